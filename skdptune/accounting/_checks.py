@@ -1,0 +1,103 @@
+"""Validators that say what a value must be and what was got instead.
+
+Every validator takes the argument's name, so that all messages of the package read alike:
+``<name> must be <domain>; got <value>.``
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.floating[Any]]
+
+
+def check_real(
+    value: Any,
+    *,
+    name: str,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    lower_open: bool = False,
+    upper_open: bool = False,
+    hint: str = "",
+) -> float:
+    """Return ``value`` as a float, or raise if it is no number of the interval."""
+    domain = _describe_interval(lower, upper, lower_open, upper_open)
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise TypeError(_message(name, domain, type(value).__name__, hint))
+    number = float(value)
+    if not (_above(number, lower, lower_open) and _above(-number, -upper, upper_open)):
+        raise ValueError(_message(name, domain, repr(value), hint))
+    return number
+
+
+def check_integer(value: Any, *, name: str, lower: int | None = None, hint: str = "") -> int:
+    """Return ``value`` as an int, or raise if it is no integer of at least ``lower``."""
+    domain = "an integer" if lower is None else f"an integer of at least {lower}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise TypeError(_message(name, domain, repr(value), hint))
+    if lower is not None and int(value) < lower:
+        raise ValueError(_message(name, domain, repr(value), hint))
+    return int(value)
+
+
+def check_option(value: Any, *, name: str, options: Collection[Any]) -> Any:
+    """Return ``value`` if it is one of ``options``, or raise."""
+    if not isinstance(value, str | int) or value not in options:
+        listed = ", ".join(repr(option) for option in options)
+        raise ValueError(_message(name, f"one of {listed}", repr(value), ""))
+    return value
+
+
+def check_kind(value: Any, *, name: str, kind: type | tuple[type, ...], domain: str) -> Any:
+    """Return ``value`` if it is an instance of ``kind``, or raise TypeError."""
+    if not isinstance(value, kind):
+        raise TypeError(_message(name, domain, type(value).__name__, ""))
+    return value
+
+
+def check_vector(
+    values: ArrayLike,
+    *,
+    name: str,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    lower_open: bool = False,
+    upper_open: bool = False,
+) -> FloatArray:
+    """Return ``values`` as a one-dimensional float array without NaN, or raise."""
+    domain = _describe_interval(lower, upper, lower_open, upper_open) + " throughout"
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(_message(name, "an array of numbers", repr(values), "")) from None
+    if array.ndim != 1:
+        raise ValueError(_message(name, "one-dimensional", f"{array.ndim} dimensions", ""))
+    inside = (array > lower if lower_open else array >= lower) & (
+        array < upper if upper_open else array <= upper
+    )
+    if not inside.all():
+        raise ValueError(_message(name, domain, repr(float(array[~inside][0])), ""))
+    return array
+
+
+def _message(name: str, domain: str, got: str, hint: str) -> str:
+    return f"{name} must be {domain}; got {got}." + (f" {hint}" if hint else "")
+
+
+def _above(number: float, bound: float, is_open: bool) -> bool:
+    return number > bound if is_open else number >= bound
+
+
+def _describe_interval(lower: float, upper: float, lower_open: bool, upper_open: bool) -> str:
+    if math.isinf(lower) and math.isinf(upper):
+        return "a number"
+    left = "(" if lower_open or math.isinf(lower) else "["
+    right = ")" if upper_open or math.isinf(upper) else "]"
+    return f"a number in {left}{lower:g}, {upper:g}{right}"

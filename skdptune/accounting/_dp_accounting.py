@@ -1,0 +1,92 @@
+"""The bridge to dp_accounting: the only module that knows how its objects look inside."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from dp_accounting import dp_event
+from dp_accounting.pld import PLDAccountant, pld_pmf
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+from dp_accounting.rdp import RdpAccountant
+
+from skdptune.accounting._losses import TAIL_MASS, LossDistribution, trimmed
+
+_IDENTITY = np.ones(1)
+
+
+def losses_of_event(
+    event: dp_event.DpEvent, discretization: float
+) -> tuple[LossDistribution, LossDistribution] | None:
+    """Return both directions of an event, or None if the PLD accountant has no answer."""
+    accountant = PLDAccountant(value_discretization_interval=discretization)
+    if not accountant.supports(event):
+        return None
+    accountant.compose(event)
+    if math.isinf(accountant.get_epsilon(1.0 - 1e-12)):
+        empty = LossDistribution(discretization, 0, np.zeros(1), 1.0)
+        return empty, empty
+    return from_pld(accountant._pld)
+
+
+def is_renyi_supported(event: dp_event.DpEvent) -> bool:
+    """Say whether the RDP accountant has an answer for the event."""
+    return bool(RdpAccountant().supports(event))
+
+
+def from_pld(pld: PrivacyLossDistribution) -> tuple[LossDistribution, LossDistribution]:
+    """Return the two directions (remove, add) of a privacy loss distribution."""
+    remove, add = (_from_pmf(pmf) for pmf in (pld._pmf_remove, pld._pmf_add))
+    return remove, add
+
+
+def to_pld(remove: LossDistribution, add: LossDistribution) -> PrivacyLossDistribution:
+    """Return dp_accounting's object for the two directions."""
+    return PrivacyLossDistribution(_to_pmf(remove), _to_pmf(add))
+
+
+def composed(first: LossDistribution, second: LossDistribution) -> LossDistribution:
+    """Return the composition of two distributions on one grid."""
+    pmf = _to_pmf(first).compose(_to_pmf(second), tail_mass_truncation=0.0)
+    result = _from_pmf(pmf, tail=_tail(first.infinity + second.infinity))
+    top = float(first.masses[-1] * second.masses[-1])
+    return _with_honest_top(result, top)
+
+
+def self_composed(losses: LossDistribution, count: int) -> LossDistribution:
+    """Return the composition of ``count >= 1`` copies of a distribution."""
+    tail = _tail(losses.infinity)
+    pmf = _to_pmf(losses).self_compose(count, tail_mass_truncation=tail)
+    result = _from_pmf(pmf, tail=tail)
+    return _with_honest_top(result, float(losses.masses[-1]) ** count)
+
+
+def _tail(infinity: float) -> float:
+    # A guarantee without mass at infinity (a pure one) must not get any from tidying up.
+    return TAIL_MASS if infinity > 0.0 else 0.0
+
+
+def _with_honest_top(result: LossDistribution, top: float) -> LossDistribution:
+    """Make sure that the noise of a Fourier transform has not erased the largest loss."""
+    if result.infinity > 0.0 or result.masses[-1] >= top:
+        return result
+    masses = result.masses.copy()
+    masses[-1] = top
+    return LossDistribution(result.step, result.lowest, masses, result.infinity)
+
+
+def _to_pmf(losses: LossDistribution) -> pld_pmf.DensePLDPmf:
+    return pld_pmf.DensePLDPmf(
+        losses.step, losses.lowest, losses.masses, losses.infinity, pessimistic_estimate=True
+    )
+
+
+def _from_pmf(pmf: pld_pmf.PLDPmf, tail: float = TAIL_MASS) -> LossDistribution:
+    dense = pmf.to_dense_pmf()
+    return trimmed(
+        dense._discretization,
+        int(dense._lower_loss),
+        np.asarray(dense._probs, dtype=np.float64),
+        float(dense._infinity_mass),
+        tail=tail,
+    )

@@ -1,0 +1,223 @@
+"""Slow oracles: small discrete mechanisms, enumerated, and formulas as printed.
+
+Nothing here shares code with the package but the laws' generating functions. A `Pair` is the
+output law of one run on two neighbouring data sets; direction *remove* reads it as
+``(P, Q)``, direction *add* as ``(Q, P)``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdptune.accounting import (
+    Binomial,
+    Geometric,
+    Logarithmic,
+    Poisson,
+    PrivacyProfile,
+    TruncatedNegativeBinomial,
+)
+
+# Laws of every kind: heavy and light tails, with and without the empty search.
+LAWS = [
+    Geometric(0.1),
+    Geometric(0.01),
+    Logarithmic(0.02),
+    TruncatedNegativeBinomial(0.5, 0.05),
+    TruncatedNegativeBinomial(-0.5, 0.01),
+    TruncatedNegativeBinomial(3.0, 0.2),
+    Poisson(0.4),
+    Poisson(3.0),
+    Poisson(20.0),
+    Binomial(1, 0.4),
+    Binomial(1, 1.0),
+    Binomial(4, 1.0),
+    Binomial(12, 0.6),
+]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Masses ``p`` and ``q`` of the same outcomes; either may be zero."""
+
+    p: np.ndarray
+    q: np.ndarray
+
+    @property
+    def mirrored(self):
+        return Pair(self.q, self.p)
+
+    def one_way(self, direction):
+        return self if direction == "remove" else self.mirrored
+
+
+def hockey_stick(pair, epsilon):
+    """Return ``sum [p - exp(epsilon) q]_+``, epsilon of any sign."""
+    return float(np.maximum(pair.p - np.exp(epsilon) * pair.q, 0.0).sum())
+
+
+def pair_on_grid(losses, weights, base=0.0):
+    """Return a pair with these finite losses, the rest of each law where the other has no mass.
+
+    At least ``base`` of each law is left for those two outcomes; with ``base = 0`` one is empty.
+    """
+    q = np.asarray(weights, dtype=float)
+    p = q * np.exp(losses)
+    scale = (1.0 - base) / max(p.sum(), q.sum())
+    p, q = scale * p, scale * q
+    only_p, only_q = 1.0 - p.sum(), 1.0 - q.sum()
+    return Pair(np.append(p, [only_p, 0.0]), np.append(q, [0.0, only_q]))
+
+
+def pair_with_losses(rises, falls, share=0.5):
+    """Return a pair without infinite losses, from weighted positive and negative losses.
+
+    The weights of each sign keep their proportions; their totals follow from both sums being 1.
+    """
+    losses = np.concatenate([[loss for loss, _ in rises], [loss for loss, _ in falls]])
+    weights = np.concatenate([[weight for _, weight in rises], [weight for _, weight in falls]])
+    up = losses > 0.0
+    sums = np.array(
+        [
+            [weights[up].sum(), weights[~up].sum()],
+            [(weights * np.exp(losses))[up].sum(), (weights * np.exp(losses))[~up].sum()],
+        ]
+    )
+    scale = np.linalg.solve(sums, [1.0, 1.0])
+    q = weights * np.where(up, scale[0], scale[1])
+    return Pair(q * np.exp(losses), q)
+
+
+def randomised_response(epsilon):
+    return pair_with_losses([(epsilon, 1.0)], [(-epsilon, 1.0)])
+
+
+def profile_of(pair, step, size=None):
+    """Return the least profile above the pair's hockey-stick curve that knows only a grid.
+
+    It is the pair itself if all finite losses lie on the grid.
+    """
+    finite = (pair.p > 0.0) & (pair.q > 0.0)
+    losses = np.log(pair.p[finite] / pair.q[finite])
+    if size is None:
+        size = int(np.ceil(np.abs(losses).max(initial=step) / step - 1e-9)) + 1
+    grid = step * np.arange(size)
+    remove, add = ([hockey_stick(side, e) for e in grid] for side in (pair, pair.mirrored))
+    return PrivacyProfile._from_halves(step, np.array(remove), np.array(add))
+
+
+def profile_by_curve(pair, points, discretization):
+    """Return the profile that the public constructor makes of exact values of the curve."""
+    remove, add = ([hockey_stick(side, e) for e in points] for side in (pair, pair.mirrored))
+    return PrivacyProfile.from_curve(
+        points, remove, deltas_add=add, discretization=discretization
+    )
+
+
+# Selection, exactly ----------------------------------------------------------------------
+
+
+def selection_law(masses, law):
+    """Return the probabilities of the outcomes to be returned, lowest score first.
+
+    Ties are broken by a uniform mark that is not shown. The first entry is the empty search.
+    """
+    cumulated = np.concatenate([[0.0], np.cumsum(masses, axis=-1)])
+    return np.concatenate([[law.pgf(0.0)], np.diff(law.pgf(np.minimum(cumulated, 1.0)))])
+
+
+def selection_law_by_counts(masses, count_masses):
+    """Return the same by summing over the number of runs: P(all <= i) - P(all < i)."""
+    cumulated = np.concatenate([[0.0], np.cumsum(masses)])
+    counts = np.arange(len(count_masses))
+    powers = cumulated[:, None] ** counts
+    return np.concatenate([[count_masses[0]], np.diff(powers, axis=0) @ count_masses])
+
+
+def selection_delta_of_order(pair, order, law, epsilon):
+    """Return the exact delta of the search whose scores sort the outcomes in this order."""
+    chosen = Pair(*(selection_law(side[list(order)], law) for side in (pair.p, pair.q)))
+    return hockey_stick(chosen, epsilon)
+
+
+def split(pair, pieces):
+    """Return the pair with every outcome cut into equal ones that the output reveals."""
+    return Pair(np.repeat(pair.p, pieces) / pieces, np.repeat(pair.q, pieces) / pieces)
+
+
+def every_order(size):
+    return np.array(list(itertools.permutations(range(size))))
+
+
+def deltas_of_all_orders(pair, law, epsilons, orders=None):
+    """Return the exact deltas, one row per order of the scores, one column per epsilon."""
+    orders = every_order(pair.p.size) if orders is None else orders
+    chosen = []
+    for masses in (pair.p, pair.q):
+        cumulated = np.cumsum(masses[orders], axis=1)
+        cumulated = np.minimum(np.pad(cumulated, ((0, 0), (1, 0))), 1.0)
+        chosen.append(np.diff(law.pgf(cumulated), axis=1))
+    none = law.pgf(0.0)
+    columns = [
+        np.maximum(chosen[0] - np.exp(e) * chosen[1], 0.0).sum(axis=1)
+        + none * max(-np.expm1(e), 0.0)
+        for e in epsilons
+    ]
+    return np.stack(columns, axis=1)
+
+
+# The statements, as printed --------------------------------------------------------------
+
+
+def naive_envelope(pair, law, epsilon, cell_points=4000):
+    """Return Theorem E's bound by trying many tests ``a``: never more than the supremum."""
+    p, q = pair.p, pair.q
+    with np.errstate(divide="ignore"):
+        ratios = np.where(q > 0.0, p / np.where(q > 0.0, q, 1.0), np.where(p > 0, np.inf, 0.0))
+    falling = np.argsort(-ratios, kind="stable")
+    powers = np.concatenate([[0.0], np.cumsum(p[falling])])
+    errors = np.concatenate([[0.0], np.cumsum(q[falling])])
+    shares = np.concatenate(
+        [np.linspace(0.0, 1.0, cell_points), 1.0 - np.geomspace(1e-13, 1.0, cell_points)]
+    )
+    a = np.concatenate([low + shares * (high - low) for low, high in itertools.pairwise(powers)])
+    b = np.concatenate([low + shares * (high - low) for low, high in itertools.pairwise(errors)])
+    # A power of 1 is reached without the outcomes that P never shows.
+    reached = a < 1.0 - 1e-15
+    a = np.append(a[reached], 1.0)
+    b = np.append(b[reached], q[p > 0.0].sum())
+    x, y = (law.pgf_derivative(np.minimum(values, 1.0)) for values in (a, b))
+    total = law.mean * p[q == 0.0].sum() + law.pgf(0.0) * max(-np.expm1(epsilon), 0.0)
+    for mass, ratio in zip(q, ratios, strict=True):
+        if 0.0 < mass and ratio > 0.0:
+            total += mass * max(float(np.max(x * ratio - np.exp(epsilon) * y)), 0.0)
+    return total
+
+
+def negative_binomial_formula(pair, law, epsilon, helpers, inner="other"):
+    """Return Theorem 5.2's bound, the least over the helpers.
+
+    ``inner`` says from which direction its inner delta is taken; only "other" is right.
+    """
+    side = pair.mirrored if inner == "other" else pair
+    odds = (1.0 - law.gamma) / law.gamma
+    shifts = [
+        (law.eta + 1.0) * np.log(np.exp(hat) + odds * hockey_stick(side, hat)) for hat in helpers
+    ]
+    return min(law.mean * hockey_stick(pair, epsilon - shift) for shift in shifts)
+
+
+def poisson_formula(pair, law, epsilon):
+    return law.mean * hockey_stick(pair, epsilon - law.mean * hockey_stick(pair, 0.0))
+
+
+def binomial_formula(pair, law, epsilon, helpers):
+    n, p = law.trials, law.probability
+    shifts = [
+        (n - 1) * np.log(1 + p * np.expm1(hat) + p * hockey_stick(pair, hat) / (1 - p))
+        for hat in helpers
+    ]
+    return min(law.mean * hockey_stick(pair, epsilon - shift) for shift in shifts)

@@ -1,0 +1,252 @@
+"""Tuning on a Poisson sample, then one fit: integration, the papers' bounds, and figures."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from skdptune.accounting import (
+    BoundNotApplicableError,
+    Geometric,
+    Poisson,
+    PrivacyProfile,
+    calibrate,
+    tune_then_fit,
+)
+
+DELTA = 1e-5
+GAUSSIAN_PAIRS = [
+    (1.0, 0.5, 0.1),
+    (0.5, 0.5, 0.3),
+    (2.0, 0.3, 0.05),
+    (0.3, 1.5, 0.6),
+    (3.0, 3.0, 0.9),
+]
+
+
+def dp_sgd(noise, sampling=0.01, steps=5000):
+    step = dp_event.PoissonSampledDpEvent(sampling, dp_event.GaussianDpEvent(noise))
+    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps))
+
+
+@pytest.fixture(scope="module")
+def run():
+    return dp_sgd(2.0)
+
+
+def integrated(tune_mu, fit_mu, fraction, epsilon, variant):
+    """Return (remove, add) divergences of Gaussian search and fit by a plain double sum."""
+    z = np.linspace(-11.0, 11.0, 1601)
+    weights = norm.pdf(z) * (z[1] - z[0])
+    tune = np.exp(tune_mu * z - tune_mu**2 / 2.0)
+    fit = np.exp(fit_mu * z - fit_mu**2 / 2.0)
+    if variant == 1:
+        ratio = fraction * tune[:, None] + (1.0 - fraction) * fit[None, :]
+    else:
+        ratio = (fraction * tune[:, None] + 1.0 - fraction) * fit[None, :]
+    alpha = math.exp(epsilon)
+    remove = weights @ np.maximum(ratio - alpha, 0.0) @ weights
+    add = weights @ np.maximum(1.0 - alpha * ratio, 0.0) @ weights
+    return remove, add
+
+
+@pytest.mark.parametrize("variant", [1, 2])
+@pytest.mark.parametrize(("tune_mu", "fit_mu", "fraction"), GAUSSIAN_PAIRS)
+def test_gaussian_search_and_fit_agree_with_integration_in_both_directions(
+    tune_mu, fit_mu, fraction, variant
+):
+    tune, fit = PrivacyProfile.gaussian(tune_mu), PrivacyProfile.gaussian(fit_mu)
+    profile = tune_then_fit(tune, fit, fraction, variant)
+    for epsilon in (0.1, 0.5, 1.0, 2.0):
+        for direction, exact in zip(
+            ("remove", "add"), integrated(tune_mu, fit_mu, fraction, epsilon, variant), strict=True
+        ):
+            if exact < 1e-7:
+                continue  # the double sum itself is no better
+            claimed = profile.delta(epsilon, direction)
+            assert claimed >= exact * (1.0 - 1e-4)
+            assert claimed <= exact * (1.0 + 5e-3)
+
+
+@pytest.mark.parametrize("variant", [1, 2])
+def test_search_with_mass_at_infinity_is_paid_for(variant):
+    # The search reveals everything with probability 0.01, the fit says nothing.
+    tune, fit = PrivacyProfile.approximate(0.0, 0.01), PrivacyProfile.pure(0.0)
+    profile = tune_then_fit(tune, fit, 0.25, variant)
+    assert profile.delta(3.0, "remove") == pytest.approx(0.25 * 0.01, rel=1e-6)
+    # Adding: what the sample hides of the smaller data set is 1 - exp(e) (1 - q) of that mass.
+    assert profile.delta(0.1, "add") == pytest.approx(
+        0.01 * (1.0 - 0.75 * math.exp(0.1)), rel=1e-3
+    )
+    assert profile.delta(0.5, "add") <= 1e-12
+
+
+@pytest.mark.parametrize("variant", [1, 2])
+def test_fit_with_mass_at_infinity_is_paid_for(variant):
+    profile = tune_then_fit(
+        PrivacyProfile.pure(0.0), PrivacyProfile.approximate(0.0, 0.01), 0.25, variant
+    )
+    share = 0.75 if variant == 1 else 1.0
+    assert profile.delta(3.0, "remove") == pytest.approx(share * 0.01, rel=1e-6)
+
+
+def test_pure_parts_give_the_two_point_figure():
+    # Only the sampled record's share of the likelihood ratio moves: the largest loss is that of
+    # q e^a + (1-q) e^b, the smallest of its mirror image.
+    profile = tune_then_fit(PrivacyProfile.pure(1.0), PrivacyProfile.pure(0.5), 0.3)
+    largest = math.log(0.3 * math.exp(1.0) + 0.7 * math.exp(0.5))
+    smallest = -math.log(0.3 * math.exp(-1.0) + 0.7 * math.exp(-0.5))
+    exact = max(largest, smallest)
+    assert exact <= profile.epsilon(1e-12) <= exact + 2e-3
+
+
+REFERENCE = [
+    (Poisson(15), 0.05, 1.440, 1.628),
+    (Poisson(15), 0.1, 1.457, 1.950),
+    (Poisson(15), 0.2, 1.832, 2.472),
+    (Poisson(45), 0.05, 3.017, 3.349),
+    (Poisson(45), 0.1, 3.850, 4.190),
+    (Poisson(45), 0.2, 4.690, 5.043),
+    (Geometric(1 / 15), 0.05, 1.435, 1.518),
+    (Geometric(1 / 15), 0.1, 1.398, 1.632),
+    (Geometric(1 / 15), 0.2, 1.393, 1.893),
+]
+
+
+@pytest.mark.parametrize(("law", "fraction", "first", "second"), REFERENCE)
+def test_reference_figures(run, law, fraction, first, second):
+    search = run.selected(law)
+    assert tune_then_fit(search, run, fraction, 1).epsilon(DELTA) == pytest.approx(first, rel=5e-3)
+    assert tune_then_fit(search, run, fraction, 2).epsilon(DELTA) == pytest.approx(
+        second, rel=5e-3
+    )
+
+
+@pytest.mark.parametrize("mean", [15, 45])
+@pytest.mark.parametrize("fraction", [0.02, 0.05, 0.1, 0.2, 0.3, 0.5])
+@pytest.mark.parametrize("variant", [1, 2])
+def test_never_above_the_papers_bound_at_its_figure_1(run, mean, fraction, variant):
+    search = run.selected(Poisson(mean))
+    ours = tune_then_fit(search, run, fraction, variant).epsilon(DELTA)
+    theirs = tune_then_fit(search, run, fraction, variant, bound="rdp").epsilon(DELTA)
+    assert ours <= theirs
+
+
+def test_a_search_of_15_runs_and_the_fit_cost_no_more_than_one_untuned_fit(run):
+    search = run.selected(Geometric.from_mean(15))
+    assert tune_then_fit(search, run, 0.2).epsilon(DELTA) < run.epsilon(DELTA)
+
+
+def effective_noise(cost, share=1.0):
+    """Return the noise that meets (1, 1e-5) in total, over the share of data in the final fit."""
+    found = calibrate(cost, epsilon=1.0, delta=DELTA, guess=4.0)
+    assert 0.999 <= found.profile.epsilon(DELTA) <= 1.0
+    return found.value / share
+
+
+def headline_run(noise):
+    return dp_sgd(noise, sampling=0.05, steps=400)
+
+
+LAW = Geometric.from_mean(20)
+
+
+@pytest.mark.parametrize(
+    ("cost", "share", "expected"),
+    [
+        pytest.param(headline_run, 1.0, 3.88, id="one untuned fit"),
+        pytest.param(lambda s: 20 * headline_run(s), 1.0, 16.9, id="naive composition"),
+        pytest.param(lambda s: headline_run(s).selected(LAW, "rdp"), 1.0, 9.4, id="rdp"),
+        pytest.param(lambda s: headline_run(s).selected(LAW, "profile"), 1.0, 8.3, id="profile"),
+        pytest.param(lambda s: headline_run(s).selected(LAW), 1.0, 6.34, id="envelope"),
+        pytest.param(
+            lambda s: tune_then_fit(
+                headline_run(s).selected(LAW), headline_run(s), 0.05, bound="rdp"
+            ),
+            0.95,
+            4.63,
+            id="the subsampling paper",
+        ),
+        pytest.param(
+            lambda s: tune_then_fit(headline_run(s).selected(LAW), headline_run(s), 0.05),
+            0.95,
+            3.97,
+            id="envelope on a twentieth of the data",
+        ),
+    ],
+)
+def test_headline(cost, share, expected):
+    assert effective_noise(cost, share) == pytest.approx(expected, rel=2e-2)
+
+
+def test_headline_honest_search_needs_at_most_three_percent_more_noise_than_no_search():
+    untuned = effective_noise(headline_run)
+    tuned = effective_noise(
+        lambda s: tune_then_fit(headline_run(s).selected(LAW), headline_run(s), 0.05), 0.95
+    )
+    assert 1.0 < tuned / untuned < 1.03
+
+
+@settings(max_examples=15)
+@given(
+    tune_mu=st.floats(0.05, 3.0),
+    fit_mu=st.floats(0.05, 3.0),
+    fraction=st.floats(0.01, 0.99),
+)
+def test_variant_1_lies_between_its_parts_and_below_variant_2(tune_mu, fit_mu, fraction):
+    tune, fit = PrivacyProfile.gaussian(tune_mu), PrivacyProfile.gaussian(fit_mu)
+    first = tune_then_fit(tune, fit, fraction, 1).epsilon(1e-6)
+    second = tune_then_fit(tune, fit, fraction, 2).epsilon(1e-6)
+    # The record is in one part only, so at worst the costlier part is revealed in full.
+    assert first <= max(tune.epsilon(1e-6), fit.epsilon(1e-6)) * (1.0 + 1e-3)
+    assert first <= second * (1.0 + 1e-3)
+
+
+def test_small_and_large_fractions_approach_the_fit_and_the_search():
+    tune, fit = PrivacyProfile.gaussian(1.0), PrivacyProfile.gaussian(0.5)
+    assert tune_then_fit(tune, fit, 1e-7).epsilon(1e-4) == pytest.approx(
+        fit.epsilon(1e-4), rel=1e-3
+    )
+    assert tune_then_fit(tune, fit, 1.0 - 1e-7).epsilon(1e-4) == pytest.approx(
+        tune.epsilon(1e-4), rel=1e-3
+    )
+
+
+def test_rdp_bound_of_variant_2_is_subsampling_plus_fit(run):
+    search = run.selected(Poisson(15))
+    profile = tune_then_fit(search, run, 0.1, 2, bound="rdp")
+    orders = np.array([2.0, 5.0, 16.0])
+    expected = search.subsampled(0.1).rdp(orders) + run.rdp(orders)
+    assert profile.rdp(orders) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"fraction": 0.0}, r"fraction must be a number in \(0, 1\); got 0.0"),
+        ({"fraction": 1.0}, "fraction must be"),
+        ({"fraction": float("nan")}, "fraction must be"),
+        ({"variant": 3}, "variant must be one of 1, 2; got 3"),
+        ({"bound": "envelope"}, "bound must be one of 'profile', 'rdp'"),
+    ],
+)
+def test_bad_values_are_refused_by_name(arguments, message):
+    profile = PrivacyProfile.gaussian(0.5)
+    with pytest.raises(ValueError, match=message):
+        tune_then_fit(profile, profile, **({"fraction": 0.1} | arguments))
+
+
+def test_bad_kinds_are_refused_by_name():
+    profile = PrivacyProfile.gaussian(0.5)
+    with pytest.raises(TypeError, match="fit must be a PrivacyProfile"):
+        tune_then_fit(profile, 1.0, 0.1)
+
+
+def test_rdp_bound_needs_a_renyi_curve():
+    curve = PrivacyProfile.from_curve([1.0], [1e-6])
+    with pytest.raises(BoundNotApplicableError, match="no Rényi bound is known"):
+        tune_then_fit(curve, curve, 0.1, bound="rdp")

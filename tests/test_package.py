@@ -1,0 +1,186 @@
+"""The package as a whole: its version, public names, tests, lock files and README."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.resources
+import inspect
+import pkgutil
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+import skdptune
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = Path(skdptune.__file__).parent
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+
+
+def public_modules() -> list[str]:
+    """Return the folders and files from which users import, the root among them."""
+    found = pkgutil.walk_packages([str(PACKAGE)], prefix="skdptune.")
+    return ["skdptune", *(module.name for module in found if "._" not in module.name)]
+
+
+def public_objects() -> list[tuple[str, str]]:
+    """Return module and name of everything public."""
+    modules = [importlib.import_module(name) for name in public_modules()]
+    return [(m.__name__, name) for m in modules for name in getattr(m, "__all__", [])]
+
+
+def test_version_is_the_installed_one() -> None:
+    assert importlib.metadata.version("skdptune") == skdptune.__version__
+    assert str(Version(skdptune.__version__)) == skdptune.__version__
+
+
+def test_types_are_shipped() -> None:
+    assert importlib.resources.files("skdptune").joinpath("py.typed").is_file()
+
+
+@pytest.mark.parametrize("name", [name for name in public_modules() if name != "skdptune"])
+def test_public_module_lists_its_names(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__
+    assert module.__all__
+    assert module.__all__ == sorted(set(module.__all__))
+
+
+@pytest.mark.parametrize(("module", "name"), public_objects())
+def test_public_name_is_documented(module: str, name: str) -> None:
+    thing = getattr(importlib.import_module(module), name)
+    documentation = thing.__dict__.get("__doc__") if inspect.isclass(thing) else thing.__doc__
+    assert documentation, "no docstring of its own"
+    summary, *rest = documentation.splitlines()
+    assert summary.strip().endswith("."), "no one-line summary"
+    assert not rest or not rest[0].strip(), "no one-line summary"
+    if inspect.isclass(thing) and not (issubclass(thing, Exception) or inspect.isabstract(thing)):
+        assert ">>> " in documentation, "no doctest"
+
+
+def test_tests_mirror_the_package() -> None:
+    sources = {
+        path.relative_to(PACKAGE).with_name(path.name.removeprefix("_"))
+        for path in PACKAGE.rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    tests = {
+        path.relative_to(ROOT / "tests").with_name(path.name.removeprefix("test_"))
+        for path in (ROOT / "tests").rglob("test_*.py")
+    }
+    # These two are about the tree, not about a module.
+    tests -= {Path("layers.py"), Path("package.py")}
+    assert sorted(tests - sources) == [], "tests of no module"
+    assert sorted(sources - tests) == [], "modules without tests"
+
+
+def test_all_extra_brings_every_other() -> None:
+    (everything,) = (Requirement(line) for line in EXTRAS["all"])
+    assert everything.name == "skdptune"
+    assert everything.extras == set(EXTRAS) - {"all"}
+
+
+def read_pins(name: str) -> dict[str, Version]:
+    """Return the versions of a constraints file; every line must pin one."""
+    lines = (ROOT / name).read_text("utf-8").splitlines()
+    pins = [line.split("==") for line in lines if not line.startswith("#")]
+    return {canonicalize_name(name): Version(version) for name, version in pins}
+
+
+def unmet(requirements: list[str], pins: dict[str, Version]) -> list[str]:
+    """Return the requirements for which no version is pinned, or one that does not do."""
+    parsed = [Requirement(line) for line in requirements]
+    return [
+        str(requirement)
+        for requirement in parsed
+        if canonicalize_name(requirement.name) not in pins
+        or pins[canonicalize_name(requirement.name)] not in requirement.specifier
+    ]
+
+
+def declared(*, without: frozenset[str] = frozenset()) -> list[str]:
+    """Return every dependency, required or brought by an extra."""
+    extras = (lines for extra, lines in EXTRAS.items() if extra not in without | {"all"})
+    return [*PROJECT["dependencies"], *(line for lines in extras for line in lines)]
+
+
+def test_constraints_meet_every_requirement() -> None:
+    assert unmet(declared(), read_pins("constraints.txt")) == []
+
+
+def test_newest_constraints_meet_all_but_diffprivlib() -> None:
+    newest = read_pins("constraints-newest.txt")
+    assert unmet(declared(without=frozenset({"diffprivlib"})), newest) == []
+    assert "scikit-learn<1.8" in unmet(EXTRAS["diffprivlib"], newest)
+
+
+def test_requirement_out_of_range_or_unpinned_is_unmet() -> None:
+    pins = {"one": Version("1.0")}
+    assert unmet(["one>=1", "one<1", "two"], pins) == ["one<1", "two"]
+
+
+def test_constraint_files_differ_by_scikit_learn_alone() -> None:
+    pins, newest = read_pins("constraints.txt"), read_pins("constraints-newest.txt")
+    differing = {name for name in pins | newest if pins.get(name) != newest.get(name)}
+    # narwhals is a dependency of scikit-learn since 1.9.
+    assert differing == {"scikit-learn", "diffprivlib", "narwhals"}
+    assert pins["scikit-learn"] < newest["scikit-learn"]
+
+
+def readme_command(readme: Path, name: str = "test") -> subprocess.CompletedProcess[str]:
+    """Read a command out of a README as CI does."""
+    script = [str(ROOT / ".ci" / "readme-command"), name, str(readme)]
+    return subprocess.run(script, capture_output=True, text=True)
+
+
+def test_readme_test_command_runs_the_tests_of_the_first_leg() -> None:
+    result = readme_command(ROOT / "README.md")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip().split(" && ") == [
+        "python3 -m venv .venv",
+        '.venv/bin/python -m pip install -q -c constraints.txt -e ".[test,diffprivlib]"',
+        ".venv/bin/python -m pytest",
+    ]
+
+
+def test_every_readme_command_can_be_read() -> None:
+    readme = ROOT / "README.md"
+    names = re.findall(r"^<!-- (\w+)-command -->$", readme.read_text("utf-8"), re.MULTILINE)
+    assert "test" in names
+    assert [name for name in names if readme_command(readme, name).returncode != 0] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "<!-- test-command -->\n\nProse only.\n",
+        "<!-- test-command -->\n```bash\n```\n",
+        "<!-- test-command -->\n```bash\ntrue\ntrue\n```\n",
+        "<!-- other-command -->\n```bash\ntrue\n```\n",
+        "```bash\ntrue\n```\n<!-- test-command -->\n",
+    ],
+)
+def test_readme_without_one_command_is_refused(tmp_path: Path, text: str) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(text, "utf-8")
+    result = readme_command(readme)
+    assert result.returncode == 1
+    assert "must hold one command" in result.stderr
+
+
+def test_readme_command_is_the_block_after_its_marker(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    blocks = [f"<!-- {name}-command -->\n\n```bash\n{name} it\n```\n" for name in ("try", "test")]
+    readme.write_text("\n".join([*blocks, "```bash\nsomething else\n```\n"]), "utf-8")
+    assert readme_command(readme).stdout == "test it\n"
+    assert readme_command(readme, "try").stdout == "try it\n"
