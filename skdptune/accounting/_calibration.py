@@ -40,6 +40,13 @@ class Calibration:
         The parameter.
     profile : PrivacyProfile
         What it costs; its epsilon at the wanted delta is at most the target.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, calibrate
+    >>> found = calibrate(lambda noise: PrivacyProfile.pure(1 / noise), 0.5, 0.0)
+    >>> round(float(found), 2)
+    2.0
     """
 
     value: float

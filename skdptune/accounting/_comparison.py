@@ -58,6 +58,13 @@ class BoundComparison:
     rows : tuple of BoundRow
     law : RunLaw
     delta : float
+
+    Examples
+    --------
+    >>> from skdptune.accounting import Geometric, PrivacyProfile, compare_bounds
+    >>> table = compare_bounds(PrivacyProfile.pure(0.1), Geometric(0.1), delta=1e-6)
+    >>> print(str(table).splitlines()[0])
+    Best of K runs, K ~ Geometric(gamma=0.1) (mean 10), at δ = 1e-06
     """
 
     rows: tuple[BoundRow, ...]

@@ -12,7 +12,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from skdptune.accounting._losses import TAIL_MASS, LossDistribution, trimmed
 
-_IDENTITY = np.ones(1)
+_LARGEST_TRANSFORM = 2**21
 
 
 def losses_of_event(
@@ -23,7 +23,7 @@ def losses_of_event(
     if not accountant.supports(event):
         return None
     accountant.compose(event)
-    if math.isinf(accountant.get_epsilon(1.0 - 1e-12)):
+    if accountant._contains_non_dp_event:
         empty = LossDistribution(discretization, 0, np.zeros(1), 1.0)
         return empty, empty
     return from_pld(accountant._pld)
@@ -53,9 +53,17 @@ def composed(first: LossDistribution, second: LossDistribution) -> LossDistribut
     return _with_honest_top(result, top)
 
 
+def is_small_enough(losses: LossDistribution, count: int) -> bool:
+    """Say whether ``count`` copies can be composed in one transform of moderate size."""
+    return losses.masses.size * math.isqrt(count) <= _LARGEST_TRANSFORM
+
+
 def self_composed(losses: LossDistribution, count: int) -> LossDistribution:
     """Return the composition of ``count >= 1`` copies of a distribution."""
     tail = _tail(losses.infinity)
+    if losses.masses.size * count > _LARGEST_TRANSFORM:
+        # Too many losses to keep the last one: a share of them goes to infinity.
+        tail = TAIL_MASS
     pmf = _to_pmf(losses).self_compose(count, tail_mass_truncation=tail)
     result = _from_pmf(pmf, tail=tail)
     return _with_honest_top(result, float(losses.masses[-1]) ** count)

@@ -316,8 +316,18 @@ class PrivacyProfile:
             return PrivacyProfile.pure(0.0)
         if count == 1:
             return self
-        remove, add = (_dp_accounting.self_composed(side, count) for side in self._both)
-        return self._make(remove, add, RenyiMultiple(count, self._renyi))
+        return self._repeated(count, RenyiMultiple(count, self._renyi))
+
+    def _repeated(self, count: int, renyi: RenyiCurve) -> PrivacyProfile:
+        """Compose copies, by halves where one transform would be too large."""
+        if all(_dp_accounting.is_small_enough(side, count) for side in self._both):
+            remove, add = (_dp_accounting.self_composed(side, count) for side in self._both)
+            return self._make(remove, add, renyi)
+        half = self._repeated(count // 2, renyi)
+        doubled = half._repeated(2, renyi)
+        if count % 2:
+            doubled = doubled + self
+        return self._make(doubled._remove, doubled._add, renyi)
 
     __rmul__ = __mul__
 

@@ -11,6 +11,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis import strategies as st
 
 from skdptune.accounting import (
     Binomial,
@@ -72,7 +73,7 @@ def pair_on_grid(losses, weights, base=0.0):
     return Pair(np.append(p, [only_p, 0.0]), np.append(q, [0.0, only_q]))
 
 
-def pair_with_losses(rises, falls, share=0.5):
+def pair_with_losses(rises, falls):
     """Return a pair without infinite losses, from weighted positive and negative losses.
 
     The weights of each sign keep their proportions; their totals follow from both sums being 1.
@@ -112,9 +113,47 @@ def profile_of(pair, step, size=None):
 def profile_by_curve(pair, points, discretization):
     """Return the profile that the public constructor makes of exact values of the curve."""
     remove, add = ([hockey_stick(side, e) for e in points] for side in (pair, pair.mirrored))
-    return PrivacyProfile.from_curve(
-        points, remove, deltas_add=add, discretization=discretization
+    return PrivacyProfile.from_curve(points, remove, deltas_add=add, discretization=discretization)
+
+
+# Random pairs ----------------------------------------------------------------------------
+
+# 1e-4 * 2**10: the grid of a selection's result contains it.
+STEP = 0.1024
+
+
+@st.composite
+def pairs_on_grid(draw, step=STEP):
+    """Draw up to five outcomes whose finite losses are multiples of the step."""
+    steps = draw(st.lists(st.integers(-12, 12), min_size=1, max_size=3, unique=True))
+    logs = draw(st.lists(st.floats(-14, 0), min_size=len(steps), max_size=len(steps)))
+    base = draw(st.sampled_from([0.0, 0.0, 1e-4, 0.05, 0.4]))
+    return pair_on_grid(step * np.array(steps), np.exp(logs), base)
+
+
+@st.composite
+def finite_pairs(draw, step=STEP):
+    """Draw four outcomes with finite losses on the grid, of either sign, rare ones included."""
+    rises, falls = (
+        draw(st.lists(st.integers(1, 12), min_size=2, max_size=2, unique=True)) for _ in range(2)
     )
+    logs = np.exp(draw(st.lists(st.floats(-12, 0), min_size=4, max_size=4)))
+    return pair_with_losses(
+        list(zip(step * np.array(rises), logs[:2], strict=True)),
+        list(zip(-step * np.array(falls), logs[2:], strict=True)),
+    )
+
+
+@st.composite
+def any_pairs(draw, size=4):
+    """Draw outcomes of any masses; some are impossible under one of the two laws."""
+    entries = st.one_of(st.floats(1e-6, 1.0), st.just(0.0))
+    masses = []
+    for _ in range(2):
+        values = draw(st.lists(entries, min_size=size, max_size=size))
+        values = np.array(values) + (0.0 if any(values) else 1.0)
+        masses.append(values / values.sum())
+    return Pair(*masses)
 
 
 # Selection, exactly ----------------------------------------------------------------------
@@ -126,7 +165,7 @@ def selection_law(masses, law):
     Ties are broken by a uniform mark that is not shown. The first entry is the empty search.
     """
     cumulated = np.concatenate([[0.0], np.cumsum(masses, axis=-1)])
-    return np.concatenate([[law.pgf(0.0)], np.diff(law.pgf(np.minimum(cumulated, 1.0)))])
+    return np.concatenate([[law.pgf(0.0)], np.diff(law.pgf(np.clip(cumulated, 0.0, 1.0)))])
 
 
 def selection_law_by_counts(masses, count_masses):
@@ -149,6 +188,7 @@ def split(pair, pieces):
 
 
 def every_order(size):
+    """Return all orders of the scores, one per row, lowest score first."""
     return np.array(list(itertools.permutations(range(size))))
 
 
@@ -158,7 +198,7 @@ def deltas_of_all_orders(pair, law, epsilons, orders=None):
     chosen = []
     for masses in (pair.p, pair.q):
         cumulated = np.cumsum(masses[orders], axis=1)
-        cumulated = np.minimum(np.pad(cumulated, ((0, 0), (1, 0))), 1.0)
+        cumulated = np.clip(np.pad(cumulated, ((0, 0), (1, 0))), 0.0, 1.0)
         chosen.append(np.diff(law.pgf(cumulated), axis=1))
     none = law.pgf(0.0)
     columns = [
@@ -221,3 +261,72 @@ def binomial_formula(pair, law, epsilon, helpers):
         for hat in helpers
     ]
     return min(law.mean * hockey_stick(pair, epsilon - shift) for shift in shifts)
+
+
+def renyi_divergence(pair, order):
+    """Return the Rényi divergence of two laws; infinite if the second misses an outcome."""
+    used = pair.p > 0.0
+    p, q = pair.p[used], pair.q[used]
+    if np.any(q == 0.0):
+        return np.inf
+    return float(np.log(np.sum(np.exp(order * np.log(p) + (1 - order) * np.log(q)))) / (order - 1))
+
+
+def renyi_formula(pair, law, epsilon, orders):
+    """Return the delta that Papernot and Steinke's theorems prove of a pair, both directions."""
+    curve = np.array(
+        [max(renyi_divergence(side, order) for side in (pair, pair.mirrored)) for order in orders]
+    )
+    if isinstance(law, Poisson):
+        hats = np.log1p(1 / (orders - 1))
+        extra = law.mean * np.array(
+            [max(hockey_stick(side, hat) for side in (pair, pair.mirrored)) for hat in hats]
+        )
+    else:
+        price = (1 - 1 / orders) * curve - np.log(law.gamma) / orders
+        extra = (1 + law.eta) * price.min()
+    selected = curve + extra + np.log(law.mean) / (orders - 1)
+    log_deltas = (orders - 1) * (selected - epsilon + np.log1p(-1 / orders)) - np.log(orders)
+    return float(np.exp(min(log_deltas.min(), 0.0)))
+
+
+# An adversary against a long list of outcomes --------------------------------------------
+
+
+def pair_of(profile, direction, outcomes=3000):
+    """Return the discretised pair of a profile, largest loss first, neighbours merged."""
+    own, other = profile._sides(direction)
+    above, below = own.positive_masses, other.positive_masses
+    p = np.concatenate([above[::-1], below * np.exp(-other.step * np.arange(1, below.size + 1))])
+    q = np.concatenate([(above * np.exp(-own.step * np.arange(1, above.size + 1)))[::-1], below])
+    p, q = (np.insert(side, above.size, max(1.0 - side.sum(), 0.0)) for side in (p, q))
+    starts = np.arange(0, p.size, -(-p.size // outcomes))
+    p, q = (np.add.reduceat(side, starts) for side in (p, q))
+    return Pair(p / p.sum(), q / q.sum())
+
+
+def epsilon_under_adversary(pair, law, delta, tails=12, remainders=30):
+    """Return the largest epsilon of a search over a few hundred orders of falling-loss outcomes.
+
+    Lowest score: all but the largest losses, up to a remainder; then the largest; then the rest.
+    """
+    cumulated = np.cumsum(pair.p)
+    best = 0.0
+    for tail in np.geomspace(delta / law.mean, 0.5, tails):
+        for remainder in np.geomspace(1e-2 / law.mean, 1.0, remainders):
+            start, stop = np.searchsorted(cumulated, [tail, 1.0 - remainder + tail])
+            order = np.r_[start:stop, :start, stop : pair.p.size]
+            if stop > start:
+                best = max(best, _epsilon(pair, order, law, delta, best))
+    return best
+
+
+def _epsilon(pair, order, law, delta, low):
+    chosen = Pair(*(selection_law(side[order], law) for side in (pair.p, pair.q)))
+    if hockey_stick(chosen, low) <= delta:
+        return low
+    high = low + 20.0
+    while high - low > 1e-5:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if hockey_stick(chosen, middle) > delta else (low, middle)
+    return low

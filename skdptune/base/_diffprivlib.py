@@ -1,0 +1,55 @@
+"""The price of diffprivlib's models: the epsilon that they are given."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting._checks import check_real
+from skdptune.base._pricing import NoProfileError, register_profile, report_registry
+
+_RELATION = (
+    "diffprivlib's guarantee is taken as stated there: pure epsilon for replacing one of a public "
+    "number of records"
+)
+# What diffprivlib reads off the data where it is not given, with no more than a warning.
+_KNOWLEDGE = ("bounds", "bounds_X", "bounds_y", "data_norm", "classes")
+
+
+@functools.cache
+def adopt() -> None:
+    """Register diffprivlib's models; called when the first one is met."""
+    from diffprivlib.validation import DiffprivlibMixin
+
+    register_profile(DiffprivlibMixin)(_price)
+    report_registry.register(DiffprivlibMixin, _report)
+
+
+def _price(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    parameters = model.get_params(deep=False)
+    epsilon = check_real(
+        parameters.get("epsilon"), name="epsilon", lower=0.0, lower_open=True, upper=600.0
+    )
+    missing = [
+        name for name in _KNOWLEDGE if name in parameters and _is_missing(model, parameters, name)
+    ]
+    if missing:
+        name = type(model).__name__
+        raise NoProfileError(
+            f"estimator must be told what it may not learn; got {name}",
+            f", without {' and '.join(missing)}: diffprivlib would read it off the data for free.",
+        )
+    return PrivacyProfile.pure(epsilon)
+
+
+def _is_missing(model: Any, parameters: dict[str, Any], name: str) -> bool:
+    # Centred data have a known mean, for which PCA needs no bounds.
+    is_needed = not (name == "bounds" and parameters.get("centered"))
+    return is_needed and parameters[name] is None
+
+
+def _report(model: Any, n_samples: int | None) -> PrivacyReport:
+    return PrivacyReport(
+        _price(model, 1, None), 0.0, name=type(model).__name__, assumptions=(_RELATION,)
+    )

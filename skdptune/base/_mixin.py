@@ -1,0 +1,86 @@
+"""What all private estimators share: one budget, a price before fit, a report after."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting._checks import check_real
+
+PUBLIC_SIZE = "the number of records is public"
+SEEDED = "the noise is drawn from a seed: whoever knows the seed sees through it"
+
+
+class PrivacyWarning(UserWarning):
+    """A setting that is allowed, but promises less privacy than it seems to."""
+
+
+class PrivateEstimatorMixin:
+    """Budget handling and reporting of an estimator with ``epsilon`` and ``delta`` parameters.
+
+    A subclass has the parameters ``epsilon``, ``delta`` and ``random_state``, maybe one for its
+    noise, and the method ``privacy_profile(n_samples, n_features=None)``, which follows from
+    parameters and public sizes alone.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile
+    >>> from skdptune.base import PrivateEstimatorMixin, profile_of
+    >>> class NoisyMean(PrivateEstimatorMixin):
+    ...     epsilon, delta, random_state = 0.5, 0.0, None
+    ...     def privacy_profile(self, n_samples, n_features=None):
+    ...         return PrivacyProfile.pure(self.epsilon)
+    >>> profile_of(NoisyMean(), n_samples=100).epsilon(0.0)
+    0.5
+    """
+
+    epsilon: float | None
+    delta: float
+    random_state: Any
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what a fit costs; subclasses implement it."""
+        raise NotImplementedError
+
+    def _checked_budget(self) -> tuple[float, float]:
+        """Return (epsilon, delta) after validation; epsilon may be infinite for "no privacy"."""
+        epsilon = check_real(
+            self.epsilon,
+            name="epsilon",
+            lower=0.0,
+            lower_open=True,
+            hint="A smaller epsilon is more private; 1 is a common choice.",
+        )
+        return epsilon, self._checked_delta()
+
+    def _checked_delta(self) -> float:
+        return check_real(self.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+
+    def _warn_of_large_delta(self, n_samples: int) -> None:
+        """Warn of a delta that would permit publishing a whole record."""
+        if self.delta >= 1.0 / n_samples:
+            warnings.warn(
+                f"delta={self.delta:g} is at least 1/n_samples={1.0 / n_samples:.3g}: publishing "
+                "one random record in full would satisfy that. Choose a smaller delta.",
+                PrivacyWarning,
+                stacklevel=3,
+            )
+
+    def _make_report(
+        self, profile: PrivacyProfile, assumptions: tuple[str, ...] = ()
+    ) -> PrivacyReport:
+        """Return the report for ``privacy_``."""
+        seeded = (SEEDED,) if self.random_state is not None else ()
+        asked = self.epsilon
+        cost = profile.epsilon(self.delta)
+        if asked is None or not math.isfinite(asked) or cost > asked:
+            asked = None
+        return PrivacyReport(
+            profile,
+            self.delta,
+            epsilon=asked,
+            name=type(self).__name__,
+            assumptions=(*assumptions, *seeded),
+        )

@@ -1,0 +1,176 @@
+"""The price of scikit-learn's own objects: compositions, and steps that learn nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+)
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base._pricing import (
+    NoProfileError,
+    no_profile,
+    price,
+    register_profile,
+    report_of,
+    report_registry,
+)
+
+FREE = PrivacyProfile.pure(0.0)
+WORDS = (None, "passthrough", "drop")
+_ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
+# These fix the number of columns by rules that look at no value.
+_STATELESS = (
+    Binarizer,
+    FeatureHasher,
+    FunctionTransformer,
+    HashingVectorizer,
+    Normalizer,
+    PolynomialFeatures,
+)
+
+
+def _is_known_list(encoder: Any) -> bool:
+    """Say whether an encoder's output follows from its parameters alone."""
+    counts = encoder.min_frequency is not None or encoder.max_categories is not None
+    return not isinstance(encoder.categories, str) and not counts
+
+
+def _is_one_hot_free(encoder: Any) -> bool:
+    # Other ways of handling unknown values raise, or count, depending on the data; so does
+    # dropping a column by anything but its place.
+    drops_by_place = encoder.drop is None or (
+        isinstance(encoder.drop, str) and encoder.drop == "first"
+    )
+    return _is_known_list(encoder) and encoder.handle_unknown == "ignore" and drops_by_place
+
+
+def _is_ordinal_free(encoder: Any) -> bool:
+    return _is_known_list(encoder) and encoder.handle_unknown == "use_encoded_value"
+
+
+def _is_imputer_free(imputer: Any) -> bool:
+    # Without keep_empty_features a column is dropped if no record has a value there, and an
+    # indicator's columns depend on which have a gap.
+    keeps = imputer.keep_empty_features and not imputer.add_indicator
+    return bool(imputer.strategy == "constant" and keeps)
+
+
+_CONDITIONS: dict[type, Callable[[Any], bool]] = {
+    **dict.fromkeys(_STATELESS, lambda step: True),
+    OneHotEncoder: _is_one_hot_free,
+    OrdinalEncoder: _is_ordinal_free,
+    SimpleImputer: _is_imputer_free,
+}
+
+
+def _price_of_leaf(step: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    # A subclass may learn what its base does not, so only the very class is known.
+    condition = _CONDITIONS.get(type(step))
+    if condition is None or not condition(step):
+        raise no_profile(step)
+    return FREE
+
+
+for _kind in _CONDITIONS:
+    register_profile(_kind)(_price_of_leaf)
+
+
+@register_profile(Pipeline)
+def _pipeline(pipeline: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    return _composed(pipeline.steps, n_samples)
+
+
+@register_profile(FeatureUnion)
+def _union(union: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    return _composed(union.transformer_list, n_samples)
+
+
+@register_profile(ColumnTransformer)
+def _columns(transformer: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    for name, _, columns in transformer.transformers:
+        if callable(columns) and not isinstance(columns, make_column_selector):
+            raise NoProfileError(
+                "columns must be names, places or make_column_selector; got a function",
+                ", which may look at the data.",
+                (name,),
+            )
+    steps = [(name, step) for name, step, _ in transformer.transformers]
+    return _composed([*steps, ("remainder", transformer.remainder)], n_samples)
+
+
+def _is_word(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step in WORDS)
+
+
+def _composed(steps: Iterable[tuple[str, Any]], n_samples: int) -> PrivacyProfile:
+    """Compose steps that all see the same records; how many columns reach each is not known."""
+    total = FREE
+    for name, step in steps:
+        if _is_word(step):
+            continue
+        try:
+            cost = price(step, n_samples, None)
+        except NoProfileError as error:
+            raise error.within(name) from None
+        # Adding a price of nothing could still round.
+        total = cost if total == FREE else total if cost == FREE else total + cost
+    return total
+
+
+@report_registry.register
+def _pipeline_report(pipeline: Pipeline, n_samples: int | None) -> PrivacyReport:
+    return _report(pipeline, [step for _, step in pipeline.steps], n_samples)
+
+
+@report_registry.register
+def _union_report(union: FeatureUnion, n_samples: int | None) -> PrivacyReport:
+    return _report(union, [step for _, step in union.transformer_list], n_samples)
+
+
+@report_registry.register
+def _columns_report(columns: ColumnTransformer, n_samples: int | None) -> PrivacyReport:
+    asked = {name: step for name, step, _ in columns.transformers}
+    asked["remainder"] = columns.remainder
+    # scikit-learn leaves a transformer without columns unfitted, and turns "passthrough" into a
+    # transformer of its own.
+    steps = [
+        step
+        for name, step, chosen in columns.transformers_
+        if len(chosen) > 0 and not _is_word(asked.get(name))
+    ]
+    return _report(columns, steps, n_samples)
+
+
+@report_registry.register
+def _function_report(step: FunctionTransformer, n_samples: int | None) -> PrivacyReport:
+    profile = price(step, 1, None)
+    return PrivacyReport(profile, 0.0, name=type(step).__name__, assumptions=(_ROW_BY_ROW,))
+
+
+def _report(whole: Any, steps: Iterable[Any], n_samples: int | None) -> PrivacyReport:
+    reports = [report_of(step, n_samples) for step in steps if not _is_word(step)]
+    parts = tuple(part for part in reports if part.profile != FREE)
+    free = [part.assumptions for part in reports if part.profile == FREE]
+    assumed = dict.fromkeys(sentence for sentences in free for sentence in sentences)
+    profile = sum((part.profile for part in parts[1:]), parts[0].profile) if parts else FREE
+    return PrivacyReport(
+        profile,
+        min(sum(part.delta for part in parts), 1.0),
+        name=type(whole).__name__,
+        parts=parts,
+        assumptions=tuple(assumed),
+    )

@@ -1,0 +1,102 @@
+"""The random batches of noisy gradient descent: index sets, drawn fast and by an exact law."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+# Indices drawn at one go: enough to spread the cost of a call, small beside any data.
+_INDICES_AT_ONCE = 1 << 16
+
+Batch = np.ndarray | slice
+
+
+def poisson_batches(
+    n_samples: int, rate: float, steps: int, rng: np.random.Generator
+) -> Iterator[Batch]:
+    """Yield, for each step, the records whose independent coin of probability `rate` came up.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    rate : float
+        Probability in (0, 1].
+    steps : int
+        Number of batches.
+    rng : numpy.random.Generator
+        Source of the coins.
+
+    Yields
+    ------
+    ndarray of int or slice
+        Increasing indices; ``slice(None)`` where the rate is 1.
+
+    Notes
+    -----
+    The coins of a block of steps form one row of ``steps * n_samples`` independent coins, and the
+    distance from one success to the next is geometric, independently of the past: summing
+    geometric gaps finds the successes without tossing the failures. What remains of the last gap
+    of a block is dropped, since the coins beyond the block's end are independent of those before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> batches = list(poisson_batches(1000, 0.1, 5000, rng))
+    >>> round(np.mean([batch.size for batch in batches]))
+    100
+    """
+    if rate >= 1.0 or n_samples == 0:
+        for _ in range(steps):
+            yield slice(None)
+        return
+    block = max(1, int(_INDICES_AT_ONCE / (rate * n_samples)))
+    for first in range(0, steps, block):
+        yield from _poisson_block(n_samples, rate, min(block, steps - first), rng)
+
+
+def _poisson_block(
+    n_samples: int, rate: float, steps: int, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    positions = _successes(n_samples * steps, rate, rng)
+    starts = n_samples * np.arange(steps + 1)
+    bounds = np.searchsorted(positions, starts).tolist()
+    for step in range(steps):
+        yield positions[bounds[step] : bounds[step + 1]] - n_samples * step
+
+
+def _successes(coins: int, rate: float, rng: np.random.Generator) -> np.ndarray:
+    """Return the positions of the successes among a number of independent coins."""
+    expected = coins * rate
+    count = int(expected + 5.0 * np.sqrt(expected)) + 16
+    positions = np.empty(0, dtype=np.int64)
+    last = -1
+    while last < coins:
+        # An exponential draw of exactly zero would become a gap of 0, the same record twice.
+        gaps = np.maximum(rng.geometric(rate, count), 1)
+        gaps[0] += last
+        positions = np.concatenate([positions, np.cumsum(gaps)])
+        last = int(positions[-1])
+    return positions[: np.searchsorted(positions, coins)]
+
+
+def fixed_batches(
+    n_samples: int, batch_size: int, steps: int, rng: np.random.Generator
+) -> Iterator[Batch]:
+    """Yield, for each step, a uniform set of `batch_size` records, without replacement.
+
+    Where there are no more than `batch_size` records, all are taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [batch.size for batch in fixed_batches(10, 4, 2, np.random.default_rng(0))]
+    [4, 4]
+    """
+    for _ in range(steps):
+        if batch_size >= n_samples:
+            yield slice(None)
+        else:
+            yield np.sort(rng.choice(n_samples, batch_size, replace=False, shuffle=False))

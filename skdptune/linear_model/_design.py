@@ -1,0 +1,97 @@
+"""The rows of a linear model: clipped, with an intercept, dense or sparse, never copied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+_HAIR = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Design:
+    """Rows ``(scale_i * x_i, 1)``, or without the 1, as a linear operator.
+
+    Attributes
+    ----------
+    rows : ndarray or CSR matrix of shape (n_samples, n_features)
+        The data as given.
+    scale : ndarray of shape (n_samples,)
+        Factor in (0, 1] that brings a row's norm down to the bound.
+    squared_norms : ndarray of shape (n_samples,)
+        Squared norm of each clipped row, the intercept's 1 included.
+    intercept : bool
+        Whether a constant 1 follows the features.
+    """
+
+    rows: Any
+    scale: np.ndarray
+    squared_norms: np.ndarray
+    intercept: bool
+
+    @classmethod
+    def clipped(cls, rows: Any, norm: float, intercept: bool) -> Design:
+        """Return the design of rows clipped to a norm; each row is treated by itself."""
+        lengths = _norms(rows)
+        # A hair shorter, so that no rounding breaks the guarantee's premise.
+        scale = np.minimum(1.0, norm * _HAIR / np.maximum(lengths, np.finfo(np.float64).tiny))
+        return cls(rows, scale, (lengths * scale) ** 2 + float(intercept), intercept)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.rows.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Number of coefficients of one linear function, the intercept included."""
+        return int(self.rows.shape[1]) + int(self.intercept)
+
+    def take(self, index: np.ndarray) -> Design:
+        """Return the design of some of the rows."""
+        return Design(
+            self.rows[index], self.scale[index], self.squared_norms[index], self.intercept
+        )
+
+    def decision(self, weights: np.ndarray) -> np.ndarray:
+        """Return the rows times weights of shape (width,) or (width, n_outputs)."""
+        features = weights[:-1] if self.intercept else weights
+        product = np.asarray(self.rows @ features)
+        product = product * (self.scale if product.ndim == 1 else self.scale[:, None])
+        return product + weights[-1] if self.intercept else product
+
+    def gradient(self, residuals: np.ndarray) -> np.ndarray:
+        """Return the sum of residual times row, for residuals (n_samples,) or (n_samples, k)."""
+        scale = self.scale if residuals.ndim == 1 else self.scale[:, None]
+        product = np.asarray(self.rows.T @ (residuals * scale))
+        if not self.intercept:
+            return product
+        return np.concatenate(
+            [
+                product,
+                np.atleast_1d(residuals.sum(axis=0))[None, ...].reshape((1, *residuals.shape[1:])),
+            ]
+        )
+
+
+def _norms(rows: Any) -> np.ndarray:
+    """Return the Euclidean norm of each row, without overflow for any finite row."""
+    with np.errstate(over="ignore"):
+        norms = np.sqrt(_squared_norms(rows))
+    huge = np.flatnonzero(~np.isfinite(norms))
+    for row in huge:
+        part = rows[[row]].toarray() if sparse.issparse(rows) else rows[[row]]
+        largest = float(np.abs(part).max())
+        norms[row] = largest * float(np.linalg.norm(part.astype(np.float64) / largest))
+    return norms
+
+
+def _squared_norms(rows: Any) -> np.ndarray:
+    if sparse.issparse(rows):
+        squares = rows.astype(np.float64)
+        squares.data **= 2
+        return np.asarray(squares.sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", rows, rows, dtype=np.float64)

@@ -1,0 +1,205 @@
+"""Values released with Gaussian or Laplace noise."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdptune.accounting import PrivacyProfile, calibrate
+from skdptune.accounting._checks import check_real
+from skdptune.mechanisms import _opendp
+from skdptune.mechanisms._randomness import as_generator
+
+# Beyond these the accounting counts every loss as infinite.
+_LARGEST_SHIFT = 30.0
+_LARGEST_EPSILON = 600.0
+
+
+def gaussian_release(
+    value: ArrayLike, sensitivity: float, scale: float, random_state: Any = None
+) -> Any:
+    """Return a value plus independent Gaussian noise on each of its numbers.
+
+    Parameters
+    ----------
+    value : float or array-like
+        Finite numbers.
+    sensitivity : float
+        Most by which one record, added or removed, moves the value in Euclidean norm. It
+        decides the cost, see `gaussian_profile`, and not the noise.
+    scale : float
+        Standard deviation of the noise; 0 adds none, which is only free at sensitivity 0.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None draws from the operating system's entropy through OpenDP's exact sampler; a seed
+        draws reproducible floats, from which whoever knows the seed can subtract the noise.
+
+    Returns
+    -------
+    float or ndarray of the value's shape
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import gaussian_release
+    >>> round(gaussian_release(10.0, sensitivity=1.0, scale=2.0, random_state=0), 3)
+    10.251
+    """
+    return _released(value, sensitivity, scale, random_state, "gaussian")
+
+
+def laplace_release(
+    value: ArrayLike, sensitivity: float, scale: float, random_state: Any = None
+) -> Any:
+    """Return a value plus independent Laplace noise on each of its numbers.
+
+    Parameters
+    ----------
+    value : float or array-like
+        Finite numbers.
+    sensitivity : float
+        Most by which one record, added or removed, moves the value in sum of absolute
+        changes. It decides the cost, see `laplace_profile`, and not the noise.
+    scale : float
+        Parameter ``b`` of the density ``exp(-abs(x) / b) / (2 b)``; 0 adds no noise.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        As for `gaussian_release`.
+
+    Returns
+    -------
+    float or ndarray of the value's shape
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import laplace_release
+    >>> laplace_release([1.0, 2.0], sensitivity=1.0, scale=0.5, random_state=0).round(3)
+    array([1.16 , 1.692])
+    """
+    return _released(value, sensitivity, scale, random_state, "laplace")
+
+
+def gaussian_profile(sensitivity: float, scale: float) -> PrivacyProfile:
+    """Return what `gaussian_release` costs, for neighbours by one record, added or removed.
+
+    Parameters
+    ----------
+    sensitivity, scale : float
+        As for `gaussian_release`.
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import gaussian_profile
+    >>> round(gaussian_profile(sensitivity=1.0, scale=4.0).epsilon(1e-6), 2)
+    1.06
+    """
+    ratio = _ratio(sensitivity, scale)
+    return PrivacyProfile.gaussian(ratio) if ratio <= _LARGEST_SHIFT else unprotected()
+
+
+def laplace_profile(sensitivity: float, scale: float) -> PrivacyProfile:
+    """Return what `laplace_release` costs, for neighbours by one record, added or removed.
+
+    Parameters
+    ----------
+    sensitivity, scale : float
+        As for `laplace_release`.
+
+    Notes
+    -----
+    Pure, ``sensitivity / scale`` (Dwork and Roth 2014, Theorem 3.6), for any number of values.
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import laplace_profile
+    >>> laplace_profile(sensitivity=1.0, scale=4.0).epsilon(0)
+    0.25
+    """
+    return pure_profile(_ratio(sensitivity, scale))
+
+
+def noise_for_budget(epsilon: float, delta: float) -> tuple[float, PrivacyProfile]:
+    """Return the least noise that meets a budget, in units of the sensitivity, and its cost.
+
+    Parameters
+    ----------
+    epsilon : float
+        Greater than 0; infinite for no noise.
+    delta : float
+        In [0, 1): 0 for Laplace noise, positive for Gaussian noise.
+
+    Returns
+    -------
+    scale, profile : float, PrivacyProfile
+        Multiply `scale` by the sensitivity.
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import noise_for_budget
+    >>> noise_for_budget(0.5, delta=0.0)[0]
+    2.0
+    >>> round(noise_for_budget(1.0, delta=1e-5)[0], 2)
+    3.73
+    """
+    budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
+    failure = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    if math.isinf(budget):
+        return 0.0, unprotected()
+    if failure == 0.0:
+        return 1.0 / budget, pure_profile(budget)
+    return _calibrated_gaussian(budget, failure)
+
+
+@functools.lru_cache(maxsize=256)
+def _calibrated_gaussian(epsilon: float, delta: float) -> tuple[float, PrivacyProfile]:
+    found = calibrate(
+        lambda ratio: PrivacyProfile.gaussian(1.0 / ratio),
+        epsilon,
+        delta,
+        lower=1.0 / _LARGEST_SHIFT,
+    )
+    return found.value, found.profile
+
+
+def pure_profile(epsilon: float) -> PrivacyProfile:
+    """Return a pure profile at any epsilon, those included that promise nothing."""
+    return PrivacyProfile.pure(epsilon) if epsilon <= _LARGEST_EPSILON else unprotected()
+
+
+def unprotected() -> PrivacyProfile:
+    """Return the profile of a release that may show everything."""
+    return PrivacyProfile.approximate(0.0, 1.0)
+
+
+def _ratio(sensitivity: float, scale: float) -> float:
+    influence, spread = _checked(sensitivity, scale)
+    if influence == 0.0:
+        return 0.0
+    return influence / spread if spread > 0.0 else math.inf
+
+
+def _checked(sensitivity: float, scale: float) -> tuple[float, float]:
+    influence = check_real(
+        sensitivity, name="sensitivity", lower=0.0, upper=math.inf, upper_open=True
+    )
+    return influence, check_real(scale, name="scale", lower=0.0, upper=math.inf, upper_open=True)
+
+
+def _released(value: ArrayLike, sensitivity: float, scale: float, random: Any, noise: str) -> Any:
+    _, spread = _checked(sensitivity, scale)
+    array = np.asarray(value, dtype=np.float64)
+    if not np.isfinite(array).all():
+        # What is not finite would come out as it went in, noise or not; it is not shown here.
+        raise ValueError("value must be finite; got infinities or NaN. Clip what goes into it.")
+    flat = array.ravel()
+    generator = as_generator(random)
+    if spread == 0.0 or flat.size == 0:
+        noisy = flat.copy()
+    elif generator is not None:
+        draw = generator.normal if noise == "gaussian" else generator.laplace
+        noisy = flat + draw(scale=spread, size=flat.size)
+    else:
+        add = _opendp.add_gaussian if noise == "gaussian" else _opendp.add_laplace
+        noisy = add(flat, spread)
+    return float(noisy[0]) if array.ndim == 0 else noisy.reshape(array.shape)

@@ -1,0 +1,70 @@
+"""Where randomness comes from: the operating system by default, a seed for reproducible runs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdptune.accounting._checks import check_integer
+
+_BITS = 53
+
+
+def as_generator(random_state: Any) -> np.random.Generator | None:
+    """Return a NumPy generator for a seed, and None where nothing is seeded.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None stands for the operating system's entropy. An int gives the same generator at every
+        call. A Generator is returned itself, and a RandomState is asked for a seed: both move on.
+
+    Returns
+    -------
+    numpy.random.Generator or None
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import as_generator
+    >>> as_generator(None) is None
+    True
+    >>> as_generator(7).integers(100, size=3) - as_generator(7).integers(100, size=3)
+    array([0, 0, 0])
+    """
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
+    seed = check_integer(
+        random_state,
+        name="random_state",
+        lower=0,
+        hint="None, a numpy.random.Generator or a RandomState will also do.",
+    )
+    return np.random.default_rng(seed)
+
+
+def open_uniforms(count: int, generator: np.random.Generator | None) -> NDArray[np.float64]:
+    """Return numbers in (0, 1), never 0 or 1, from the generator or the operating system."""
+    if generator is None:
+        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+    else:
+        words = generator.integers(0, 2**64, size=count, dtype=np.uint64)
+    # Odd multiples of 2^-54: symmetric in the interval, and exact in double precision up to the
+    # last bit of those next to 1, which is why they are cut there.
+    odd = 2.0 * (words >> np.uint64(64 - _BITS)).astype(np.float64) + 1.0
+    return np.minimum(odd * 2.0 ** -(_BITS + 1), 1.0 - 2.0**-_BITS)
+
+
+def random_below(count: int, generator: np.random.Generator | None) -> int:
+    """Return an integer of ``range(count)``, all with the same probability."""
+    if generator is not None:
+        return int(generator.integers(count))
+    # Values beyond the largest multiple of count are drawn again: no remainder is favoured.
+    limit = 2**64 - 2**64 % count
+    while (word := int.from_bytes(os.urandom(8), "little")) >= limit:
+        pass
+    return word % count

@@ -1,0 +1,28 @@
+"""Scores whose sensitivity is known: means of bounded values, one per record.
+
+Areas under curves, R², F scores and the like are not means over records; one record can change
+them by any amount, and so they are refused, with what to use instead.
+"""
+
+from skdptune.metrics._bounded import BoundedScorer, bounded_scorer
+from skdptune.metrics._names import get_bounded_scorer
+from skdptune.metrics._scorers import (
+    accuracy,
+    balanced_accuracy,
+    neg_absolute_error,
+    neg_brier_score,
+    neg_log_loss,
+    neg_squared_error,
+)
+
+__all__ = [
+    "BoundedScorer",
+    "accuracy",
+    "balanced_accuracy",
+    "bounded_scorer",
+    "get_bounded_scorer",
+    "neg_absolute_error",
+    "neg_brier_score",
+    "neg_log_loss",
+    "neg_squared_error",
+]

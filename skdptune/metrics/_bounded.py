@@ -1,0 +1,239 @@
+"""A score that is a mean of bounded values, one per record, and how far one record moves it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdptune.accounting._checks import check_integer, check_kind, check_option, check_real
+from skdptune.mechanisms import unit_sum
+
+RESPONSES = ("predict", "predict_proba", "decision_function")
+
+
+@dataclass(frozen=True)
+class BoundedScorer:
+    """A scorer whose score is a mean over records of values within known bounds.
+
+    Called as scikit-learn's scorers are, it returns a number of which more is better. Made by
+    `bounded_scorer` and by the functions of this module.
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(y, prediction)``, or ``loss(y, response, classes)`` for another response method than
+        "predict"; returns one number per record, which depends on this record alone.
+    lower, upper : float
+        Bounds on the values that the scorer averages, of which more is better.
+    name : str
+        What the score is called.
+    sign : {1, -1}, default=-1
+        -1 if a smaller `loss` is better: values are ``sign * loss``.
+    response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
+        What is asked of the estimator.
+    centred : bool, default=True
+        Whether values count from the middle of the bounds, which halves the sensitivity, or from
+        `lower`, which makes the score monotone: another record never lowers it.
+
+    Notes
+    -----
+    With ``n`` a public constant the score is ``c + sum(value - c) / n``, clipped to the bounds.
+    Adding a record moves the sum by ``value - c``: between 0 and ``upper - lower`` at
+    ``c = lower``, and by at most half of that, either way, at the middle. If ``n`` is the number
+    of records, the score is their mean whatever ``c``. Values that are NaN count as `lower`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from skdptune.metrics import accuracy
+    >>> X, y = np.zeros((4, 1)), np.array([1, 1, 1, 0])
+    >>> scorer = accuracy()
+    >>> scorer(DummyClassifier().fit(X, y), X, y)
+    0.75
+    >>> scorer.sensitivity(n_public=1000)
+    0.0005
+    """
+
+    loss: Callable[..., ArrayLike]
+    lower: float
+    upper: float
+    name: str
+    sign: int = -1
+    response_method: str = "predict"
+    centred: bool = True
+
+    def __post_init__(self) -> None:
+        """Check what was given."""
+        if not callable(self.loss):
+            raise TypeError(f"loss must be callable; got {type(self.loss).__name__}.")
+        check_kind(self.name, name="name", kind=str, domain="a str")
+        check_option(self.sign, name="sign", options=(1, -1))
+        check_option(self.response_method, name="response_method", options=RESPONSES)
+        check_kind(self.centred, name="centred", kind=bool, domain="True or False")
+        _check_interval(self.lower, self.upper)
+
+    @property
+    def is_monotone(self) -> bool:
+        """Whether one record more moves the scores of all candidates the same way."""
+        return not self.centred
+
+    def sensitivity(self, n_public: int) -> float:
+        """Return the most by which one record, added or removed, moves the score.
+
+        Parameters
+        ----------
+        n_public : int
+            The public constant that stands for the number of records.
+        """
+        size = check_integer(n_public, name="n_public", lower=1)
+        return (self.upper - self.lower) / (2.0 * size if self.centred else size)
+
+    def per_record(self, estimator: Any, X: Any, y: Any) -> np.ndarray:
+        """Return one value per record, within the bounds.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X, y : array-like
+            Records and their targets.
+        """
+        targets = np.asarray(y)
+        if targets.ndim == 2 and targets.shape[1] == 1:
+            targets = targets[:, 0]
+        response = self._response(estimator, X, targets.shape)
+        arguments: tuple[Any, ...] = (targets, response)
+        if self.response_method != "predict":
+            arguments = (*arguments, getattr(estimator, "classes_", None))
+        # What overflows is clipped like any other value, and a warning would tell of it.
+        with np.errstate(all="ignore"):
+            values = self.sign * np.asarray(self.loss(*arguments), dtype=np.float64)
+        if values.shape != targets.shape[:1]:
+            raise ValueError(
+                f"loss must return one number per record; got shape {values.shape} from "
+                f"{self.name!r}. It must not average over the records."
+            )
+        return self._bounded(values)
+
+    def score(self, values: ArrayLike, n_public: int) -> float:
+        """Return the score of values, for a public number of records.
+
+        Parameters
+        ----------
+        values : array-like
+            One per record, as from `per_record`.
+        n_public : int
+            The public constant that stands for the number of records.
+        """
+        size = check_integer(n_public, name="n_public", lower=1)
+        half = (self.upper - self.lower) / 2.0
+        middle = self.lower + half
+        centre, unit = (middle, half) if self.centred else (self.lower, 2.0 * half)
+        bounded = self._bounded(np.asarray(values, dtype=np.float64).ravel())
+        total = float(unit_sum((bounded - centre) / unit))
+        return min(max(centre + unit * total / size, self.lower), self.upper)
+
+    def uncentred(self) -> BoundedScorer:
+        """Return the same scorer with values counted from `lower`: monotone."""
+        return replace(self, centred=False)
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        """Return the mean over the given records; the greater, the better."""
+        values = self.per_record(estimator, X, y)
+        return self.score(values, max(values.size, 1))
+
+    def _bounded(self, values: np.ndarray) -> np.ndarray:
+        return np.clip(np.where(np.isnan(values), self.lower, values), self.lower, self.upper)
+
+    def _response(self, estimator: Any, X: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the estimator's response, record by record.
+
+        A column of predictions against a row of targets would broadcast to all pairs, and tie
+        every record's value to all others.
+        """
+        method = getattr(estimator, self.response_method, None)
+        if method is None:
+            raise TypeError(
+                f"estimator must have {self.response_method}, which {self.name!r} needs; got "
+                f"{type(estimator).__name__}."
+            )
+        response = np.asarray(method(X))
+        if self.response_method == "predict" and response.size == math.prod(shape):
+            return response.reshape(shape)
+        if self.response_method == "predict" or response.shape[:1] != shape[:1]:
+            raise ValueError(
+                f"estimator must return one {self.response_method} per record, of shape {shape}; "
+                f"got shape {response.shape}."
+            )
+        return response
+
+
+def bounded_scorer(
+    loss: Callable[..., ArrayLike],
+    lower: float,
+    upper: float,
+    *,
+    name: str | None = None,
+    greater_is_better: bool = False,
+    response_method: str = "predict",
+    centred: bool = True,
+) -> BoundedScorer:
+    """Return a scorer from a function that gives each record a number.
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(y, prediction)``, or ``loss(y, response, classes)`` for another response method
+        than "predict", with the classes in the order of the response's columns. Returns one number
+        per record. It must treat each record by itself: the guarantee rests on that.
+    lower, upper : float
+        Bounds on what `loss` returns, known without looking at the data; what lies beyond is
+        clipped.
+    name : str, optional
+        The default is the function's name.
+    greater_is_better : bool, default=False
+        Whether `loss` is in truth a score.
+    response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
+    centred : bool, default=True
+        See `BoundedScorer`.
+
+    Returns
+    -------
+    BoundedScorer
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.metrics import bounded_scorer
+    >>> def miss(y, prediction):
+    ...     return np.abs(y - prediction) > 5
+    >>> bounded_scorer(miss, 0, 1).sensitivity(n_public=100)
+    0.005
+    """
+    check_kind(greater_is_better, name="greater_is_better", kind=bool, domain="True or False")
+    low, high = _check_interval(lower, upper)
+    ends = (low, high) if greater_is_better else (-high, -low)
+    return BoundedScorer(
+        loss,
+        ends[0] + 0.0,
+        ends[1] + 0.0,
+        getattr(loss, "__name__", type(loss).__name__) if name is None else name,
+        1 if greater_is_better else -1,
+        response_method,
+        centred,
+    )
+
+
+def _check_interval(lower: Any, upper: Any) -> tuple[float, float]:
+    hint = "Clip the values: an unbounded one lets a single record decide the score."
+    low = check_real(lower, name="lower", hint=hint)
+    high = check_real(upper, name="upper", lower=low, lower_open=True, hint=hint)
+    if not math.isfinite(high - low):
+        raise ValueError(f"upper - lower must be finite; got {low!r} and {high!r}. {hint}")
+    return low, high

@@ -1,0 +1,202 @@
+"""The usual scores, as means of bounded values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdptune.accounting._checks import check_kind, check_real
+from skdptune.metrics._bounded import BoundedScorer, bounded_scorer
+
+
+def accuracy() -> BoundedScorer:
+    """Return the share of records that are predicted right, in [0, 1].
+
+    Examples
+    --------
+    >>> from skdptune.metrics import accuracy
+    >>> accuracy().sensitivity(n_public=500)
+    0.001
+    """
+    return bounded_scorer(_is_right, 0.0, 1.0, name="accuracy", greater_is_better=True)
+
+
+def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
+    """Return the accuracy in which every class weighs the same, by public class frequencies.
+
+    Parameters
+    ----------
+    class_frequencies : mapping of class to float
+        The share of each class, which must be public: shares counted in the data are not. They
+        are positive and sum to 1.
+
+    Notes
+    -----
+    Of ``k`` classes with frequencies ``f``, a right prediction of class ``j`` is worth
+    ``1 / (k f_j)``, a wrong one 0; the mean is the balanced accuracy if the frequencies are right.
+    The bound is ``1 / (k min(f))``: a rare class is dear. Records of other classes are worth 0.
+
+    Examples
+    --------
+    >>> from skdptune.metrics import balanced_accuracy
+    >>> balanced_accuracy({"ill": 0.1, "well": 0.9}).upper
+    5.0
+    """
+    check_kind(
+        class_frequencies,
+        name="class_frequencies",
+        kind=Mapping,
+        domain="a mapping of every class to its public frequency",
+    )
+    shares = {
+        label: check_real(
+            share, name=f"class_frequencies[{label!r}]", lower=0.0, upper=1.0, lower_open=True
+        )
+        for label, share in class_frequencies.items()
+    }
+    if not math.isclose(sum(shares.values()), 1.0, abs_tol=1e-6):
+        raise ValueError(f"class_frequencies must sum to 1; got {sum(shares.values()):.6g}.")
+    worth = {label: 1.0 / (len(shares) * share) for label, share in shares.items()}
+    return bounded_scorer(
+        _WeightedRight(tuple(worth.items())),
+        0.0,
+        max(worth.values()),
+        name="balanced_accuracy",
+        greater_is_better=True,
+    )
+
+
+def neg_brier_score() -> BoundedScorer:
+    """Return minus half the squared distance of probabilities from the truth, in [-1, 0].
+
+    For two classes, it is scikit-learn's score of this name.
+
+    Examples
+    --------
+    >>> from skdptune.metrics import neg_brier_score
+    >>> neg_brier_score().lower
+    -1.0
+    """
+    return bounded_scorer(
+        _brier, 0.0, 1.0, name="neg_brier_score", response_method="predict_proba"
+    )
+
+
+def neg_log_loss(bound: float) -> BoundedScorer:
+    """Return minus the log loss, each record's at most a bound.
+
+    Parameters
+    ----------
+    bound : float
+        At which a record's loss is clipped; an even guess among k classes loses ``log(k)``.
+
+    Examples
+    --------
+    >>> from skdptune.metrics import neg_log_loss
+    >>> neg_log_loss(bound=4.0).sensitivity(n_public=1000)
+    0.002
+    """
+    return bounded_scorer(
+        _log_loss, 0.0, _checked(bound), name="neg_log_loss", response_method="predict_proba"
+    )
+
+
+def neg_squared_error(bound: float) -> BoundedScorer:
+    """Return minus the squared error, each record's at most a bound.
+
+    Parameters
+    ----------
+    bound : float
+        At which a record's squared error is clipped.
+
+    Examples
+    --------
+    >>> from skdptune.metrics import neg_squared_error
+    >>> neg_squared_error(bound=25.0).lower
+    -25.0
+    """
+    return bounded_scorer(_squared_error, 0.0, _checked(bound), name="neg_squared_error")
+
+
+def neg_absolute_error(bound: float) -> BoundedScorer:
+    """Return minus the absolute error, each record's at most a bound.
+
+    Parameters
+    ----------
+    bound : float
+        At which a record's absolute error is clipped.
+
+    Examples
+    --------
+    >>> from skdptune.metrics import neg_absolute_error
+    >>> neg_absolute_error(bound=5.0).upper
+    0.0
+    """
+    return bounded_scorer(_absolute_error, 0.0, _checked(bound), name="neg_absolute_error")
+
+
+def _checked(bound: Any) -> float:
+    return check_real(
+        bound,
+        name="bound",
+        lower=0.0,
+        upper=math.inf,
+        lower_open=True,
+        upper_open=True,
+        hint="It clips each record's loss, and must be known without looking at the data.",
+    )
+
+
+# Losses, one number per record ---------------------------------------------------------------
+
+
+def _per_record(values: np.ndarray, combine: Callable[..., Any]) -> np.ndarray:
+    """Combine several outputs of one record into one number."""
+    return values if values.ndim == 1 else combine(values.reshape(values.shape[0], -1), axis=1)
+
+
+def _is_right(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    return _per_record(np.asarray(y == prediction), np.all)
+
+
+def _squared_error(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    return _per_record((y - prediction) ** 2, np.mean)
+
+
+def _absolute_error(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    return _per_record(np.abs(y - prediction), np.mean)
+
+
+def _truth(y: np.ndarray, classes: Any) -> np.ndarray:
+    """Return a row of 0 and 1 per record; of a class that the model does not know, all 0."""
+    return np.asarray(y[:, None] == np.asarray(classes)[None, :])
+
+
+def _brier(y: np.ndarray, probabilities: np.ndarray, classes: Any) -> np.ndarray:
+    truth = _truth(y, classes)
+    half = 0.5 * np.sum((probabilities - truth) ** 2, axis=1)
+    return np.where(truth.any(axis=1), half, 1.0)
+
+
+def _log_loss(y: np.ndarray, probabilities: np.ndarray, classes: Any) -> np.ndarray:
+    truth = _truth(y, classes)
+    likelihood = np.where(truth, probabilities, 0.0).sum(axis=1)
+    return -np.log(likelihood)
+
+
+@dataclass(frozen=True)
+class _WeightedRight:
+    """What a right prediction is worth, by class; picklable, as a closure is not."""
+
+    worth: tuple[tuple[Any, float], ...]
+
+    def __call__(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        right = np.asarray(y == prediction)
+        weight = np.zeros(y.shape[0])
+        for label, worth in self.worth:
+            weight[np.asarray(y == label)] = worth
+        return np.where(right, weight, 0.0)

@@ -1,0 +1,224 @@
+"""Features scaled by a private range of quantiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.accounting._checks import check_integer, check_kind
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._mixin import PUBLIC_SIZE
+from skdptune.mechanisms import as_generator, private_quantile
+from skdptune.mechanisms._noise import pure_profile
+from skdptune.preprocessing._bounds import (
+    bounds_per_feature,
+    check_bounds,
+    check_feature_range,
+)
+from skdptune.preprocessing._stateless import FLOATS
+
+# A smaller part of the bounds' distance than this is taken for no distance at all.
+_LEAST_SHARE = 2.0**-16
+_WIDEST = np.finfo(np.float64).max / 4.0
+
+
+class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin, BaseEstimator):
+    """Map each feature so that a private range of quantiles becomes a given range.
+
+    For features whose bounds are known, but far too wide. The extremes themselves cannot be
+    released: each is one person's value. The guarantee is `epsilon`-differential privacy for data
+    sets that differ by one record, added or removed, with the number of records public.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget for all features together, in equal shares; infinite for no privacy.
+    bounds : tuple (lower, upper)
+        Numbers, or arrays with one number per feature. Required; they must be known without
+        looking at the data. Bounds that are too wide cost little: the error grows with the
+        logarithm of their distance.
+    quantile_range : tuple (low, high), default=(5, 95)
+        Percentages; what lies between is mapped into `feature_range`. The closer to 0 and 100,
+        the more records it takes to find them.
+    feature_range : tuple (low, high), default=(0, 1)
+    clip : bool, default=False
+        Whether to clip what lies beyond to `feature_range`.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
+        None draws from the operating system's entropy. A seed gives reproducible
+        research runs, and no privacy against those who know it.
+
+    Attributes
+    ----------
+    data_min_, data_max_, data_range_ : ndarray of shape (n_features,)
+        The private quantiles and their distance, as used.
+    scale_, min_ : ndarray of shape (n_features,)
+        The transformation is ``X * scale_ + min_``.
+    n_samples_seen_ : int
+        Number of records.
+    privacy_ : PrivacyReport
+        What fitting cost.
+    n_features_in_ : int
+        Number of features seen during ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, where they had names.
+
+    See Also
+    --------
+    BoundedScaler : Costs nothing, where the bounds themselves will do.
+
+    Notes
+    -----
+    Two quantiles per feature, each by `skdptune.mechanisms.private_quantile` at ``epsilon`` over
+    twice the number of features, compose to `epsilon`. If they come out in the wrong order they
+    are swapped; if they all but coincide, the bounds are used instead. Both look at what was
+    released alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.preprocessing import DPMinMaxScaler
+    >>> X = np.random.default_rng(0).uniform(20, 30, size=(2000, 1))
+    >>> scaler = DPMinMaxScaler(epsilon=1.0, bounds=(0, 1000), random_state=0).fit(X)
+    >>> scaler.data_min_.round(), scaler.data_max_.round()
+    (array([20.]), array([30.]))
+    """
+
+    # Quantiles are pure mechanisms; the report states them so.
+    delta = 0.0
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        bounds: Any = None,
+        quantile_range: tuple[float, float] = (5, 95),
+        feature_range: tuple[float, float] = (0, 1),
+        clip: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.quantile_range = quantile_range
+        self.feature_range = feature_range
+        self.clip = clip
+        self.random_state = random_state
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what a fit costs, which depends on the parameters alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+        """
+        check_integer(n_samples, name="n_samples", lower=1)
+        self._check_parameters()
+        return pure_profile(self._checked_budget()[0])
+
+    def fit(self, X: Any, y: Any = None) -> DPMinMaxScaler:
+        """Release two quantiles of each feature.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        profile = self.privacy_profile(1)
+        rows = validate_data(self, X, dtype=FLOATS)
+        low, high = bounds_per_feature(self.bounds, rows.shape[1])
+        self.n_samples_seen_ = rows.shape[0]
+        found = self._quantiles(rows, low, high)
+        narrow = found[1] - found[0] < _LEAST_SHARE * (high - low)
+        self.data_min_, self.data_max_ = np.where(narrow, [low, high], found)
+        self.data_range_ = self.data_max_ - self.data_min_
+        start, end = check_feature_range(self.feature_range)
+        self.scale_ = (end - start) / self.data_range_
+        self.min_ = start - self.data_min_ * self.scale_
+        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,))
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the features, scaled.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=FLOATS)
+        # In double precision, since a large scale may be infinite in single.
+        result = rows * self.scale_ + self.min_
+        if self.clip:
+            result = np.clip(result, *check_feature_range(self.feature_range))
+        return result.astype(rows.dtype, copy=False)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Return the features as they were before ``transform``; what was clipped stays so.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=FLOATS)
+        return ((rows - self.min_) / self.scale_).astype(rows.dtype, copy=False)
+
+    def _quantiles(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Return lower and upper private quantiles of all features, in order."""
+        share = self._checked_budget()[0] / (2 * rows.shape[1])
+        # One generator for all, so that a seed does not repeat itself in every feature.
+        generator = as_generator(self.random_state)
+        levels = [percentage / 100.0 for percentage in _check_quantile_range(self.quantile_range)]
+        found = [
+            [private_quantile(column, level, *ends, share, generator) for level in levels]
+            for column, *ends in zip(rows.T, low.tolist(), high.tolist(), strict=True)
+        ]
+        return np.sort(np.array(found), axis=1).T
+
+    def _check_parameters(self) -> None:
+        self._checked_budget()
+        low, high = check_bounds(self.bounds)
+        if np.any(high / 4.0 - low / 4.0 >= _WIDEST):
+            raise ValueError(f"bounds must be a finite distance apart; got {self.bounds!r}.")
+        _check_quantile_range(self.quantile_range)
+        check_feature_range(self.feature_range)
+        check_kind(self.clip, name="clip", kind=(bool, np.bool_), domain="True or False")
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare what is kept and what is random."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        tags.transformer_tags.preserves_dtype = list(FLOATS)
+        return tags
+
+
+def _check_quantile_range(quantile_range: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in quantile_range)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not 0.0 <= low < high <= 100.0:
+        raise ValueError(
+            "quantile_range must be a pair of percentages in [0, 100], the first smaller; "
+            f"got {quantile_range!r}."
+        )
+    return low, high

@@ -1,0 +1,262 @@
+"""Features scaled by private means and standard deviations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.accounting._checks import check_integer, check_kind
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._mixin import PUBLIC_SIZE
+from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget, unit_sum
+from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds
+from skdptune.preprocessing._stateless import FLOATS
+
+# Where the square of a feature in [-1, 1] is centred, so that the larger its first moment, the
+# smaller its second: see the Notes of DPStandardScaler.
+_CENTRE = {"gaussian": 1.0, "laplace": 0.875}
+_LEAST_VARIANCE = 1e-12
+
+
+class DPStandardScaler(
+    OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMixin, BaseEstimator
+):
+    """Standardise features by private means and standard deviations.
+
+    Features are clipped to `bounds`, and the sums of their values and squares released with
+    noise: Gaussian if `delta` is positive, Laplace if it is 0. The guarantee is (`epsilon`,
+    `delta`)-differential privacy for data sets that differ by one record, added or
+    removed, with the number of records public.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Budget for all features together; infinite for no privacy.
+    delta : float, default=0.0
+        With many features, a positive delta needs much less noise.
+    bounds : tuple (lower, upper)
+        Numbers, or arrays with one number per feature. Required; they must be known without
+        looking at the data. The noise grows with their distance.
+    with_mean : bool, default=True
+        Whether to subtract the mean.
+    with_std : bool, default=True
+        Whether to divide by the standard deviation.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
+        None draws the noise from the operating system's entropy. A seed gives reproducible
+        research runs, and no privacy against those who know it.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,) or None
+        Private means; None if neither means nor deviations are asked for.
+    var_, scale_ : ndarray of shape (n_features,) or None
+        Private variances and their roots, as used; None without `with_std`.
+    noise_scale_ : float
+        Standard deviation (Gaussian) or parameter b (Laplace) of the noise on the sums of
+        features mapped to [-1, 1]. A public number.
+    n_samples_seen_ : int
+        Number of records.
+    privacy_ : PrivacyReport
+        What fitting cost.
+    n_features_in_ : int
+        Number of features seen during ``fit``.
+    feature_names_in_ : ndarray of str
+        Names of the features, where they had names.
+
+    See Also
+    --------
+    BoundedScaler : Costs nothing, where the bounds themselves will do.
+
+    Notes
+    -----
+    The bounds are mapped to [-1, 1]; ``u`` is a record's value there. With `with_std` the release
+    is the sum of ``(u, u^2 - c)`` over records, one pair per feature, plus noise.
+
+    *Gaussian*, ``c = 1``: the squared length of a pair, ``u^2 + (1 - u^2)^2 = 1 - u^2 (1 - u^2)``,
+    is at most 1, so ``d`` features have sensitivity ``sqrt(d)``, and the second moment costs no
+    more than the first alone.
+
+    *Laplace*, ``c = 7/8``: ``|u| + |u^2 - c|`` is at most ``c + 1/4`` where ``u^2 <= c``, attained
+    at ``|u| = 1/2``, and at most ``2 - c`` beyond, attained at 1. Both are 9/8, which is the least
+    over ``c``, so the sensitivity is ``9 d / 8``; without `with_std` it is ``d``.
+
+    Dividing by the number of records, undoing ``c``, and all that follows is post-processing. A
+    variance is kept between its own noise level (with which the mean's noise is no
+    larger than one deviation) and the largest that the bounds allow, so that nothing is
+    ever divided by next to nothing.
+
+    The cost does not depend on the number of features: the noise does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.preprocessing import DPStandardScaler
+    >>> X = np.random.default_rng(0).normal([170, 70], [10, 12], size=(5000, 2))
+    >>> scaler = DPStandardScaler(epsilon=1.0, bounds=([100, 20], [230, 150]), random_state=0)
+    >>> scaler.fit(X).mean_.round(1)
+    array([170.1,  70. ])
+    >>> print(scaler.privacy_.epsilon)
+    1.0
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        *,
+        bounds: Any = None,
+        with_mean: bool = True,
+        with_std: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.with_mean = with_mean
+        self.with_std = with_std
+        self.random_state = random_state
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what a fit costs, which depends on the parameters alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+        """
+        check_integer(n_samples, name="n_samples", lower=1)
+        self._check_parameters()
+        return self._priced()[1]
+
+    def fit(self, X: Any, y: Any = None) -> DPStandardScaler:
+        """Release means and variances.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        ratio, profile = self._priced()
+        rows = validate_data(self, X, dtype=FLOATS)
+        n_samples, n_features = rows.shape
+        low, high = bounds_per_feature(self.bounds, n_features)
+        self._warn_of_large_delta(n_samples)
+        self.n_samples_seen_ = n_samples
+        self.noise_scale_ = self._sensitivity(n_features) * ratio
+        self._release(rows, low, high)
+        self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,))
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the features, less their means, over their deviations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=FLOATS)
+        # In double precision, since a small deviation may be 0 in single.
+        result = rows.astype(np.float64)
+        if self.with_mean:
+            result -= self.mean_
+        if self.with_std:
+            result /= self.scale_
+        return result.astype(rows.dtype, copy=False)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Return the features as they were before ``transform``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        rows = validate_data(self, X, reset=False, dtype=FLOATS)
+        result = rows.astype(np.float64)
+        if self.with_std:
+            result *= self.scale_
+        if self.with_mean:
+            result += self.mean_
+        return result.astype(rows.dtype, copy=False)
+
+    @property
+    def _noise(self) -> str:
+        return "gaussian" if self.delta > 0.0 else "laplace"
+
+    def _check_parameters(self) -> None:
+        self._checked_budget()
+        check_bounds(self.bounds)
+        for name in ("with_mean", "with_std"):
+            value = getattr(self, name)
+            check_kind(value, name=name, kind=(bool, np.bool_), domain="True or False")
+
+    def _priced(self) -> tuple[float, PrivacyProfile]:
+        """Return the noise in units of the sensitivity, and its cost."""
+        epsilon, delta = self._checked_budget()
+        if not (self.with_mean or self.with_std):
+            return 0.0, PrivacyProfile.pure(0.0)
+        return noise_for_budget(epsilon, delta)
+
+    def _sensitivity(self, n_features: int) -> float:
+        """Return the sensitivity of all sums, in the norm of the noise; see the Notes."""
+        if self._noise == "gaussian":
+            return math.sqrt(n_features)
+        return n_features * (1.125 if self.with_std else 1.0)
+
+    def _release(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+        self.mean_ = self.var_ = self.scale_ = None
+        if not (self.with_mean or self.with_std):
+            return
+        half = high / 2.0 - low / 2.0
+        middle = low / 2.0 + high / 2.0
+        units = np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0)
+        first, second = self._noisy_moments(units)
+        self.mean_ = middle + half * first
+        if self.with_std:
+            doubt = math.sqrt(2.0) * self.noise_scale_ / self.n_samples_seen_
+            least = min(max(doubt, _LEAST_VARIANCE), 1.0)
+            share = np.clip(second - first**2, least, 1.0)
+            self.scale_ = half * np.sqrt(share)
+            self.var_ = self.scale_**2
+
+    def _noisy_moments(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the private first and second moments of features in [-1, 1]."""
+        centre = _CENTRE[self._noise]
+        columns = [units, units**2 - centre] if self.with_std else [units]
+        sums = unit_sum(np.hstack(columns))
+        release = gaussian_release if self._noise == "gaussian" else laplace_release
+        sensitivity = self._sensitivity(units.shape[1])
+        noisy = release(sums, sensitivity, self.noise_scale_, self.random_state)
+        moments = noisy / self.n_samples_seen_
+        first = np.clip(moments[: units.shape[1]], -1.0, 1.0)
+        second = np.clip(moments[units.shape[1] :] + centre, 0.0, 1.0)
+        return first, second
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare what is kept and what is random."""
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.random_state is None
+        tags.transformer_tags.preserves_dtype = list(FLOATS)
+        return tags

@@ -1,0 +1,81 @@
+"""What transformers share that learn nothing from data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting._checks import check_integer
+
+FLOATS = ("float64", "float32")
+
+
+class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A transformer that treats each record by itself, at no cost.
+
+    A subclass checks its parameters in ``_check_parameters``, and works in ``transform``.
+    """
+
+    _accept_sparse: Any = False
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what fitting costs: nothing, whatever the data.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+        """
+        check_integer(n_samples, name="n_samples", lower=1)
+        return PrivacyProfile.pure(0.0)
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Check the parameters and the number of features; nothing else is looked at.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        rows = self._validated(X, reset=True)
+        self._check_width(rows.shape[1])
+        self.privacy_ = PrivacyReport(
+            self.privacy_profile(rows.shape[0]), 0.0, name=type(self).__name__
+        )
+        return self
+
+    def _check_parameters(self) -> None:
+        raise NotImplementedError
+
+    def _check_width(self, n_features: int) -> None:
+        """Raise if the parameters do not suit the number of features."""
+
+    def _validated(self, X: Any, *, reset: bool = False, copy: bool = False) -> Any:
+        return validate_data(
+            self,
+            X,
+            reset=reset,
+            copy=copy,
+            dtype=FLOATS,
+            accept_sparse=self._accept_sparse,
+            force_writeable=copy,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that fitting is optional."""
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.sparse = bool(self._accept_sparse)
+        tags.transformer_tags.preserves_dtype = list(FLOATS)
+        return tags

@@ -1,0 +1,293 @@
+"""Solving for the parameter that meets a budget."""
+
+import copy
+import math
+import pickle
+
+import pytest
+from dp_accounting import dp_event
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdptune.accounting import Calibration, PrivacyProfile, UnreachableBudgetError, calibrate
+from tests.accounting.oracles_profile import gaussian_delta
+
+
+def gaussian(noise):
+    return PrivacyProfile.gaussian(min(1.0 / noise, 30.0))
+
+
+class Counted:
+    """A function that remembers what it was asked for."""
+
+    def __init__(self, function):
+        self.function, self.asked = function, []
+
+    def __call__(self, parameter):
+        self.asked.append(parameter)
+        return self.function(parameter)
+
+
+def spent(found, epsilon, delta):
+    return found.profile.epsilon(delta) / epsilon
+
+
+BUDGETS = [
+    (1e-3, 1e-5),
+    (0.01, 1e-9),
+    (0.1, 1e-5),
+    (1.0, 1e-5),
+    (1.0, 0.3),
+    (1.0, 1e-12),
+    (5.0, 1e-6),
+    (20.0, 1e-5),
+    (100.0, 1e-3),
+    (300.0, 1e-5),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+def test_the_budget_is_spent_and_never_exceeded(epsilon, delta):
+    make = Counted(gaussian)
+    found = calibrate(make, epsilon, delta)
+    assert 0.9998 <= spent(found, epsilon, delta) <= 1.0
+    assert len(make.asked) <= 15
+    # By the closed form: the noise suffices, and a little less would not.
+    assert gaussian_delta(1.0 / found.value, epsilon) <= delta * (1.0 + 1e-9)
+    assert gaussian_delta(1.0 / (0.9995 * found.value), epsilon) > delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS[2:9])
+def test_a_budget_parameter_is_solved_from_the_other_side(epsilon, delta):
+    make = Counted(lambda mu: PrivacyProfile.gaussian(min(mu, 30.0)))
+    found = calibrate(make, epsilon, delta, parameter="budget")
+    assert 0.9998 <= spent(found, epsilon, delta) <= 1.0
+    assert len(make.asked) <= 15
+    noise = calibrate(gaussian, epsilon, delta)
+    assert found.value == pytest.approx(1.0 / noise.value, rel=5e-4)
+
+
+def test_the_profile_is_that_of_the_value():
+    found = calibrate(gaussian, 1.0, 1e-5)
+    assert isinstance(found, Calibration)
+    assert float(found) == found.value
+    assert found.profile == gaussian(found.value)
+
+
+def test_pure_guarantees_are_solved_at_delta_zero():
+    found = calibrate(lambda x: PrivacyProfile.pure(min(x, 500.0)), 0.7, 0.0, parameter="budget")
+    assert 0.7 * 0.9998 <= found.value <= 0.7
+    found = calibrate(
+        lambda x: 20 * PrivacyProfile.pure(min(x, 20.0)), 1.0, 0.0, parameter="budget"
+    )
+    assert 0.05 * 0.9998 <= found.value <= 0.05
+
+
+def test_training_is_solved_in_few_evaluations():
+    def training(noise):
+        step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(noise))
+        return PrivacyProfile.from_event(
+            dp_event.SelfComposedDpEvent(step, 500), discretization=1e-3
+        )
+
+    make = Counted(training)
+    found = calibrate(make, 1.0, 1e-5, lower=0.3)
+    assert 0.9998 <= spent(found, 1.0, 1e-5) <= 1.0
+    assert len(make.asked) <= 15
+
+
+@pytest.mark.parametrize("guess", [1e-6, 1e-3, 0.1, 3.7, 3.731, 50.0, 1e4, 1e6])
+def test_any_guess_leads_to_the_same_noise(guess):
+    found = calibrate(gaussian, 1.0, 1e-5, guess=guess)
+    assert found.value == pytest.approx(3.7306, rel=3e-4)
+    assert 0.9998 <= spent(found, 1.0, 1e-5) <= 1.0
+
+
+def test_a_good_guess_saves_evaluations():
+    guided, blind = Counted(gaussian), Counted(gaussian)
+    calibrate(guided, 1.0, 1e-5, guess=3.73)
+    calibrate(blind, 1.0, 1e-5, guess=1e4)
+    assert len(guided.asked) < len(blind.asked)
+
+
+@pytest.mark.parametrize("tolerance", [0.1, 1e-2, 1e-6, 1e-9])
+def test_the_tolerance_is_the_share_left_unspent(tolerance):
+    found = calibrate(gaussian, 1.0, 1e-5, tolerance=tolerance)
+    assert 1.0 - 1.01 * tolerance <= spent(found, 1.0, 1e-5) <= 1.0
+
+
+@given(st.floats(0.05, 20.0), st.floats(-12.0, -1.0), st.sampled_from(["noise", "budget"]))
+@settings(max_examples=30)
+def test_any_budget_is_spent_and_never_exceeded(epsilon, exponent, parameter):
+    delta = 10.0**exponent
+
+    def make(value):
+        return gaussian(value if parameter == "noise" else 1.0 / value)
+
+    found = calibrate(make, epsilon, delta, parameter=parameter)
+    share = spent(found, epsilon, delta)
+    # At large deltas epsilon falls to 0 at a finite noise, steeply.
+    assert share <= 1.0
+    assert share >= 0.9998 or make(found.value * 0.999).epsilon(delta) > epsilon
+
+
+@given(st.floats(0.2, 3.0), st.floats(1.01, 2.0))
+@settings(max_examples=20)
+def test_a_larger_budget_needs_less_noise(epsilon, factor):
+    smaller = calibrate(gaussian, epsilon, 1e-6).value
+    assert calibrate(gaussian, epsilon * factor, 1e-6).value < smaller
+
+
+def test_steps_are_left_unspent_on_the_safe_side():
+    """Cost falls in steps: what fits is the first value of the affordable step."""
+
+    def make(noise):
+        return PrivacyProfile.pure(1.0 / math.ceil(noise))
+
+    found = calibrate(make, 0.3, 0.0, lower=1.0)
+    assert found.profile.epsilon(0.0) == 0.25
+    assert 3.0 < found.value <= 3.001
+    count = calibrate(
+        lambda n: max(int(n), 1) * PrivacyProfile.pure(0.1),
+        0.35,
+        0.0,
+        parameter="budget",
+        lower=1.0,
+    )
+    assert int(count.value) == 3
+
+
+def test_a_cliff_is_found():
+    def make(noise):
+        return PrivacyProfile.pure(0.01 if noise > math.pi else 10.0)
+
+    found = calibrate(make, 1.0, 0.0)
+    assert math.pi < found.value < math.pi * 1.001
+    assert found.profile.epsilon(0.0) == 0.01
+
+
+def test_a_floor_just_below_the_budget_is_no_trap():
+    def make(noise):
+        return PrivacyProfile.pure(min(0.9995 + 1e-3 / noise, 400.0))
+
+    found = calibrate(make, 1.0, 0.0)
+    assert 0.9998 <= spent(found, 1.0, 0.0) <= 1.0
+
+
+def test_infinite_costs_are_stepped_over():
+    def make(noise):
+        return PrivacyProfile.approximate(1.0 / noise, 1e-3 if noise < 2.0 else 0.0)
+
+    found = calibrate(make, 0.8, 1e-6, guess=0.5, lower=0.1)
+    assert 2.0 <= found.value < 2.001
+
+
+def test_where_everything_fits_the_riskiest_end_is_taken():
+    found = calibrate(gaussian, 1e5, 1e-5, lower=2.0, upper=9.0)
+    assert found.value == pytest.approx(2.0, rel=1e-12)
+    found = calibrate(
+        lambda mu: PrivacyProfile.gaussian(min(mu, 25.0)),
+        1e5,
+        1e-5,
+        parameter="budget",
+        lower=0.2,
+        upper=25.0,
+    )
+    assert found.value == pytest.approx(25.0, rel=1e-12)
+    assert calibrate(lambda x: PrivacyProfile.pure(0.0), 1.0, 0.0).value == pytest.approx(1e-6)
+
+
+@pytest.mark.parametrize("parameter", ["noise", "budget"])
+@pytest.mark.parametrize("limits", [(0.1, 0.3), (5.0, 10.0), (10.0, 10.0), (0.7, 30.0), (3, 1000)])
+def test_the_function_is_never_asked_outside_the_range(parameter, limits):
+    lower, upper = limits
+    for epsilon in (1e-4, 1.0, 1e5):
+        make = Counted(
+            lambda x: PrivacyProfile.pure(min(x if parameter == "budget" else 1 / x, 500.0))
+        )
+        try:
+            found = calibrate(make, epsilon, 0.0, parameter=parameter, lower=lower, upper=upper)
+        except UnreachableBudgetError:
+            pass
+        else:
+            assert lower <= found.value <= upper
+        assert all(lower <= asked <= upper for asked in make.asked)
+
+
+@pytest.mark.parametrize("guess", [None, 0.2, 10.0])
+def test_an_unreachable_budget_is_refused_with_the_least_that_can_be_had(guess):
+    with pytest.raises(UnreachableBudgetError) as caught:
+        calibrate(gaussian, 1e-3, 1e-9, lower=0.1, upper=10.0, guess=guess)
+    assert caught.value.least_epsilon == pytest.approx(gaussian(10.0).epsilon(1e-9), rel=1e-9)
+    assert str(caught.value).startswith("epsilon must be at least 0.5351 at delta=1e-09")
+    assert str(caught.value).endswith("got 0.001.")
+
+
+def test_an_unreachable_budget_of_a_budget_parameter():
+    with pytest.raises(UnreachableBudgetError) as caught:
+        calibrate(PrivacyProfile.pure, 0.1, 0.0, parameter="budget", lower=0.5, upper=4.0)
+    assert caught.value.least_epsilon == pytest.approx(0.5, rel=1e-9)
+
+
+def test_no_noise_makes_a_gaussian_pure():
+    with pytest.raises(UnreachableBudgetError) as caught:
+        calibrate(gaussian, 1.0, 0.0)
+    assert caught.value.least_epsilon == math.inf
+
+
+def test_the_error_can_be_pickled_and_copied():
+    error = UnreachableBudgetError("epsilon must be more.", 2.5)
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(again) is UnreachableBudgetError
+        assert str(again) == "epsilon must be more." and again.least_epsilon == 2.5
+    assert isinstance(error, ValueError)
+
+
+def test_what_is_no_profile_is_refused():
+    with pytest.raises(TypeError, match="^make_profile must .*PrivacyProfile; got int"):
+        calibrate(lambda noise: 3, 1.0, 1e-5)
+
+
+def test_errors_of_the_function_come_through():
+    with pytest.raises(ZeroDivisionError):
+        calibrate(lambda noise: 1 / 0, 1.0, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"epsilon": math.nan}, "epsilon must be"),
+        ({"epsilon": math.inf}, "epsilon must be"),
+        ({"delta": -1e-9}, r"delta must be a number in \[0, 1\]"),
+        ({"delta": 1.5}, r"delta must be a number in \[0, 1\]"),
+        ({"delta": math.nan}, r"delta must be a number in \[0, 1\]"),
+        ({"parameter": "sigma"}, "parameter must be one of 'noise', 'budget'; got 'sigma'"),
+        ({"lower": 0.0}, "lower must be"),
+        ({"lower": 2.0, "upper": 1.0}, "upper must be"),
+        ({"upper": math.nan}, "upper must be"),
+        ({"guess": 1e7}, "guess must be"),
+        ({"guess": 0.0}, "guess must be"),
+        ({"guess": math.nan}, "guess must be"),
+        ({"tolerance": 0.0}, "tolerance must be"),
+        ({"tolerance": 0.9}, "tolerance must be"),
+        ({"tolerance": math.nan}, "tolerance must be"),
+    ],
+)
+def test_arguments_out_of_their_domains_are_refused(arguments, message):
+    make = Counted(gaussian)
+    with pytest.raises(ValueError, match=f"^{message}"):
+        calibrate(make, **{"epsilon": 1.0, "delta": 1e-5, **arguments})
+    assert not make.asked
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "lower", "upper", "guess", "tolerance"])
+def test_arguments_of_the_wrong_kind_are_refused(name):
+    with pytest.raises(TypeError, match=f"^{name} must be a number"):
+        calibrate(gaussian, **{"epsilon": 1.0, "delta": 1e-5, name: "1"})
+
+
+def test_a_budget_at_delta_one_is_free():
+    """Anything is (0, 1)-private, so the least noise of the range is enough."""
+    assert calibrate(gaussian, 1.0, 1.0, lower=0.05).value == pytest.approx(0.05, rel=1e-9)

@@ -1,0 +1,1238 @@
+"""Privacy profiles: against closed forms, exact sums, integrals, and dp_accounting."""
+
+import copy
+import json
+import math
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from skdptune.accounting import PrivacyProfile
+from tests.accounting.oracles_profile import (
+    DIRECTIONS,
+    approximate_composition,
+    binary_composition,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_tradeoff,
+    hockey_stick,
+    hockey_stick_of_losses,
+    least_pair_curve,
+    losses_of_pair,
+    neyman_pearson,
+    one_way,
+    renyi_of_response,
+    response_and_gaussian,
+    sampled_losses,
+    sampled_response,
+)
+
+pure, approximate = PrivacyProfile.pure, PrivacyProfile.approximate
+gaussian, from_event = PrivacyProfile.gaussian, PrivacyProfile.from_event
+from_curve = PrivacyProfile.from_curve
+# Relative rounding that a bound may be off by.
+SLACK = 1e-9
+
+
+def close(value, rel):
+    """Equal to a relative error, however small the value."""
+    return pytest.approx(value, rel=rel, abs=0.0)
+
+
+def assert_bounds(profile, exact, epsilons, *, above, floor=1e-13, direction=None):
+    """Never below the exact curve, and within ``above`` where it is at least ``floor``.
+
+    ``above`` is a pair: relative, and absolute for what transforms add.
+    """
+    relative, absolute = above
+    claimed = profile.delta(np.array(epsilons), direction)
+    for epsilon, value in zip(epsilons, claimed, strict=True):
+        wanted = exact(epsilon)
+        assert value >= wanted * (1.0 - SLACK) - 1e-17
+        if wanted >= floor:
+            assert value <= wanted * (1.0 + relative) + absolute
+
+
+def sampled_gaussian(noise, fraction, count=1):
+    step = dp_event.PoissonSampledDpEvent(fraction, dp_event.GaussianDpEvent(noise))
+    return dp_event.SelfComposedDpEvent(step, count)
+
+
+@pytest.fixture(scope="module")
+def training():
+    return from_event(sampled_gaussian(2.0, 0.01, 5000))
+
+
+# Closed forms ----------------------------------------------------------------------------
+
+SHIFTS = [1e-3, 0.01, 0.1, 0.5, 1.0, 2.5, 6.0, 10.0, 14.0]
+
+
+@pytest.mark.parametrize("mu", SHIFTS)
+def test_gaussian_delta_is_the_closed_form(mu):
+    epsilons = np.linspace(0.0, mu * mu / 2.0 + 8.0 * mu, 33)
+    profile = gaussian(mu)
+    for direction in (None, *DIRECTIONS):
+        assert_bounds(
+            profile,
+            lambda e: gaussian_delta(mu, e),
+            epsilons,
+            above=(1e-5, 0.0),
+            floor=1e-16,
+            direction=direction,
+        )
+
+
+@pytest.mark.parametrize("mu", SHIFTS)
+@pytest.mark.parametrize("delta", [0.2, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15])
+def test_gaussian_epsilon_is_the_closed_form(mu, delta):
+    exact = gaussian_epsilon(mu, delta)
+    value = gaussian(mu).epsilon(delta)
+    assert exact * (1.0 - SLACK) <= value <= exact * (1.0 + 1e-6)
+
+
+def test_gaussian_without_shift_says_nothing():
+    assert gaussian(0.0) == pure(0.0)
+    assert gaussian(0.0).delta([0.0, 1.0]).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("mu", [1e-4, 1e-6, 1e-9, 1e-12, 1e-300])
+def test_the_weakest_gaussians_are_still_bounds(mu):
+    profile = gaussian(mu)
+    exact = mu / math.sqrt(2.0 * math.pi)
+    assert exact * (1.0 - 1e-6) <= profile.delta(0.0) <= exact * 1.001 + 1e-9
+    assert profile.delta(10.0 * mu + 1e-9) <= 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1 / 3, 1.0, 5.0, 50.0, 100.0, 600.0])
+def test_pure_is_randomised_response(epsilon):
+    profile = pure(epsilon)
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+    for share in (0.0, 0.1, 0.5, 0.9, 0.999999):
+        at = share * epsilon
+        exact = -truth * math.expm1(at - epsilon)
+        assert profile.delta(at) == close(exact, 1e-9)
+    assert profile.delta(epsilon) == 0.0
+    assert profile.epsilon(0.0) == epsilon
+    delta = 1e-12 * truth
+    assert profile.epsilon(delta) == close(epsilon + math.log1p(-1e-12), 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.5, 10.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-15, 1e-6, 0.1, 1.0])
+def test_approximate_is_the_dominating_pair(epsilon, delta):
+    profile = approximate(epsilon, delta)
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+    p = [delta, (1.0 - delta) * truth, (1.0 - delta) * (1.0 - truth), 0.0]
+    q = [0.0, (1.0 - delta) * (1.0 - truth), (1.0 - delta) * truth, delta]
+    for at in (-3.0, -0.1, 0.0, 1e-4, 0.2, 0.5, 5.0, 20.0):
+        exact = hockey_stick(p, q, at)
+        assert profile.delta(at) == pytest.approx(exact, rel=1e-9, abs=3e-16)
+    assert profile.epsilon(delta) == pytest.approx(epsilon if delta < 1.0 else 0.0, abs=1e-9)
+    if delta > 0.0:
+        assert profile.epsilon(0.999 * delta) == math.inf
+
+
+# Composition -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mu", "count"), [(1e-3, 30), (0.02, 2000), (0.1, 200), (1.0, 2), (1.0, 60), (3.0, 5)]
+)
+def test_gaussians_compose_to_one_of_the_root_of_their_number(mu, count):
+    together = mu * math.sqrt(count)
+    profile = count * gaussian(mu)
+    epsilons = np.linspace(0.0, together**2 / 2.0 + 7.5 * together, 21)
+    assert_bounds(
+        profile,
+        lambda e: gaussian_delta(together, e),
+        epsilons,
+        above=(1e-5, 3e-14 * max(1.0, count / 30.0)),
+    )
+    # The noise of the transforms never makes a small delta too small.
+    for delta in (1e-6, 1e-9, 1e-11, 1e-12, 1e-13):
+        exact = gaussian_epsilon(together, delta)
+        assert profile.epsilon(delta) >= exact * (1.0 - SLACK)
+        if delta >= 1e-9:
+            assert profile.epsilon(delta) <= exact * (1.0 + 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(1.0, 0.5), (1.0, 1e-3), (0.01, 5.0), (0.123, 0.777), (3.0, 2.0)]
+)
+def test_different_gaussians_compose_to_one(first, second):
+    together = math.hypot(first, second)
+    epsilons = np.linspace(0.0, together**2 / 2.0 + 7.0 * together, 15)
+    assert_bounds(
+        gaussian(first) + gaussian(second),
+        lambda e: gaussian_delta(together, e),
+        epsilons,
+        above=(1e-5, 1e-15),
+    )
+
+
+PURE = [(0.01, 2000), (0.1, 2000), (1 / 3, 40), (1.0, 50), (5.0, 20), (1e-3, 1000), (1e-4, 9)]
+
+
+@pytest.mark.parametrize(("epsilon", "count"), PURE)
+def test_pure_guarantees_compose_optimally(epsilon, count):
+    profile = count * pure(epsilon)
+    top = min(count * epsilon, 9.0 * epsilon * math.sqrt(count) + count * epsilon**2, 600.0)
+    assert_bounds(
+        profile,
+        lambda e: approximate_composition(epsilon, 0.0, count, e),
+        np.linspace(0.0, top, 15),
+        above=(1e-7, 1e-15 * count),
+    )
+    assert profile.epsilon(0.0) == close(count * epsilon, 1e-12)
+    assert profile.delta(count * epsilon * (1.0 + 1e-12)) == 0.0
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.05, 2000), (0.2, 500)])
+@pytest.mark.parametrize("delta", [1e-9, 1e-10, 1e-11, 1e-12, 1e-13])
+def test_small_deltas_of_long_compositions_are_never_understated(epsilon, count, delta):
+    claimed = (count * pure(epsilon)).epsilon(delta)
+    assert approximate_composition(epsilon, 0.0, count, claimed) <= delta * (1.0 + SLACK)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "count"),
+    [(0.1, 1e-10, 500), (0.5, 0.01, 30), (2.0, 1e-6, 5), (0.0, 1e-5, 100), (0.3, 1e-14, 50)],
+)
+def test_approximate_guarantees_compose_optimally(epsilon, delta, count):
+    assert_bounds(
+        count * approximate(epsilon, delta),
+        lambda e: approximate_composition(epsilon, delta, count, e),
+        np.linspace(0.0, min(count * epsilon, 12.0) + 0.1, 13),
+        above=(1e-7, 1e-15 * count),
+    )
+
+
+MIXED = [(1.0, 1.0), (0.1, 1.0), (1 / 3, 1.0), (1e-4, 1.0), (5.0, 0.1), (0.01, 0.01), (20.0, 5.0)]
+
+
+@pytest.mark.parametrize(("epsilon", "mu"), MIXED)
+def test_pure_beside_gaussian_agrees_with_integration(epsilon, mu):
+    for profile in (pure(epsilon) + gaussian(mu), gaussian(mu) + pure(epsilon)):
+        assert_bounds(
+            profile,
+            # The integral itself is exact to some ten digits.
+            lambda e: response_and_gaussian(epsilon, mu, e) * (1.0 - 1e-9),
+            np.linspace(0.0, epsilon + mu * mu / 2.0 + 6.0 * mu, 9),
+            above=(1e-4, 1e-14),
+        )
+
+
+@pytest.mark.parametrize("first", [0.1, 0.2, 0.3, 0.7, 1 / 3, 1e-4, 1.1, 0.1 + 0.2])
+@pytest.mark.parametrize("second", [0.3, 0.1, 0.25, 0.6, 1e-3, 1.4, 1 / 7, 2.9])
+def test_pure_guarantees_of_any_two_sizes_add_up(first, second):
+    """Grids that fit into each other only up to rounding are the same grid."""
+    profile = pure(first) + pure(second)
+    total = first + second
+    assert total * (1.0 - 1e-12) <= profile.epsilon(0.0) <= total + 1e-4
+    # Two independent answers: three losses matter.
+    a, b = (1.0 / (1.0 + math.exp(-epsilon)) for epsilon in (first, second))
+    p = [a * b, a * (1.0 - b), (1.0 - a) * b, (1.0 - a) * (1.0 - b)]
+    for epsilon in (0.0, 0.3 * total, 0.8 * total):
+        exact = hockey_stick(p, p[::-1], epsilon)
+        assert exact * (1.0 - 1e-9) <= profile.delta(epsilon) <= exact * (1.0 + 1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.1, 0.7])
+def test_budgets_typed_with_a_few_decimals_stay_exact(epsilon):
+    assert (pure(epsilon) + pure(0.25) + pure(0.1)).epsilon(0.0) == close(epsilon + 0.35, 1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(1e-4, 1), (0.1, 1), (1e-3, 1000), (1 / 3, 3)])
+def test_pure_beside_training_is_a_mixture_of_shifts(training, epsilon, count):
+    profile = count * pure(epsilon) + training
+    truth = 1.0 / (1.0 + math.exp(-epsilon))
+    flips = np.arange(count + 1)
+    weights = np.exp(
+        [
+            math.lgamma(count + 1)
+            - math.lgamma(k + 1)
+            - math.lgamma(count - k + 1)
+            + (count - k) * math.log(truth)
+            + k * math.log(1.0 - truth)
+            for k in flips
+        ]
+    )
+    shifts = (count - 2 * flips) * epsilon
+    for at in (0.0, 0.5, 1.2, 2.0):
+        exact = max(weights @ training.delta(at - shifts, one) for one in DIRECTIONS)
+        assert exact * (1.0 - 1e-5) <= profile.delta(at) <= exact * (1.0 + 1e-4)
+
+
+def test_a_multiple_is_the_sum_of_its_copies():
+    for part in (gaussian(0.7), pure(0.3), approximate(0.2, 1e-4), gaussian(0.5).subsampled(0.2)):
+        three, sums = 3 * part, part + part + part
+        points = np.linspace(-1.0, 4.0, 26)
+        for direction in DIRECTIONS:
+            np.testing.assert_allclose(
+                three.delta(points, direction),
+                sums.delta(points, direction),
+                rtol=1e-6,
+                atol=1e-13,
+            )
+        np.testing.assert_allclose(three.rdp([2.0, 7.0]), sums.rdp([2.0, 7.0]), rtol=1e-12)
+
+
+def test_multiples_are_written_either_way():
+    part = pure(0.3)
+    assert 2 * part == part * 2 == np.int64(2) * part == part * np.int64(2)
+    assert 1 * part == part
+
+
+PARTS = {
+    "gaussian": gaussian(1.0),
+    "pure": pure(1 / 3),
+    "approximate": approximate(0.25, 1e-7),
+    "sampled": gaussian(0.3).subsampled(0.1),
+    "points": from_curve([0.5, 1.0], [1e-3, 1e-6], deltas_add=[1e-4, 0.0]),
+}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("gaussian", "pure", "approximate"),
+        ("pure", "approximate", "sampled"),
+        ("sampled", "points", "gaussian"),
+    ],
+)
+def test_the_order_of_composition_does_not_matter(names):
+    a, b, c = (PARTS[name] for name in names)
+    points = np.linspace(0.0, 5.0, 26)
+    for direction in DIRECTIONS:
+        one = ((a + b) + c).delta(points, direction)
+        for other in (a + (b + c), c + b + a, sum([b, c, a])):
+            np.testing.assert_allclose(other.delta(points, direction), one, rtol=1e-4, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("nothing", [pure(0.0), 0 * gaussian(1.0), gaussian(0.0)])
+def test_nothing_is_neutral(name, nothing):
+    part = PARTS[name]
+    points = np.linspace(-2.0, 6.0, 33)
+    for together in (part + nothing, nothing + part, part | nothing):
+        for direction in DIRECTIONS:
+            np.testing.assert_allclose(
+                together.delta(points, direction),
+                part.delta(points, direction),
+                rtol=1e-4,
+                atol=1e-12,
+            )
+        for delta in (1e-3, 1e-5):
+            assert together.epsilon(delta) == pytest.approx(part.epsilon(delta), rel=1e-5)
+    assert (part + nothing).rdp([2.0]).tolist() == part.rdp([2.0]).tolist()
+
+
+def test_sums_start_from_nothing():
+    assert sum([pure(0.1)] * 3).epsilon(0.0) == close(0.3, 1e-12)
+    assert 0 + pure(0.5) == pure(0.5)
+
+
+def test_certain_disclosure_stays_certain():
+    revealed = from_event(dp_event.NonPrivateDpEvent())
+    for profile in (
+        3 * revealed,
+        3 * approximate(1.0, 1.0),
+        revealed + gaussian(1.0),
+        gaussian(1.0) + revealed,
+        revealed | pure(0.1),
+    ):
+        assert profile.epsilon(0.999999) == math.inf
+        assert profile.delta([-1.0, 0.0, 1.0, 100.0]) == pytest.approx(1.0, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        gaussian(0.5).subsampled(0.01),
+        from_curve([0.5, 1.0], [1e-3, 0.0]),
+        pure(1 / 3) + pure(0.25),
+    ],
+    ids=["sampled", "points", "two pure"],
+)
+def test_long_compositions_stay_small(part):
+    """Memory must not grow with the number of copies times the grid."""
+    tracemalloc.start()
+    try:
+        profile = 1000 * part
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 500e6
+    assert part.epsilon(1e-6) < profile.epsilon(1e-6) < math.inf
+
+
+def test_a_pure_guarantee_stays_pure_however_long():
+    for part, count in ((pure(1e-3), 1000), (pure(0.1) + pure(0.25), 100), (pure(1.0), 700)):
+        profile = count * part
+        total = count * part.epsilon(0.0)
+        assert total * (1.0 - 1e-12) <= profile.epsilon(0.0) <= total * 1.001
+
+
+# The worst of two -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (gaussian(1.0), gaussian(1.3)),
+        (gaussian(1.0), pure(1.0)),
+        (gaussian(2.0).subsampled(0.1), gaussian(0.5)),
+        (from_curve([0.5, 1.0], [1e-3, 1e-6]), gaussian(0.2)),
+        (approximate(0.1, 1e-3), pure(1.5)),
+        (pure(1 / 3), pure(0.25)),
+    ],
+)
+def test_the_worst_of_two_is_the_pointwise_maximum(first, second):
+    both, mirrored = first | second, second | first
+    points = np.linspace(-4.0, 8.0, 601)
+    for direction in DIRECTIONS:
+        worst = np.maximum(first.delta(points, direction), second.delta(points, direction))
+        claimed = both.delta(points, direction)
+        assert np.all(claimed >= worst * (1.0 - 1e-9) - 1e-16)
+        assert np.all(claimed <= worst * (1.0 + 1e-3) + 1e-12)
+        np.testing.assert_allclose(mirrored.delta(points, direction), claimed, rtol=1e-12)
+    for delta in (1.01e-3, 1.01e-6, 1e-9):
+        worst = max(first.epsilon(delta), second.epsilon(delta))
+        assert worst * (1.0 - 1e-9) <= both.epsilon(delta) <= worst * (1.0 + 1e-3)
+    wanted = np.maximum(first.rdp([2.0, 9.0]), second.rdp([2.0, 9.0]))
+    assert both.rdp([2.0, 9.0]).tolist() == wanted.tolist()
+
+
+def test_the_worst_of_two_equal_ones_is_itself():
+    for part in PARTS.values():
+        assert (part | part) == part
+    assert (gaussian(1.0) | gaussian(1.0)) == gaussian(1.0)
+
+
+def test_equal_curves_with_unequal_renyi_curves_keep_the_larger_one():
+    known = pure(0.5)
+    content = known.to_dict()
+    content["rdp"] = {"orders": [], "values": []}
+    unknown = PrivacyProfile.from_dict(content)
+    assert known == unknown
+    assert (known | unknown).rdp(2.0) == (unknown | known).rdp(2.0) == math.inf
+
+
+# Sampling --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fraction", [0.9, 0.5, 0.1, 0.01, 1e-3])
+@pytest.mark.parametrize("noise", [0.5, 1.0, 3.0])
+def test_sampled_gaussian_agrees_with_dp_accounting(noise, fraction):
+    reference = from_event(sampled_gaussian(noise, fraction), discretization=1e-4)
+    profile = gaussian(1.0 / noise).subsampled(fraction)
+    for direction in DIRECTIONS:
+        for epsilon in (0.0, 0.1 * fraction, fraction, 3 * fraction, 1.0):
+            theirs = reference.delta(epsilon, direction)
+            if theirs > 1e-9:
+                # Both are upper bounds; the reference's step is 1e-4.
+                ours = profile.delta(epsilon, direction)
+                assert ours == pytest.approx(theirs, rel=1e-3, abs=0.01 * fraction)
+
+
+@pytest.mark.parametrize("fraction", [0.9, 0.5, 0.1, 0.01, 1e-3])
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
+def test_sampled_gaussian_is_the_formula_at_every_epsilon(mu, fraction):
+    """Remove: ``q H(1 + (alpha - 1) / q)``; add: from the mixture's lower side."""
+    profile = gaussian(mu).subsampled(fraction)
+    for share in (0.0, 0.1, 0.5, 0.9, 2.0, 5.0):
+        epsilon = share * fraction
+        inner = math.log1p(math.expm1(epsilon) / fraction)
+        exact = fraction * gaussian_delta(mu, inner)
+        claimed = profile.delta(epsilon, "remove")
+        assert exact * (1.0 - SLACK) <= claimed <= exact * (1.0 + 1e-3) + 1e-18
+        kept = fraction * math.exp(epsilon) - math.expm1(epsilon)
+        if kept > 0.0:
+            exact = kept * gaussian_delta(mu, math.log(fraction / kept) + epsilon)
+            claimed = profile.delta(epsilon, "add")
+            assert exact * (1.0 - SLACK) <= claimed <= exact * 1.001 + 0.01 * fraction
+
+
+PAIRS = {
+    "symmetric": ([0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]),
+    "infinity in p": ([0.05, 0.45, 0.3, 0.2], [0.0, 0.25, 0.25, 0.5]),
+    "infinity in q": ([0.0, 0.25, 0.25, 0.5], [0.01, 0.49, 0.3, 0.2]),
+    "infinity in both": ([0.02, 0.58, 0.4, 0.0], [0.0, 0.4, 0.55, 0.05]),
+    "disjoint": ([1.0, 0.0], [0.0, 1.0]),
+    "partly revealed": ([0.3, 0.7, 0.0], [0.0, 0.7, 0.3]),
+}
+
+
+def profile_of(pair):
+    """The profile of a small pair, from its curve at all its kinks and many other points."""
+    p, q = pair
+    kinks = [abs(loss) for loss, _ in losses_of_pair(p, q)[0]]
+    points = np.concatenate([np.linspace(0.0, max([*kinks, 0.1]), 400), kinks])
+    points = np.unique(np.round(points, 12))
+    curves = [[hockey_stick(*one_way(pair, d), e) for e in points] for d in DIRECTIONS]
+    return from_curve(points, curves[0], deltas_add=curves[1], discretization=1e-4)
+
+
+@pytest.mark.parametrize("fraction", [0.999, 0.7, 0.3, 0.05, 1e-3])
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
+def test_sampling_moves_the_atoms(pair, fraction):
+    profile = profile_of(pair).subsampled(fraction)
+    mixture = [(1.0 - fraction) * b + fraction * a for a, b in zip(*pair, strict=True)]
+    for direction in DIRECTIONS:
+        own = one_way(pair, direction)
+        moved, infinity = sampled_losses(*losses_of_pair(*own), fraction, direction)
+        mixed = (mixture, pair[1]) if direction == "remove" else (pair[1], mixture)
+        for share in (-2.0, -0.5, 0.0, 0.1, 0.4, 0.8, 0.99, 1.5, 4.0):
+            epsilon = share * fraction
+            exact = hockey_stick(*mixed, epsilon)
+            # The atoms as printed are the mixture as it is.
+            assert hockey_stick_of_losses(moved, infinity, epsilon) == pytest.approx(
+                exact, rel=1e-9, abs=1e-12
+            )
+            claimed = profile.delta(epsilon, direction)
+            assert claimed >= exact * (1.0 - 1e-9) - 1e-15
+            assert claimed <= exact + 1e-3 * fraction
+
+
+def test_a_sample_of_everything_changes_nothing():
+    for part in PARTS.values():
+        assert part.subsampled(1.0) == part
+        assert part.subsampled(1) == part
+
+
+@pytest.mark.parametrize("fraction", [1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12, 1e-15, 1e-18])
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("pure", pure(1.0)),
+        ("approximate", approximate(1.0, 0.2)),
+        ("gaussian", gaussian(1.0)),
+        ("weak gaussian", gaussian(1e-3)),
+    ],
+)
+def test_ever_smaller_samples_tell_ever_less(name, part, fraction):
+    profile = part.subsampled(fraction)
+    exact = fraction * part.delta(0.0)
+    for direction in DIRECTIONS:
+        claimed = profile.delta(0.0, direction)
+        assert exact * (1.0 - SLACK) <= claimed <= exact * 1.001
+    residue = fraction * part.delta(math.inf)
+    assert profile.delta(700.0 * fraction + 1e-12) <= residue * (1.0 + 1e-6) + 1e-3 * fraction
+    assert 0.0 <= profile.tradeoff(0.5) <= 0.5
+    assert profile.epsilon(1e-3) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("fraction", "count"), [(0.1, 10), (0.01, 30), (1e-3, 30), (1e-4, 30), (1e-5, 30), (1e-6, 30)]
+)
+def test_sampled_response_composes_like_the_binary_pair_it_is(fraction, count):
+    profile = count * pure(1.0).subsampled(fraction)
+    with_record, without = sampled_response(1.0, fraction)
+    scale = fraction * math.sqrt(count)
+    for share in (0.0, 0.5, 1.0, 2.0, 3.0):
+        for direction in DIRECTIONS:
+            pair = one_way((with_record, without), direction)
+            exact = binary_composition(*pair, count, share * scale)
+            if exact > 1e-11:
+                claimed = profile.delta(share * scale, direction)
+                assert exact * (1.0 - SLACK) - 1e-15 <= claimed
+                assert claimed <= exact * 1.005 + 1e-14
+
+
+def test_many_samples_agree_with_dp_accounting(training):
+    reference = from_event(sampled_gaussian(2.0, 0.05, 300))
+    profile = 300 * gaussian(0.5).subsampled(0.05)
+    for delta in (1e-3, 1e-5, 1e-8):
+        assert profile.epsilon(delta) == close(reference.epsilon(delta), 1e-3)
+
+
+@given(st.floats(0.01, 1.0), st.floats(0.05, 3.0))
+@settings(max_examples=25)
+def test_a_sample_tells_no_more_than_everything(fraction, mu):
+    part = gaussian(mu)
+    sampled = part.subsampled(fraction)
+    points = np.linspace(0.0, 4.0, 30)
+    for direction in DIRECTIONS:
+        assert np.all(sampled.delta(points, direction) <= part.delta(points) * (1.0 + 1e-4) + 1e-9)
+
+
+@pytest.mark.parametrize("fraction", [0.0, -0.1, 1.1, math.nan, math.inf])
+def test_fractions_out_of_range_are_refused(fraction):
+    with pytest.raises(ValueError, match=r"^fraction must be a number in \(0, 1\]; got "):
+        pure(1.0).subsampled(fraction)
+
+
+# Events ----------------------------------------------------------------------------------
+
+EVENTS = {
+    "gaussian": dp_event.GaussianDpEvent(1.0),
+    "strong gaussian": dp_event.GaussianDpEvent(0.2),
+    "laplace": dp_event.LaplaceDpEvent(1.3),
+    "discrete laplace": dp_event.DiscreteLaplaceDpEvent(0.7, 2),
+    "training": sampled_gaussian(2.0, 0.01, 1000),
+    "sampled laplace": dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(1.0)),
+    "composed": dp_event.ComposedDpEvent(
+        [
+            dp_event.GaussianDpEvent(1.5),
+            dp_event.LaplaceDpEvent(2.0),
+            sampled_gaussian(1.0, 0.1, 5),
+        ]
+    ),
+    "nested": dp_event.SelfComposedDpEvent(
+        dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(5.0), dp_event.NoOpDpEvent()]), 7
+    ),
+}
+
+
+@pytest.mark.parametrize("discretization", [1e-3, 2e-3])
+@pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS.keys())
+def test_events_agree_with_the_accountant(event, discretization):
+    profile = from_event(event, discretization=discretization)
+    accountant = PLDAccountant(value_discretization_interval=discretization).compose(event)
+    for delta in (0.1, 1e-3, 1e-5, 1e-8):
+        theirs = accountant.get_epsilon(delta)
+        assert theirs - 1e-9 <= profile.epsilon(delta) <= theirs + 1e-6
+    for epsilon in (0.1, 0.5, 2.0):
+        theirs = accountant.get_delta(epsilon)
+        assert profile.delta(epsilon) == pytest.approx(theirs, rel=1e-5, abs=1e-13)
+
+
+def test_training_is_the_reference_value(training):
+    assert training.epsilon(1e-5) == pytest.approx(1.477, abs=5e-4)
+
+
+@pytest.mark.parametrize("noise", [1.0, 30.0, 1e4, 1e6])
+def test_the_default_grid_suits_weak_events(noise):
+    profile = from_event(dp_event.GaussianDpEvent(noise))
+    for delta in (1e-1 / noise, 1e-3 / noise, 1e-5 / noise):
+        exact = gaussian_epsilon(1.0 / noise, delta)
+        assert exact * (1.0 - SLACK) <= profile.epsilon(delta) <= exact * 1.02
+    assert profile.delta(0.0) == close(gaussian_delta(1.0 / noise, 0.0), 1e-2)
+
+
+def test_laplace_is_its_closed_form():
+    profile = from_event(dp_event.LaplaceDpEvent(2.0))
+    for epsilon in (0.0, 0.1, 0.3, 0.49):
+        exact = -math.expm1((epsilon - 0.5) / 2.0)
+        assert exact * (1.0 - SLACK) <= profile.delta(epsilon) <= exact * 1.001
+    assert profile.epsilon(1e-12) == pytest.approx(0.5, abs=1e-4)
+
+
+@pytest.mark.parametrize("discretization", [1e-4, 1e-2, 0.5, 1.0])
+def test_a_coarse_grid_is_worse_and_never_too_good(discretization):
+    profile = from_event(dp_event.GaussianDpEvent(1.0), discretization=discretization)
+    for epsilon in np.linspace(0.0, 6.0, 13):
+        exact = gaussian_delta(1.0, epsilon)
+        assert profile.delta(epsilon) >= exact * (1.0 - 1e-7)
+    assert profile.epsilon(1e-5) <= 4.3772 + discretization
+
+
+NOT_PRIVATE = [
+    dp_event.NonPrivateDpEvent(),
+    dp_event.GaussianDpEvent(0.0),
+    dp_event.LaplaceDpEvent(0.0),
+    dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(1.0), dp_event.NonPrivateDpEvent()]),
+    dp_event.SelfComposedDpEvent(dp_event.NonPrivateDpEvent(), 3),
+    dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(0.0)),
+]
+
+
+@pytest.mark.parametrize("event", NOT_PRIVATE, ids=repr)
+def test_events_that_reveal_everything_have_no_epsilon(event):
+    profile = from_event(event)
+    assert profile.epsilon(0.9) == math.inf and profile.epsilon(1.0) == 0.0
+    assert profile.delta([-1.0, 0.0, 5.0, 1e3]).tolist() == [1.0] * 4
+    assert profile.tradeoff([0.0, 0.5, 1.0]).tolist() == [0.0] * 3
+    assert np.all(profile.rdp([1.5, 2.0, 10.0]) == math.inf)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp_event.NoOpDpEvent(),
+        dp_event.ComposedDpEvent([]),
+        dp_event.PoissonSampledDpEvent(0.0, dp_event.GaussianDpEvent(1.0)),
+    ],
+    ids=repr,
+)
+def test_events_that_do_nothing_cost_nothing(event):
+    profile = from_event(event)
+    assert profile.epsilon(0.0) == 0.0
+    assert profile.delta([0.0, 1.0]).tolist() == [0.0, 0.0]
+    assert profile.rdp([2.0, 10.0]).tolist() == [0.0, 0.0]
+
+
+RENYI_ONLY = {
+    "zero-concentrated": dp_event.ZCDpEvent(0.1, 0.0),
+    "selection": dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(2.0), 10.0, 1.0),
+    "sampled composition": dp_event.PoissonSampledDpEvent(
+        0.1, dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(2.0), 4)
+    ),
+}
+
+
+@pytest.mark.parametrize("event", RENYI_ONLY.values(), ids=RENYI_ONLY.keys())
+def test_events_of_the_renyi_accountant_get_an_upper_bound(event):
+    profile = from_event(event)
+    accountant = RdpAccountant().compose(event)
+    for delta in (1e-3, 1e-5, 1e-8):
+        theirs = accountant.get_epsilon(delta)
+        # Their orders are fewer than ours; the profile is at most a chord above the bound.
+        assert profile.epsilon(delta) <= theirs * 1.001 + 1e-6
+        assert profile.epsilon(delta) >= 0.8 * theirs
+    finite = np.isfinite(profile.rdp([2.0, 8.0]))
+    assert finite.all()
+
+
+def test_a_concentrated_guarantee_bounds_the_gaussian_that_has_it():
+    profile = from_event(dp_event.ZCDpEvent(0.5, 0.0))
+    for epsilon in (0.0, 0.5, 1.0, 3.0, 5.0):
+        assert profile.delta(epsilon) >= gaussian_delta(1.0, epsilon)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp_event.UnsupportedDpEvent(),
+        dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(1.0), dp_event.UnsupportedDpEvent()]),
+        # These are about replacing a record, not about adding or removing one.
+        dp_event.SampledWithoutReplacementDpEvent(100, 10, dp_event.GaussianDpEvent(1.0)),
+        dp_event.RandomizedResponseDpEvent(0.5, 2),
+        dp_event.SingleEpochTreeAggregationDpEvent(1.0, 8),
+        dp_event.PoissonSampledDpEvent(0.1, dp_event.NonPrivateDpEvent()),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_events_that_nobody_can_price_are_refused_by_name(event):
+    with pytest.raises(
+        ValueError, match="^event must be .* supports; got " + type(event).__name__
+    ):
+        from_event(event)
+
+
+def test_events_must_be_events():
+    with pytest.raises(TypeError, match="^event must be a dp_accounting.DpEvent; got float"):
+        from_event(1.0)
+    for discretization in (0.0, -1e-3, 1.5, math.nan):
+        with pytest.raises(ValueError, match=r"^discretization must be a number in \(0, 1\]"):
+            from_event(dp_event.GaussianDpEvent(1.0), discretization=discretization)
+
+
+# Curves ----------------------------------------------------------------------------------
+
+CURVES = {
+    "convex": ([0.5, 1.0], [1e-3, 1e-6]),
+    "one point": ([1.0], [1e-5]),
+    "delta zero": ([0.7], [0.0]),
+    "delta one": ([1.0], [1.0]),
+    "epsilon zero": ([0.0], [0.3]),
+    "nothing": ([0.0], [0.0]),
+    "rising": ([0.25, 0.5, 1.0], [1e-3, 0.5, 1e-5]),
+    "not convex": ([0.0, 0.5, 1.0, 2.0], [0.5, 0.45, 0.01, 0.0]),
+    "flat": ([0.0, 0.5, 1.0], [0.1, 0.1, 0.1]),
+    "too good at first": ([0.0, 1.0], [0.0, 0.5]),
+    "far": ([1.0, 50.0], [0.1, 1e-9]),
+    "near": ([1e-6, 2e-6], [1e-8, 1e-12]),
+    "odd numbers": ([1 / 3, math.pi], [1e-3, 1e-9]),
+    "gaussian": (
+        list(np.linspace(0.0, 5.0, 21)),
+        [gaussian_delta(1.0, e) for e in np.linspace(0.0, 5.0, 21)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("epsilons", "deltas"), CURVES.values(), ids=CURVES.keys())
+def test_points_are_tightened_by_convexity_and_nothing_else(epsilons, deltas):
+    profile = from_curve(epsilons, deltas)
+    top = epsilons[-1]
+    for epsilon in [*epsilons, *np.linspace(0.0, 1.2 * top, 13), top + 1.0]:
+        proven = least_pair_curve(epsilons, deltas, deltas, epsilon, "remove")
+        claimed = profile.delta(epsilon)
+        assert claimed >= proven * (1.0 - 1e-9) - 1e-16
+        # The grid has some 16000 points, and a curve falls by at most exp(epsilon) each.
+        assert claimed <= proven * 1.001 + 2e-4 * top
+    for side in (profile._remove, profile._add):
+        assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("epsilons", "deltas"), CURVES.values(), ids=CURVES.keys())
+def test_points_are_respected_at_the_next_point_of_the_grid(epsilons, deltas):
+    profile = from_curve(epsilons, deltas)
+    for epsilon, delta in zip(epsilons, deltas, strict=True):
+        for direction in DIRECTIONS:
+            near = profile.delta(epsilon + profile._remove.step, direction)
+            assert near <= delta * (1.0 + 1e-9) + 1e-16
+
+
+def test_one_point_is_the_approximate_guarantee():
+    profile, exact = from_curve([1.0], [1e-5]), approximate(1.0, 1e-5)
+    points = np.linspace(-2.0, 2.0, 81)
+    np.testing.assert_allclose(profile.delta(points), exact.delta(points), rtol=1e-6)
+    assert profile.epsilon(1e-5) == close(1.0, 1e-12)
+
+
+def test_true_curves_are_never_undercut():
+    """Points on a true curve, its chords, and everything between."""
+    for mu in (0.1, 1.0, 4.0):
+        points = np.linspace(0.0, mu * mu / 2.0 + 8.0 * mu, 40)
+        profile = from_curve(points, [gaussian_delta(mu, e) for e in points])
+        for epsilon in np.linspace(0.0, points[-1], 101):
+            exact = gaussian_delta(mu, epsilon)
+            assert profile.delta(epsilon) >= exact * (1.0 - SLACK)
+
+
+def test_directions_are_kept_apart():
+    pair = PAIRS["infinity in p"]
+    profile = profile_of(pair)
+    for direction in DIRECTIONS:
+        for epsilon in (-1.0, -0.2, 0.0, 0.1, 0.3, 0.58, 2.0):
+            exact = hockey_stick(*one_way(pair, direction), epsilon)
+            claimed = profile.delta(epsilon, direction)
+            assert exact - 1e-12 <= claimed <= exact + 1e-4
+    assert profile.delta(3.0) == pytest.approx(0.05)
+    assert profile.delta(3.0, "add") == pytest.approx(0.0, abs=1e-12)
+    assert profile.delta(0.5) == max(profile.delta(0.5, d) for d in DIRECTIONS)
+
+
+@pytest.mark.parametrize(
+    ("deltas", "deltas_add"),
+    [
+        ([0.01, 0.001], [0.5, 0.4]),
+        ([0.5, 0.4], [0.01, 0.001]),
+        ([0.0, 0.0], [1.0, 1.0]),
+        ([0.1, 0.0], [0.3, 0.2]),
+        ([0.5, 1e-9], [0.01, 0.001]),
+    ],
+)
+def test_the_better_total_variation_holds_for_both_directions(deltas, deltas_add):
+    profile = from_curve([0.0, 1.0], deltas, deltas_add=deltas_add)
+    best = min(deltas[0], deltas_add[0])
+    for side, direction in ((profile._remove, "remove"), (profile._add, "add")):
+        assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
+        assert profile.delta(0.0, direction) <= best + 1e-6
+        # Divergences fall, and a direction's at most the total variation.
+        values = profile.delta(np.linspace(0.0, 3.0, 31), direction)
+        assert np.all(np.diff(values) <= 1e-15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], []), "epsilons must be increasing and not empty"),
+        (([1.0, 1.0], [0.1, 0.1]), "epsilons must be increasing"),
+        (([2.0, 1.0], [0.1, 0.1]), "epsilons must be increasing"),
+        (([1.0, 2.0], [0.1]), "deltas must be as many as epsilons"),
+        (([-1.0], [0.1]), r"epsilons must be a number in \[0, 600\]"),
+        (([math.inf], [0.1]), r"epsilons must be a number in \[0, 600\]"),
+        (([math.nan], [0.1]), "epsilons must be a number"),
+        (([1.0], [math.nan]), r"deltas must be a number in \[0, 1\]"),
+        (([1.0], [1.5]), r"deltas must be a number in \[0, 1\]"),
+        (([1.0], [-1e-9]), r"deltas must be a number in \[0, 1\]"),
+        ((1.0, 0.1), "epsilons must be one-dimensional"),
+        (([[1.0]], [[0.1]]), "epsilons must be one-dimensional"),
+    ],
+)
+def test_broken_curves_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        from_curve(*arguments)
+
+
+def test_broken_options_of_curves_are_refused():
+    with pytest.raises(ValueError, match="must be"):
+        from_curve([1.0, 2.0], [0.1, 0.0], deltas_add=[0.1])
+    with pytest.raises(ValueError, match=r"^deltas_add must be a number in \[0, 1\]"):
+        from_curve([1.0], [0.1], deltas_add=[2.0])
+    with pytest.raises(ValueError, match="^discretization must be"):
+        from_curve([1.0], [0.1], discretization=0.0)
+    with pytest.raises(TypeError, match="^epsilons must be an array of numbers"):
+        from_curve("one", [0.1])
+
+
+# Reading ---------------------------------------------------------------------------------
+
+READ = {
+    **PARTS,
+    "nothing": pure(0.0),
+    "everything": approximate(1.0, 1.0),
+    "strong": gaussian(14.0),
+    "tiny": pure(1e-6),
+    "event": from_event(dp_event.GaussianDpEvent(0.1), discretization=0.01),
+    "repeated": 50 * pure(0.2),
+}
+every_profile = pytest.mark.parametrize("profile", READ.values(), ids=READ.keys())
+
+
+@every_profile
+def test_delta_is_a_falling_convex_probability_in_each_direction(profile):
+    alphas = np.exp(np.linspace(-30.0, 30.0, 1201))
+    for direction in DIRECTIONS:
+        values = profile.delta(np.log(alphas), direction)
+        assert np.all((values >= 0.0) & (values <= 1.0))
+        assert np.all(np.diff(values) <= 1e-12)
+        assert np.all(values >= 1.0 - alphas - 1e-12)
+        share = (alphas[1:-1] - alphas[:-2]) / (alphas[2:] - alphas[:-2])
+        chords = (1.0 - share) * values[:-2] + share * values[2:]
+        assert np.all(values[1:-1] <= chords * (1.0 + 1e-9) + 1e-12)
+
+
+@every_profile
+def test_negative_epsilon_is_the_other_direction(profile):
+    for own, other in (DIRECTIONS, DIRECTIONS[::-1]):
+        for epsilon in (-40.0, -3.0, -0.1, -1e-7):
+            mirrored = -math.expm1(epsilon) + math.exp(epsilon) * profile.delta(-epsilon, other)
+            assert profile.delta(epsilon, own) == close(mirrored, 1e-12)
+
+
+@every_profile
+def test_delta_at_the_ends_of_the_line(profile):
+    assert profile.delta(-math.inf) == 1.0
+    residue = profile.delta(math.inf)
+    assert 0.0 <= residue <= profile.delta(1e300) <= profile.delta(700.0)
+    assert profile.epsilon(1.0) == 0.0
+
+
+@every_profile
+def test_epsilon_and_delta_are_inverse(profile):
+    for delta in (0.5, 1e-2, 1e-4, 1e-7, 1e-11):
+        epsilon = profile.epsilon(delta)
+        if math.isinf(epsilon):
+            assert profile.delta(1e6) > delta
+            continue
+        assert profile.delta(epsilon) <= delta * (1.0 + 1e-8)
+        if epsilon > 0.0:
+            assert profile.delta(epsilon * (1.0 - 1e-5)) > delta
+
+
+@every_profile
+def test_nothing_read_is_ever_not_a_number(profile):
+    points = np.array(
+        [-math.inf, -1e300, -601.0, -1.0, -0.0, 0.0, 1e-300, 1.0, 601.0, 1e300, math.inf]
+    )
+    for direction in (None, *DIRECTIONS):
+        values = profile.delta(points, direction)
+        assert np.all((values >= 0.0) & (values <= 1.0))
+    assert not any(math.isnan(profile.epsilon(d)) for d in (0.0, 1e-300, 1e-20, 0.5, 1.0))
+    errors = profile.tradeoff([0.0, 1e-300, 1e-12, 0.5, 1.0 - 1e-12, 1.0])
+    assert np.all((errors >= 0.0) & (errors <= 1.0))
+    divergences = profile.rdp([1.0 + 1e-9, 1.5, 2.0, 1e3])
+    assert np.all(divergences >= 0.0)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-12, 1e-6])
+def test_tiny_guarantees_answer_at_large_epsilon(epsilon):
+    assert pure(epsilon).delta([1.0, 1e10, 1e300]).tolist() == [0.0, 0.0, 0.0]
+    assert pure(epsilon).delta(0.0) == close(math.tanh(epsilon / 2.0), 1e-9)
+
+
+@pytest.mark.parametrize("method", ["delta", "tradeoff", "rdp"])
+def test_scalars_give_floats_and_sequences_arrays(method):
+    read = getattr(gaussian(1.0), method)
+    at = 2.0 if method == "rdp" else 0.5
+    for scalar in (at, np.float64(at), np.float32(at), np.array(at)):
+        assert type(read(scalar)) is float
+    for sequence in ([at, at], (at, at), np.array([at, at])):
+        values = read(sequence)
+        assert isinstance(values, np.ndarray) and values.shape == (2,)
+        assert values.tolist() == [read(at)] * 2
+    assert read([]).shape == (0,)
+    assert type(gaussian(1.0).epsilon(np.float64(1e-5))) is float
+
+
+def test_reading_nothing_works_for_every_renyi_curve():
+    for profile in PARTS.values():
+        assert profile.rdp([]).shape == (0,)
+
+
+@pytest.mark.parametrize("method", ["delta", "tradeoff", "rdp"])
+def test_what_is_no_number_is_refused_everywhere(method):
+    read = getattr(gaussian(1.0), method)
+    for value in (math.nan, [0.5, math.nan], np.array(math.nan), [[0.5]]):
+        with pytest.raises(ValueError, match=" must be "):
+            read(value)
+    for value in ("0.5", None, ["0.5", "x"], object()):
+        with pytest.raises(TypeError, match=" must be "):
+            read(value)
+
+
+@pytest.mark.parametrize("delta", [math.nan, -1e-9, 1.0 + 1e-9, math.inf])
+def test_deltas_out_of_range_are_refused(delta):
+    with pytest.raises(ValueError, match=r"^delta must be a number in \[0, 1\]; got "):
+        gaussian(1.0).epsilon(delta)
+
+
+@pytest.mark.parametrize("delta", ["1e-5", None, [1e-5], True])
+def test_deltas_of_other_kinds_are_refused(delta):
+    with pytest.raises(TypeError, match=r"^delta must be a number in \[0, 1\]; got "):
+        gaussian(1.0).epsilon(delta)
+
+
+def test_other_directions_are_refused():
+    for direction in ("both", "", 1):
+        with pytest.raises(ValueError, match="^direction must be one of 'remove', 'add'; got "):
+            gaussian(1.0).delta(0.5, direction)
+
+
+@pytest.mark.parametrize(
+    ("make", "value", "name"),
+    [
+        (pure, math.nan, "epsilon"),
+        (pure, -1.0, "epsilon"),
+        (pure, math.inf, "epsilon"),
+        (gaussian, math.nan, "mu"),
+        (gaussian, -1.0, "mu"),
+        (gaussian, 31.0, "mu"),
+    ],
+)
+def test_makers_refuse_what_is_out_of_range(make, value, name):
+    with pytest.raises(ValueError, match=f"^{name} must be a number in .*; got "):
+        make(value)
+    with pytest.raises(TypeError, match=f"^{name} must be a number in "):
+        make("1")
+    with pytest.raises(ValueError, match=r"^delta must be a number in \[0, 1\]; got "):
+        approximate(1.0, 1.5)
+
+
+def test_operands_of_other_kinds_are_refused():
+    part = pure(0.5)
+    for operation in (
+        lambda: part + 1,
+        lambda: 1 + part,
+        lambda: part + 0.5,
+        lambda: part | 1,
+        lambda: part * 1.5,
+        lambda: 2.0 * part,
+        lambda: part * True,
+        lambda: part * part,
+        lambda: part - part,
+    ):
+        with pytest.raises(TypeError):
+            operation()
+    with pytest.raises(ValueError, match="^count must be an integer of at least 0; got -1"):
+        -1 * part
+    with pytest.raises(TypeError, match="must be made by one of"):
+        PrivacyProfile()
+
+
+# Trade-offs ------------------------------------------------------------------------------
+
+ALPHAS = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999999, 1.0])
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 3.0, 6.0])
+def test_gaussian_tradeoff_is_the_closed_form(mu):
+    claimed, exact = gaussian(mu).tradeoff(ALPHAS), gaussian_tradeoff(mu, ALPHAS)
+    assert np.all(claimed <= exact + 1e-9)
+    assert np.all(claimed >= exact - 1e-6)
+    assert (claimed[0], claimed[-1]) == (pytest.approx(1.0, abs=1e-9), 0.0)
+
+
+@pytest.mark.parametrize("mu", [3.0, 6.0, 10.0])
+@pytest.mark.parametrize("alpha", [1e-14, 1e-12, 1e-10])
+def test_tiny_errors_of_the_first_kind_are_not_rounded_away(mu, alpha):
+    exact = gaussian_tradeoff(mu, alpha)
+    assert gaussian(mu).tradeoff(alpha) <= exact * (1.0 + 1e-7) + 1e-15
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(1.0, 0.0), (0.3, 0.1), (5.0, 1e-3), (0.0, 0.2), (0.0, 0.0), (100.0, 0)]
+)
+def test_approximate_tradeoff_is_the_polygon(epsilon, delta):
+    left = 1.0 - delta - math.exp(epsilon) * ALPHAS
+    right = math.exp(-epsilon) * (1.0 - delta - ALPHAS)
+    exact = np.maximum(np.maximum(left, right), 0.0)
+    np.testing.assert_allclose(approximate(epsilon, delta).tradeoff(ALPHAS), exact, atol=1e-12)
+
+
+@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
+def test_tradeoff_is_that_of_the_worse_direction(pair):
+    p, q = pair
+    profile = profile_of(pair)
+    for alpha in ALPHAS:
+        exact = min(neyman_pearson(p, q, alpha), neyman_pearson(q, p, alpha))
+        claimed = profile.tradeoff(alpha)
+        assert exact - 1e-3 <= claimed <= exact + 1e-9
+
+
+# Rényi -----------------------------------------------------------------------------------
+
+
+def test_renyi_divergences_are_exact_where_they_are_known():
+    orders = np.array([1.1, 2.0, 5.5, 100.0, 1e4])
+    np.testing.assert_allclose(gaussian(0.7).rdp(orders), orders * 0.245, rtol=1e-12)
+    exact = [renyi_of_response(0.4, order) for order in orders]
+    np.testing.assert_allclose(pure(0.4).rdp(orders), exact, rtol=1e-9)
+    event = sampled_gaussian(1.0, 0.1, 20)
+    accountant = RdpAccountant([2.0, 16.0]).compose(event)
+    assert from_event(event, discretization=0.01).rdp([2.0, 16.0]).tolist() == list(
+        accountant._rdp
+    )
+
+
+def test_renyi_divergences_of_compositions_add():
+    orders = [1.5, 2.0, 30.0]
+    a, b = gaussian(0.7), pure(0.4)
+    np.testing.assert_allclose((a + b).rdp(orders), a.rdp(orders) + b.rdp(orders), rtol=1e-12)
+    np.testing.assert_allclose((7 * b).rdp(orders), 7 * b.rdp(orders), rtol=1e-12)
+    assert (0 * a).rdp(orders).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_renyi_divergences_of_points_are_unknown():
+    unknown = [from_curve([1.0], [0.0]), approximate(1.0, 1e-6)]
+    for profile in (*unknown, unknown[0] + gaussian(1.0), unknown[0].subsampled(0.1)):
+        assert profile.rdp([2.0, 5.0]).tolist() == [math.inf, math.inf]
+
+
+def test_the_largest_order_is_the_largest_loss():
+    assert pure(0.4).rdp(math.inf) == close(0.4, 1e-12)
+    assert pure(0.0).rdp(math.inf) == 0.0
+    assert gaussian(1.0).rdp(math.inf) == math.inf
+    assert gaussian(1.0).subsampled(0.1).rdp(math.inf) == math.inf
+
+
+@pytest.mark.parametrize("order", [1.0, 0.5, -2.0, math.nan])
+def test_orders_must_be_above_one(order):
+    with pytest.raises(ValueError, match=r"^orders must be a number in \(1, inf\)"):
+        gaussian(1.0).rdp(order)
+
+
+# Being an object --------------------------------------------------------------------------
+
+
+@every_profile
+def test_copies_and_pickles_are_equal(profile):
+    orders = np.array([2.0, 5.0, 64.0])
+    for again in (
+        pickle.loads(pickle.dumps(profile)),
+        copy.copy(profile),
+        copy.deepcopy(profile),
+        PrivacyProfile.from_dict(json.loads(json.dumps(profile.to_dict(), allow_nan=False))),
+    ):
+        assert again == profile and hash(again) == hash(profile)
+        assert again.epsilon(1e-5) == profile.epsilon(1e-5)
+        assert np.array_equal(again.rdp(orders), profile.rdp(orders))
+        with pytest.raises(ValueError, match="read-only"):
+            again._remove.masses[0] = 2.0
+
+
+def test_profiles_cannot_be_changed():
+    profile = gaussian(1.0)
+    before = profile.epsilon(1e-5)
+    for name in ("_remove", "_add", "_renyi", "note", "epsilon"):
+        with pytest.raises(AttributeError):
+            setattr(profile, name, None)
+        with pytest.raises(AttributeError):
+            delattr(profile, name)
+    with pytest.raises(ValueError, match="read-only"):
+        profile._add.masses[0] = 1.0
+    assert profile.epsilon(1e-5) == before
+
+
+def test_the_foreign_object_cannot_change_the_profile():
+    profile = gaussian(1.0)
+    before = profile.epsilon(1e-5)
+    foreign = profile.pld
+    foreign.compose(foreign)
+    foreign.self_compose(3)
+    assert profile.epsilon(1e-5) == before
+    assert foreign.get_epsilon_for_delta(1e-5) == close(before, 1e-6)
+
+
+def test_results_cannot_change_the_profile():
+    profile = gaussian(1.0)
+    points = np.array([0.5, 1.0])
+    first = profile.delta(points)
+    first[:] = -1.0
+    assert profile.delta(points).tolist() == gaussian(1.0).delta([0.5, 1.0]).tolist()
+    assert points.tolist() == [0.5, 1.0]
+
+
+def test_equality_is_of_curves():
+    assert gaussian(1.0) == gaussian(1.0) and gaussian(1.0) != gaussian(1.1)
+    assert pure(1.0) != pure(1.0 + 1e-15) and pure(1.0) != approximate(1.0, 1e-300)
+    assert pure(1.0) != 1.0 and pure(1.0) is not None
+    asymmetric = from_curve([1.0], [0.1], deltas_add=[0.2])
+    assert asymmetric != from_curve([1.0], [0.2], deltas_add=[0.1])
+    assert len({pure(1.0), pure(1.0), pure(2.0), asymmetric}) == 3
+
+
+def test_text_shows_epsilon_rounded_up():
+    text = repr(gaussian(1.0))
+    assert text.startswith("PrivacyProfile(ε=") and "δ=1e-05" in text and "δ=1e-08" in text
+    shown = [float(part.split(" at ")[0]) for part in text[len("PrivacyProfile(ε=") :].split(", ")]
+    for value, delta in zip(shown, (1e-5, 1e-8), strict=True):
+        assert gaussian(1.0).epsilon(delta) <= value <= gaussian(1.0).epsilon(delta) + 1e-3
+    assert "inf" in repr(approximate(1.0, 1.0))
+    for profile in READ.values():
+        assert repr(profile).startswith("PrivacyProfile(")
+
+
+# Invariants -------------------------------------------------------------------------------
+
+shifts = st.floats(0.05, 3.0)
+POINTS = np.linspace(0.0, 5.0, 41)
+
+
+@given(shifts, st.floats(1.0, 3.0))
+@settings(max_examples=30)
+def test_more_noise_costs_less(mu, factor):
+    weaker, stronger = gaussian(mu), gaussian(mu * factor)
+    assert np.all(weaker.delta(POINTS) <= stronger.delta(POINTS) * (1.0 + 1e-5) + 1e-15)
+
+
+@given(shifts, st.floats(1e-12, 1.0), st.floats(1e-12, 1.0))
+@settings(max_examples=30)
+def test_a_larger_delta_costs_a_smaller_epsilon(mu, first, second):
+    profile = gaussian(mu)
+    small, large = sorted((first, second))
+    assert profile.epsilon(large) <= profile.epsilon(small)
+
+
+@given(st.floats(0.01, 1.0), st.integers(1, 40), st.integers(0, 10))
+@settings(max_examples=30)
+def test_more_releases_cost_more(epsilon, count, more):
+    fewer, many = count * pure(epsilon), (count + more) * pure(epsilon)
+    assert np.all(fewer.delta(POINTS) <= many.delta(POINTS) * (1.0 + 1e-9) + 1e-13)
+    assert fewer.epsilon(0.0) <= many.epsilon(0.0) * (1.0 + 1e-12)
+
+
+@given(shifts, st.floats(0.01, 2.0))
+@settings(max_examples=25)
+def test_a_composition_costs_at_least_each_part_and_at_most_the_worst_case(mu, epsilon):
+    noisy, bounded = gaussian(mu), pure(epsilon)
+    both = noisy + bounded
+    floor = np.maximum(noisy.delta(POINTS), bounded.delta(POINTS))
+    assert np.all(both.delta(POINTS) >= floor * (1.0 - 1e-7) - 1e-15)
+    # Basic composition with a pure part.
+    assert both.epsilon(1e-6) <= noisy.epsilon(1e-6) + epsilon + 1e-4
+
+
+@given(
+    st.lists(st.floats(0.0, 3.0), min_size=1, max_size=6, unique=True),
+    st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
+    st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
+)
+@settings(max_examples=60)
+def test_any_points_make_a_profile(epsilons, deltas, deltas_add):
+    epsilons = np.sort(epsilons)
+    assume(np.all(np.diff(epsilons) > 1e-6) and epsilons[-1] > 1e-6)
+    size = epsilons.size
+    profile = from_curve(epsilons, deltas[:size], deltas_add=deltas_add[:size])
+    alphas = np.exp(np.linspace(-2.0, 4.0, 61))
+    for direction, bounds in zip(DIRECTIONS, (deltas, deltas_add), strict=True):
+        side = profile._remove if direction == "remove" else profile._add
+        assert side.masses.min() >= 0.0
+        assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
+        values = profile.delta(np.log(alphas), direction)
+        assert np.all((values >= 0.0) & (values <= 1.0)) and np.all(np.diff(values) <= 1e-9)
+        slopes = np.diff(values) / np.diff(alphas)
+        assert np.all(np.diff(slopes) >= -1e-7)
+        for epsilon, delta in zip(epsilons, bounds, strict=False):
+            assert profile.delta(epsilon, direction) <= delta + 1e-3

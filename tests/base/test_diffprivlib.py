@@ -1,0 +1,128 @@
+"""diffprivlib's models, priced at the epsilon that they are given."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import NoProfileError, privacy_of, profile_of
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    # On a scikit-learn that it does not know it fails with ImportError in one of its own modules.
+    models = pytest.importorskip("diffprivlib.models", exc_type=ImportError)
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = np.random.default_rng(0).normal(size=(60, 3))
+LABELS = (ROWS[:, 0] > 0).astype(int)
+
+
+def logistic(epsilon=2.0):
+    return models.LogisticRegression(epsilon=epsilon, data_norm=1.0, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        logistic(0.75),
+        models.GaussianNB(epsilon=0.75, bounds=(-3, 3)),
+        models.StandardScaler(epsilon=0.75, bounds=(-3, 3)),
+        models.PCA(epsilon=0.75, data_norm=1.0, centered=True),
+        models.KMeans(epsilon=0.75, bounds=(-3, 3)),
+        models.LinearRegression(epsilon=0.75, bounds_X=(-3, 3), bounds_y=(0, 1)),
+        models.RandomForestClassifier(epsilon=0.75, bounds=(-3, 3), classes=[0, 1]),
+        models.DecisionTreeClassifier(epsilon=0.75, bounds=(-3, 3), classes=[0, 1]),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_model_costs_its_epsilon(model) -> None:
+    assert profile_of(model, 60) == PrivacyProfile.pure(0.75)
+    assert profile_of(make_pipeline(Normalizer(), model), 60, 3) == PrivacyProfile.pure(0.75)
+
+
+# It passes an option to SciPy that is on its way out.
+@pytest.mark.filterwarnings("ignore:scipy.optimize:DeprecationWarning")
+def test_report_states_epsilon_and_on_whose_word() -> None:
+    report = privacy_of(logistic().fit(Normalizer().transform(ROWS), LABELS))
+    assert (report.epsilon, report.delta, report.name) == (2.0, 0.0, "LogisticRegression")
+    assert any("diffprivlib" in words for words in report.assumptions)
+
+
+# It passes an option to SciPy that is on its way out.
+@pytest.mark.filterwarnings("ignore:scipy.optimize:DeprecationWarning")
+def test_report_of_a_pipeline_has_the_model_as_a_part() -> None:
+    pipeline = make_pipeline(Normalizer(), logistic()).fit(ROWS, LABELS)
+    report = privacy_of(pipeline)
+    assert report.epsilon == 2.0
+    assert [part.name for part in report.parts] == ["LogisticRegression"]
+
+
+def test_bad_epsilon_is_refused() -> None:
+    with pytest.raises(ValueError, match="epsilon must be"):
+        profile_of(logistic(-1.0), 60)
+
+
+def test_epsilon_that_is_no_number_is_refused_by_name() -> None:
+    model = logistic().set_params(epsilon="one")
+    with pytest.raises(TypeError, match="epsilon must be"):
+        profile_of(model, 60)
+
+
+def test_class_is_refused() -> None:
+    with pytest.raises(NoProfileError, match="must be an instance"):
+        profile_of(models.GaussianNB, 60)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        models.LogisticRegression(),
+        models.GaussianNB(),
+        models.StandardScaler(),
+        models.PCA(),
+        models.LinearRegression(),
+        models.KMeans(),
+        models.RandomForestClassifier(bounds=(-3, 3)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_model_that_reads_its_bounds_off_the_data_is_refused(model) -> None:
+    with pytest.raises((NoProfileError, ValueError), match="bounds|data_norm|classes"):
+        profile_of(model, 60)
+
+
+def test_assumptions_in_a_pipeline_do_not_depend_on_what_was_loaded_before() -> None:
+    code = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "import numpy as np\n"
+        "from diffprivlib.models import GaussianNB\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "from skdptune.base import privacy_of\n"
+        "X = np.eye(4)\n"
+        "fitted = make_pipeline(GaussianNB(bounds=(0, 1))).fit(X, [0, 1, 0, 1])\n"
+        "print(len(privacy_of(fitted).parts[0].assumptions))"
+    )
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert result.stdout.strip() == "1"
+
+
+def test_subclass_of_a_model_is_priced_whatever_was_loaded_before() -> None:
+    code = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "from diffprivlib.models import GaussianNB\n"
+        "from skdptune.base import profile_of\n"
+        "class Own(GaussianNB): pass\n"
+        "print(profile_of(Own(epsilon=3.0, bounds=(0, 1)), 10).epsilon(0))"
+    )
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert result.stdout.strip() == "3.0"

@@ -1,0 +1,84 @@
+"""Budgets, warnings and reports of private estimators."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import PrivacyWarning, PrivateEstimatorMixin
+from skdptune.base._mixin import SEEDED
+
+
+class Estimator(PrivateEstimatorMixin):
+    def __init__(self, epsilon=1.0, delta=0.0, random_state=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.random_state = random_state
+
+
+def test_subclass_must_state_its_price() -> None:
+    with pytest.raises(NotImplementedError):
+        Estimator().privacy_profile(10)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1, np.float32(0.5), math.inf])
+@pytest.mark.parametrize("delta", [0, 0.0, 1e-9, 0.999])
+def test_budget_is_returned(epsilon, delta) -> None:
+    assert Estimator(epsilon, delta)._checked_budget() == (float(epsilon), float(delta))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind", "complaint"),
+    [
+        ({"epsilon": 0.0}, ValueError, "epsilon must be .* A smaller epsilon is more private"),
+        ({"epsilon": -1.0}, ValueError, "epsilon must be"),
+        ({"epsilon": math.nan}, ValueError, "epsilon must be"),
+        ({"epsilon": None}, TypeError, "epsilon must be"),
+        ({"epsilon": "1"}, TypeError, "epsilon must be"),
+        ({"delta": 1.0}, ValueError, "delta must be"),
+        ({"delta": -1e-12}, ValueError, "delta must be"),
+        ({"delta": math.nan}, ValueError, "delta must be"),
+        ({"delta": None}, TypeError, "delta must be"),
+    ],
+)
+def test_bad_budget_is_refused(parameters, kind, complaint) -> None:
+    with pytest.raises(kind, match=complaint):
+        Estimator(**parameters)._checked_budget()
+
+
+@pytest.mark.parametrize(("delta", "warned"), [(0.01, True), (0.5, True), (0.0099, False)])
+def test_large_delta_is_warned_of(delta, warned) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Estimator(delta=delta)._warn_of_large_delta(100)
+    assert [entry.category for entry in caught] == [PrivacyWarning] * warned
+    if warned:
+        assert "is at least 1/n_samples=0.01" in str(caught[0].message)
+
+
+def test_report_states_the_budget_and_what_was_spent() -> None:
+    report = Estimator(0.5, 1e-5)._make_report(PrivacyProfile.pure(0.3), ("one", "two"))
+    assert (report.name, report.epsilon, report.delta) == ("Estimator", 0.5, 1e-5)
+    assert report.epsilon_spent == PrivacyProfile.pure(0.3).epsilon(1e-5)
+    assert report.assumptions == ("one", "two")
+
+
+@pytest.mark.parametrize("seed", [0, np.random.default_rng(0), np.random.RandomState(0)])
+def test_report_says_that_noise_was_seeded(seed) -> None:
+    report = Estimator(random_state=seed)._make_report(PrivacyProfile.pure(0.3), ("one",))
+    assert report.assumptions == ("one", SEEDED)
+
+
+@pytest.mark.parametrize("epsilon", [None, math.inf, 0.2])
+def test_without_a_budget_that_holds_the_report_states_the_cost(epsilon) -> None:
+    report = Estimator(epsilon)._make_report(PrivacyProfile.pure(0.3))
+    assert report.epsilon == report.epsilon_spent == 0.3
+
+
+def test_unbounded_cost_is_reported() -> None:
+    report = Estimator(math.inf)._make_report(PrivacyProfile.approximate(0.0, 1.0))
+    assert math.isinf(report.epsilon)

@@ -1,0 +1,53 @@
+"""Slow truths about perturbed minima, for tests."""
+
+import numpy as np
+from scipy import stats
+
+
+def force(loss, rows, lam, weights):
+    """Return the derivative of ``sum loss(c_i w) + lam w^2 / 2``; `rows` holds sign times row."""
+    slopes = [c * loss.derivative(c * weights) for c in rows]
+    return lam * weights + np.sum(slopes, axis=0) if slopes else lam * weights
+
+
+def curvature(loss, rows, lam, weights):
+    """Return the second derivative of the same."""
+    return lam + sum(c * c * loss.second_derivative(c * weights) for c in rows)
+
+
+def exact_curves(loss, others, record, lam, sigma, epsilons):
+    """Return the remove and the add direction of one-dimensional objective perturbation.
+
+    The minimum falls with the tilt b, so P(minimum <= w) = P(b >= -force(w)). The curves are those
+    of the interval that the minimum falls into: below the true ones, and for these thousands of
+    intervals of either law's quantiles hardly so.
+    """
+    data = [others, [*others, record]]
+    span = (len(others) + 1.0 + 12.0 * sigma) / lam
+    coarse = np.linspace(-span, span, 40_001)
+    levels = sigma * np.linspace(-9.0, 9.0, 4001)
+    ends = np.unique([np.interp(levels, force(loss, d, lam, coarse), coarse) for d in data])
+    without, together = (
+        np.diff(stats.norm.cdf(force(loss, d, lam, ends) / sigma), prepend=0.0, append=1.0)
+        for d in data
+    )
+    return hockey_stick(together, without, epsilons), hockey_stick(without, together, epsilons)
+
+
+def hockey_stick(first, second, epsilons):
+    """Return the curve of two discrete laws."""
+    return np.array([np.maximum(first - np.exp(e) * second, 0.0).sum() for e in epsilons])
+
+
+def clopper_pearson(hits, trials, failure=1e-3):
+    """Return a lower and an upper confidence limit, each wrong with probability `failure`."""
+    low = stats.beta.ppf(failure, hits, trials - hits + 1) if hits else 0.0
+    high = stats.beta.isf(failure, hits + 1, trials - hits) if hits < trials else 1.0
+    return low, high
+
+
+def epsilon_lower_bound(first, second, delta, threshold):
+    """Return a lower limit of epsilon at delta from samples of a statistic on two data sets."""
+    hits = clopper_pearson(int(np.sum(first > threshold)), first.size)[0]
+    false = clopper_pearson(int(np.sum(second > threshold)), second.size)[1]
+    return np.log(max(hits - delta, 1e-300) / false)

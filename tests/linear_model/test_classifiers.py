@@ -1,0 +1,293 @@
+"""The private linear classifiers as scikit-learn estimators, and their price."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import PrivacyWarning, privacy_of, profile_of
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
+
+CLASSES = [DPLogisticRegression, DPLinearSVC]
+SOLVERS = ["objective", "output", "psgd", "sgd", "adam"]
+EXPECTED_FAILURES = {
+    "check_non_transformer_estimators_n_iter": (
+        "how many iterations a minimisation took depends on the data and is not released"
+    )
+}
+DELTA = 1e-4
+
+
+def scaled(loader):
+    X, y = loader(return_X_y=True)
+    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
+    return train_test_split(X, y, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    return scaled(load_breast_cancer)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", CLASSES)
+def test_scikit_learns_checks(kind, solver):
+    with warnings.catch_warnings():
+        # The checks fit a few dozen records, for which delta is too large.
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            kind(solver=solver), expected_failed_checks=EXPECTED_FAILURES, on_fail=None
+        )
+    failed = [result["check_name"] for result in results if result["status"] == "failed"]
+    passed = [result for result in results if result["status"] == "passed"]
+    assert failed == []
+    assert len(passed) >= 45
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", CLASSES)
+def test_price_equals_what_the_fit_reports(kind, solver, cancer):
+    X, _, y, _ = cancer
+    model = kind(0.7, DELTA, solver=solver, random_state=0)
+    price = profile_of(model, *X.shape)
+    fitted = model.fit(X, y)
+    assert fitted.privacy_.profile == price
+    assert 0.99 * 0.7 <= price.epsilon(DELTA) <= 0.7
+    assert fitted.privacy_.epsilon == 0.7
+    assert fitted.privacy_.delta == DELTA
+
+
+@pytest.mark.parametrize("solver", ["objective", "output", "psgd"])
+def test_pure_budget_gives_pure_privacy(solver, cancer):
+    X, _, y, _ = cancer
+    model = DPLogisticRegression(2.0, 0.0, solver=solver, random_state=0).fit(X, y)
+    assert 0.99 * 2.0 <= model.privacy_.profile.epsilon(0.0) <= 2.0
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_noise_multiplier_replaces_epsilon(solver, cancer):
+    X, _, y, _ = cancer
+    model = DPLogisticRegression(
+        1e-9, DELTA, solver=solver, noise_multiplier=5.0, random_state=0
+    ).fit(X, y)
+    assert model.privacy_.epsilon == model.privacy_.profile.epsilon(DELTA) > 1e-3
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    ("kind", "peer"), [(DPLogisticRegression, LogisticRegression), (DPLinearSVC, LinearSVC)]
+)
+def test_with_a_large_budget_it_is_as_good_as_scikit_learn(kind, peer, solver, cancer):
+    X, X_test, y, y_test = cancer
+    C = 0.1 if solver in ("sgd", "adam") else 0.01
+    model = kind(300.0, DELTA, solver=solver, C=C, epochs=60, batch_size=64, random_state=0)
+    score = model.fit(X, y).score(X_test, y_test)
+    assert score >= peer(C=C).fit(X, y).score(X_test, y_test) - 0.03
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("kind", CLASSES)
+def test_many_classes(kind, solver):
+    X, X_test, y, y_test = scaled(load_digits)
+    model = kind(200.0, DELTA, solver=solver, classes=range(10), C=0.1, random_state=0)
+    model.fit(X, y)
+    assert model.score(X_test, y_test) > 0.8
+    assert model.coef_.shape == (10, X.shape[1])
+    assert model.intercept_.shape == (10,)
+    if kind is DPLogisticRegression:
+        chances = model.predict_proba(X_test)
+        assert chances.sum(axis=1) == pytest.approx(np.ones(len(X_test)))
+        np.testing.assert_array_equal(chances.argmax(axis=1), model.predict(X_test))
+
+
+def test_many_classes_must_be_named_where_the_price_depends_on_them():
+    X, _, y, _ = scaled(load_digits)
+    with pytest.raises(ValueError, match="Name the labels in classes="):
+        DPLogisticRegression(random_state=0, delta=DELTA).fit(X, y)
+
+
+def test_float32_and_sparse_rows_give_the_same_model(cancer):
+    X, _, y, _ = cancer
+    for solver in SOLVERS:
+        model = DPLogisticRegression(5.0, DELTA, solver=solver, C=0.1, random_state=3)
+        dense = clone(model).fit(X, y).coef_
+        np.testing.assert_allclose(
+            clone(model).fit(sparse.csr_matrix(X), y).coef_, dense, rtol=1e-5, atol=1e-7
+        )
+        np.testing.assert_allclose(
+            clone(model).fit(X.astype(np.float32), y).coef_, dense, rtol=1e-2, atol=1e-3
+        )
+
+
+def test_frames_labels_and_pipelines(cancer):
+    X, X_test, y, _ = cancer
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    labels = np.where(y == 1, "benign", "malignant")
+    pipeline = make_pipeline(Normalizer(), DPLogisticRegression(2.0, DELTA, random_state=0))
+    pipeline.fit(frame, labels)
+    assert set(pipeline.predict(pd.DataFrame(X_test, columns=frame.columns))) <= set(labels)
+    report = privacy_of(pipeline)
+    assert report.profile == pipeline[-1].privacy_.profile
+    assert [part.name for part in report.parts] == ["DPLogisticRegression"]
+
+
+def test_declared_classes_allow_data_of_one_class(cancer):
+    X, _, _, _ = cancer
+    model = DPLinearSVC(1.0, DELTA, classes=["no", "yes"], random_state=0)
+    model.fit(X, np.full(len(X), "yes"))
+    assert list(model.classes_) == ["no", "yes"]
+    assert not any("label set" in sentence for sentence in model.privacy_.assumptions)
+
+
+def test_seed_reproduces_and_is_reported_and_without_one_noise_differs(cancer):
+    X, _, y, _ = cancer
+    seeded = DPLogisticRegression(1.0, DELTA, random_state=7)
+    first, second = clone(seeded).fit(X, y), clone(seeded).fit(X, y)
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    assert any("seed" in sentence for sentence in first.privacy_.assumptions)
+    free = DPLogisticRegression(1.0, DELTA)
+    assert not np.array_equal(clone(free).fit(X, y).coef_, clone(free).fit(X, y).coef_)
+    assert not any("seed" in sentence for sentence in clone(free).fit(X, y).privacy_.assumptions)
+
+
+def test_pickle_keeps_model_and_report(cancer):
+    X, X_test, y, _ = cancer
+    model = DPLinearSVC(1.0, DELTA, random_state=0).fit(X, y)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X_test), model.predict(X_test))
+    assert copy.privacy_ == model.privacy_
+
+
+def test_a_diverging_descent_is_a_bad_model_and_no_error(cancer):
+    X, X_test, y, _ = cancer
+    model = DPLogisticRegression(
+        1.0, DELTA, solver="sgd", learning_rate=1e300, C=1e-12, random_state=0
+    ).fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.predict_proba(X_test)).all()
+
+
+def test_works_in_scikit_learns_grid_search(cancer):
+    X, _, y, _ = cancer
+    search = GridSearchCV(
+        DPLogisticRegression(5.0, DELTA, random_state=0), {"C": [0.01, 0.1]}, cv=3
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(X, y)
+    assert search.best_params_["C"] in (0.01, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 0.0}, r"epsilon must be a number in \(0, inf\)"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"epsilon": float("nan")}, "epsilon must be"),
+        ({"delta": 1.0}, "delta must be"),
+        ({"delta": -1e-9}, "delta must be"),
+        ({"solver": "newton"}, "solver must be one of 'objective'"),
+        ({"sampling": "shuffle"}, "sampling must be one of"),
+        ({"C": 0.0}, "C must be"),
+        ({"data_norm": 0.0}, "data_norm must be"),
+        ({"noise_multiplier": 0.0}, "noise_multiplier must be"),
+        ({"max_grad_norm": 0.0}, "max_grad_norm must be"),
+        ({"learning_rate": -1.0}, "learning_rate must be"),
+        ({"batch_size": 0}, "batch_size must be"),
+        ({"batch_size": 1.5}, "batch_size must be"),
+        ({"epochs": 0}, "epochs must be"),
+        ({"max_iter": 10}, "max_iter must be an integer of at least 100"),
+        ({"tol": 1.0}, "tol must be"),
+        ({"classes": ["a"]}, "classes must be at least two different labels"),
+        ({"classes": ["a", "a"]}, "classes must be at least two different labels"),
+    ],
+)
+def test_bad_parameters_are_refused_before_data(parameters, message):
+    model = DPLogisticRegression(**parameters)
+    with pytest.raises(ValueError, match=message):
+        model.fit("no data at all", "no labels")
+    with pytest.raises(ValueError, match=message):
+        model.privacy_profile(100, 3)
+
+
+def test_weights_are_refused_with_the_reason(cancer):
+    X, _, y, _ = cancer
+    with pytest.raises(TypeError, match="a weight multiplies a record's influence"):
+        DPLogisticRegression().fit(X, y, sample_weight=np.ones(len(y)))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_nan_and_infinity_are_refused(bad):
+    X = np.zeros((10, 2))
+    X[3, 1] = bad
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        DPLogisticRegression().fit(X, [0, 1] * 5)
+
+
+def test_unknown_labels_are_refused_without_showing_them():
+    with pytest.raises(ValueError, match="labels named in classes") as caught:
+        DPLogisticRegression(classes=[0, 1]).fit(np.zeros((4, 1)), [0, 1, 77, 1])
+    assert "77" not in str(caught.value)
+
+
+def test_large_delta_is_warned_of():
+    with pytest.warns(PrivacyWarning, match="at least 1/n_samples"):
+        DPLogisticRegression(delta=0.1, random_state=0).fit(np.eye(20), [0, 1] * 10)
+
+
+def test_price_without_the_number_of_features():
+    assert DPLogisticRegression(data_norm=1.0).privacy_profile(500).epsilon(1e-5) <= 1.0
+    assert DPLogisticRegression(solver="sgd").privacy_profile(500).epsilon(1e-5) <= 1.0
+    with pytest.raises(ValueError, match="data_norm must be given"):
+        DPLogisticRegression().privacy_profile(500)
+
+
+def test_long_rows_are_shortened_and_the_report_says_so(cancer):
+    X, _, y, _ = cancer
+    shorter = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) / 2.0, 1.0)
+    model = DPLogisticRegression(3.0, DELTA, data_norm=2.0, C=0.1, random_state=0)
+    long, short = clone(model).fit(X, y), clone(model).fit(shorter, y)
+    np.testing.assert_allclose(long.coef_, short.coef_, rtol=1e-6, atol=1e-9)
+    assert "rows are clipped to Euclidean norm 2" in long.privacy_.assumptions
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_less_budget_is_more_noise(solver, cancer):
+    X, _, y, _ = cancer
+
+    def spread(epsilon):
+        fits = [
+            DPLogisticRegression(epsilon, DELTA, solver=solver, C=0.01, random_state=s).fit(X, y)
+            for s in range(6)
+        ]
+        return np.std([fit.coef_ for fit in fits], axis=0).mean()
+
+    assert spread(0.2) > 3.0 * spread(20.0)
+
+
+def test_profile_is_that_of_the_hand_built_event(cancer):
+    from dp_accounting import dp_event
+
+    model = DPLogisticRegression(
+        solver="sgd", noise_multiplier=1.7, batch_size=50, epochs=4, delta=DELTA
+    )
+    step = dp_event.PoissonSampledDpEvent(50 / 400, dp_event.GaussianDpEvent(1.7))
+    by_hand = PrivacyProfile.from_event(
+        dp_event.SelfComposedDpEvent(step, math.ceil(4 * 400 / 50))
+    )
+    assert model.privacy_profile(400).epsilon(DELTA) == pytest.approx(
+        by_hand.epsilon(DELTA), rel=1e-3
+    )

@@ -1,0 +1,138 @@
+"""Gaussian and Laplace releases: law, shape, price, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.mechanisms import (
+    gaussian_profile,
+    gaussian_release,
+    laplace_profile,
+    laplace_release,
+    noise_for_budget,
+)
+
+RELEASES = [(gaussian_release, stats.norm), (laplace_release, stats.laplace)]
+
+
+@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize("state", [0, None])
+def test_noise_has_the_scale_that_was_asked_for(release, law, state) -> None:
+    noisy = release(np.full((50, 80), 7.0), 1.0, 0.25, state)
+    assert noisy.shape == (50, 80)
+    assert stats.kstest((noisy.ravel() - 7.0) / 0.25, law.cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize("state", [0, None])
+def test_shapes_are_kept(release, law, state) -> None:
+    assert isinstance(release(1, 1.0, 1.0, state), float)
+    assert release([1.0], 1.0, 1.0, state).shape == (1,)
+    assert release(np.zeros((0, 3)), 1.0, 1.0, state).shape == (0, 3)
+    assert release(np.zeros((2, 1, 3)), 1.0, 1.0, state).shape == (2, 1, 3)
+
+
+@pytest.mark.parametrize(("release", "law"), RELEASES)
+def test_seed_repeats_and_its_absence_does_not(release, law) -> None:
+    assert release(0.0, 1.0, 1.0, 4) == release(0.0, 1.0, 1.0, 4)
+    assert release(0.0, 1.0, 1.0) != release(0.0, 1.0, 1.0)
+    generator = np.random.default_rng(0)
+    assert release(0.0, 1.0, 1.0, generator) != release(0.0, 1.0, 1.0, generator)
+
+
+@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize("state", [0, None])
+def test_without_noise_a_copy_is_returned(release, law, state) -> None:
+    value = np.ones(3)
+    result = release(value, 1.0, 0.0, state)
+    assert result is not value
+    np.testing.assert_array_equal(result, value)
+
+
+@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, [0.0, -math.inf]])
+def test_what_is_not_finite_is_refused_and_not_shown(release, law, bad) -> None:
+    with pytest.raises(ValueError, match="value must be finite; got infinities or NaN"):
+        release(bad, 1.0, 1.0, 0)
+
+
+@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize(
+    ("sensitivity", "scale", "name"),
+    [
+        (-1.0, 1.0, "sensitivity"),
+        (math.inf, 1.0, "sensitivity"),
+        (1.0, -1.0, "scale"),
+        (1.0, math.inf, "scale"),
+        (1.0, math.nan, "scale"),
+    ],
+)
+def test_bad_numbers_are_refused(release, law, sensitivity, scale, name) -> None:
+    profile = gaussian_profile if law is stats.norm else laplace_profile
+    for function in (lambda *numbers: release(0.0, *numbers), profile):
+        with pytest.raises(ValueError, match=f"{name} must be a number in"):
+            function(sensitivity, scale)
+
+
+def test_prices() -> None:
+    assert gaussian_profile(3.0, 6.0) == PrivacyProfile.gaussian(0.5)
+    assert laplace_profile(3.0, 6.0) == PrivacyProfile.pure(0.5)
+    assert gaussian_profile(0.0, 0.0) == laplace_profile(0.0, 0.0) == PrivacyProfile.pure(0.0)
+
+
+@pytest.mark.parametrize("profile", [gaussian_profile, laplace_profile])
+@pytest.mark.parametrize("scale", [0.0, 1e-4])
+def test_next_to_no_noise_is_no_privacy(profile, scale) -> None:
+    assert profile(1.0, scale).epsilon(0.1) == math.inf
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_laplace_price_bounds_several_values_at_once(seed) -> None:
+    """The likelihood ratio of three values shifted by one in sum is within the price."""
+    rng = np.random.default_rng(seed)
+    shift = rng.dirichlet(np.ones(3))
+    outcomes = rng.laplace(scale=2.0, size=(20_000, 3))
+    ratio = (np.abs(outcomes - shift).sum(1) - np.abs(outcomes).sum(1)) / 2.0
+    price = laplace_profile(1.0, 2.0).epsilon(0.0)
+    assert 0.9 * price < np.abs(ratio).max() <= price + 1e-12
+
+
+@pytest.mark.parametrize("direction", [1.0, -1.0])
+def test_gaussian_price_is_the_hockey_stick_of_its_release(direction) -> None:
+    draws = gaussian_release(np.full(200_000, direction), 1.0, 2.0, 0)
+    loss = (draws**2 - (draws - direction) ** 2) / 8.0
+    for epsilon in (0.0, 0.3, 0.8):
+        found = np.mean(np.maximum(1.0 - np.exp(epsilon - loss), 0.0))
+        assert found == pytest.approx(gaussian_profile(1.0, 2.0).delta(epsilon), abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(0.1, 0.0), (1.0, 1e-6), (8.0, 1e-5), (550.0, 1e-6), (1e5, 1e-6), (1e-6, 0.1)],
+)
+def test_noise_for_a_budget_meets_it(epsilon, delta) -> None:
+    scale, profile = noise_for_budget(epsilon, delta)
+    assert profile.epsilon(delta) <= epsilon
+    price = gaussian_profile(1.0, scale) if delta else laplace_profile(1.0, scale)
+    assert price.epsilon(delta) == pytest.approx(profile.epsilon(delta), abs=1e-9)
+    if delta and 0.01 < epsilon < 100.0:
+        assert gaussian_profile(1.0, 0.999 * scale).epsilon(delta) > epsilon
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_infinite_budget_needs_no_noise(delta) -> None:
+    scale, profile = noise_for_budget(math.inf, delta)
+    assert scale == 0.0
+    assert profile.epsilon(0.5) == math.inf
+
+
+def test_bad_budgets_are_refused() -> None:
+    with pytest.raises(ValueError, match="epsilon must be"):
+        noise_for_budget(0.0, 0.0)
+    with pytest.raises(ValueError, match="delta must be"):
+        noise_for_budget(1.0, 1.0)

@@ -1,0 +1,65 @@
+"""Seeds, generators, and uniform numbers that are never 0 or 1."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdptune.mechanisms import _randomness, as_generator
+from skdptune.mechanisms._randomness import open_uniforms, random_below
+
+
+def test_seed_gives_the_same_generator_each_time() -> None:
+    draws = [as_generator(np.int64(5)).random(4) for _ in range(2)]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    np.testing.assert_array_equal(draws[0], np.random.default_rng(5).random(4))
+
+
+def test_generator_is_returned_itself() -> None:
+    generator = np.random.default_rng(0)
+    assert as_generator(generator) is generator
+    assert as_generator(None) is None
+
+
+def test_random_state_moves_on() -> None:
+    state = np.random.RandomState(0)
+    first, second = as_generator(state).random(3), as_generator(state).random(3)
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(first, as_generator(np.random.RandomState(0)).random(3))
+
+
+@pytest.mark.parametrize(("bad", "kind"), [(-1, ValueError), (1.5, TypeError), (True, TypeError)])
+def test_other_seeds_are_refused(bad, kind) -> None:
+    with pytest.raises(kind, match="random_state must be an integer"):
+        as_generator(bad)
+
+
+@pytest.mark.parametrize("generator", [np.random.default_rng(0), None])
+def test_uniforms_are_uniform(generator) -> None:
+    draws = open_uniforms(20_000, generator)
+    assert stats.kstest(draws, "uniform").pvalue > 1e-6
+
+
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+def test_extreme_bits_give_neither_0_nor_1(monkeypatch, word) -> None:
+    monkeypatch.setattr(os, "urandom", lambda size: word.to_bytes(8, "little") * (size // 8))
+    (draw,) = set(open_uniforms(5, None).tolist())
+    assert 0.0 < draw < 1.0
+    assert np.isfinite(-np.log(-np.log(draw)))
+
+
+@pytest.mark.parametrize("generator", [np.random.default_rng(1), None])
+def test_integers_are_uniform(generator) -> None:
+    counts = np.bincount([random_below(7, generator) for _ in range(14_000)], minlength=7)
+    assert counts.size == 7
+    assert stats.chisquare(counts).pvalue > 1e-6
+
+
+def test_biased_words_are_drawn_again(monkeypatch) -> None:
+    words = [2**64 - 1, 4]
+    monkeypatch.setattr(_randomness.os, "urandom", lambda size: words.pop(0).to_bytes(8, "little"))
+    assert random_below(3, None) == 1
+    assert words == []

@@ -1,0 +1,166 @@
+"""The usual scores: agreement with scikit-learn, bounds, and records apart from each other."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+)
+
+from skdptune.metrics import (
+    accuracy,
+    balanced_accuracy,
+    neg_absolute_error,
+    neg_brier_score,
+    neg_log_loss,
+    neg_squared_error,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 3))
+SCORES = X[:, 0] + RNG.normal(size=400)
+WORDS = np.array(["ill", "so so", "well"], dtype=object)
+TARGETS = {
+    "numbers": (SCORES > 0).astype(int),
+    "words": WORDS[np.digitize(SCORES, [-1.0, 0.5])],
+}
+TOLERANCE = 1e-6
+
+
+class Given:
+    """Returns the probabilities or predictions that it was made with."""
+
+    def __init__(self, response, classes=None):
+        self.response = np.asarray(response)
+        self.classes_ = classes
+
+    def predict(self, X):
+        return self.response
+
+    predict_proba = predict
+
+
+def every_scorer():
+    return [
+        accuracy(),
+        balanced_accuracy({0: 0.2, 1: 0.8}),
+        neg_brier_score(),
+        neg_log_loss(3.0),
+        neg_squared_error(2.0),
+        neg_absolute_error(1.5),
+    ]
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_classification_scores_agree_with_scikit_learn(kind) -> None:
+    y = TARGETS[kind]
+    model = LogisticRegression().fit(X, y)
+    prediction, probabilities = model.predict(X), model.predict_proba(X)
+    labels, counts = np.unique(y, return_counts=True)
+    shares = dict(zip(labels.tolist(), (counts / y.size).tolist(), strict=True))
+    truth = (y[:, None] == labels[None, :]).astype(float)
+    brier = np.mean(np.sum((truth - probabilities) ** 2, axis=1)) / 2.0
+    if kind == "numbers":
+        assert brier == pytest.approx(brier_score_loss(y, probabilities[:, 1]))
+    wanted = [
+        (accuracy(), accuracy_score(y, prediction)),
+        (balanced_accuracy(shares), balanced_accuracy_score(y, prediction)),
+        (neg_brier_score(), -brier),
+        (neg_log_loss(1e3), -log_loss(y, probabilities)),
+    ]
+    for scorer, value in wanted:
+        # The grid on which values are summed is as fine as the bounds are wide.
+        assert scorer(model, X, y) == pytest.approx(value, abs=TOLERANCE * (1 - scorer.lower))
+
+
+@pytest.mark.parametrize("shape", [(400,), (400, 1), (400, 2)])
+def test_regression_scores_agree_with_scikit_learn(shape) -> None:
+    y = np.random.default_rng(1).normal(size=shape)
+    model = DummyRegressor(strategy="quantile", quantile=0.7).fit(X, y)
+    prediction = model.predict(X)
+    squared = mean_squared_error(y, prediction)
+    absolute = mean_absolute_error(y, prediction)
+    assert neg_squared_error(100.0)(model, X, y) == pytest.approx(-squared, abs=1e-5)
+    assert neg_absolute_error(100.0)(model, X, y) == pytest.approx(-absolute, abs=1e-5)
+
+
+@pytest.mark.parametrize("scorer", every_scorer(), ids=lambda scorer: scorer.name)
+def test_values_stay_within_the_bounds_and_records_apart(scorer) -> None:
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, 50)
+    if scorer.response_method == "predict":
+        response = rng.choice([0.0, 1.0, -50.0, np.nan, np.inf, 1e300], size=50)
+        models = [Given(response), Given(response[:20])]
+    else:
+        response = rng.choice([0.0, 0.3, 1.0, -2.0, 7.0, np.nan, 1e200], size=(50, 2))
+        models = [Given(response, [0, 1]), Given(response[:20], [0, 1])]
+    values = scorer.per_record(models[0], None, y)
+    assert scorer.lower <= values.min() <= values.max() <= scorer.upper
+    assert scorer.lower == values.min()
+    np.testing.assert_array_equal(scorer.per_record(models[1], None, y[:20]), values[:20])
+
+
+@pytest.mark.parametrize("scorer", every_scorer(), ids=lambda scorer: scorer.name)
+def test_pickles(scorer) -> None:
+    assert pickle.loads(pickle.dumps(scorer)) == scorer
+
+
+def test_bounds_are_attained() -> None:
+    right, wrong = Given([1, 1]), Given([0, 0])
+    y = np.array([1, 1])
+    assert (accuracy()(right, None, y), accuracy()(wrong, None, y)) == (1.0, 0.0)
+    sure = Given([[0.0, 1.0]], [0, 1])
+    assert neg_brier_score()(sure, None, [1]) == 0.0
+    assert neg_brier_score()(sure, None, [0]) == -1.0
+    assert neg_log_loss(4.0)(sure, None, [0]) == -4.0
+    assert neg_log_loss(4.0)(sure, None, [1]) == 0.0
+
+
+def test_class_that_the_model_does_not_know_scores_the_worst() -> None:
+    model = Given([[0.5, 0.5]], [0, 1])
+    assert neg_brier_score()(model, None, [2]) == -1.0
+    assert neg_log_loss(4.0)(model, None, [2]) == -4.0
+    assert balanced_accuracy({0: 0.5, 1: 0.5})(Given([2]), None, [2]) == 0.0
+
+
+def test_balanced_accuracy_is_dear_where_a_class_is_rare() -> None:
+    scorer = balanced_accuracy({"a": 0.05, "b": 0.25, "c": 0.7})
+    assert scorer.upper == pytest.approx(1 / (3 * 0.05))
+    values = scorer.per_record(Given(["a", "b", "b"]), None, np.array(["a", "b", "c"]))
+    np.testing.assert_allclose(values, [1 / 0.15, 1 / 0.75, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "complaint"),
+    [
+        (None, TypeError, "class_frequencies must be a mapping .* got NoneType"),
+        ({"a": 0.5, "b": 0.6}, ValueError, "class_frequencies must sum to 1; got 1.1"),
+        ({}, ValueError, "must sum to 1; got 0"),
+        (
+            {"a": 0.0, "b": 1.0},
+            ValueError,
+            r"class_frequencies\['a'\] must be a number in \(0, 1\]",
+        ),
+    ],
+)
+def test_bad_frequencies_are_refused(given, kind, complaint) -> None:
+    with pytest.raises(kind, match=complaint):
+        balanced_accuracy(given)
+
+
+@pytest.mark.parametrize("make", [neg_log_loss, neg_squared_error, neg_absolute_error])
+@pytest.mark.parametrize("bound", [0.0, -1.0, math.inf, math.nan])
+def test_bound_must_be_positive_and_finite(make, bound) -> None:
+    with pytest.raises(ValueError, match="bound must be a number in .* It clips each record's"):
+        make(bound)

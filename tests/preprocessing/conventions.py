@@ -1,0 +1,61 @@
+"""What every transformer owes to scikit-learn and to its price, checked on one object."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from skdptune.base import privacy_of, profile_of
+
+# Array API is checked where an environment variable of SciPy asks for it, and else skipped.
+MAY_BE_SKIPPED = {"check_array_api_input", "check_readonly_memmap_input"}
+DATA = np.random.default_rng(5).normal(size=(40, 3))
+
+
+def check_scikit_learn(estimator: Any, at_least: int) -> None:
+    """Run scikit-learn's own checks, and count those that ran."""
+    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
+    skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
+    assert failed == []
+    assert skipped <= MAY_BE_SKIPPED
+    assert sum(r["status"] == "passed" for r in results) >= at_least
+
+
+def check_frames(estimator: Any) -> None:
+    frame = pd.DataFrame(DATA, columns=["a", "b", "c"])
+    plain = clone(estimator).fit(DATA).transform(DATA)
+    fitted = clone(estimator).set_output(transform="pandas").fit(frame)
+    assert fitted.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert fitted.get_feature_names_out().tolist() == ["a", "b", "c"]
+    result = fitted.transform(frame)
+    assert result.columns.tolist() == ["a", "b", "c"]
+    # Columns in another order of memory are summed in another order.
+    np.testing.assert_allclose(result.to_numpy(), plain, rtol=1e-14, atol=1e-15)
+
+
+def check_copies(estimator: Any) -> None:
+    fitted = clone(estimator).fit(DATA)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(DATA), fitted.transform(DATA))
+    assert again.privacy_ == fitted.privacy_
+    assert not hasattr(clone(fitted), "privacy_")
+
+
+def check_price(estimator: Any) -> None:
+    """The price before fit is the report after, whatever the number of features."""
+    fitted = clone(estimator).fit(DATA)
+    for n_features in (None, 1, 3, 100):
+        assert profile_of(estimator, 40, n_features) == fitted.privacy_.profile
+    pipeline = make_pipeline(clone(estimator))
+    assert profile_of(pipeline, 40) == fitted.privacy_.profile
+    assert privacy_of(pipeline.fit(DATA)).profile == fitted.privacy_.profile
+
+
+ALL = [check_frames, check_copies, check_price]

@@ -1,0 +1,288 @@
+"""Private means and deviations: their noise, their sensitivity, their price."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import PrivacyWarning
+from skdptune.mechanisms import unit_sum
+from skdptune.preprocessing import DPStandardScaler
+from skdptune.preprocessing import _standard_scaler as module
+from tests.preprocessing import conventions
+
+BOUNDS = (-3.0, 3.0)
+
+
+@pytest.fixture
+def releases(monkeypatch):
+    """Record what is handed to the mechanisms."""
+    seen = []
+
+    def spy(name):
+        original = getattr(module, name)
+
+        def release(value, sensitivity, scale, random_state=None):
+            seen.append((name, np.array(value), sensitivity, scale))
+            return original(value, sensitivity, scale, random_state)
+
+        monkeypatch.setattr(module, name, release)
+
+    spy("gaussian_release")
+    spy("laplace_release")
+    return seen
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_scikit_learn_checks(delta) -> None:
+    scaler = DPStandardScaler(1.0, delta, bounds=(-20, 20), random_state=0)
+    conventions.check_scikit_learn(scaler, at_least=44)
+
+
+@pytest.mark.parametrize("check", conventions.ALL)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("with_std", [True, False])
+def test_convention(check, delta, with_std) -> None:
+    check(DPStandardScaler(1.0, delta, bounds=BOUNDS, with_std=with_std, random_state=0))
+
+
+# Sensitivity and price ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("with_std", [True, False])
+@pytest.mark.parametrize("n_features", [1, 3])
+def test_sensitivity_is_attained_and_never_exceeded(releases, delta, with_std, n_features) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-4, 4, size=(6, n_features))
+    grid = np.linspace(-3.2, 3.2, 129)
+    records = [np.full(n_features, value) for value in grid]
+    records += list(rng.uniform(-4, 4, size=(100, n_features)))
+    scaler = DPStandardScaler(1.0, delta, bounds=BOUNDS, with_std=with_std, random_state=0)
+    for record in records:
+        scaler.fit(rows)
+        scaler.fit(np.vstack([rows, record]))
+    order = 2 if delta else 1
+    moved = [
+        np.linalg.norm(after[1] - before[1], ord=order)
+        for before, after in zip(releases[::2], releases[1::2], strict=True)
+    ]
+    claimed = {release[2] for release in releases}
+    assert len(claimed) == 1
+    assert max(moved) <= claimed.pop() + 1e-12
+    assert max(moved) == pytest.approx(releases[0][2], rel=1e-3)
+    names = {release[0] for release in releases}
+    assert names == {"gaussian_release" if delta else "laplace_release"}
+
+
+@pytest.mark.parametrize("with_std", [True, False])
+@pytest.mark.parametrize("n_features", [1, 2, 50])
+def test_noise_over_sensitivity_is_what_the_price_says(releases, with_std, n_features) -> None:
+    rows = np.zeros((5, n_features))
+    for delta in (0.0, 1e-6):
+        scaler = DPStandardScaler(0.7, delta, bounds=BOUNDS, with_std=with_std, random_state=0)
+        scaler.fit(rows)
+        _, value, sensitivity, scale = releases[-1]
+        assert value.size == n_features * (2 if with_std else 1)
+        assert scale == scaler.noise_scale_
+        if delta:
+            exact = PrivacyProfile.gaussian(sensitivity / scale)
+            points = np.linspace(0.0, 1.5, 20)
+            difference = exact.delta(points) - scaler.privacy_.profile.delta(points)
+            assert np.abs(difference).max() < 1e-9
+        else:
+            assert sensitivity / scale == pytest.approx(0.7)
+            assert scaler.privacy_.profile == PrivacyProfile.pure(0.7)
+
+
+def test_least_laplace_centre() -> None:
+    u = np.linspace(0.0, 1.0, 2001)
+    reach = {c: np.max(u + np.abs(u**2 - c)) for c in np.linspace(0.0, 1.5, 301)}
+    assert min(reach.values()) == pytest.approx(1.125, abs=1e-3)
+    assert min(reach, key=reach.get) == pytest.approx(0.875, abs=1e-9)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_budget_is_spent_and_not_exceeded(delta) -> None:
+    scaler = DPStandardScaler(0.5, delta, bounds=BOUNDS, random_state=1).fit(np.eye(3))
+    report = scaler.privacy_
+    assert (report.epsilon, report.delta) == (0.5, delta)
+    assert 0.499 < report.epsilon_spent <= 0.5
+    assert "the number of records is public" in report.assumptions
+    assert any("seed" in words for words in report.assumptions)
+    unseeded = DPStandardScaler(0.5, delta, bounds=BOUNDS).fit(np.eye(3)).privacy_
+    assert not any("seed" in words for words in unseeded.assumptions)
+
+
+def test_without_mean_and_deviation_nothing_is_released_or_spent(releases) -> None:
+    rows = np.random.default_rng(0).normal(size=(9, 2))
+    scaler = DPStandardScaler(bounds=BOUNDS, with_mean=False, with_std=False)
+    np.testing.assert_array_equal(scaler.fit_transform(rows), rows)
+    assert releases == []
+    assert scaler.privacy_.profile == PrivacyProfile.pure(0.0)
+    assert scaler.mean_ is scaler.var_ is scaler.scale_ is None
+
+
+# Noise ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("delta", "law"), [(0.0, stats.laplace), (1e-6, stats.norm)])
+@pytest.mark.parametrize("seeded", [True, False])
+def test_noise_of_the_mean_has_the_scale_and_shape_that_it_says(delta, law, seeded) -> None:
+    n_features = 3000
+    rows = np.tile([[0.75], [-1.5], [2.25]], n_features)
+    state = 3 if seeded else None
+    scaler = DPStandardScaler(1.0, delta, bounds=BOUNDS, with_std=False, random_state=state)
+    # So much budget that no mean is clipped.
+    scaler.set_params(epsilon=1.0 if delta else 1e5).fit(rows)
+    if delta:
+        wide = DPStandardScaler(25.0, delta, bounds=BOUNDS, with_std=False, random_state=state)
+        scaler = wide.fit(np.repeat(rows, 100, axis=0))
+    noise = (scaler.mean_ - 0.5) / 3.0 * scaler.n_samples_seen_ / scaler.noise_scale_
+    assert abs(noise).max() > 2.0
+    assert stats.kstest(noise, law.cdf).pvalue > 1e-6
+
+
+def test_moments_without_noise_are_those_of_clipped_features() -> None:
+    rows = 2.0 * np.random.default_rng(3).normal(0.5, size=(500, 3))
+    scaler = DPStandardScaler(math.inf, bounds=BOUNDS).fit(rows)
+    clipped = np.clip(rows, *BOUNDS)
+    np.testing.assert_allclose(scaler.mean_, clipped.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(scaler.scale_, clipped.std(axis=0), atol=1e-6)
+    assert math.isinf(scaler.privacy_.epsilon)
+
+
+def test_error_falls_with_the_number_of_records() -> None:
+    rng = np.random.default_rng(4)
+    errors = []
+    for n_samples in (200, 20_000):
+        rows = rng.normal(1.0, 0.5, size=(n_samples, 2))
+        scaler = DPStandardScaler(1.0, 1e-6, bounds=BOUNDS, random_state=0).fit(rows)
+        errors.append(np.abs(scaler.scale_ - 0.5).max())
+        np.testing.assert_allclose(scaler.var_, scaler.scale_**2)
+    assert errors[1] < 0.02 < 0.1 < errors[0]
+
+
+def test_seed_repeats_and_its_absence_does_not() -> None:
+    rows = np.eye(4)
+    means = [DPStandardScaler(bounds=BOUNDS, random_state=s).fit(rows).mean_ for s in (1, 1, None)]
+    np.testing.assert_array_equal(means[0], means[1])
+    assert np.abs(means[0] - means[2]).max() > 0
+    generator = np.random.default_rng(0)
+    scaler = DPStandardScaler(1e4, bounds=BOUNDS, random_state=generator)
+    assert np.abs(scaler.fit(rows).mean_ - scaler.fit(rows).mean_).max() > 0
+
+
+@pytest.mark.parametrize(("delta", "threshold"), [(0.0, 0.9), (1e-3, 4.0)])
+def test_audit_finds_no_more_than_was_claimed(delta, threshold) -> None:
+    """Neighbours that attain the sensitivity are told apart as far as claimed, not further.
+
+    The number of records is public, so sums are compared.
+    """
+    runs, rng = 4000, np.random.default_rng(11)
+    scaler = DPStandardScaler(1.0, delta, bounds=(-1, 1), with_std=False, random_state=rng)
+    shares = []
+    for rows in (np.zeros((1, 1)), np.ones((1, 1))):
+        sums = np.array([_unclipped_sum(scaler, rows) for _ in range(runs)])
+        shares.append(int(np.sum(sums > threshold)))
+    low = stats.beta.ppf(0.005, shares[1], runs - shares[1] + 1)
+    high = stats.beta.ppf(0.995, shares[0] + 1, runs - shares[0])
+    found = math.log((low - delta) / high)
+    assert 0.4 < found <= 1.0
+
+
+def _unclipped_sum(scaler: DPStandardScaler, rows: np.ndarray) -> float:
+    """Return the noisy sum of a fit, seen where it leaves the mechanism."""
+    seen: list[float] = []
+    name = "gaussian_release" if scaler.delta else "laplace_release"
+    original = getattr(module, name)
+
+    def release(*arguments):
+        result = original(*arguments)
+        seen.append(float(result[0]))
+        return result
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, name, release)
+        scaler.fit(rows)
+    return seen[0]
+
+
+# Data cannot crash it ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1.0, 1e3, math.inf])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("value", [0.0, -3.0, 3.0, 1e9, -1e300])
+@pytest.mark.parametrize("n_samples", [1, 30])
+def test_constant_column_never_divides_by_nothing(epsilon, delta, value, n_samples) -> None:
+    rows = np.full((n_samples, 2), value)
+    scaler = DPStandardScaler(epsilon, delta, bounds=BOUNDS, random_state=0).fit(rows)
+    assert np.all(scaler.scale_ >= 1e-6 * 3.0)
+    assert np.all(scaler.scale_ <= 3.0)
+    assert np.all(np.abs(scaler.mean_) <= 3.0)
+    clipped = np.clip(rows, *BOUNDS)
+    assert np.abs(scaler.transform(clipped)).max() <= 6.0 / scaler.scale_.min()
+
+
+def test_mean_of_a_constant_column_is_off_by_few_deviations() -> None:
+    rows = np.full((5000, 200), 1.0)
+    scaler = DPStandardScaler(1.0, 1e-6, bounds=BOUNDS, random_state=0).fit(rows)
+    assert np.abs(scaler.transform(rows)).max() < 4.0
+
+
+def test_small_deviations_survive_single_precision() -> None:
+    rows = np.linspace(-1e-42, 1e-42, 50, dtype=np.float32)[:, None]
+    scaler = DPStandardScaler(math.inf, bounds=(-1e-42, 1e-42)).fit(rows)
+    result = scaler.transform(rows)
+    assert result.dtype == np.float32
+    assert result.std() == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("with_mean", [True, False])
+@pytest.mark.parametrize("with_std", [True, False])
+def test_inverse_undoes_the_transformation(with_mean, with_std) -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    scaler = DPStandardScaler(bounds=BOUNDS, with_mean=with_mean, with_std=with_std)
+    result = scaler.fit(rows).inverse_transform(scaler.transform(rows))
+    np.testing.assert_allclose(result, rows, atol=1e-12)
+
+
+def test_sums_do_not_depend_on_the_order_of_records() -> None:
+    units = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
+    np.testing.assert_array_equal(unit_sum(units), unit_sum(units[::-1]))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind", "complaint"),
+    [
+        ({"bounds": None}, ValueError, "known without looking at the data"),
+        ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ({"epsilon": None}, TypeError, "epsilon must be"),
+        ({"epsilon": math.nan}, ValueError, "epsilon must be"),
+        ({"delta": 1.0}, ValueError, "delta must be"),
+        ({"delta": -1e-9}, ValueError, "delta must be"),
+        ({"with_std": "yes"}, TypeError, "with_std must be True or False"),
+        ({"with_mean": 1}, TypeError, "with_mean must be True or False"),
+    ],
+)
+def test_bad_parameters_are_refused_before_the_data_is_read(parameters, kind, complaint) -> None:
+    scaler = DPStandardScaler(**{"bounds": BOUNDS, **parameters})
+    with pytest.raises(kind, match=complaint):
+        scaler.fit(object())
+    with pytest.raises(kind, match=complaint):
+        scaler.privacy_profile(100)
+
+
+def test_large_delta_is_warned_of() -> None:
+    with pytest.warns(PrivacyWarning, match="at least 1/n_samples"):
+        DPStandardScaler(1.0, 0.2, bounds=BOUNDS).fit(np.eye(5))
+
+
+def test_sparse_rows_are_refused() -> None:
+    with pytest.raises(TypeError, match="[Ss]parse"):
+        DPStandardScaler(bounds=BOUNDS).fit(sparse.eye(3).tocsr())
