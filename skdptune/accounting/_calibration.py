@@ -110,11 +110,11 @@ def calibrate(
     >>> found.profile.epsilon(1e-5) <= 1.0
     True
     """
-    epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
+    epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True)
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
     check_option(parameter, name="parameter", options=("noise", "budget"))
-    lower = check_real(lower, name="lower", lower=0.0, lower_open=True)
-    upper = check_real(upper, name="upper", lower=lower)
+    lower = check_real(lower, name="lower", lower=0.0, lower_open=True, upper_open=True)
+    upper = check_real(upper, name="upper", lower=lower, upper_open=True)
     tolerance = check_real(tolerance, name="tolerance", lower=1e-12, upper=0.5)
     start = 1.0 if guess is None else check_real(guess, name="guess", lower=lower, upper=upper)
     return _Solver(make_profile, epsilon, delta, parameter, (lower, upper), tolerance).solve(
@@ -146,6 +146,7 @@ class _Solver:
         self._make_profile = make_profile
         self._epsilon, self._delta = epsilon, delta
         self._sign = 1.0 if parameter == "noise" else -1.0
+        self._limits = limits
         ends = sorted(self._sign * math.log(limit) for limit in limits)
         self._riskiest, self._safest = ends
         self._tolerance = tolerance
@@ -166,7 +167,8 @@ class _Solver:
         return Calibration(self._value(safe.safety), safe.profile)
 
     def _value(self, safety: float) -> float:
-        return math.exp(self._sign * safety)
+        lower, upper = self._limits
+        return min(max(math.exp(self._sign * safety), lower), upper)
 
     def _try(self, safety: float) -> _Point:
         profile = self._make_profile(self._value(safety))

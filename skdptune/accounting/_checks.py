@@ -74,9 +74,14 @@ def check_vector(
     """Return ``values`` as a one-dimensional float array without NaN, or raise."""
     domain = _describe_interval(lower, upper, lower_open, upper_open) + " throughout"
     try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(_message(name, "an array of numbers", repr(values), "")) from None
+        raw = np.asarray(values)
+    except ValueError:
+        raise TypeError(
+            _message(name, "an array of numbers", "rows of unequal length", "")
+        ) from None
+    if raw.dtype.kind not in "iuf" and raw.size:
+        raise TypeError(_message(name, "an array of numbers", repr(values), ""))
+    array = raw.astype(np.float64)
     if array.ndim != 1:
         raise ValueError(_message(name, "one-dimensional", f"{array.ndim} dimensions", ""))
     inside = (array > lower if lower_open else array >= lower) & (

@@ -31,10 +31,12 @@ def _mills(x: FloatArray) -> FloatArray:
 
 def subsampled_add(add: LossDistribution, grid: FloatArray, fraction: float) -> FloatArray:
     """Return the add direction of a Poisson sample on a grid of epsilon >= 0."""
-    kept = 1.0 - (1.0 - fraction) * np.exp(grid)
+    sampled = fraction * np.exp(grid)
+    # 1 - (1 - fraction) exp(grid), without cancellation.
+    kept = sampled - np.expm1(grid)
     inside = kept > 0.0
     result = np.zeros_like(grid)
-    arguments = np.log(fraction / kept[inside]) + grid[inside]
+    arguments = np.log(sampled[inside]) - np.log(kept[inside])
     result[inside] = kept[inside] * add.delta(np.maximum(arguments, 0.0))
     return result
 

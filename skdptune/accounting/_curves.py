@@ -14,6 +14,7 @@ everywhere (Doroshenko et al. 2022), which is what a pessimistic accountant need
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from scipy import optimize
@@ -43,12 +44,12 @@ def convex_minorant(curve: FloatArray, step: float) -> FloatArray:
     not convex would need negative masses.
     """
     heights = np.minimum.accumulate(np.clip(curve, 0.0, 1.0))
-    alphas = np.exp(step * np.arange(heights.size))
-    x, y = np.concatenate([[0.0], alphas]), np.concatenate([[1.0], heights])
+    # Counted from alpha = 1, neighbours on a fine grid keep their distance.
+    alphas = np.expm1(step * np.arange(heights.size))
+    x, y = np.concatenate([[-1.0], alphas]), np.concatenate([[1.0], heights])
     widths = np.diff(x)
-    slopes = np.diff(y) / widths
     # The slopes of the greatest convex minorant are the isotonic regression of the slopes.
-    blocks = optimize.isotonic_regression(slopes, weights=widths).blocks
+    blocks = optimize.isotonic_regression(np.diff(y) / widths, weights=widths).blocks
     return np.minimum(np.interp(alphas, x[blocks], y[blocks]), heights)
 
 
@@ -91,17 +92,23 @@ def _joined(step: float, remove: FloatArray, add: FloatArray) -> list[FloatArray
     """
     upper, lower = convex_minorant(remove, step), convex_minorant(add, step)
     upper[0] = lower[0] = min(upper[0], lower[0])
+    upper, lower = np.minimum.accumulate(upper), np.minimum.accumulate(lower)
     left = lower.size - 1
-    alphas = np.exp(step * np.arange(-left, upper.size))
-    # The height above the floor 1 - alpha keeps its accuracy left of alpha = 1.
-    above_floor = np.concatenate([alphas[:left] * lower[:0:-1], upper - 1.0 + alphas[left:]])
-    heights = np.concatenate([above_floor[:left] + 1.0 - alphas[:left], upper])
-    widths = np.diff(alphas)
-    slopes = np.where(alphas[1:] > 1.0, np.diff(heights), np.diff(above_floor) - widths) / widths
+    grid = step * np.arange(-left, upper.size)
+    alphas, shifted = np.exp(grid), np.expm1(grid)
+    # The height above the floor 1 - alpha is accurate left of alpha = 1.
+    above_floor = np.concatenate([alphas[:left] * lower[:0:-1], upper + shifted[left:]])
+    heights = np.concatenate([above_floor[:left] - shifted[:left], upper])
+    widths = alphas[:-1] * math.expm1(step)
+    slopes = np.where(grid[1:] > 0.0, np.diff(heights), np.diff(above_floor) - widths) / widths
     blocks = optimize.isotonic_regression(slopes, weights=widths).blocks
-    right = np.interp(alphas[left:], alphas[blocks], heights[blocks])
-    other = np.interp(alphas[: left + 1], alphas[blocks], above_floor[blocks])
-    joined = [np.minimum(right, upper), np.minimum((other / alphas[: left + 1])[::-1], lower)]
+    right = np.interp(shifted[left:], shifted[blocks], heights[blocks])
+    # Near alpha = 1 points are told apart by alpha - 1, near alpha = 0 by alpha.
+    near = np.interp(shifted[: left + 1], shifted[blocks], above_floor[blocks])
+    far = np.interp(alphas[: left + 1], alphas[blocks], above_floor[blocks])
+    other = np.where(shifted[: left + 1] > -0.5, near, far)
+    mirrored = (other / alphas[: left + 1])[::-1]
+    joined = [np.minimum(right, upper), np.minimum(mirrored, lower)]
     joined[0][0] = joined[1][0] = min(half[0] for half in joined)
     return joined
 
@@ -125,7 +132,7 @@ def regridded(remove: LossDistribution, add: LossDistribution, step: float) -> S
     """Return both directions on the grid ``step``, exactly where the grids fit."""
     factor = remove.step / step
     if abs(factor - round(factor)) <= 1e-9 * factor and round(factor) >= 1:
-        return remove.on_finer_grid(round(factor)), add.on_finer_grid(round(factor))
+        return remove.on_finer_grid(round(factor), step), add.on_finer_grid(round(factor), step)
     return connect_dots(step, sampled(remove, step), sampled(add, step))
 
 
@@ -165,18 +172,18 @@ def on_common_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
     if steps[0] == steps[1]:
         return first, second
     extent = sum(max(side.masses.size * side.step for side in pair) for pair in (first, second))
-    step = max(_finest(*steps), extent / (2 * MOST_POINTS))
-    if step not in steps:
-        step = step_at_most(step)
+    step = _finest(*steps)
+    if step < extent / (2 * MOST_POINTS):
+        step = step_at_most(extent / (2 * MOST_POINTS))
     return regridded(*first, step), regridded(*second, step)
 
 
 def _finest(first: float, second: float) -> float:
     """Return a step into which both fit, if one does; else one much finer than both."""
     low, high = min(first, second), max(first, second)
-    ratio = high / low
-    if abs(ratio - round(ratio)) <= 1e-9 * ratio:
-        return low
+    ratio = Fraction(high / low).limit_denominator(1000)
+    if abs(high / low - ratio) <= 1e-9 * ratio:
+        return low / ratio.denominator
     return step_at_most(low / 2**12)
 
 
@@ -187,17 +194,17 @@ def pointwise_maximum(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.maximum(*padded)
 
 
-def least_errors(own: LossDistribution, other: LossDistribution, powers: FloatArray) -> FloatArray:
-    """Return ``inf Q(T)`` over tests with ``P(T) = power``, for each power.
+def least_errors(own: LossDistribution, other: LossDistribution, misses: FloatArray) -> FloatArray:
+    """Return ``inf Q(T)`` over tests that miss with ``P(not T) = miss``, for each miss.
 
-    The supremum of the lines that the curve proves, ``(power - H(alpha)) / alpha``: read from this
-    direction for ``alpha >= 1`` and from the other below.
+    The supremum of the lines that the curve proves, ``(1 - miss - H(alpha)) / alpha``: read from
+    this direction for ``alpha >= 1`` and from the other below.
     """
-    result = np.zeros_like(powers)
+    result = np.zeros_like(misses)
     above = own.step * np.arange(own.highest + 1)
     below = other.step * np.arange(other.highest + 1)
-    for index, power in enumerate(powers):
-        lines = (power - own.curve) * np.exp(-above)
-        mirrored = 1.0 - (1.0 - power) * np.exp(below) - other.curve
+    for index, miss in enumerate(misses):
+        lines = (1.0 - own.curve - miss) * np.exp(-above)
+        mirrored = 1.0 - other.curve - miss * np.exp(below)
         result[index] = max(lines.max(), mirrored.max(), 0.0)
     return result

@@ -95,6 +95,8 @@ class Envelope:
         flat = self._log_slopes < floor
         widths = self._widths[~flat]
         slopes = np.minimum(self._log_slopes[~flat], self._own.highest * self._own.step + coarse)
+        if not slopes.size:
+            return np.full(size, self._flat + float(self._widths.sum()))
         # A slope a rounding error below a grid point belongs to it.
         cell = np.floor(slopes / coarse + 1e-9)
         first = int(cell[0])

@@ -1,45 +1,60 @@
-"""From dp_accounting's events to loss distributions, on a grid that suits the event."""
+"""The grid of losses that suits an event of dp_accounting."""
 
 from __future__ import annotations
 
 import functools
+import math
 
 from dp_accounting import dp_event
 
 from skdptune.accounting import _curves
+from skdptune.accounting._losses import LARGEST_LOSS
 
-
-@functools.singledispatch
-def _spread(event: dp_event.DpEvent) -> float:
-    """Return about how far one application of the event spreads the privacy loss."""
-    return 1.0
-
-
-@_spread.register
-def _(event: dp_event.GaussianDpEvent) -> float:
-    return 1.0 / event.noise_multiplier if event.noise_multiplier else 1.0
-
-
-@_spread.register
-def _(event: dp_event.LaplaceDpEvent) -> float:
-    return 1.0 / event.noise_multiplier if event.noise_multiplier else 1.0
-
-
-@_spread.register
-def _(event: dp_event.PoissonSampledDpEvent) -> float:
-    return event.sampling_probability * _spread(event.event) or 1.0
-
-
-@_spread.register
-def _(event: dp_event.SelfComposedDpEvent) -> float:
-    return _spread(event.event)
-
-
-@_spread.register
-def _(event: dp_event.ComposedDpEvent) -> float:
-    return min((_spread(part) for part in event.events), default=1.0)
+# Spread and reach of the losses of one application.
+Scales = tuple[float, float]
+_USUAL: Scales = (1.0, 1.0)
 
 
 def suitable_step(event: dp_event.DpEvent) -> float:
-    """Return 1e-4, or less where that would be coarse beside the losses of one application."""
-    return min(_curves.step_at_most(max(_spread(event) / 20.0, 1e-7)), 1e-4)
+    """Return 1e-4; less where one application spreads less, more where losses reach far."""
+    spread, reach = _scales(event)
+    fine = min(_curves.step_at_most(max(spread / 20.0, 1e-7)), 1e-4)
+    return max(fine, _curves.step_at_most(min(reach, LARGEST_LOSS) / 2**18))
+
+
+@functools.singledispatch
+def _scales(event: dp_event.DpEvent) -> Scales:
+    """Return about how much the privacy loss spreads, and how far it goes."""
+    return _USUAL
+
+
+@_scales.register
+def _(event: dp_event.GaussianDpEvent) -> Scales:
+    if not event.noise_multiplier:
+        return _USUAL
+    mu = 1.0 / event.noise_multiplier
+    return mu, mu * mu / 2.0 + 9.0 * mu
+
+
+@_scales.register
+def _(event: dp_event.LaplaceDpEvent) -> Scales:
+    largest = 1.0 / event.noise_multiplier if event.noise_multiplier else 1.0
+    return largest, largest
+
+
+@_scales.register
+def _(event: dp_event.PoissonSampledDpEvent) -> Scales:
+    spread, reach = _scales(event.event)
+    return event.sampling_probability * spread or 1.0, reach
+
+
+@_scales.register
+def _(event: dp_event.SelfComposedDpEvent) -> Scales:
+    spread, reach = _scales(event.event)
+    return spread, reach * math.sqrt(max(event.count, 1))
+
+
+@_scales.register
+def _(event: dp_event.ComposedDpEvent) -> Scales:
+    parts = [_scales(part) for part in event.events] or [_USUAL]
+    return min(spread for spread, _ in parts), max(reach for _, reach in parts)

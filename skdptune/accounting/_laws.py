@@ -284,9 +284,12 @@ class Binomial(RunLaw):
         return np.asarray(rng.binomial(self.trials, self.probability, shape), dtype=np.int64)
 
     def _power(self, x: FloatArray, exponent: int) -> FloatArray:
-        # (1 - p + p x)^n; xlog1py knows that 0^0 = 1, met for n = 0 at p = 1 and x = 0.
-        log_power: FloatArray = special.xlog1py(float(exponent), -self.probability * (1.0 - x))
-        return np.exp(log_power)
+        # (1 - p + p x)^n, its base kept near 0 by itself and near 1 by what it lacks. Both
+        # functions know that 0^0 = 1, met for n = 0 at p = 1 and x = 0.
+        base = (1.0 - self.probability) + self.probability * x
+        far = special.xlogy(float(exponent), base)
+        near = special.xlog1py(float(exponent), -self.probability * (1.0 - x))
+        return np.exp(np.where(base < 0.5, far, near))
 
 
 def _check_eta(eta: float) -> float:

@@ -75,7 +75,7 @@ class LossDistribution:
         """
         drops = self.weighted_tails * math.expm1(self.step)
         tail = np.concatenate([[self.infinity], drops[::-1]])
-        return np.cumsum(tail)[::-1]
+        return np.minimum(np.cumsum(tail)[::-1], 1.0)
 
     @cached_property
     def weighted_tails(self) -> FloatArray:
@@ -86,10 +86,11 @@ class LossDistribution:
 
     def delta(self, epsilon: FloatArray) -> FloatArray:
         """Return the hockey-stick divergence at each ``epsilon >= 0``."""
-        position = np.minimum(epsilon / self.step, self.highest)
+        end = self.highest * self.step
+        position = np.minimum(epsilon, end) / self.step
         # A point a rounding error below a grid point belongs to it.
         cell = np.floor(position + 1e-9).astype(np.int64)
-        into = np.maximum(np.minimum(epsilon, LARGEST_LOSS) - cell * self.step, 0.0)
+        into = np.maximum(np.minimum(epsilon, end) - cell * self.step, 0.0)
         share = np.minimum(np.expm1(into) / math.expm1(self.step), 1.0)
         left = self.curve[cell]
         right = self.curve[np.minimum(cell + 1, self.highest)]
@@ -97,23 +98,25 @@ class LossDistribution:
 
     def epsilon(self, delta: float) -> float:
         """Return the least ``epsilon >= 0`` whose divergence is at most ``delta``."""
-        if self.infinity > delta:
+        # On a plateau at delta a rounding error must not decide.
+        reached = delta * (1.0 + 1e-12)
+        if self.infinity > reached:
             return math.inf
         # The curve falls; the first point at or below delta ends the cell we want.
-        right = int(np.searchsorted(-self.curve, -delta, side="left"))
+        right = int(np.searchsorted(-self.curve, -reached, side="left"))
         if right == 0:
             return 0.0
         high, low = self.curve[right - 1], self.curve[right]
-        share = (high - delta) / (high - low)
+        share = min((high - delta) / (high - low), 1.0)
         return (right - 1) * self.step + math.log1p(share * math.expm1(self.step))
 
-    def on_finer_grid(self, factor: int) -> LossDistribution:
-        """Return the same distribution on a grid ``factor`` times as fine."""
-        if factor == 1:
+    def on_finer_grid(self, factor: int, step: float) -> LossDistribution:
+        """Return the same distribution on a grid ``factor`` times as fine, of that very step."""
+        if factor == 1 and step == self.step:
             return self
         masses = np.zeros((self.masses.size - 1) * factor + 1)
         masses[::factor] = self.masses
-        return LossDistribution(self.step / factor, self.lowest * factor, masses, self.infinity)
+        return LossDistribution(step, self.lowest * factor, masses, self.infinity)
 
     def equals(self, other: LossDistribution) -> bool:
         """Say whether both hold the same numbers."""
@@ -130,16 +133,21 @@ class LossDistribution:
 
 
 def trimmed(
-    step: float, lowest: int, masses: FloatArray, infinity: float, tail: float = TAIL_MASS
+    step: float,
+    lowest: int,
+    masses: FloatArray,
+    infinity: float,
+    tail: float = TAIL_MASS,
+    error: float = 0.0,
 ) -> LossDistribution:
     """Return a distribution without its negligible ends, made of masses with rounding noise.
 
-    Negative masses (noise of a Fourier transform) become zero, and what they lacked is
-    paid at the top. An upper end of mass below ``tail`` goes to infinity, a lower end to the
-    lowest loss that stays; both only raise the divergence. With ``tail = 0`` the
-    highest loss stays finite, as a pure guarantee needs it.
+    Negative masses (noise of a Fourier transform) become zero; what they lacked, and the
+    allowance for errors that cannot be seen, is paid at the top. An upper end of mass below
+    ``tail`` goes to infinity, a lower end to the lowest loss that stays; both only raise the
+    divergence. With ``tail = 0`` the highest loss stays finite, as a pure guarantee needs it.
     """
-    noise = float(-np.minimum(masses, 0.0).sum())
+    noise = float(-np.minimum(masses, 0.0).sum()) + error
     masses = np.maximum(masses, 0.0)
     if tail > 0.0:
         infinity += noise

@@ -20,10 +20,11 @@ import numpy as np
 from skdptune.accounting._checks import FloatArray, check_kind, check_real
 from skdptune.accounting._curves import pair_masses
 from skdptune.accounting._laws import RunLaw
-from skdptune.accounting._losses import LossDistribution
+from skdptune.accounting._losses import LARGEST_LOSS, LossDistribution
 from skdptune.accounting._profile import DIRECTIONS, PrivacyProfile
 
 _ATOMS = 2500
+_TINY_MASS = 1e-7
 
 
 def selection_lower_bound(profile: PrivacyProfile, law: RunLaw, delta: float) -> float:
@@ -93,7 +94,15 @@ def _epsilon_of_order(
     p: FloatArray, q: FloatArray, law: RunLaw, delta: float, best: float
 ) -> float:
     """Return the epsilon of a selection with scores in this order, if it exceeds ``best``."""
-    chosen_p, chosen_q = (np.diff(law.pgf(_lower_mass(masses))) for masses in (p, q))
+    if math.isinf(best):
+        return best
+    chosen_p = np.diff(law.pgf(_lower_mass(p)))
+    passed = _lower_mass(q)
+    # A difference of two numbers of order 1 says nothing of a tiny mass, for which the largest
+    # slope of the convex function is an upper bound.
+    chosen_q = np.where(
+        q < _TINY_MASS, q * law.pgf_derivative(passed[1:]), np.diff(law.pgf(passed))
+    )
 
     def excess(epsilon: float) -> float:
         return float(np.maximum(chosen_p - math.exp(epsilon) * chosen_q, 0.0).sum()) - delta
@@ -103,7 +112,7 @@ def _epsilon_of_order(
     low, high = best, best + 1e-3
     while excess(high) > 0.0:
         low, high = high, 2.0 * high
-        if high > 1e3:
+        if high > LARGEST_LOSS:
             return math.inf
     while high - low > 1e-7 * high:
         middle = 0.5 * (low + high)

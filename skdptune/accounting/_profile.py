@@ -160,10 +160,11 @@ class PrivacyProfile:
         step = check_real(
             discretization, name="discretization", lower=0.0, lower_open=True, upper=1.0
         )
-        renyi: RenyiCurve | None = None
-        if _dp_accounting.is_renyi_supported(event):
-            renyi = RenyiOfEvent(event)
         losses = _dp_accounting.losses_of_event(event, step)
+        renyi: RenyiCurve | None = None
+        reveals_all = losses is not None and losses[0].infinity >= 1.0
+        if not reveals_all and _dp_accounting.is_renyi_supported(event):
+            renyi = RenyiOfEvent(event)
         if losses is not None:
             return cls._make(*losses, renyi)
         if renyi is None:
@@ -338,14 +339,18 @@ class PrivacyProfile:
         """
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
-        if self == other:
-            return self
-        mine, theirs = _curves.on_common_grid(self._both, other._both)
-        halves = [
-            _curves.pointwise_maximum(a.curve, b.curve) for a, b in zip(mine, theirs, strict=True)
-        ]
         renyi = RenyiMaximum((self._renyi, other._renyi))
-        return self._from_halves(mine[0].step, halves[0], halves[1], renyi)
+        if self == other:
+            return self._make(self._remove, self._add, renyi)
+        mine, theirs = _curves.on_common_grid(self._both, other._both)
+        # The curves may cross anywhere, so that few and far points would lose much.
+        fine = _curves.step_at_most(max(self._end, other._end, 1e-6) / 2**14)
+        step = min(mine[0].step, max(fine, 1e-9))
+        halves = [
+            _curves.pointwise_maximum(_curves.sampled(a, step), _curves.sampled(b, step))
+            for a, b in zip(mine, theirs, strict=True)
+        ]
+        return self._from_halves(step, halves[0], halves[1], renyi)
 
     def subsampled(self, fraction: float) -> PrivacyProfile:
         """Return the profile of the release on a Poisson sample of the data.
@@ -419,7 +424,7 @@ class PrivacyProfile:
         -------
         float or ndarray
         """
-        points = check_vector(np.atleast_1d(np.asarray(epsilon, dtype=float)), name="epsilon")
+        points = check_vector(np.atleast_1d(epsilon), name="epsilon")
         if direction is not None:
             check_option(direction, name="direction", options=DIRECTIONS)
         sides = DIRECTIONS if direction is None else (direction,)
@@ -461,10 +466,9 @@ class PrivacyProfile:
         alpha : float or array-like
             Type I errors in [0, 1].
         """
-        points = np.atleast_1d(np.asarray(alpha, dtype=float))
-        points = check_vector(points, name="alpha", lower=0.0, upper=1.0)
+        points = check_vector(np.atleast_1d(alpha), name="alpha", lower=0.0, upper=1.0)
         sides = [self._sides(direction) for direction in DIRECTIONS]
-        values = np.min([_curves.least_errors(*pair, 1.0 - points) for pair in sides], axis=0)
+        values = np.min([_curves.least_errors(*pair, points) for pair in sides], axis=0)
         return float(values[0]) if np.ndim(alpha) == 0 else values
 
     def rdp(self, orders: ArrayLike) -> Any:
@@ -480,8 +484,7 @@ class PrivacyProfile:
         float or ndarray
             Infinite where no bound is known: a curve of (epsilon, delta) points proves none.
         """
-        points = np.atleast_1d(np.asarray(orders, dtype=float))
-        points = check_vector(points, name="orders", lower=1.0, lower_open=True)
+        points = check_vector(np.atleast_1d(orders), name="orders", lower=1.0, lower_open=True)
         values = self._renyi.at(points)
         return float(values[0]) if np.ndim(orders) == 0 else values
 
@@ -495,6 +498,10 @@ class PrivacyProfile:
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse: profiles are immutable."""
         raise AttributeError(f"PrivacyProfile is immutable; cannot set {name!r}.")
+
+    def __delattr__(self, name: str) -> None:
+        """Refuse: profiles are immutable."""
+        raise AttributeError(f"PrivacyProfile is immutable; cannot delete {name!r}.")
 
     def __eq__(self, other: object) -> bool:
         """Compare the numeric cores."""

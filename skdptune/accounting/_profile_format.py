@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdptune.accounting._checks import check_integer, check_real
+from skdptune.accounting._checks import check_integer, check_real, check_vector
 from skdptune.accounting._losses import LossDistribution
 from skdptune.accounting._renyi import ORDERS, RenyiCurve, RenyiTable
 
@@ -38,6 +38,10 @@ def unpacked(
     try:
         remove = _side_unpacked(content["remove"])
         add = remove if content["add"] is None else _side_unpacked(content["add"])
+        if add.step != remove.step:
+            raise ValueError(
+                f"step must be one for both directions; got {remove.step}, {add.step}."
+            )
         return remove, add, _from_table(content["rdp"])
     except (KeyError, TypeError, binascii.Error, zlib.error) as error:
         raise ValueError(
@@ -82,6 +86,10 @@ def _tabulated(renyi: RenyiCurve) -> dict[str, list[float]]:
 
 def _from_table(content: Mapping[str, Any]) -> RenyiCurve | None:
     """Return the curve that `_tabulated` wrote; None if nothing was known."""
-    if not content["orders"]:
+    orders = check_vector(content["orders"], name="orders", lower=1.0, lower_open=True)
+    values = check_vector(content["values"], name="values", lower=0.0)
+    if orders.size != values.size or np.any(np.diff(orders) <= 0.0):
+        raise ValueError("orders must be increasing and as many as values; got others.")
+    if not orders.size:
         return None
-    return RenyiTable(tuple(content["orders"]), tuple(content["values"]))
+    return RenyiTable(tuple(orders.tolist()), tuple(values.tolist()))

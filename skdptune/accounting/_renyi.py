@@ -46,6 +46,7 @@ class RenyiCurve(abc.ABC):
         divergences = self.at(orders)
         finite = np.isfinite(divergences)
         least = float(np.min(divergences, initial=math.inf))
+        epsilons = np.asarray(epsilons, dtype=np.float64)
         result = np.full_like(epsilons, math.sqrt(-math.expm1(-least)))
         for order, divergence in zip(orders[finite], divergences[finite], strict=True):
             log_delta = (order - 1.0) * (divergence - epsilons + math.log1p(-1.0 / order))
@@ -88,9 +89,16 @@ class RenyiOfPure(RenyiCurve):
 
     def at(self, orders: FloatArray) -> FloatArray:
         """Return the exact divergences of the pair."""
-        up, down = orders * self.epsilon, (1.0 - orders) * self.epsilon
-        total = np.logaddexp(up, down) - np.logaddexp(0.0, self.epsilon)
-        return total / (orders - 1.0)
+        finite = np.where(np.isinf(orders), 2.0, orders)
+        half, lifted = 0.5 * self.epsilon, (finite - 1.0) * 0.5 * self.epsilon
+        # log(cosh((a - 1/2) e) / cosh(e / 2)), for small arguments without cancellation.
+        small = np.minimum(lifted, 20.0)
+        ratio = 2.0 * np.sinh(small + half) * np.sinh(small) / math.cosh(half)
+        near = np.log1p(ratio)
+        far = np.logaddexp(finite * self.epsilon, (1.0 - finite) * self.epsilon)
+        far = far - np.logaddexp(0.0, self.epsilon)
+        total = np.where(lifted < 20.0, near, far)
+        return np.where(np.isinf(orders), self.epsilon, total / (finite - 1.0))
 
 
 @dataclass(frozen=True)
@@ -193,7 +201,9 @@ class RenyiSelected(RenyiCurve):
         """Return the theorem's divergences; infinite for a law that it does not cover."""
         if isinstance(self.law, TruncatedNegativeBinomial):
             return _non_decreasing(orders, lambda some: self._negative_binomial(self.law, some))
-        if isinstance(self.law, Poisson):
+        # Below a mean of 1 the chance of no run at all, which Theorem 6 leaves out, would make the
+        # bound negative.
+        if isinstance(self.law, Poisson) and self.law.mean >= 1.0:
             return _non_decreasing(orders, lambda some: self._poisson(self.law, some))
         return np.full(orders.shape, math.inf)
 
@@ -260,7 +270,7 @@ def _moments(curve: RenyiCurve, orders: FloatArray) -> FloatArray:
 
 def at_integer_orders(function: Any, orders: FloatArray) -> FloatArray:
     """Evaluate a bound for integer orders, and give chords between them."""
-    top = min(math.ceil(float(np.max(orders))), int(INTEGER_ORDERS[-1]))
+    top = math.ceil(min(float(np.max(orders, initial=2.0)), INTEGER_ORDERS[-1]))
     integers = INTEGER_ORDERS[: max(top - 1, 1)]
     table = RenyiTable(tuple(integers.tolist()), tuple(function(integers).tolist()))
     return table.at(orders)

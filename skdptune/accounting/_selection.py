@@ -42,7 +42,8 @@ def selected_profile(profile: PrivacyProfile, law: RunLaw, bound: str) -> Privac
     top = max(min(curve.top for curve in side) for side in curves)
     is_pure = profile._remove.infinity == profile._add.infinity == 0.0
     step = _grid_step(top, profile._remove.step, _PURE_POINTS if is_pure else _POINTS)
-    size = math.ceil(min(top, LARGEST_LOSS) / step - 1e-9) + 1
+    # One step more: a bend between two points of the grid counts at the lower one as well.
+    size = math.ceil(min(top, LARGEST_LOSS) / step - 1e-9) + 2
     halves = [np.min([curve.half(step, size) for curve in side], axis=0) for side in curves]
     return PrivacyProfile._from_halves(step, halves[0], halves[1], renyi)
 
@@ -160,9 +161,10 @@ def _applies(name: str, profile: PrivacyProfile, law: RunLaw) -> bool:
     """Say whether a bound covers the law and the run."""
     if name == "rdp":
         known = profile._renyi.at(np.array([2.0, 8.0]))
-        return bool(np.isfinite(known).any()) and isinstance(
-            law, TruncatedNegativeBinomial | Poisson
+        covered = isinstance(law, TruncatedNegativeBinomial) or (
+            isinstance(law, Poisson) and law.mean >= 1.0
         )
+        return covered and bool(np.isfinite(known).any())
     if name == "profile":
         return not (isinstance(law, Binomial) and law.probability == 1.0)
     return True

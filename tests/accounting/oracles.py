@@ -69,7 +69,7 @@ def pair_on_grid(losses, weights, base=0.0):
     p = q * np.exp(losses)
     scale = (1.0 - base) / max(p.sum(), q.sum())
     p, q = scale * p, scale * q
-    only_p, only_q = 1.0 - p.sum(), 1.0 - q.sum()
+    only_p, only_q = max(1.0 - p.sum(), 0.0), max(1.0 - q.sum(), 0.0)
     return Pair(np.append(p, [only_p, 0.0]), np.append(q, [0.0, only_q]))
 
 

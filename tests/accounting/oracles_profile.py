@@ -189,8 +189,8 @@ def least_curve(epsilons, deltas, epsilon):
 def least_pair_curve(epsilons, deltas, deltas_add, epsilon, direction):
     """What the points of both directions prove together.
 
-    Points of the other direction are points of this one at ``exp(-epsilon)``, and the hull of all of
-    them, ``(0, 1)`` included, is the largest convex curve that respects every point.
+    Points of the other direction are points of this one at ``exp(-epsilon)``, and the hull of
+    all, ``(0, 1)`` included, is the largest convex curve that respects every point.
     """
     own, other = (deltas, deltas_add) if direction == "remove" else (deltas_add, deltas)
     best = min(own[0], other[0]) if epsilons[0] == 0.0 else 1.0

@@ -117,7 +117,7 @@ def test_the_tolerance_is_the_share_left_unspent(tolerance):
 
 
 @given(st.floats(0.05, 20.0), st.floats(-12.0, -1.0), st.sampled_from(["noise", "budget"]))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_any_budget_is_spent_and_never_exceeded(epsilon, exponent, parameter):
     delta = 10.0**exponent
 
@@ -132,7 +132,7 @@ def test_any_budget_is_spent_and_never_exceeded(epsilon, exponent, parameter):
 
 
 @given(st.floats(0.2, 3.0), st.floats(1.01, 2.0))
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_a_larger_budget_needs_less_noise(epsilon, factor):
     smaller = calibrate(gaussian, epsilon, 1e-6).value
     assert calibrate(gaussian, epsilon * factor, 1e-6).value < smaller

@@ -35,12 +35,13 @@ def hull_of_half(step, half):
 
 def hull_of_both(step, remove, add):
     """Both halves of the hull of the whole curve, the other direction mirrored below 1."""
+    best = min(remove[0], add[0])
+    remove, add = np.minimum(remove, best), np.minimum(add, best)
     left = len(add) - 1
     alphas = np.exp(step * np.arange(-left, len(remove)))
     mirrored = [1.0 - a + a * h for a, h in zip(alphas[:left], add[:0:-1], strict=True)]
     alphas = np.array([0.0, *alphas])
     heights = np.array([1.0, *mirrored, *remove])
-    heights[left + 1] = min(remove[0], add[0])
     kept = lower_hull(alphas, heights)
     hull = np.interp(alphas, alphas[kept], heights[kept])
     below = (hull[1 : left + 2] - 1.0 + alphas[1 : left + 2]) / alphas[1 : left + 2]
@@ -198,7 +199,7 @@ def test_pair_masses_are_the_laws_of_the_finite_losses(sides, outcomes):
 def test_least_errors_are_those_of_the_best_tests(sides, outcomes):
     alphas = np.array([0.0, 1e-6, 0.01, 0.1, 0.3, 0.5, 0.77, 0.95, 0.999, 1.0])
     for own, other, p, q in ((*sides, *outcomes), (*sides[::-1], *outcomes[::-1])):
-        errors = _curves.least_errors(own, other, 1.0 - alphas)
+        errors = _curves.least_errors(own, other, alphas)
         for alpha, error in zip(alphas, errors, strict=True):
             assert error == pytest.approx(neyman_pearson(p, q, alpha), abs=1e-12)
 

@@ -109,7 +109,7 @@ def test_positive_masses_are_found_wherever_the_grid_starts():
 @every_example
 @pytest.mark.parametrize("factor", [1, 2, 7])
 def test_a_finer_grid_changes_nothing(losses, factor):
-    finer = losses.on_finer_grid(factor)
+    finer = losses.on_finer_grid(factor, losses.step / factor)
     assert finer.step == losses.step / factor
     assert finer.masses.sum() == pytest.approx(losses.masses.sum(), rel=1e-14, abs=0.0)
     points = np.linspace(0.0, 1.0, 23) * losses.step * (losses.highest + 0.5)
