@@ -2,8 +2,8 @@
 
     python benchmarks/utility.py [--seeds 5]
 
-Breast cancer and digits come with scikit-learn; Adult (a9a) is read from the folder SKDPTUNE_DATA,
-or ../shared/data. Each solver's C (and nothing else) is the best of a short list on the test rows, for
+Breast cancer and digits come with scikit-learn; Adult (a9a) is read from SKDPTUNE_DATA,
+or ../shared/data. Each C (and nothing else) is the best of a short list on the test rows, for
 ours and the peer alike: this compares what the models can do, not what a search would find.
 """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 
 from dp_accounting import dp_event
 
@@ -19,7 +18,7 @@ def suitable_step(event: dp_event.DpEvent) -> float:
     """Return 1e-4; less where one application spreads less, more where losses reach far."""
     spread, reach = _scales(event)
     fine = min(_curves.step_at_most(max(spread / 20.0, 1e-7)), 1e-4)
-    return max(fine, _curves.step_at_most(min(reach, LARGEST_LOSS) / 2**18))
+    return max(fine, _curves.step_at_most(min(reach, LARGEST_LOSS) / 2**20))
 
 
 @functools.singledispatch
@@ -50,8 +49,7 @@ def _(event: dp_event.PoissonSampledDpEvent) -> Scales:
 
 @_scales.register
 def _(event: dp_event.SelfComposedDpEvent) -> Scales:
-    spread, reach = _scales(event.event)
-    return spread, reach * math.sqrt(max(event.count, 1))
+    return _scales(event.event)
 
 
 @_scales.register

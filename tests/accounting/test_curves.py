@@ -41,7 +41,8 @@ def hull_of_both(step, remove, add):
     alphas = np.exp(step * np.arange(-left, len(remove)))
     mirrored = [1.0 - a + a * h for a, h in zip(alphas[:left], add[:0:-1], strict=True)]
     alphas = np.array([0.0, *alphas])
-    heights = np.array([1.0, *mirrored, *remove])
+    # No curve rises, in this direction or the other.
+    heights = np.minimum.accumulate([1.0, *mirrored, *remove])
     kept = lower_hull(alphas, heights)
     hull = np.interp(alphas, alphas[kept], heights[kept])
     below = (hull[1 : left + 2] - 1.0 + alphas[1 : left + 2]) / alphas[1 : left + 2]

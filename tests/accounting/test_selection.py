@@ -292,7 +292,7 @@ class TestResultIsAProfile:
         selected = oracles.profile_of(pair, STEP).selected(law)
         for side in selected._both:
             assert (side.masses >= 0.0).all()
-            # Second differences of heights in steps of 1e-4: their noise of 1e-16 counts 1e8 times.
+            # Second differences in steps of 1e-4: their noise of 1e-16 counts 1e8 times.
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
 
     @given(oracles.pairs_on_grid(), laws)
