@@ -515,7 +515,7 @@ class PrivacyProfile:
         return hash((side.step, side.lowest, side.infinity, side.masses.tobytes()))
 
     def __repr__(self) -> str:
-        """Show epsilon at three usual deltas."""
+        """Show epsilon at two usual deltas."""
         shown = ", ".join(
             f"{shown_number(self.epsilon(delta))} at δ={delta:g}" for delta in (1e-5, 1e-8)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -91,12 +92,19 @@ for _kind in _CONDITIONS:
 
 @register_profile(Pipeline)
 def _pipeline(pipeline: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    return _composed(pipeline.steps, n_samples)
+    priced = []
+    for name, step in pipeline.steps:
+        priced.append((name, step, n_features))
+        # How many columns other steps return is not known here.
+        if not (_is_word(step) or isinstance(step, OneToOneFeatureMixin)):
+            n_features = None
+    return _composed(priced, n_samples)
 
 
 @register_profile(FeatureUnion)
 def _union(union: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    return _composed(union.transformer_list, n_samples)
+    steps = [(name, step, n_features) for name, step in union.transformer_list]
+    return _composed(steps, n_samples)
 
 
 @register_profile(ColumnTransformer)
@@ -108,22 +116,22 @@ def _columns(transformer: Any, n_samples: int, n_features: int | None) -> Privac
                 ", which may look at the data.",
                 (name,),
             )
-    steps = [(name, step) for name, step, _ in transformer.transformers]
-    return _composed([*steps, ("remainder", transformer.remainder)], n_samples)
+    steps = [(name, step, None) for name, step, _ in transformer.transformers]
+    return _composed([*steps, ("remainder", transformer.remainder, None)], n_samples)
 
 
 def _is_word(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step in WORDS)
 
 
-def _composed(steps: Iterable[tuple[str, Any]], n_samples: int) -> PrivacyProfile:
-    """Compose steps that all see the same records; how many columns reach each is not known."""
+def _composed(steps: Iterable[tuple[str, Any, int | None]], n_samples: int) -> PrivacyProfile:
+    """Compose steps that all see the same records, each with its number of columns if known."""
     total = FREE
-    for name, step in steps:
+    for name, step, n_features in steps:
         if _is_word(step):
             continue
         try:
-            cost = price(step, n_samples, None)
+            cost = price(step, n_samples, n_features)
         except NoProfileError as error:
             raise error.within(name) from None
         # Adding a price of nothing could still round.

@@ -21,6 +21,11 @@ from tests.accounting import oracles
 from tests.accounting.oracles import LAWS, STEP
 
 
+def coarse_gaussian(mu):
+    """Return a Gaussian run on so few losses that many orders are tried fast."""
+    return PrivacyProfile.from_event(dp_event.GaussianDpEvent(1.0 / mu), mu / 50.0)
+
+
 def bracket(profile, law, delta):
     """Return the lower bound and the envelope."""
     return selection_lower_bound(profile, law, delta), profile.selected(law).epsilon(delta)
@@ -57,7 +62,7 @@ class TestReferenceValues:
 
     def test_training_with_subsampled_noise(self):
         step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(2.0))
-        run = PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, 5000), 1e-3)
+        run = PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, 5000), 4e-3)
         low, high = bracket(run, Geometric(0.1), 1e-5)
         assert 0.99 * high < low <= high
 
@@ -65,50 +70,37 @@ class TestReferenceValues:
 class TestBelowEveryBound:
     @given(oracles.pairs_on_grid(), st.sampled_from(LAWS), st.floats(-8.0, -0.5))
     @settings(max_examples=15)
-    def test_small_discrete_runs(self, pair, law, log_delta):
+    def test_small_discrete_runs_have_it_under_one_of_their_orders(self, pair, law, log_delta):
         delta = 10.0**log_delta
         profile = oracles.profile_of(pair, STEP)
-        low = selection_lower_bound(profile, law, delta)
-        # No clipping at 0 of what nobody claims: at 0 the claim is empty.
+        low, high = bracket(profile, law, delta)
+        # At 0 nothing is claimed, and what is infinite has no delta.
         if 0.0 < low < 600.0:
-            for bound in ("envelope", "best"):
-                assert low <= profile.selected(law, bound).epsilon(delta) * (1 + 1e-6) + 1e-9
-
-    @given(oracles.pairs_on_grid(), st.sampled_from(LAWS), st.floats(-8.0, -0.5))
-    @settings(max_examples=15)
-    def test_is_the_epsilon_of_one_of_the_orders(self, pair, law, log_delta):
-        """Among all orders of all outcomes, one must really have the claimed epsilon."""
-        delta = 10.0**log_delta
-        low = selection_lower_bound(oracles.profile_of(pair, STEP), law, delta)
-        if 0.0 < low < 600.0:
-            at = [low * (1 - 1e-6)]
-            # Outcome zero has been added to the profile by rounding: 1e-12 of mass at most.
+            assert low <= high * (1 + 1e-6) + 1e-9
             reached = max(
-                oracles.deltas_of_all_orders(oracles.split(side, 1), law, at).max()
+                oracles.deltas_of_all_orders(side, law, [low * (1 - 1e-6)]).max()
                 for side in (pair, pair.mirrored)
             )
+            # By rounding, the profile has 1e-12 of an outcome of loss zero.
             assert reached >= delta * (1 - 1e-6) - 1e-12 * max(law.mean, 1.0)
 
     @pytest.mark.parametrize(
-        "event",
+        ("event", "law"),
         [
-            dp_event.LaplaceDpEvent(2.0),
-            dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)),
-            dp_event.SelfComposedDpEvent(dp_event.LaplaceDpEvent(10.0), 20),
+            (dp_event.LaplaceDpEvent(2.0), Poisson(5.0)),
+            (dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)), Geometric(1e-3)),
+            (dp_event.SelfComposedDpEvent(dp_event.LaplaceDpEvent(10.0), 20), Binomial(3, 0.5)),
         ],
-        ids=lambda event: type(event).__name__,
+        ids=lambda value: type(value).__name__,
     )
-    @pytest.mark.parametrize("law", [Geometric(1e-3), Poisson(5.0)], ids=str)
     def test_events(self, event, law):
-        low, high = bracket(PrivacyProfile.from_event(event, 1e-3), law, 1e-5)
-        assert low <= high
+        low, high = bracket(PrivacyProfile.from_event(event, 1e-2), law, 1e-5)
+        assert 0.5 * high < low <= high
 
     @pytest.mark.parametrize(
         ("mu", "law", "delta"),
         [
             (1.0, Poisson(0.5), 1e-12),
-            (2.0, Binomial(1, 1.0), 1e-6),
-            (2.0, Poisson(5.0), 1e-12),
             (3.0, Binomial(1, 1.0), 1e-6),
             (3.0, Geometric(0.1), 1e-6),
             (6.0, Geometric(0.1), 1e-2),
@@ -117,7 +109,7 @@ class TestBelowEveryBound:
     )
     def test_runs_of_large_epsilon(self, mu, law, delta):
         """Differences of the generating function near 1 must not be taken for certainty."""
-        run = PrivacyProfile.gaussian(mu)
+        run = coarse_gaussian(mu)
         low, high = bracket(run, law, delta)
         assert 0.5 * run.epsilon(delta) < low <= high * (1 + 1e-6)
 
@@ -129,16 +121,12 @@ class TestBelowEveryBound:
 
 
 class TestExactCases:
-    @pytest.mark.parametrize("mu", [0.1, 1.0])
-    def test_a_single_run_costs_itself(self, mu):
-        run = PrivacyProfile.gaussian(mu)
-        low = selection_lower_bound(run, Binomial(1, 1.0), 1e-5)
-        assert run.epsilon(1e-5) * (1 - 1e-3) <= low <= run.epsilon(1e-5) * (1 + 1e-6)
-
-    def test_a_single_run_by_chance_costs_a_share_of_its_delta(self):
-        run = PrivacyProfile.gaussian(0.5)
-        low = selection_lower_bound(run, Binomial(1, 0.2), 1e-5)
-        assert low == pytest.approx(run.epsilon(5e-5), rel=1e-3)
+    @pytest.mark.parametrize("chance", [1.0, 0.2])
+    def test_one_run_by_chance_costs_a_share_of_its_delta(self, chance):
+        run = coarse_gaussian(0.3)
+        low = selection_lower_bound(run, Binomial(1, chance), 1e-5)
+        exact = run.epsilon(1e-5 / chance)
+        assert exact * (1 - 1e-3) <= low <= exact * (1 + 1e-6)
 
     def test_the_worse_direction_counts(self):
         # Seen for sure only when the record is absent.
@@ -149,11 +137,6 @@ class TestExactCases:
 
     def test_nothing_to_see(self):
         assert selection_lower_bound(PrivacyProfile.pure(0.0), Geometric(0.1), 1e-6) == 0.0
-
-    def test_larger_deltas_give_smaller_epsilons(self):
-        run = PrivacyProfile.gaussian(0.5)
-        figures = [selection_lower_bound(run, Poisson(5.0), delta) for delta in (1e-8, 1e-5, 1e-2)]
-        assert np.all(np.diff(figures) < 0.0)
 
 
 class TestArguments:

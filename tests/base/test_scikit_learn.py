@@ -291,3 +291,16 @@ def test_clone_of_a_fitted_pipeline_has_a_price_and_no_report() -> None:
     assert profile_of(copy, 30) == profile_of(pipeline, 30)
     with pytest.raises(ValueError, match="without privacy_"):
         privacy_of(copy)
+
+
+@pytest.mark.parametrize(("between", "known"), [(Normalizer(), 4), (PolynomialFeatures(), None)])
+def test_the_number_of_features_is_passed_on_while_it_is_known(between, known) -> None:
+    seen = []
+
+    class Curious(Normalizer.__mro__[-2]):
+        def privacy_profile(self, n_samples, n_features=None):
+            seen.append(n_features)
+            return PrivacyProfile.pure(1.0)
+
+    profile_of(make_pipeline(Normalizer(), between, Curious()), 30, 4)
+    assert seen == [known]
