@@ -104,8 +104,14 @@ def _epsilon_of_order(
         q < _TINY_MASS, q * law.pgf_derivative(passed[1:]), np.diff(law.pgf(passed))
     )
 
+    # A mass that underflowed is small, not zero: it must not look like an infinite loss.
+    chosen_p = np.where((chosen_q == 0.0) & (q > 0.0), 0.0, chosen_p)
+    # What rounding of the ranks may add to the selected masses.
+    rounding = 64.0 * float(np.finfo(np.float64).eps) * law.mean
+
     def excess(epsilon: float) -> float:
-        return float(np.maximum(chosen_p - math.exp(epsilon) * chosen_q, 0.0).sum()) - delta
+        gained = float(np.maximum(chosen_p - math.exp(epsilon) * chosen_q, 0.0).sum())
+        return gained - rounding - delta
 
     if excess(best) <= 0.0:
         return best
