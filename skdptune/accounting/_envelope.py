@@ -99,10 +99,11 @@ class Envelope:
             return np.full(size, self._flat + float(self._widths.sum()))
         # A slope a rounding error below a grid point belongs to it.
         cell = np.floor(slopes / coarse + 1e-9)
-        first = int(cell[0])
+        # Slopes that are equal up to rounding may stand in any order.
+        first = int(cell.min())
         share = np.expm1(np.maximum(slopes - cell * coarse, 0.0)) / math.expm1(coarse)
         index = cell.astype(np.int64) - first
-        bends = np.bincount(index, widths * (1.0 - share), minlength=int(index[-1]) + 2)
+        bends = np.bincount(index, widths * (1.0 - share), minlength=int(index.max()) + 2)
         bends += np.bincount(index + 1, widths * share, minlength=bends.size)
         span = size + stride * (bends.size - 1)
         heights = self._height(step * np.arange(span) + first * coarse)

@@ -117,9 +117,9 @@ def _epsilon_of_order(
         return best
     low, high = best, best + 1e-3
     while excess(high) > 0.0:
-        low, high = high, 2.0 * high
-        if high > LARGEST_LOSS:
+        if high >= LARGEST_LOSS:
             return math.inf
+        low, high = high, min(2.0 * high, LARGEST_LOSS)
     while high - low > 1e-7 * high:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
