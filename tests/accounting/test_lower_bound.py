@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 from dp_accounting import dp_event
 from hypothesis import given, settings
@@ -69,7 +68,7 @@ class TestReferenceValues:
 
 class TestBelowEveryBound:
     @given(oracles.pairs_on_grid(), st.sampled_from(LAWS), st.floats(-8.0, -0.5))
-    @settings(max_examples=15)
+    @settings(max_examples=10)
     def test_small_discrete_runs_have_it_under_one_of_their_orders(self, pair, law, log_delta):
         delta = 10.0**log_delta
         profile = oracles.profile_of(pair, STEP)
@@ -102,8 +101,8 @@ class TestBelowEveryBound:
         [
             (1.0, Poisson(0.5), 1e-12),
             (3.0, Binomial(1, 1.0), 1e-6),
-            (3.0, Geometric(0.1), 1e-6),
             (6.0, Geometric(0.1), 1e-2),
+            (12.0, Binomial(4, 1.0), 1e-2),
         ],
         ids=str,
     )
@@ -113,6 +112,11 @@ class TestBelowEveryBound:
         low, high = bracket(run, law, delta)
         assert 0.5 * run.epsilon(delta) < low <= high * (1 + 1e-6)
 
+    def test_many_runs_at_a_tiny_delta(self):
+        """A rounding error of 1e-16 in a rank counts 1e5 times, against a delta of 1e-12."""
+        low, high = bracket(PrivacyProfile.gaussian(1.0), Geometric(1e-5), 1e-12)
+        assert 0.9 * high < low <= high
+
     @pytest.mark.parametrize("law", [Geometric(0.1), Poisson(3.0), Binomial(3, 1.0)], ids=str)
     def test_pure_runs(self, law):
         for delta in (0.1, 1e-3, 1e-9):
@@ -121,11 +125,10 @@ class TestBelowEveryBound:
 
 
 class TestExactCases:
-    @pytest.mark.parametrize("chance", [1.0, 0.2])
-    def test_one_run_by_chance_costs_a_share_of_its_delta(self, chance):
+    def test_one_run_by_chance_costs_a_share_of_its_delta(self):
         run = coarse_gaussian(0.3)
-        low = selection_lower_bound(run, Binomial(1, chance), 1e-5)
-        exact = run.epsilon(1e-5 / chance)
+        low = selection_lower_bound(run, Binomial(1, 0.2), 1e-5)
+        exact = run.epsilon(1e-5 / 0.2)
         assert exact * (1 - 1e-3) <= low <= exact * (1 + 1e-6)
 
     def test_the_worse_direction_counts(self):
