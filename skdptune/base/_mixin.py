@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.accounting._checks import check_real
+from skdptune.accounting._checks import check_integer, check_real
 
 PUBLIC_SIZE = "the number of records is public"
 SEEDED = "the noise is drawn from a seed: whoever knows the seed sees through it"
@@ -21,8 +21,9 @@ class PrivateEstimatorMixin:
     """Budget handling and reporting of an estimator with ``epsilon`` and ``delta`` parameters.
 
     A subclass has the parameters ``epsilon``, ``delta`` and ``random_state``, maybe one for its
-    noise, and the method ``privacy_profile(n_samples, n_features=None)``, which follows from
-    parameters and public sizes alone.
+    noise, maybe ``n_public``, a constant in place of the number of records, and the method
+    ``privacy_profile(n_samples, n_features=None)``, which follows from parameters and public sizes
+    alone.
 
     Examples
     --------
@@ -39,6 +40,7 @@ class PrivateEstimatorMixin:
     epsilon: float | None
     delta: float
     random_state: Any
+    n_public: int | None = None
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs; subclasses implement it."""
@@ -57,6 +59,12 @@ class PrivateEstimatorMixin:
 
     def _checked_delta(self) -> float:
         return check_real(self.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+
+    def _public_size(self, n_samples: int) -> int:
+        """Return the number that stands for that of the records: ``n_public``, where given."""
+        if self.n_public is None:
+            return n_samples
+        return check_integer(self.n_public, name="n_public", lower=1)
 
     def _warn_of_large_delta(self, n_samples: int) -> None:
         """Warn of a delta that would permit publishing a whole record."""

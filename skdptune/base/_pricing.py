@@ -114,6 +114,15 @@ def price(estimator: Any, n_samples: int, n_features: int | None) -> PrivacyProf
     return profile
 
 
+def has_price(estimator: Any) -> bool:
+    """Say whether an estimator has a profile of its own or a registered one."""
+    _adopt_library_of(estimator)
+    if isinstance(estimator, type):
+        return False
+    own = getattr(estimator, "privacy_profile", None)
+    return own is not None or _registry.dispatch(type(estimator)) is not _registry.dispatch(object)
+
+
 def _adopt_library_of(estimator: Any) -> None:
     for kind in type(estimator).__mro__:
         adapter = _ADAPTERS.get(kind.__module__.partition(".")[0])

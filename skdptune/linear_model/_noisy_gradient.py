@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,9 @@ from skdptune.linear_model._noisy_gradient_plan import NoisyGradientPlan, plan_n
 __all__ = ["NoisyGradientPlan", "fit_noisy_gradient", "plan_noisy_gradient"]
 
 OPTIMIZERS = ("sgd", "adam")
+SGD_LEARNING_RATE = 2.0
+# How far Adam's steps may wander in all, if each went up or down by chance.
+_ADAM_WANDERING = 0.3
 # Random numbers drawn at one go.
 _NOISE_AT_ONCE = 1 << 16
 _FIRST_DECAY, _SECOND_DECAY, _ADAM_FLOOR = 0.9, 0.999, 1e-8
@@ -110,6 +114,30 @@ def fit_noisy_gradient(
             gradient += shrinkage * weights
             step(weights, gradient)
     return weights
+
+
+def default_learning_rate(optimizer: str, steps: int) -> float:
+    """Return a step length that suits standardised rows, from public numbers.
+
+    Parameters
+    ----------
+    optimizer : {"sgd", "adam"}
+    steps : int
+        Number of steps of the descent.
+
+    Notes
+    -----
+    An Adam step has about the learning rate's length, be its gradient signal or noise. Noise
+    alone wanders by ``rate * sqrt(steps)``, and holding this fixed did better than one rate for
+    all on breast cancer, digits and Adult, at 34 to 2,544 steps.
+
+    Examples
+    --------
+    >>> default_learning_rate("sgd", 900), round(default_learning_rate("adam", 900), 6)
+    (2.0, 0.01)
+    """
+    check_option(optimizer, name="optimizer", options=OPTIMIZERS)
+    return SGD_LEARNING_RATE if optimizer == "sgd" else _ADAM_WANDERING / math.sqrt(steps)
 
 
 def _batches(plan: NoisyGradientPlan, n_samples: int, rng: np.random.Generator) -> Iterator[Batch]:

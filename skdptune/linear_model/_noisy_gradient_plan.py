@@ -16,6 +16,8 @@ from skdptune.accounting._closed_forms import gaussian_delta
 SAMPLINGS = ("poisson", "fixed")
 # A profile holds no losses beyond 600, and no guarantee is left long before.
 _LARGEST_EPSILON = 500.0
+# Less noise promises nothing, and its losses would fill any memory.
+_LEAST_NOISE = 1.0 / 30.0
 # Share of epsilon that may be left unspent: less is not worth another evaluation.
 _TOLERANCE = 2e-3
 
@@ -189,10 +191,10 @@ def _calibrated(
 @functools.lru_cache(maxsize=64)
 def _profile(rate: float, steps: int, sampling: str, noise: float) -> PrivacyProfile:
     """Return the profile of all steps."""
-    if noise == 0.0:
-        return PrivacyProfile.from_event(dp_event.NonPrivateDpEvent())
     if sampling == "fixed":
         noise = noise / 2.0
+    if noise < _LEAST_NOISE:
+        return PrivacyProfile.from_event(dp_event.NonPrivateDpEvent())
     step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
     event = dp_event.SelfComposedDpEvent(step, steps)
     return PrivacyProfile.from_event(event, _grid(rate, steps, noise))

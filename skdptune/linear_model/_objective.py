@@ -123,6 +123,11 @@ class ObjectivePlan:
     max_iter: int = 300
 
     @property
+    def noise_multiplier(self) -> float:
+        """The noise in units of a record's largest gradient."""
+        return self.noise_scale / self.task.force
+
+    @property
     def regularization(self) -> float:
         """The regularization that is used."""
         return self.task.regularization

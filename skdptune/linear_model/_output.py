@@ -58,6 +58,11 @@ class OutputPlan:
     profile: PrivacyProfile
     max_iter: int = 300
 
+    @property
+    def noise_multiplier(self) -> float:
+        """The noise in units of the sensitivity."""
+        return self.noise_scale / self.sensitivity
+
 
 def plan_output(
     loss: MarginLoss,

@@ -84,6 +84,11 @@ class PermutationPlan:
     is_pure: bool
     profile: PrivacyProfile
 
+    @property
+    def noise_multiplier(self) -> float:
+        """The noise in units of the sensitivity."""
+        return self.noise_scale / self.sensitivity
+
 
 def plan_permutation(
     loss: MarginLoss,

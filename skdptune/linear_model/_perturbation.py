@@ -36,7 +36,7 @@ class Task:
     width : int
         Number of weights, the intercept included.
     n_samples : int
-        Public number of records.
+        Public number of records, or a bound on it: it enters the tolerance of a minimisation.
     n_problems : int
         Number of such problems on the same records (one-vs-rest).
     """
@@ -105,6 +105,32 @@ class Task:
             raise ValueError(
                 f"signs must be of shape ({design.n_samples},); got {np.shape(signs)}."
             )
+
+
+def largest_part(n_public: int) -> int:
+    """Return a size that a random part of the data of expected size `n_public` never exceeds.
+
+    The number of records enters the tolerance of a minimisation alone, as a bound: what rounding
+    does to a sum grows with its length. Where that number is secret, the bound is taken here.
+
+    Parameters
+    ----------
+    n_public : int
+        Expected size of the part, each record entering by its own coin.
+
+    Notes
+    -----
+    With ``m = n_public`` and ``t = 10 sqrt(m) + 100``, Bernstein's inequality gives
+    ``P(size >= m + t) <= exp(-t**2 / (2 m + 2 t / 3))``. Since ``t**2 = 100 m + 2000 sqrt(m) +
+    10**4`` is more than 50 times that denominator, ``2 m + 6.7 sqrt(m) + 66.7``, this is below
+    ``exp(-50) < 1e-20``, whatever m is.
+
+    Examples
+    --------
+    >>> largest_part(10_000)
+    11100
+    """
+    return n_public + math.ceil(10.0 * math.sqrt(n_public)) + 100
 
 
 def check_budget(

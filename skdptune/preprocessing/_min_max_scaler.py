@@ -50,6 +50,9 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
         None draws from the operating system's entropy. A seed gives reproducible
         research runs, and no privacy against those who know it.
+    n_public : int, optional
+        Public constant that stands for the number of records; the default is their number. A
+        search sets it where it fits on a random part of the data, whose size must stay secret.
 
     Attributes
     ----------
@@ -58,7 +61,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
     scale_, min_ : ndarray of shape (n_features,)
         The transformation is ``X * scale_ + min_``.
     n_samples_seen_ : int
-        Number of records.
+        Number of records, or `n_public`.
     privacy_ : PrivacyReport
         What fitting cost.
     n_features_in_ : int
@@ -99,6 +102,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         feature_range: tuple[float, float] = (0, 1),
         clip: bool = False,
         random_state: Any = None,
+        n_public: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
@@ -106,6 +110,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         self.feature_range = feature_range
         self.clip = clip
         self.random_state = random_state
+        self.n_public = n_public
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs, which depends on the parameters alone.
@@ -121,6 +126,11 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         self._check_parameters()
         return pure_profile(self._checked_budget()[0])
 
+    @property
+    def price_parameters(self) -> frozenset[str]:
+        """Names of the parameters on which `privacy_profile` depends."""
+        return frozenset({"epsilon"})
+
     def fit(self, X: Any, y: Any = None) -> DPMinMaxScaler:
         """Release two quantiles of each feature.
 
@@ -135,9 +145,10 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         self
         """
         profile = self.privacy_profile(1)
-        rows = validate_data(self, X, dtype=FLOATS)
+        least = 1 if self.n_public is None else 0
+        rows = validate_data(self, X, dtype=FLOATS, ensure_min_samples=least)
         low, high = bounds_per_feature(self.bounds, rows.shape[1])
-        self.n_samples_seen_ = rows.shape[0]
+        self.n_samples_seen_ = self._public_size(rows.shape[0])
         found = self._quantiles(rows, low, high)
         narrow = found[1] - found[0] < _LEAST_SHARE * (high - low)
         self.data_min_, self.data_max_ = np.where(narrow, [low, high], found)
@@ -196,6 +207,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
 
     def _check_parameters(self) -> None:
         self._checked_budget()
+        self._public_size(1)
         low, high = check_bounds(self.bounds)
         if np.any(high / 4.0 - low / 4.0 >= _WIDEST):
             raise ValueError(f"bounds must be a finite distance apart; got {self.bounds!r}.")

@@ -49,6 +49,9 @@ class DPStandardScaler(
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
         None draws the noise from the operating system's entropy. A seed gives reproducible
         research runs, and no privacy against those who know it.
+    n_public : int, optional
+        Public constant that stands for the number of records; the default is their number. A
+        search sets it where it fits on a random part of the data, whose size must stay secret.
 
     Attributes
     ----------
@@ -60,7 +63,7 @@ class DPStandardScaler(
         Standard deviation (Gaussian) or parameter b (Laplace) of the noise on the sums of
         features mapped to [-1, 1]. A public number.
     n_samples_seen_ : int
-        Number of records.
+        Number of records, or `n_public`.
     privacy_ : PrivacyReport
         What fitting cost.
     n_features_in_ : int
@@ -113,6 +116,7 @@ class DPStandardScaler(
         with_mean: bool = True,
         with_std: bool = True,
         random_state: Any = None,
+        n_public: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -120,6 +124,7 @@ class DPStandardScaler(
         self.with_mean = with_mean
         self.with_std = with_std
         self.random_state = random_state
+        self.n_public = n_public
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs, which depends on the parameters alone.
@@ -134,6 +139,11 @@ class DPStandardScaler(
         check_integer(n_samples, name="n_samples", lower=1)
         self._check_parameters()
         return self._priced()[1]
+
+    @property
+    def price_parameters(self) -> frozenset[str]:
+        """Names of the parameters on which `privacy_profile` depends."""
+        return frozenset({"epsilon", "delta", "with_mean", "with_std"})
 
     def fit(self, X: Any, y: Any = None) -> DPStandardScaler:
         """Release means and variances.
@@ -150,8 +160,9 @@ class DPStandardScaler(
         """
         self._check_parameters()
         ratio, profile = self._priced()
-        rows = validate_data(self, X, dtype=FLOATS)
-        n_samples, n_features = rows.shape
+        least = 1 if self.n_public is None else 0
+        rows = validate_data(self, X, dtype=FLOATS, ensure_min_samples=least)
+        n_samples, n_features = self._public_size(rows.shape[0]), rows.shape[1]
         low, high = bounds_per_feature(self.bounds, n_features)
         self._warn_of_large_delta(n_samples)
         self.n_samples_seen_ = n_samples
@@ -207,6 +218,7 @@ class DPStandardScaler(
 
     def _check_parameters(self) -> None:
         self._checked_budget()
+        self._public_size(1)
         check_bounds(self.bounds)
         for name in ("with_mean", "with_std"):
             value = getattr(self, name)

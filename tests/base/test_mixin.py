@@ -50,6 +50,21 @@ def test_bad_budget_is_refused(parameters, kind, complaint) -> None:
         Estimator(**parameters)._checked_budget()
 
 
+def test_public_size_replaces_the_number_of_records_where_it_is_given() -> None:
+    estimator = Estimator()
+    assert estimator._public_size(30) == 30
+    estimator.n_public = 70
+    assert estimator._public_size(30) == 70
+
+
+@pytest.mark.parametrize(("value", "kind"), [(0, ValueError), (2.5, TypeError), (True, TypeError)])
+def test_bad_public_size_is_refused(value, kind) -> None:
+    estimator = Estimator()
+    estimator.n_public = value
+    with pytest.raises(kind, match="n_public must be an integer of at least 1"):
+        estimator._public_size(30)
+
+
 @pytest.mark.parametrize(("delta", "warned"), [(0.01, True), (0.5, True), (0.0099, False)])
 def test_large_delta_is_warned_of(delta, warned) -> None:
     with warnings.catch_warnings(record=True) as caught:

@@ -7,7 +7,12 @@ import pytest
 from scipy import stats
 
 from skdptune.linear_model._margin_losses import LOGISTIC
-from skdptune.linear_model._perturbation import Task, check_budget, draw_noise
+from skdptune.linear_model._perturbation import (
+    Task,
+    check_budget,
+    draw_noise,
+    largest_part,
+)
 
 
 def task(**changes):
@@ -56,3 +61,18 @@ def test_noise_has_the_stated_law(is_pure):
     assert stats.kstest(norms, law.cdf).pvalue > 1e-4
     # No direction is preferred: the share of the first coordinate is uniform in three dimensions.
     assert stats.kstest(draws[:, 0] / norms, stats.uniform(-1, 2).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("expected", [1, 2, 7, 100, 3163, 10**5, 10**7])
+@pytest.mark.parametrize("rate", [1e-9, 0.01, 0.5, 0.999])
+def test_a_part_is_never_larger_than_the_largest(expected, rate):
+    # The public size may be the expectation rounded down.
+    chance = stats.binom.sf(largest_part(expected), round((expected + 0.5) / rate), rate)
+    assert chance < 1e-20
+    assert largest_part(expected) < expected + 10 * math.sqrt(expected) + 102
+
+
+def test_gap_of_the_largest_part_covers_smaller_ones():
+    sizes = [100, 150, largest_part(100)]
+    gaps = [task(n_samples=size).gradient_gap() for size in sizes]
+    assert gaps == sorted(gaps)

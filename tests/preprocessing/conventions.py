@@ -58,4 +58,17 @@ def check_price(estimator: Any) -> None:
     assert privacy_of(pipeline.fit(DATA)).profile == fitted.privacy_.profile
 
 
+def check_price_parameters(others: dict[str, Any], *estimators: Any) -> None:
+    """The parameters that are said to change the price are those that do."""
+    changing = set()
+    for estimator in estimators:
+        assert set(estimator.get_params()) == set(others)
+        price = estimator.privacy_profile(40, 3)
+        for name, value in others.items():
+            if clone(estimator).set_params(**{name: value}).privacy_profile(40, 3) != price:
+                changing.add(name)
+        assert estimator.price_parameters == estimators[0].price_parameters
+    assert changing == estimators[0].price_parameters
+
+
 ALL = [check_frames, check_copies, check_price]

@@ -147,3 +147,37 @@ def test_bad_parameters_are_refused_before_the_data_is_read(parameters, kind, co
 def test_sparse_rows_are_refused() -> None:
     with pytest.raises(TypeError, match="[Ss]parse"):
         DPMinMaxScaler(bounds=BOUNDS).fit(sparse.eye(3).tocsr())
+
+
+def test_nothing_public_hangs_on_the_size_of_the_part() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    scaler = DPMinMaxScaler(1.0, bounds=BOUNDS, random_state=0, n_public=100)
+    for size in (0, 1, 2, 300):
+        part = scaler.fit(rows[:size])
+        assert part.n_samples_seen_ == 100
+        assert part.privacy_.profile == scaler.privacy_profile(10**6)
+        assert np.isfinite(part.transform(rows)).all()
+    with pytest.raises(ValueError, match="minimum of 1 is required"):
+        scaler.set_params(n_public=None).fit(rows[:0])
+
+
+@pytest.mark.parametrize(("value", "kind"), [(0, ValueError), (1.5, TypeError)])
+def test_bad_public_size_is_refused(value, kind) -> None:
+    scaler = DPMinMaxScaler(1.0, bounds=BOUNDS, n_public=value)
+    with pytest.raises(kind, match="n_public must be"):
+        scaler.privacy_profile(10)
+    with pytest.raises(kind, match="n_public must be"):
+        scaler.fit("no data at all")
+
+
+def test_price_changes_through_the_named_parameters_and_no_others() -> None:
+    others = {
+        "epsilon": 2.0,
+        "bounds": (-1, 1),
+        "quantile_range": (1, 99),
+        "feature_range": (-1, 1),
+        "clip": True,
+        "random_state": 1,
+        "n_public": 10,
+    }
+    conventions.check_price_parameters(others, DPMinMaxScaler(1.0, bounds=BOUNDS))

@@ -286,3 +286,72 @@ def test_large_delta_is_warned_of() -> None:
 def test_sparse_rows_are_refused() -> None:
     with pytest.raises(TypeError, match="[Ss]parse"):
         DPStandardScaler(bounds=BOUNDS).fit(sparse.eye(3).tocsr())
+
+
+# A random part of secret size ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("with_std", [True, False])
+def test_nothing_public_hangs_on_the_size_of_the_part(releases, delta, with_std) -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    scaler = DPStandardScaler(1.0, delta, bounds=BOUNDS, with_std=with_std, random_state=0)
+    whole = scaler.fit(rows[:100])
+    expected = (whole.noise_scale_, whole.n_samples_seen_, whole.privacy_)
+    scaler.set_params(n_public=100)
+    for size in (0, 1, 2, 100, 300):
+        part = scaler.fit(rows[:size])
+        assert (part.noise_scale_, part.n_samples_seen_, part.privacy_) == expected
+        assert np.isfinite(part.transform(rows)).all()
+    assert len({release[2:] for release in releases}) == 1
+
+
+def test_sums_are_divided_by_the_public_size() -> None:
+    rows = np.random.default_rng(0).uniform(0, 1, size=(100, 2))
+    scaler = DPStandardScaler(math.inf, bounds=BOUNDS, with_std=False, n_public=400)
+    np.testing.assert_allclose(scaler.fit(rows).mean_, rows.sum(axis=0) / 400, atol=1e-6)
+    scaler.set_params(with_std=True).fit(rows)
+    # Squares are centred before they are summed, so missing records count as the centre.
+    centre = module._CENTRE["laplace"]
+    squares = ((rows / 3) ** 2).sum(axis=0) / 400 + centre * 300 / 400
+    means = rows.sum(axis=0) / 3 / 400
+    np.testing.assert_allclose(scaler.var_, 9 * (squares - means**2), atol=1e-5)
+
+
+def test_delta_is_compared_with_the_public_size() -> None:
+    scaler = DPStandardScaler(1.0, 0.004, bounds=BOUNDS, random_state=0, n_public=400)
+    with pytest.warns(PrivacyWarning, match="1/n_samples=0.0025"):
+        scaler.fit(np.zeros((20, 1)))
+    scaler.set_params(delta=0.002).fit(np.zeros((1000, 1)))
+
+
+def test_without_a_public_size_no_records_are_refused() -> None:
+    with pytest.raises(ValueError, match="minimum of 1 is required"):
+        DPStandardScaler(1.0, bounds=BOUNDS).fit(np.empty((0, 2)))
+
+
+@pytest.mark.parametrize(("value", "kind"), [(0, ValueError), (1.5, TypeError)])
+def test_bad_public_size_is_refused(value, kind) -> None:
+    scaler = DPStandardScaler(1.0, bounds=BOUNDS, n_public=value)
+    with pytest.raises(kind, match="n_public must be"):
+        scaler.privacy_profile(10)
+    with pytest.raises(kind, match="n_public must be"):
+        scaler.fit("no data at all")
+
+
+def test_price_changes_through_the_named_parameters_and_no_others() -> None:
+    others = {
+        "epsilon": 2.0,
+        "delta": 1e-5,
+        "bounds": (-1, 1),
+        "with_mean": False,
+        "with_std": False,
+        "random_state": 1,
+        "n_public": 10,
+    }
+    conventions.check_price_parameters(
+        others,
+        DPStandardScaler(1.0, 1e-6, bounds=BOUNDS),
+        DPStandardScaler(1.0, bounds=BOUNDS, with_std=False),
+        DPStandardScaler(1.0, bounds=BOUNDS, with_mean=False),
+    )

@@ -21,6 +21,11 @@ def test_nothing_is_spent(transformer) -> None:
 
 
 @pytest.mark.parametrize("transformer", EVERY, ids=str)
+def test_no_parameter_changes_the_price(transformer) -> None:
+    assert transformer.price_parameters == frozenset()
+
+
+@pytest.mark.parametrize("transformer", EVERY, ids=str)
 def test_number_of_records_is_checked(transformer) -> None:
     with pytest.raises(ValueError, match="n_samples must be an integer of at least 1; got 0"):
         transformer.privacy_profile(0)

@@ -1,0 +1,79 @@
+"""What the parameters of a private linear classifier may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skdptune.accounting._checks import check_integer, check_option, check_real
+from skdptune.linear_model._noisy_gradient import OPTIMIZERS
+from skdptune.linear_model._noisy_gradient_plan import SAMPLINGS
+
+SOLVERS = ("objective", "output", "psgd", *OPTIMIZERS)
+# Bounds on C within which no regularization overflows.
+LEAST_C, LARGEST_C = 1e-15, 1e15
+
+
+def check_parameters(model: Any) -> None:
+    """Refuse bad parameters of a classifier; no data are needed.
+
+    Parameters
+    ----------
+    model : PrivateLinearClassifier
+    """
+    check_option(model.solver, name="solver", options=SOLVERS)
+    check_option(model.sampling, name="sampling", options=SAMPLINGS)
+    _check_public_size(model)
+    if model.noise_multiplier is None:
+        model._checked_budget()
+    else:
+        model._checked_delta()
+        check_real(model.noise_multiplier, name="noise_multiplier", lower=0.0, lower_open=True)
+    _check_problem(model)
+    _check_iteration(model)
+
+
+def _check_problem(model: Any) -> None:
+    """Refuse bad parameters of what is minimised."""
+    check_real(model.C, name="C", lower=LEAST_C, upper=LARGEST_C)
+    if model.data_norm is not None:
+        check_real(model.data_norm, name="data_norm", lower=0.0, lower_open=True, upper=1e7)
+    if model.classes is not None and len(set(model.classes)) < max(len(model.classes), 2):
+        raise ValueError(
+            f"classes must be at least two different labels; got {list(model.classes)!r}."
+        )
+
+
+def _check_iteration(model: Any) -> None:
+    """Refuse bad parameters of how it is minimised."""
+    check_real(model.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True)
+    check_real(model.epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9)
+    check_real(model.tol, name="tol", lower=0.0, upper=1e-2)
+    check_integer(
+        model.max_iter,
+        name="max_iter",
+        lower=100,
+        hint="The guarantee needs the minimum, so the iteration is never cut short.",
+    )
+    if model.learning_rate is not None:
+        check_real(model.learning_rate, name="learning_rate", lower=0.0, lower_open=True)
+    if isinstance(model.batch_size, float):
+        check_real(model.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
+    else:
+        check_integer(model.batch_size, name="batch_size", lower=1)
+
+
+def _check_public_size(model: Any) -> None:
+    """Refuse to hide the number of records where a proof needs it."""
+    if model.n_public is None:
+        return
+    check_integer(model.n_public, name="n_public", lower=1)
+    if model.solver == "psgd":
+        raise ValueError(
+            "n_public must be None with solver='psgd', whose records have places that must "
+            f"be counted; got {model.n_public!r}. Use another solver."
+        )
+    if model.solver in OPTIMIZERS and model.sampling == "fixed":
+        raise ValueError(
+            "n_public must be None with sampling='fixed', whose price depends on the share of "
+            f"the records that a batch takes; got {model.n_public!r}. Use sampling='poisson'."
+        )

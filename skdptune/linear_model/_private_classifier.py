@@ -1,0 +1,401 @@
+"""What the private linear classifiers share: parameters, price, fit and decisions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.accounting._checks import check_integer
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._mixin import PUBLIC_SIZE
+from skdptune.linear_model._clipped_gradients import margin_residuals
+from skdptune.linear_model._design import Design
+from skdptune.linear_model._initial_weights import initial_weights
+from skdptune.linear_model._margin_losses import MarginLoss
+from skdptune.linear_model._noisy_gradient import (
+    OPTIMIZERS,
+    default_learning_rate,
+    fit_noisy_gradient,
+)
+from skdptune.linear_model._noisy_gradient_plan import plan_noisy_gradient
+from skdptune.linear_model._objective import fit_objective, plan_objective
+from skdptune.linear_model._output import fit_output, plan_output
+from skdptune.linear_model._parameters import check_parameters
+from skdptune.linear_model._permutation import ASSUMPTION as PERMUTATION_ASSUMPTION
+from skdptune.linear_model._permutation import fit_permutation, plan_permutation
+from skdptune.linear_model._perturbation import largest_part
+from skdptune.linear_model._search_hooks import SearchHooks
+
+_PERTURBATIONS = {
+    "objective": (plan_objective, fit_objective),
+    "output": (plan_output, fit_output),
+    "psgd": (plan_permutation, fit_permutation),
+}
+_REFUSED_WEIGHTS = (
+    "sample_weight is not supported: a weight multiplies a record's influence, and the guarantee "
+    "bounds that influence at weight 1. Repeat or drop records before the fit only by a rule "
+    "that looks at one record at a time."
+)
+
+
+class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """What DPLogisticRegression and DPLinearSVC share."""
+
+    _loss: ClassVar[MarginLoss]
+
+    def __init__(
+        self,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        *,
+        solver: str = "objective",
+        C: float = 1.0,
+        data_norm: float | None = None,
+        classes: Sequence[Any] | None = None,
+        fit_intercept: bool = True,
+        epochs: float = 20,
+        batch_size: int | float = 256,
+        sampling: str = "poisson",
+        learning_rate: float | None = None,
+        max_grad_norm: float = 1.0,
+        noise_multiplier: float | None = None,
+        tol: float = 1e-12,
+        max_iter: int = 300,
+        random_state: Any = None,
+        n_public: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.solver = solver
+        self.C = C
+        self.data_norm = data_norm
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.sampling = sampling
+        self.learning_rate = learning_rate
+        self.max_grad_norm = max_grad_norm
+        self.noise_multiplier = noise_multiplier
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.n_public = n_public
+
+    # The price, before data ---------------------------------------------------------------
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what a fit costs, from the parameters and public sizes alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Number of features; needed by "objective" where ``data_norm`` is not given.
+
+        Returns
+        -------
+        PrivacyProfile
+        """
+        return self._plan_before_data(n_samples, n_features).profile
+
+    def _plan_before_data(self, n_samples: int, n_features: int | None) -> Any:
+        self._check_parameters()
+        n_samples = self._public_size(check_integer(n_samples, name="n_samples", lower=1))
+        n_classes = 2 if self.classes is None else len(self.classes)
+        return self._plan(n_samples, n_features, n_classes)
+
+    def _plan(self, n_samples: int, n_features: int | None, n_classes: int) -> Any:
+        """Return the solver's plan: its noise, its constants and their price."""
+        budget = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "noise_multiplier": self.noise_multiplier,
+        }
+        if self.solver in OPTIMIZERS:
+            return plan_noisy_gradient(
+                n_samples,
+                epochs=self.epochs,
+                batch_size=self._batch(n_samples),
+                sampling=self.sampling,
+                **budget,
+            )
+        plan, _ = _PERTURBATIONS[self.solver]
+        return plan(
+            self._loss,
+            math.hypot(self._norm(n_features), float(self.fit_intercept)),
+            1.0 / self.C,
+            (1 if n_features is None else n_features) + int(self.fit_intercept),
+            n_samples if self.n_public is None else largest_part(n_samples),
+            n_problems=1 if n_classes <= 2 else n_classes,
+            **budget,
+            **self._accuracy(n_samples),
+        )
+
+    def _accuracy(self, n_samples: int) -> dict[str, Any]:
+        """Return what a perturbation's plan is told of how to minimise."""
+        if self.solver == "psgd":
+            return {
+                "n_passes": max(1, round(self.epochs)),
+                "batch_size": self._batch(n_samples),
+                "step_size": self.learning_rate,
+            }
+        return {"tolerance": self.tol, "max_iter": self.max_iter}
+
+    def _norm(self, n_features: int | None) -> float:
+        """Return the bound on a row's norm: given, or that of standardised features."""
+        if self.data_norm is not None:
+            return float(self.data_norm)
+        if n_features is None:
+            raise ValueError(
+                "data_norm must be given where n_features is not; got None. Its default is "
+                "sqrt(n_features), about the norm of a row of standardised features."
+            )
+        return math.sqrt(n_features)
+
+    def _batch(self, n_samples: int) -> int:
+        """Return the expected batch size; a float is a share of the records."""
+        if isinstance(self.batch_size, float):
+            return max(1, round(self.batch_size * n_samples))
+        return min(self.batch_size, n_samples)
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters, before any data are read."""
+        check_parameters(self)
+
+    # Fitting --------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None, **refused: Any
+    ) -> PrivateLinearClassifier:
+        """Fit the model privately.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix} of shape (n_samples, n_features)
+            Rows longer than ``data_norm`` are shortened to it.
+        y : array-like of shape (n_samples,)
+            Labels.
+        coef_init : array-like of the shape of ``coef_``, optional
+            Where "sgd" and "adam" start; zeros by default. It must not depend on the data, except
+            through a release that is charged by itself, such as an earlier private fit.
+        intercept_init : array-like of the shape of ``intercept_``, optional
+            As `coef_init`.
+
+        Returns
+        -------
+        self
+        """
+        starts = (coef_init, intercept_init)
+        self._check_parameters()
+        self._check_arguments(starts, refused)
+        X, y = self._validated(X, y)
+        codes = self._encode(y)
+        n_samples = self._public_size(X.shape[0])
+        self._warn_of_large_delta(n_samples)
+        plan = self._plan(n_samples, X.shape[1], len(self.classes_))
+        design = Design.clipped(X, self._row_bound(X.shape[1]), self.fit_intercept)
+        weights = self._solve(plan, design, codes, _generator(self.random_state), starts)
+        self._set_weights(np.atleast_2d(weights.T))
+        self.plan_ = plan
+        self.privacy_ = self._make_report(plan.profile, self._assumptions(X.shape[1]))
+        return self
+
+    def _check_arguments(self, starts: tuple[Any, Any], refused: dict[str, Any]) -> None:
+        """Refuse what `fit` cannot use, before any data are read."""
+        if refused:
+            raise TypeError(
+                _REFUSED_WEIGHTS
+                if "sample_weight" in refused
+                else "fit must be given X, y, coef_init and intercept_init alone; got "
+                f"{sorted(refused)} as well."
+            )
+        if self.solver in OPTIMIZERS:
+            return
+        for name, value in zip(("coef_init", "intercept_init"), starts, strict=True):
+            if value is not None:
+                raise ValueError(
+                    f"{name} must be None with solver={self.solver!r}, whose result and noise do "
+                    "not use a start; got weights. Use solver='sgd' or 'adam'."
+                )
+
+    def _validated(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        return validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            accept_large_sparse=False,
+            # That a random part is empty must not be told by an error.
+            ensure_min_samples=1 if self.n_public is None else 0,
+        )
+
+    def _row_bound(self, n_features: int) -> float:
+        # Clipped gradients need no bound on rows.
+        if self.solver in OPTIMIZERS and self.data_norm is None:
+            return math.inf
+        return self._norm(n_features)
+
+    def _encode(self, y: np.ndarray) -> np.ndarray:
+        """Set ``classes_`` and return labels as numbers 0, 1, ..."""
+        if self.classes is not None:
+            self.classes_ = np.unique(np.asarray(self.classes))
+            return self._codes(y)
+        # Its warnings hang on the labels present, so declared labels do without it.
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if self.classes_.size < 2:
+            raise ValueError(
+                "y must have at least two classes, or classes= must name them; got one class."
+            )
+        if self.classes_.size > 2 and self._is_binary_only():
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}. Name the labels in classes=, so that the price is known "
+                "before the fit, or use solver='sgd'."
+            )
+        return self._codes(y)
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        if y.size == 0:
+            return np.zeros(0, dtype=np.intp)
+        codes = np.searchsorted(self.classes_, y)
+        codes = np.minimum(codes, self.classes_.size - 1)
+        if not np.array_equal(self.classes_[codes], y):
+            raise ValueError("y must hold only labels named in classes; got others.")
+        return codes
+
+    def _is_binary_only(self) -> bool:
+        return self.classes is None and self.solver not in OPTIMIZERS
+
+    def _solve(
+        self,
+        plan: Any,
+        design: Design,
+        codes: np.ndarray,
+        rng: np.random.Generator,
+        starts: tuple[Any, Any],
+    ) -> np.ndarray:
+        if self.solver in OPTIMIZERS:
+            return self._descend(plan, design, codes, rng, starts)
+        _, fit = _PERTURBATIONS[self.solver]
+        positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
+        columns = [fit(plan, design, np.where(codes == k, 1.0, -1.0), rng) for k in positives]
+        return np.stack(columns, axis=1)
+
+    def _descend(
+        self,
+        plan: Any,
+        design: Design,
+        codes: np.ndarray,
+        rng: np.random.Generator,
+        starts: tuple[Any, Any],
+    ) -> np.ndarray:
+        outputs = 1 if self.classes_.size == 2 else self.classes_.size
+        residuals, targets = self._residuals(codes, outputs)
+        features = design.width - int(self.fit_intercept)
+        rate = self.learning_rate
+        return fit_noisy_gradient(
+            plan,
+            design,
+            residuals,
+            targets,
+            outputs,
+            optimizer=self.solver,
+            learning_rate=default_learning_rate(self.solver, plan.steps) if rate is None else rate,
+            max_grad_norm=self.max_grad_norm,
+            regularization=1.0 / self.C,
+            rng=rng,
+            initial=initial_weights(
+                *starts, n_outputs=outputs, n_features=features, fit_intercept=self.fit_intercept
+            ),
+        )
+
+    def _residuals(self, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
+        """Return the derivative of a record's loss by its outputs, and what it compares to."""
+        positive = codes == 1 if outputs == 1 else codes[:, None] == np.arange(outputs)
+        return margin_residuals(self._loss.derivative), np.where(positive, 1.0, -1.0)
+
+    def _set_weights(self, weights: np.ndarray) -> None:
+        # A descent that diverged is a bad model, not an error: errors would tell of the data.
+        weights = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
+        features = weights[:, :-1] if self.fit_intercept else weights
+        self.coef_ = np.ascontiguousarray(features, dtype=np.float64)
+        self.intercept_ = (
+            weights[:, -1].astype(np.float64) if self.fit_intercept else np.zeros(len(weights))
+        )
+
+    def _assumptions(self, n_features: int) -> tuple[str, ...]:
+        bound = self._row_bound(n_features)
+        sentences = [PUBLIC_SIZE]
+        if self.classes is None:
+            sentences.append("the label set is public")
+        if math.isfinite(bound):
+            sentences.append(f"rows are clipped to Euclidean norm {bound:.4g}")
+        if self.solver == "psgd":
+            sentences.append(PERMUTATION_ASSUMPTION)
+        return tuple(sentences)
+
+    # Using ----------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the linear scores: (n_samples,) for two classes, (n_samples, n_classes) else.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray
+        """
+        check_is_fitted(self)
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the label of the highest score.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return self.classes_[(scores > 0.0).astype(np.intp)]
+        return self.classes_[scores.argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what to expect of a noisy linear classifier."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = not self._is_binary_only()
+        # Noise: with a few dozen records of a test a private model has nothing to say.
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """Return a generator: seeded by the operating system, a number, or a RandomState."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    legacy = check_random_state(random_state)
+    return np.random.default_rng(legacy.randint(0, 2**31 - 1, size=8))
