@@ -1,4 +1,4 @@
-"""Noise that is safe in floating point, from OpenDP's samplers.
+"""Noise that is safe in floating point, and comparisons that are, from OpenDP's samplers.
 
 Noise drawn as a float betrays low bits of the value that it is added to (Mironov 2012).
 OpenDP adds discrete noise on the grid of all doubles by exact arithmetic, and rounds only then,
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from opendp import domains, measurements, metrics, mod
+from opendp import domains, measurements, measures, metrics, mod
 
 _FEATURE = "contrib"
 _lock = threading.Lock()
@@ -28,6 +28,20 @@ def add_gaussian(values: np.ndarray, scale: float) -> np.ndarray:
 def add_laplace(values: np.ndarray, scale: float) -> np.ndarray:
     """Return the values, a vector, plus independent Laplace noise."""
     return np.asarray(_sampler("laplace", scale)(values.tolist()), dtype=np.float64)
+
+
+def noisy_max(values: np.ndarray, scale: float) -> int:
+    """Return the index of the largest value after exponential noise of mean `scale` on each."""
+    return int(_selector(scale)(values.tolist()))
+
+
+@functools.lru_cache(maxsize=64)
+def _selector(scale: float) -> Callable[[list[float]], Any]:
+    domain = domains.vector_domain(domains.atom_domain(T=float, nan=False))
+    with _feature_enabled():
+        return measurements.make_noisy_max(
+            domain, metrics.linf_distance(T=float), measures.max_divergence(), scale
+        )
 
 
 @functools.lru_cache(maxsize=64)

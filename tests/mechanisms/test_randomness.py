@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from skdptune.mechanisms import _randomness, as_generator
-from skdptune.mechanisms._randomness import open_uniforms, random_below
+from skdptune.mechanisms._randomness import open_uniforms, random_below, standard_laplace
 
 
 def test_seed_gives_the_same_generator_each_time() -> None:
@@ -63,3 +63,36 @@ def test_biased_words_are_drawn_again(monkeypatch) -> None:
     monkeypatch.setattr(_randomness.os, "urandom", lambda size: words.pop(0).to_bytes(8, "little"))
     assert random_below(3, None) == 1
     assert words == []
+
+
+@pytest.mark.parametrize("generator", [np.random.default_rng(0), None])
+def test_laplace_numbers_have_their_law(generator) -> None:
+    draws = standard_laplace(40_000, generator)
+    assert stats.kstest(draws, stats.laplace.cdf).pvalue > 1e-6
+    # Sign and size are drawn from the same words, without a tie between them.
+    assert stats.kstest(np.abs(draws[draws < 0.0]), stats.expon.cdf).pvalue > 1e-6
+    assert stats.kstest(draws[draws > 0.0], stats.expon.cdf).pvalue > 1e-6
+
+
+def test_half_lives_are_geometric() -> None:
+    lives = _randomness._half_lives(40_000).astype(int)
+    seen = np.bincount(np.minimum(lives, 8), minlength=9)
+    expected = 40_000 * np.append(0.5 ** np.arange(1, 9), 0.5**8)
+    assert stats.chisquare(seen, expected).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 3])
+def test_far_tails_are_reached(monkeypatch, zeros) -> None:
+    words = iter([1, *[0] * zeros, 2**62])
+    monkeypatch.setattr(os, "urandom", lambda size: next(words).to_bytes(8, "little"))
+    (draw,) = standard_laplace(1, None)
+    assert draw == pytest.approx((53 * zeros + 1) * np.log(2.0))
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**64 - 1, 2**64 - 2])
+def test_extreme_bits_give_finite_laplace_numbers(monkeypatch, word) -> None:
+    words = iter([word, 2**64 - 1])
+    monkeypatch.setattr(os, "urandom", lambda size: next(words).to_bytes(8, "little"))
+    (draw,) = standard_laplace(1, None)
+    assert abs(draw) <= np.log(2.0)
+    assert (np.copysign(1.0, draw) > 0.0) == bool(word & 1)

@@ -1,0 +1,343 @@
+"""The doubling threshold walk: ever better candidates by ever bolder thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.mechanisms._doubling_plan import plan_walk
+from skdptune.mechanisms._doubling_staircase import Staircase, WalkRound
+from skdptune.mechanisms._randomness import as_generator, standard_laplace
+
+
+class DoublingThreshold:
+    r"""Walks up a noisy utility threshold in doubling steps, and keeps the candidate that passed.
+
+    Each round asks whether any candidate is `step` levels better than what was reached, and
+    publishes the first that is, by noisy comparison. A hit raises what was reached and doubles
+    the step, a miss halves the step. The walk holds no candidates: offer their utilities to
+    `propose` while the walk is not `finished`, the same ones or others in each round.
+
+    All that the object shows, over the whole walk, is differentially private with `profile`, for
+    data sets that differ in one record, added or removed. The price depends neither on how many
+    candidates were offered nor on how many rounds were made. Conditions: one record changes no
+    utility by more than `sensitivity`; which candidates a round offers, and their order, is
+    fixed, random, or follows from rounds before, but never from utilities.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Most by which one record, added or removed, changes any one utility.
+    granularity : float, default=0.01
+        Height of a level; the least gain that counts.
+    initial_utility : float, default=0.0
+        Where the walk starts, in [0, 1); must be known without looking at the data.
+    noise : {"sparse", "per-round"} or None, default="sparse"
+        "sparse" draws the threshold's noise once and stops after `max_hits` hits; misses are free.
+        "per-round" draws all noise afresh each round, as in the papers; rounds are paid one
+        by one. None adds no noise and protects nothing: for research.
+    epsilon : float
+        Budget of the whole walk, in (0, 600]. Unused without noise.
+    delta : float, default=0.0
+        Failure probability of the budget. "sparse" does not need it.
+    max_rounds : int, optional
+        Most rounds. For "per-round" noise fewer rounds mean less noise, and None stands for
+        as many as the walk can take without noise.
+    max_hits : int, optional
+        Most hits. For "sparse" noise fewer hits mean less noise, and None stands for as
+        many as the walk can have without noise.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None draws from the operating system's entropy; a seed draws reproducible noise.
+
+    Attributes
+    ----------
+    finished : bool
+        Whether the walk is over: the step is 0, the utility has reached 1, a limit of rounds or
+        hits is attained, or the next round might not fit the budget.
+    utility, step : float, int
+        State of the walk.
+    threshold : float
+        What the next round asks for, without its noise.
+    trace : tuple of WalkRound
+        The rounds so far.
+    winner : tuple of int, or None
+        Round and index of the last hit; rounds count from 0.
+    profile : PrivacyProfile
+        Price of the whole walk, known beforehand.
+    max_rounds, max_hits : int or None
+        The limits in force.
+    threshold_scale, candidate_scale : float
+        Parameters of the Laplace noises.
+
+    See Also
+    --------
+    skdptune.accounting.doubling_walk : The price of "per-round" noise, and why.
+    skdptune.accounting.sparse_vector : The price of "sparse" noise, and why.
+
+    Notes
+    -----
+    Algorithm 1 of Ding, Wu, Xu and Pan (*Constant-overhead Differentially Private Hyperparameter
+    Tuning*) and of Ding and Wu (*Revisiting Hyperparameter Tuning with Differential Privacy*):
+    ``u = u_0``, ``step = 1``; a round compares ``u + step * g`` plus threshold noise with the
+    utilities plus noise of their own; at the first that reaches it, ``u += step * g`` and
+    ``step *= 2``; if none does, ``step //= 2``. The papers' walk ends at step 0; this one at
+    ``u >= 1``, too, as the second paper's proof supposes. They charge the rounds that were
+    made, whose number depends on the data; here the price is fixed beforehand.
+
+    With "per-round" noise and price ``e`` of a round, the scales are ``2 * sensitivity / e`` for
+    the threshold and ``4 * sensitivity / e`` for candidates; a `BudgetFilter` stops the walk. The
+    price is the largest for which no walk that would end by itself within `max_rounds` rounds is
+    cut short; without delta it is ``2 epsilon / (2 + ceil(3 (max_rounds - 1) / 2))``. With
+    "sparse" noise the scales are ``sensitivity / a`` and ``2 * max_hits * sensitivity / b``,
+    ``(a, b) = sparse_vector_split(epsilon, max_hits)``.
+
+    *Floating point.* Noise that is published as a float betrays low bits of the value beneath it
+    (Mironov 2012). Here nothing is published but the outcomes of comparisons, so only their
+    probabilities count. Noise from the operating system's entropy is drawn such that every tail
+    probability, and its complement, has a relative error of some 1e-15, also far out; rounding the
+    sums adds some ``1e-16 / scale``. Over ``n`` comparisons this changes no outcome's
+    probability by more than a factor ``1 +- n * 1e-15 * (1 + 1 / scale)`` or so: 1e-9 of epsilon
+    at a million comparisons with ordinary scales. The profile leaves this out. Seeded
+    noise is NumPy's, and makes no such claim.
+
+    The threshold's noise is secret while the walk goes on, so the object can be neither copied
+    nor pickled.
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import DoublingThreshold
+    >>> walk = DoublingThreshold(sensitivity=0.001, epsilon=1.0, random_state=0)
+    >>> while not walk.finished:
+    ...     found = walk.propose([0.31, 0.62, 0.87, 0.55])
+    >>> walk.winner
+    (16, 2)
+    >>> walk.profile.epsilon(0)
+    1.0
+    >>> walk.trace[2]
+    WalkRound(utility=0.03, step=4, hit=True)
+    """
+
+    def __init__(
+        self,
+        *,
+        sensitivity: float,
+        granularity: float = 0.01,
+        initial_utility: float = 0.0,
+        noise: str | None = "sparse",
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        max_rounds: int | None = None,
+        max_hits: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self._stairs = Staircase(granularity, initial_utility)
+        self._plan = plan_walk(
+            noise,
+            sensitivity=sensitivity,
+            epsilon=epsilon,
+            delta=delta,
+            levels=self._stairs.levels,
+            max_rounds=max_rounds,
+            max_hits=max_hits,
+        )
+        self._noise = noise
+        self._generator = as_generator(random_state)
+        self._filter = self._plan.new_filter()
+        self._lasting_noise: float | None = None
+        self._winner: tuple[int, int] | None = None
+
+    def propose(self, utilities: ArrayLike, order: ArrayLike | None = None) -> int | None:
+        """Make one round over a batch of candidates.
+
+        Parameters
+        ----------
+        utilities : array-like of shape (n_candidates,)
+            Private true utilities. They are clipped to [0, 1], NaN counts as 0.
+        order : array-like of shape (n_candidates,), optional
+            Indices in the order in which the candidates are asked; None asks from the first on.
+            It must not depend on utilities.
+
+        Returns
+        -------
+        int or None
+            Index of the first candidate that passed, None for a miss.
+        """
+        if self.finished:
+            raise RuntimeError(
+                f"propose must be called while finished is False; got a call after the end, at "
+                f"round {len(self.trace)}. A further walk needs a budget and an object of its own."
+            )
+        values = _bounded(utilities)
+        ranking = _checked_order(order, values.size)
+        passes = values[ranking] + self._candidate_noise(values.size) >= self._noisy_threshold()
+        place = int(np.argmax(passes))
+        found = int(ranking[place]) if passes[place] else None
+        self._record(found)
+        return found
+
+    def _candidate_noise(self, count: int) -> NDArray[np.float64]:
+        # Noise of candidates behind the first that passes is drawn and ignored.
+        return self._laplace(self._plan.candidate_scale, count)
+
+    def _noisy_threshold(self) -> float:
+        if self._plan.redraws:
+            return self.threshold + float(self._laplace(self._plan.threshold_scale, 1)[0])
+        if self._lasting_noise is None:
+            self._lasting_noise = float(self._laplace(self._plan.threshold_scale, 1)[0])
+        return self.threshold + self._lasting_noise
+
+    def _laplace(self, scale: float, count: int) -> NDArray[np.float64]:
+        if scale == 0.0:
+            return np.zeros(count)
+        return scale * standard_laplace(count, self._generator)
+
+    def _record(self, found: int | None) -> None:
+        hit = found is not None
+        if self._filter is not None:
+            self._filter.record(hit)
+        if found is not None:
+            self._winner = (len(self.trace), found)
+        self._stairs.record(hit)
+        if self.finished:
+            self._lasting_noise = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the walk is over."""
+        if self._stairs.is_at_end:
+            return True
+        if self.max_rounds is not None and len(self.trace) >= self.max_rounds:
+            return True
+        if self.max_hits is not None and self._stairs.hits >= self.max_hits:
+            return True
+        return self._filter is not None and not self._filter.may_continue
+
+    @property
+    def utility(self) -> float:
+        """What has been reached so far, at most 1."""
+        return self._stairs.utility
+
+    @property
+    def step(self) -> int:
+        """Levels that the next round tries to gain at once; 0 at the end."""
+        return self._stairs.step
+
+    @property
+    def threshold(self) -> float:
+        """What the next round asks for, without its noise."""
+        return self._stairs.threshold
+
+    @property
+    def trace(self) -> tuple[WalkRound, ...]:
+        """The rounds so far."""
+        return self._stairs.trace
+
+    @property
+    def winner(self) -> tuple[int, int] | None:
+        """Round and index of the last hit, None without any."""
+        return self._winner
+
+    @property
+    def profile(self) -> PrivacyProfile:
+        """Price of the whole walk, whatever happens in it."""
+        return self._plan.profile
+
+    @property
+    def max_rounds(self) -> int | None:
+        """Most rounds of the walk, None where other limits do."""
+        return self._plan.max_rounds
+
+    @property
+    def max_hits(self) -> int | None:
+        """Most hits of the walk, None where other limits do."""
+        return self._plan.max_hits
+
+    @property
+    def threshold_scale(self) -> float:
+        """Parameter of the threshold's Laplace noise."""
+        return self._plan.threshold_scale
+
+    @property
+    def candidate_scale(self) -> float:
+        """Parameter of the candidates' Laplace noise."""
+        return self._plan.candidate_scale
+
+    def __reduce__(self) -> Any:
+        """Refuse to be copied or pickled."""
+        raise TypeError(
+            "DoublingThreshold must be used where it was made; got a request to copy or pickle "
+            "it. It holds secret noise; its trace and winner may be kept."
+        )
+
+    def __repr__(self) -> str:
+        """Show the state of the walk, all of which is public."""
+        return (
+            f"DoublingThreshold(noise={self._noise!r}; rounds={len(self.trace)}, "
+            f"utility={self.utility:g}, step={self.step}, finished={self.finished})"
+        )
+
+
+def doubling_walk_release(
+    utilities: ArrayLike, *, order: ArrayLike | None = None, **settings: Any
+) -> tuple[int | None, tuple[WalkRound, ...]]:
+    """Return the candidate on which a doubling threshold walk ends, and the walk.
+
+    Differentially private, with the `profile` of a `DoublingThreshold` of the same settings,
+    for data sets that differ in one record, added or removed.
+
+    Parameters
+    ----------
+    utilities : array-like of shape (n_candidates,)
+        Private true utilities. They are clipped to [0, 1], NaN counts as 0.
+    order : array-like of shape (n_candidates,), optional
+        Indices in the order in which the candidates are asked in every round.
+    **settings
+        Keyword arguments of `DoublingThreshold`.
+
+    Returns
+    -------
+    winner : int or None
+        Index of the last hit, None without any.
+    trace : tuple of WalkRound
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import doubling_walk_release
+    >>> winner, trace = doubling_walk_release(
+    ...     [0.3, 0.9, 0.5], sensitivity=0.001, epsilon=1.0, noise="per-round", random_state=0
+    ... )
+    >>> winner, len(trace)
+    (1, 23)
+    """
+    walk = DoublingThreshold(**settings)
+    while not walk.finished:
+        walk.propose(utilities, order)
+    return (None if walk.winner is None else walk.winner[1]), walk.trace
+
+
+def _bounded(utilities: ArrayLike) -> NDArray[np.float64]:
+    """Return utilities in [0, 1]; the errors show none of them."""
+    try:
+        values = np.asarray(utilities, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("utilities must be an array of numbers; got something else.") from None
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(
+            "utilities must be one-dimensional and not empty; got an array of shape "
+            f"{values.shape}."
+        )
+    return np.clip(np.where(np.isnan(values), 0.0, values), 0.0, 1.0)
+
+
+def _checked_order(order: ArrayLike | None, count: int) -> NDArray[np.intp]:
+    if order is None:
+        return np.arange(count)
+    ranking = np.asarray(order)
+    if ranking.dtype.kind not in "iu":
+        raise TypeError(f"order must be an array of indices; got dtype {ranking.dtype}.")
+    if not np.array_equal(np.sort(ranking, axis=None), np.arange(count)) or ranking.ndim != 1:
+        raise ValueError(f"order must hold every index below {count} once; got something else.")
+    return ranking.astype(np.intp)

@@ -1,0 +1,188 @@
+"""How much noise a doubling threshold walk needs for its budget, and when it must stop.
+
+Everything here follows from public settings, before the walk.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from skdptune.accounting import (
+    BudgetFilter,
+    PrivacyProfile,
+    UnreachableBudgetError,
+    calibrate,
+    doubling_walk,
+    sparse_vector,
+    sparse_vector_split,
+)
+from skdptune.accounting._checks import check_integer, check_option, check_real
+from skdptune.mechanisms._noise import unprotected
+
+_LARGEST_EPSILON = 600.0
+# Keeps calibration clear of both ends, where rounding could refuse what is known to fit.
+_MARGIN = 1.0 - 1e-6
+
+
+@dataclass(frozen=True)
+class WalkPlan:
+    """Noise, stops and price of a walk.
+
+    Attributes
+    ----------
+    threshold_scale, candidate_scale : float
+        Scales of the Laplace noises.
+    redraws : bool
+        Whether every round has a threshold noise of its own.
+    max_rounds, max_hits : int or None
+        Where the walk stops at the latest.
+    round_epsilon, budget : Fraction or None
+        Settings of the filter, if the noise is drawn per round.
+    profile : PrivacyProfile
+        What the walk costs, whatever happens in it.
+    """
+
+    threshold_scale: float
+    candidate_scale: float
+    redraws: bool
+    max_rounds: int | None
+    max_hits: int | None
+    round_epsilon: Fraction | None
+    budget: Fraction | None
+    profile: PrivacyProfile
+
+    def new_filter(self) -> BudgetFilter | None:
+        """Return the filter that a walk must ask, if it needs one."""
+        if self.round_epsilon is None:
+            return None
+        return BudgetFilter(self.round_epsilon, self.budget, self.max_rounds)
+
+
+def plan_walk(
+    noise: str | None,
+    *,
+    sensitivity: float,
+    epsilon: float | None,
+    delta: float,
+    levels: int,
+    max_rounds: int | None,
+    max_hits: int | None,
+) -> WalkPlan:
+    """Return the plan of a walk over so many levels of utility; see `DoublingThreshold`."""
+    if noise is not None:
+        check_option(noise, name="noise", options=("sparse", "per-round"))
+    influence = check_real(
+        sensitivity,
+        name="sensitivity",
+        lower=0.0,
+        lower_open=True,
+        upper=math.inf,
+        upper_open=True,
+    )
+    failure = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    rounds, hits = (
+        None if value is None else check_integer(value, name=name, lower=1)
+        for name, value in (("max_rounds", max_rounds), ("max_hits", max_hits))
+    )
+    if noise is None:
+        return WalkPlan(0.0, 0.0, False, rounds, hits, None, None, unprotected())
+    budget = check_real(
+        epsilon, name="epsilon", lower=0.0, lower_open=True, upper=_LARGEST_EPSILON
+    )
+    if noise == "sparse":
+        return _sparse(influence, budget, rounds, hits or most_hits(levels))
+    return _per_round(influence, budget, failure, _cap(levels, rounds, hits), hits)
+
+
+def most_hits(levels: int) -> int:
+    """Return the most hits of a walk without noise that ends within so many levels.
+
+    Notes
+    -----
+    Ding, Wu, Xu and Pan, Lemma 1: if the best utility lies ``n = 2**k - 1 + r`` levels up,
+    ``r < 2**k``, the walk hits ``k`` times, and then once for every one in the binary digits of
+    ``r``. It misses once more than it hits, so it makes twice the number plus one rounds (the
+    lemma counts one miss less). Up to ``n`` levels the most is attained at ``k`` or ``k - 1``.
+    """
+    doublings = (levels + 1).bit_length() - 1
+    rest = levels + 1 - 2**doublings
+    # No number up to r has more ones than the largest 2**j - 1 among them.
+    return max(2 * (doublings - 1), doublings + (rest + 1).bit_length() - 1)
+
+
+@functools.lru_cache(maxsize=64)
+def _sparse(influence: float, budget: float, rounds: int | None, hits: int) -> WalkPlan:
+    threshold, queries = sparse_vector_split(budget, hits)
+    return WalkPlan(
+        threshold_scale=influence / threshold,
+        candidate_scale=2.0 * hits * influence / queries,
+        redraws=False,
+        max_rounds=rounds,
+        max_hits=hits,
+        round_epsilon=None,
+        budget=None,
+        profile=sparse_vector(threshold, queries, hits),
+    )
+
+
+def _cap(levels: int, rounds: int | None, hits: int | None) -> int:
+    """Return the most rounds of a walk with noise drawn per round."""
+    cap = rounds or 2 * most_hits(levels) + 1
+    # Before the last of its hits a walk that goes on has missed as often as it has hit, at most.
+    return cap if hits is None else min(cap, 2 * hits - 1)
+
+
+@functools.lru_cache(maxsize=64)
+def _per_round(
+    influence: float, budget: float, failure: float, rounds: int, hits: int | None
+) -> WalkPlan:
+    each = _round_epsilon(budget, failure, rounds)
+    limit = each * _half_rounds(rounds) / 2
+    return WalkPlan(
+        threshold_scale=2.0 * influence / float(each),
+        candidate_scale=4.0 * influence / float(each),
+        redraws=True,
+        max_rounds=rounds,
+        max_hits=hits,
+        round_epsilon=each,
+        budget=limit,
+        profile=doubling_walk(each, budget=limit, max_rounds=rounds),
+    )
+
+
+def _half_rounds(rounds: int) -> int:
+    """Return the halves of a round's price that a walk of so many rounds may need.
+
+    Notes
+    -----
+    A walk that ends at step 0 after ``2 h + 1`` rounds has ``h`` hits. Before its last round it
+    has used ``3 h`` halves, and the filter wants two more. With this number the filter cuts
+    no walk that would have ended by itself within the rounds.
+    """
+    return 2 + math.ceil(3 * (rounds - 1) / 2)
+
+
+def _round_epsilon(budget: float, failure: float, rounds: int) -> Fraction:
+    """Return the largest price of a round that keeps the walk within the budget."""
+    halves = _half_rounds(rounds)
+    # Numbers count as they are written, as in the filter.
+    pure = 2 * Fraction(repr(budget)) / halves
+    largest = 2.0 * _LARGEST_EPSILON / halves * _MARGIN
+    if failure == 0.0 or float(pure) >= largest:
+        return pure
+
+    def price(each: float) -> PrivacyProfile:
+        exact = Fraction(repr(each))
+        return doubling_walk(exact, budget=exact * halves / 2, max_rounds=rounds)
+
+    least = float(pure) * _MARGIN
+    try:
+        found = calibrate(
+            price, budget, failure, parameter="budget", lower=least, upper=largest, guess=least
+        )
+    except UnreachableBudgetError:
+        return pure
+    return max(pure, Fraction(repr(found.value)))

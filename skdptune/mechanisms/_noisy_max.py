@@ -1,0 +1,125 @@
+"""The best of many candidates, by permute-and-flip."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdptune.accounting._checks import check_kind, check_real
+from skdptune.mechanisms import _opendp
+from skdptune.mechanisms._randomness import as_generator, random_below
+
+
+def permute_and_flip_release(
+    scores: ArrayLike,
+    sensitivity: float,
+    epsilon: float,
+    *,
+    monotone: bool = False,
+    random_state: Any = None,
+) -> int:
+    r"""Return the index of a candidate that is likely to score best, and nothing else.
+
+    The release is `epsilon`-differentially private for data sets that differ in one record, added
+    or removed, if that record changes no score by more than `sensitivity`.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_candidates,)
+        The larger the better. NaN counts as minus infinity, which wins only where there is
+        nothing better.
+    sensitivity : float
+        Most by which one record changes any one score.
+    epsilon : float
+        At least 0, where a candidate is picked at random; infinite for no privacy.
+    monotone : bool, default=False
+        Whether one record moves all scores the same way: all up (or not at all), or all down.
+        Then half the noise is enough.
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None draws from the operating system's entropy through OpenDP's noisy maximum, which
+        compares exactly; a seed draws reproducible floats.
+
+    Returns
+    -------
+    int
+
+    See Also
+    --------
+    skdptune.accounting.permute_and_flip : What it costs, and why.
+
+    Notes
+    -----
+    McKenna and Sheldon (2020): go through the candidates in random order and stop at candidate
+    ``j`` with probability ``exp((u_j - max(u)) / b)``, ``b = 2 * sensitivity / epsilon``, for
+    monotone scores ``b = sensitivity / epsilon``. It is drawn in the form of Ding et al. (2021):
+    the largest score after exponential noise of mean ``b`` on each. Equal scores have equal
+    chances.
+
+    A score that is infinite on one data set and finite on its neighbour has moved by more than
+    any sensitivity. Candidates that can fail on the data should score the worst value of the
+    score's range instead.
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import permute_and_flip_release
+    >>> accuracies = [0.71, 0.93, 0.88, float("nan")]
+    >>> permute_and_flip_release(accuracies, sensitivity=0.001, epsilon=1.0, random_state=0)
+    1
+    """
+    values = _ranked(scores)
+    influence = check_real(
+        sensitivity, name="sensitivity", lower=0.0, upper=math.inf, upper_open=True
+    )
+    budget = check_real(epsilon, name="epsilon", lower=0.0)
+    check_kind(monotone, name="monotone", kind=(bool, np.bool_), domain="True or False")
+    generator = as_generator(random_state)
+    contenders = _contenders(values)
+    scale = _noise_scale(influence * (1.0 if monotone else 2.0), budget)
+    return int(contenders[_winner(values[contenders], scale, generator)])
+
+
+def _ranked(scores: ArrayLike) -> NDArray[np.float64]:
+    """Return the scores with minus infinity for NaN; the errors show none of them."""
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("scores must be an array of numbers; got something else.") from None
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(
+            f"scores must be one-dimensional and not empty; got an array of shape {values.shape}."
+        )
+    return np.where(np.isnan(values), -np.inf, values)
+
+
+def _contenders(values: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the candidates that no other is infinitely better than."""
+    best = values.max()
+    return np.flatnonzero(np.isfinite(values) if math.isfinite(best) else values == best)
+
+
+def _noise_scale(shift: float, budget: float) -> float:
+    """Return the mean of the noise, rounded up: 0 for none, infinite where scores do not count."""
+    if shift == 0.0 or math.isinf(budget):
+        return 0.0
+    if budget == 0.0:
+        return math.inf
+    return math.nextafter(shift / budget, math.inf)
+
+
+def _winner(
+    values: NDArray[np.float64], scale: float, generator: np.random.Generator | None
+) -> int:
+    if math.isinf(scale) or math.isinf(values[0]):
+        return random_below(values.size, generator)
+    if scale == 0.0:
+        best = np.flatnonzero(values == values.max())
+        return int(best[random_below(best.size, generator)])
+    if generator is None:
+        return _opendp.noisy_max(values, scale)
+    with np.errstate(over="ignore"):
+        # Differences to the best keep their accuracy, whatever the size of the scores.
+        behind = (values - values.max()) / scale
+    return int(np.argmax(behind + generator.standard_exponential(values.size)))

@@ -1,0 +1,411 @@
+"""The doubling threshold walk: Algorithm 1, its exact law, and that it keeps its price."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import pickle
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from skdptune.mechanisms import DoublingThreshold, doubling_walk_release
+from skdptune.mechanisms import _doubling as module
+from skdptune.mechanisms._randomness import standard_laplace
+from tests.mechanisms.walk_oracles import round_law, walk_law
+
+FINE = 1 / 128
+SMALL = {"sensitivity": 0.3, "granularity": 0.25, "epsilon": 1.5}
+NOISES = ["sparse", "per-round"]
+
+
+def walk_to(levels: int) -> str:
+    """Return hits and misses of a walk without noise whose best candidate is so many levels up."""
+    utilities = [levels * FINE / 2, levels * FINE, 0.0]
+    winner, trace = doubling_walk_release(utilities, sensitivity=1.0, granularity=FINE, noise=None)
+    assert winner in ({None} if levels == 0 else {0, 1})
+    return "".join("H" if made.hit else "M" for made in trace)
+
+
+# Worked out by hand from Algorithm 1.
+BY_HAND = {
+    0: "M",
+    1: "HMM",
+    2: "HMHMM",
+    3: "HHMMM",
+    4: "HHMMHMM",
+    5: "HHMHMMM",
+    6: "HHMHMMHMM",
+    7: "HHHMMMM",
+    15: "HHHHMMMMM",
+    16: "HHHHMMMMHMM",
+    127: "HHHHHHHMMMMMMMM",
+    # Utility 1 ends the walk at once.
+    128: "HHHHHHHMMMMMMMH",
+}
+
+
+@pytest.mark.parametrize(("levels", "expected"), BY_HAND.items())
+def test_walk_without_noise_is_that_worked_out_by_hand(levels, expected) -> None:
+    assert walk_to(levels) == expected
+
+
+@pytest.mark.parametrize("levels", range(128))
+def test_rounds_without_noise_are_those_of_the_lemma(levels) -> None:
+    doublings = (levels + 1).bit_length() - 1
+    rest = levels + 1 - 2**doublings
+    # The lemma says 2 m + 2 k; the miss at step 1 that ends the walk is one more.
+    assert len(walk_to(levels)) == 2 * rest.bit_count() + 2 * doublings + 1
+
+
+def test_trace_shows_state_before_each_round() -> None:
+    _, trace = doubling_walk_release(
+        [0.625], sensitivity=1.0, granularity=0.125, noise=None, random_state=0
+    )
+    assert trace == (
+        (0.0, 1, True),
+        (0.125, 2, True),
+        (0.375, 4, False),
+        (0.375, 2, True),
+        (0.625, 4, False),
+        (0.625, 2, False),
+        (0.625, 1, False),
+    )
+
+
+def test_candidates_may_change_and_winner_names_the_round() -> None:
+    walk = DoublingThreshold(sensitivity=1.0, granularity=0.125, noise=None)
+    assert walk.winner is None
+    assert walk.propose([0.1, 0.2, 0.3]) == 1
+    assert walk.propose([0.0, 0.0]) is None
+    assert (walk.winner, walk.utility, walk.step) == ((0, 1), 0.125, 1)
+    assert walk.propose([0.25]) == 0
+    assert (walk.winner, walk.threshold) == ((2, 0), 0.5)
+
+
+def test_order_decides_who_is_first_and_indices_stay() -> None:
+    for order, expected in (([0, 2, 1], 2), (np.array([1, 0, 2]), 1), ([2, 1, 0], 2), (None, 1)):
+        walk = DoublingThreshold(sensitivity=1.0, noise=None)
+        assert walk.propose([0.0, 0.4, 0.6], order) == expected
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_reordering_asks_the_same_as_reordered_candidates(noise) -> None:
+    settings = {"noise": noise, "random_state": 5, **SMALL}
+    utilities, order = np.array([0.2, 0.9, 0.5]), np.array([2, 0, 1])
+    winner, trace = doubling_walk_release(utilities, order=order, **settings)
+    other, same = doubling_walk_release(utilities[order], **settings)
+    assert (winner, trace) == (order[other], same)
+
+
+def transcript(utilities, walk: DoublingThreshold) -> tuple[int, ...]:
+    """Return every round's index, a miss as the number of candidates."""
+    outcomes = []
+    while not walk.finished:
+        found = walk.propose(utilities)
+        outcomes.append(len(utilities) if found is None else found)
+    assert [outcome < len(utilities) for outcome in outcomes] == [r.hit for r in walk.trace]
+    return tuple(outcomes)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("state", [0, None])
+def test_walks_follow_the_exact_law(noise, state) -> None:
+    utilities = [0.3, 0.8]
+    settings = {"noise": noise, "max_hits": 3, **SMALL}
+    law = walk_law(DoublingThreshold(**settings), utilities, SMALL["granularity"])
+    assert sum(law.values()) == pytest.approx(1.0, abs=1e-9)
+    generator = None if state is None else np.random.default_rng(state)
+    runs = 4000
+    counts = Counter(
+        transcript(utilities, DoublingThreshold(**settings, random_state=generator))
+        for _ in range(runs)
+    )
+    assert set(counts) <= set(law)
+    common = [path for path, chance in law.items() if chance * runs >= 5.0]
+    seen = np.array([counts[path] for path in common])
+    expected = runs * np.array([law[path] for path in common])
+    seen, expected = np.append(seen, runs - seen.sum()), np.append(expected, runs - expected.sum())
+    assert stats.chisquare(seen, expected, sum_check=False).pvalue > 1e-6
+
+
+NEIGHBOURS = [
+    ((a, b), (a + s * 0.3, b + t * 0.3))
+    for a, b in [(0.35, 0.65), (0.4, 0.4), (0.7, 0.3)]
+    for s, t in itertools.product((-1, 0, 1), repeat=2)
+    if (s, t) != (0, 0)
+]
+
+
+def worst_ratio(noise: str, shrink: float, **changes) -> float:
+    """Return the largest privacy loss of any transcript of the small walk."""
+    walk = DoublingThreshold(noise=noise, **{**SMALL, **changes})
+    worst = 0.0
+    for first, second in NEIGHBOURS:
+        p, q = (
+            np.array(list(walk_law(walk, u, SMALL["granularity"], shrink=shrink).values()))
+            for u in (first, second)
+        )
+        worst = max(worst, float(np.abs(np.log(p / q)).max()))
+    return worst
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("hits", [1, 3])
+def test_no_transcript_costs_more_than_the_budget(noise, hits) -> None:
+    worst = worst_ratio(noise, 1.0, max_hits=hits)
+    assert 0.3 * SMALL["epsilon"] < worst <= SMALL["epsilon"] + 1e-9
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_too_little_noise_is_caught_by_the_exact_law(noise) -> None:
+    assert worst_ratio(noise, 1 / 3, max_hits=2) > SMALL["epsilon"]
+
+
+UTILITY = st.integers(0, 20).map(lambda i: i / 20)
+MOVE = st.sampled_from([-1.0, -0.4, 0.0, 1.0])
+
+
+@given(st.lists(st.tuples(UTILITY, MOVE), min_size=1, max_size=4), UTILITY, st.booleans())
+def test_hit_costs_a_round_and_a_miss_half_of_it(candidates, threshold, little) -> None:
+    sensitivity, epsilon = 0.25, 0.4 if little else 2.0
+    scales = 2.0 * sensitivity / epsilon, 4.0 * sensitivity / epsilon
+    utilities, moves = np.array(candidates).T
+    p = round_law(threshold, utilities, *scales)
+    q = round_law(threshold, utilities + sensitivity * moves, *scales)
+    losses = np.abs(np.log(p / q))
+    assert p.sum() == pytest.approx(1.0, abs=1e-10)
+    assert losses[:-1].max() <= epsilon + 1e-9
+    assert losses[-1] <= epsilon / 2.0 + 1e-9
+
+
+def test_prices_of_a_round_are_nearly_attained() -> None:
+    # Many rivals press the threshold's noise up, where one candidate can barely follow.
+    rivals, moves = np.zeros(400), np.append(np.full(399, 0.25), -0.25)
+    p = round_law(0.0, rivals, 0.5, 1.0)
+    q = round_law(0.0, rivals + moves, 0.5, 1.0)
+    losses = np.abs(np.log(p / q))
+    assert losses[-2] > 0.9
+    assert losses[-1] > 0.45
+
+
+class Scripted:
+    """Stands for the noise: two candidates pass or fail together, as written."""
+
+    def __init__(self, script) -> None:
+        self.script = iter(script)
+
+    def __call__(self, count, generator) -> np.ndarray:
+        if count == 1:
+            return np.zeros(1)
+        return np.full(count, 1e9 if next(self.script) else -1e9)
+
+
+def scripted_walk(script, **settings) -> DoublingThreshold:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "standard_laplace", Scripted([*script, *[False] * 60]))
+        walk = DoublingThreshold(sensitivity=0.01, epsilon=1.0, **settings)
+        while not walk.finished:
+            walk.propose([0.0, 0.0])
+    return walk
+
+
+@given(
+    st.lists(st.booleans(), max_size=40),
+    st.integers(1, 30),
+    st.sampled_from([0.0, 1e-3]),
+    st.sampled_from([None, 1, 4]),
+)
+# More hits in a row than the budget pays for, on levels so fine that utility 1 is far.
+@example([True] * 40, 20, 0.0, None)
+@example([True] * 40, 30, 1e-3, None)
+def test_no_walk_overruns_its_budget(script, max_rounds, delta, max_hits) -> None:
+    walk = scripted_walk(
+        script,
+        noise="per-round",
+        granularity=1e-9,
+        delta=delta,
+        max_rounds=max_rounds,
+        max_hits=max_hits,
+    )
+    hits = sum(made.hit for made in walk.trace)
+    misses = len(walk.trace) - hits
+    spent = walk._plan.round_epsilon * (2 * hits + misses) / 2
+    assert spent <= walk._plan.budget
+    assert len(walk.trace) <= walk.max_rounds <= max_rounds
+    assert hits <= (max_hits or math.inf)
+    assert walk.profile.epsilon(delta) <= 1.0 + 1e-9
+    if delta == 0.0:
+        assert spent <= 1
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(1, 30))
+def test_filter_cuts_no_walk_that_ends_by_itself_in_time(script, max_rounds) -> None:
+    limited = scripted_walk(script, noise="per-round", max_rounds=max_rounds)
+    level, step, rounds = 0, 1, 0
+    for hit in [*script, *[False] * 60]:
+        if step == 0 or level >= 100:
+            break
+        level, step = (level + step, 2 * step) if hit else (level, step // 2)
+        rounds += 1
+    if step == 0 and rounds <= max_rounds:
+        assert len(limited.trace) == rounds
+    else:
+        assert len(limited.trace) <= min(rounds, max_rounds)
+
+
+@given(st.lists(st.booleans(), max_size=40), st.integers(1, 8))
+def test_sparse_walk_stops_at_its_last_hit(script, max_hits) -> None:
+    walk = scripted_walk(script, noise="sparse", max_hits=max_hits)
+    hits = [made.hit for made in walk.trace]
+    assert sum(hits) <= max_hits
+    assert sum(hits) < max_hits or hits[-1]
+    assert walk.profile.epsilon(0.0) == pytest.approx(1.0)
+
+
+# Three rounds are priced as hit, miss, and one of either kind: two hits leave too little for it.
+@pytest.mark.parametrize(("noise", "rounds"), [("sparse", 3), (None, 3), ("per-round", 2)])
+def test_rounds_are_capped_whatever_the_noise(noise, rounds) -> None:
+    walk = DoublingThreshold(
+        sensitivity=1e-6, epsilon=1.0, noise=noise, max_rounds=3, random_state=0
+    )
+    while not walk.finished:
+        walk.propose([0.9])
+    assert [made.hit for made in walk.trace] == [True] * rounds
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_price_is_the_same_whatever_happens(noise) -> None:
+    walk = DoublingThreshold(noise=noise, random_state=0, **SMALL)
+    before = walk.profile
+    while not walk.finished:
+        walk.propose(np.full(len(walk.trace) + 1, 0.5))
+    assert walk.profile is before
+    assert before.epsilon(0.0) == pytest.approx(SMALL["epsilon"])
+    short = DoublingThreshold(noise=noise, random_state=1, **SMALL)
+    short.propose(np.zeros(1000))
+    assert short.profile.epsilon(0.0) == before.epsilon(0.0)
+
+
+def audited(noise: str, shrink: float, monkeypatch) -> float:
+    """Return a lower bound on epsilon, at 99.9 % confidence, from runs on neighbouring data."""
+    monkeypatch.setattr(module, "standard_laplace", lambda n, g: shrink * standard_laplace(n, g))
+    settings = {"sensitivity": 0.5, "granularity": 0.25, "epsilon": 1.0, "noise": noise}
+    generator, runs = np.random.default_rng(0), 3000
+    reached = []
+    for utilities in ([0.25] * 3, [0.75] * 3):
+        ends = [
+            len(doubling_walk_release(utilities, random_state=generator, **settings)[1])
+            for _ in range(runs)
+        ]
+        # A first miss ends the walk at once.
+        reached.append(sum(end == 1 for end in ends))
+    low, high = (
+        stats.binomtest(count, runs).proportion_ci(0.998, method="exact") for count in reached
+    )
+    return math.log(low.low / high.high)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_audit_finds_nothing_and_finds_a_broken_walk(noise, monkeypatch) -> None:
+    assert audited(noise, 1.0, monkeypatch) <= 1.0
+    assert audited(noise, 1 / 30, monkeypatch) > 1.0
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_good_candidates_win_where_noise_is_small(noise) -> None:
+    utilities = np.random.default_rng(0).random(200) * 0.9
+    ranks = []
+    for seed in range(20):
+        winner, _ = doubling_walk_release(
+            utilities, sensitivity=1e-4, epsilon=1.0, noise=noise, random_state=seed
+        )
+        ranks.append(np.sum(utilities > utilities[winner]))
+    assert np.median(ranks) <= 3
+    assert max(ranks) <= 15
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("state", [0, None])
+def test_hundred_thousand_candidates_take_less_than_a_second(noise, state) -> None:
+    utilities = np.random.default_rng(0).random(100_000)
+    start = time.process_time()
+    doubling_walk_release(
+        utilities, sensitivity=1e-3, epsilon=1.0, noise=noise, random_state=state
+    )
+    assert time.process_time() - start < 1.0
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_seed_repeats_and_its_absence_does_not(noise) -> None:
+    settings = {**SMALL, "noise": noise}
+    utilities = [0.3, 0.5, 0.7]
+    walks = [doubling_walk_release(utilities, random_state=s, **settings) for s in (3, 3)]
+    assert walks[0] == walks[1]
+    assert len({doubling_walk_release(utilities, **settings) for _ in range(40)}) > 1
+
+
+def test_nothing_happens_after_the_end() -> None:
+    walk = DoublingThreshold(sensitivity=1.0, noise=None)
+    assert walk.propose([0.0]) is None
+    assert walk.finished
+    with pytest.raises(RuntimeError, match="propose must be called while finished is False"):
+        walk.propose([1.0])
+    assert (walk.winner, walk.trace) == (None, ((0.0, 1, False),))
+
+
+def test_any_numbers_will_do_as_utilities() -> None:
+    walk = DoublingThreshold(sensitivity=1.0, granularity=1.0, noise=None)
+    assert walk.propose([math.nan, -math.inf, 0.99, math.inf]) == 3
+    assert walk.finished
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind", "message"),
+    [
+        ([], ValueError, "utilities must be one-dimensional and not empty"),
+        ([[0.5]], ValueError, "utilities must be one-dimensional and not empty"),
+        (["secret"], TypeError, "utilities must be an array of numbers; got something else"),
+        ([[1], [1, 2]], TypeError, "utilities must be an array of numbers; got something else"),
+    ],
+)
+def test_bad_batches_are_refused_unshown_and_cost_nothing(bad, kind, message) -> None:
+    walk = DoublingThreshold(sensitivity=0.1, epsilon=1.0)
+    with pytest.raises(kind, match=message) as caught:
+        walk.propose(bad)
+    assert "secret" not in str(caught.value)
+    assert walk.trace == ()
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [
+        ([0, 0], ValueError),
+        ([0], ValueError),
+        ([[0, 1]], ValueError),
+        ([1, 2], ValueError),
+        ([0.0, 1.0], TypeError),
+    ],
+)
+def test_bad_orders_are_refused(bad, kind) -> None:
+    walk = DoublingThreshold(sensitivity=0.1, epsilon=1.0)
+    with pytest.raises(kind, match="order must"):
+        walk.propose([0.1, 0.2], bad)
+
+
+def test_secret_noise_cannot_be_taken_along() -> None:
+    walk = DoublingThreshold(sensitivity=0.1, epsilon=1.0, random_state=0)
+    walk.propose([0.9])
+    for taken in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="DoublingThreshold must be used where it was made"):
+            taken(walk)
+    assert str(walk._lasting_noise) not in repr(walk)
+    while not walk.finished:
+        walk.propose([0.9])
+    assert walk._lasting_noise is None

@@ -1,0 +1,65 @@
+"""State of a walk: levels, steps, and the end."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdptune.mechanisms._doubling_staircase import Staircase
+
+
+@pytest.mark.parametrize(
+    ("granularity", "start", "levels"),
+    [(0.01, 0.0, 100), (0.1, 0.7, 3), (0.1, 0.4, 6), (0.3, 0.0, 4), (1.0, 0.0, 1), (1.0, 0.9, 1)],
+)
+def test_levels_are_counted_up_to_rounding(granularity, start, levels) -> None:
+    assert Staircase(granularity, start).levels == levels
+
+
+@given(st.lists(st.booleans(), max_size=60), st.sampled_from([0.01, 0.125, 1e-9]))
+def test_hits_double_and_misses_halve(script, granularity) -> None:
+    stairs = Staircase(granularity, 0.25)
+    made = []
+    for hit in script:
+        if stairs.is_at_end:
+            break
+        made.append(hit)
+        before, step = stairs.utility, stairs.step
+        assert stairs.threshold == pytest.approx(before + step * granularity)
+        stairs.record(hit)
+        assert stairs.trace[-1] == (before, step, hit)
+        gained = step * granularity if hit else 0.0
+        assert stairs.utility == pytest.approx(min(before + gained, 1.0))
+        assert stairs.step == (2 * step if hit else step // 2)
+    assert [r.hit for r in stairs.trace] == made
+    assert stairs.hits == sum(made)
+    # Steps are powers of two: as many misses as hits, and one more, bring them to 0.
+    exponent = sum(1 if hit else -1 for hit in made)
+    assert stairs.step == (0 if exponent < 0 else 2**exponent)
+
+
+def test_utility_one_is_the_end() -> None:
+    stairs = Staircase(0.4, 0.0)
+    stairs.record(True)
+    assert not stairs.is_at_end
+    stairs.record(True)
+    assert stairs.is_at_end
+    assert stairs.utility == 1.0
+
+
+@pytest.mark.parametrize(
+    ("granularity", "start", "name"),
+    [
+        (0.0, 0.0, "granularity"),
+        (1.5, 0.0, "granularity"),
+        (math.nan, 0.0, "granularity"),
+        (0.1, 1.0, "initial_utility"),
+        (0.1, -0.1, "initial_utility"),
+    ],
+)
+def test_bad_numbers_are_refused(granularity, start, name) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a number in"):
+        Staircase(granularity, start)

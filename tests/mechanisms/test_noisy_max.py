@@ -1,0 +1,160 @@
+"""Permute-and-flip: its exact law by enumeration, seeded and not, and its edges."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from skdptune.accounting import permute_and_flip
+from skdptune.mechanisms import _opendp, permute_and_flip_release
+
+
+def exact_law(scores, scale: float) -> np.ndarray:
+    """Return each candidate's chance, from every order in which the coins can be flipped."""
+    coins = np.exp((np.asarray(scores) - max(scores)) / scale)
+    chances = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        left = 1.0
+        for index in order:
+            chances[index] += left * coins[index]
+            left *= 1.0 - coins[index]
+    return chances / math.factorial(len(scores))
+
+
+def counts(runs: int, scores, *settings, **more) -> np.ndarray:
+    draws = [permute_and_flip_release(scores, *settings, **more) for _ in range(runs)]
+    return np.bincount(draws, minlength=len(scores))
+
+
+@pytest.mark.parametrize("scores", [[0.0, 0.3, 0.5, 1.0], [2.0, 2.0, 1.9], [-1e6, -1e6 - 1]])
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("state", [0, None])
+def test_draws_follow_the_exact_law(scores, monotone, state) -> None:
+    generator = None if state is None else np.random.default_rng(state)
+    seen = counts(3000, scores, 0.5, 1.5, monotone=monotone, random_state=generator)
+    expected = exact_law(scores, (0.5 if monotone else 1.0) / 1.5)
+    assert stats.chisquare(seen, 3000 * expected).pvalue > 1e-6
+
+
+def test_wrong_noise_would_be_seen() -> None:
+    scores = [0.0, 0.3, 0.5, 1.0]
+    seen = counts(3000, scores, 0.5, 1.5, random_state=np.random.default_rng(0))
+    for wrong in (exact_law(scores, 0.5 / 1.5), np.full(4, 0.25)):
+        assert stats.chisquare(seen, 3000 * wrong).pvalue < 1e-12
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from([-1, 0, 1])), min_size=2, max_size=5))
+def test_law_keeps_its_price(candidates) -> None:
+    scores, moves = np.array(candidates, dtype=float).T
+    epsilon = permute_and_flip(0.7).epsilon(0.0)
+    ratio = np.log(exact_law(scores, 2.0 / 0.7) / exact_law(scores + moves, 2.0 / 0.7))
+    assert np.abs(ratio).max() <= epsilon + 1e-9
+    same = np.abs(moves)
+    ratio = np.log(exact_law(scores, 1.0 / 0.7) / exact_law(scores + same, 1.0 / 0.7))
+    assert np.abs(ratio).max() <= epsilon + 1e-9
+
+
+@pytest.mark.parametrize("scale", [0.1, 2.0, 7.0])
+def test_opendp_prices_its_maximum_as_we_do(scale) -> None:
+    assert _opendp._selector(scale).map(0.3) == pytest.approx(2.0 * 0.3 / scale, rel=1e-9)
+
+
+@pytest.mark.parametrize("state", [0, None])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 1e5, math.inf])
+@pytest.mark.parametrize("sensitivity", [0.0, 1e-300, 1.0])
+def test_nan_and_minus_infinity_never_beat_a_number(state, epsilon, sensitivity) -> None:
+    scores = [math.nan, -3.0, -math.inf, 1.0]
+    generator = None if state is None else np.random.default_rng(state)
+    seen = counts(40, scores, sensitivity, epsilon, random_state=generator)
+    assert seen[0] == seen[2] == 0
+
+
+@pytest.mark.parametrize("state", [0, None])
+@pytest.mark.parametrize(
+    ("scores", "settings", "best"),
+    [
+        ([math.nan, -math.inf, math.nan], (1.0, 1.0), {0, 1, 2}),
+        ([math.inf, 5.0, math.inf], (1.0, 1.0), {0, 2}),
+        ([1.0, 3.0, 3.0], (1.0, math.inf), {1, 2}),
+        ([1.0, 3.0, 3.0], (0.0, 0.5), {1, 2}),
+        ([1.0, 9.0, 3.0], (1.0, 0.0), {0, 1, 2}),
+        ([1.0, 9.0, 3.0], (1e308, 1e-308), {0, 1, 2}),
+    ],
+)
+def test_equals_have_equal_chances(scores, settings, best, state) -> None:
+    generator = None if state is None else np.random.default_rng(state)
+    seen = counts(600, scores, *settings, random_state=generator)
+    assert set(np.flatnonzero(seen)) == best
+    assert stats.chisquare(seen[sorted(best)]).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("state", [0, None])
+@pytest.mark.parametrize("score", [4.0, math.nan, math.inf])
+def test_single_candidate_wins(score, state) -> None:
+    assert permute_and_flip_release([score], 1.0, 1.0, random_state=state) == 0
+
+
+@pytest.mark.parametrize("state", [0, None])
+@pytest.mark.parametrize("scores", [[1e308, -1e308], [0.0, -5e-324], [5e-324, 0.0]])
+@pytest.mark.parametrize("sensitivity", [5e-324, 1e-300, 1e308])
+def test_extreme_numbers_do_no_harm(scores, sensitivity, state) -> None:
+    assert permute_and_flip_release(scores, sensitivity, 1.0, random_state=state) in (0, 1)
+
+
+@pytest.mark.parametrize("state", [0, None])
+def test_scores_beyond_all_noise_are_told_apart(state) -> None:
+    assert permute_and_flip_release([1e10, 2e10], 1e-300, 1.0, random_state=state) == 1
+
+
+@pytest.mark.parametrize("state", [0, None])
+def test_hundred_thousand_candidates_take_well_under_a_second(state) -> None:
+    scores = np.random.default_rng(0).random(100_000)
+    scores[77_777] = 2.0
+    start = time.process_time()
+    assert permute_and_flip_release(scores, 0.01, 1.0, random_state=state) == 77_777
+    assert time.process_time() - start < 0.8
+
+
+def test_seed_repeats_and_its_absence_does_not() -> None:
+    scores = np.zeros(10**5)
+    first, second = (permute_and_flip_release(scores, 1.0, 1.0, random_state=3) for _ in "ab")
+    assert first == second
+    assert permute_and_flip_release(scores, 1.0, 1.0) != permute_and_flip_release(scores, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("scores", "kind", "message"),
+    [
+        ([], ValueError, "scores must be one-dimensional and not empty"),
+        ([[1.0]], ValueError, "scores must be one-dimensional and not empty"),
+        (3.0, ValueError, "scores must be one-dimensional and not empty"),
+        (["secret"], TypeError, "scores must be an array of numbers; got something else"),
+    ],
+)
+def test_bad_scores_are_refused_and_not_shown(scores, kind, message) -> None:
+    with pytest.raises(kind, match=message) as caught:
+        permute_and_flip_release(scores, 1.0, 1.0)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "name"),
+    [
+        ({"sensitivity": -1.0}, ValueError, "sensitivity"),
+        ({"sensitivity": math.inf}, ValueError, "sensitivity"),
+        ({"epsilon": -0.1}, ValueError, "epsilon"),
+        ({"epsilon": math.nan}, ValueError, "epsilon"),
+        ({"monotone": 1}, TypeError, "monotone"),
+        ({"random_state": -1}, ValueError, "random_state"),
+    ],
+)
+def test_bad_settings_are_refused(change, kind, name) -> None:
+    with pytest.raises(kind, match=f"{name} must be"):
+        permute_and_flip_release([0.0, 1.0], **{"sensitivity": 1.0, "epsilon": 1.0, **change})
