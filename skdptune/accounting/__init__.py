@@ -24,6 +24,7 @@ from skdptune.accounting._noisy_max import (
 from skdptune.accounting._profile import PrivacyProfile
 from skdptune.accounting._report import PrivacyReport
 from skdptune.accounting._selection import BoundNotApplicableError
+from skdptune.accounting._splitting import mixture, search_on_split
 from skdptune.accounting._thresholds import (
     above_threshold,
     doubling_walk,
@@ -52,8 +53,10 @@ __all__ = [
     "compare_bounds",
     "doubling_walk",
     "exponential_mechanism",
+    "mixture",
     "permute_and_flip",
     "report_noisy_max",
+    "search_on_split",
     "selection_lower_bound",
     "sparse_vector",
     "sparse_vector_split",

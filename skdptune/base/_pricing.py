@@ -17,6 +17,7 @@ _USUAL_DELTA = 1e-5
 
 # Optional libraries whose models are taken in when the first one is met.
 _ADAPTERS = {"diffprivlib": "skdptune.base._diffprivlib"}
+_REPLACING = frozenset({"diffprivlib"})
 _INSTEAD = {
     "StandardScaler": "skdptune.preprocessing.DPStandardScaler, or BoundedScaler(bounds)",
     "MinMaxScaler": "skdptune.preprocessing.DPMinMaxScaler, or BoundedScaler(bounds)",
@@ -121,6 +122,14 @@ def has_price(estimator: Any) -> bool:
         return False
     own = getattr(estimator, "privacy_profile", None)
     return own is not None or _registry.dispatch(type(estimator)) is not _registry.dispatch(object)
+
+
+def replaces_records(estimator: Any) -> bool:
+    """Say whether an estimator's guarantee is about replacing a record, not adding one.
+
+    Nothing that rests on a record being there or not, as sampling does, then applies.
+    """
+    return any(kind.__module__.partition(".")[0] in _REPLACING for kind in type(estimator).__mro__)
 
 
 def _adopt_library_of(estimator: Any) -> None:

@@ -1,0 +1,221 @@
+"""What tuning costs, what it buys, and how fast the searches are.
+
+    python benchmarks/search.py noise      noise of the final fit beside one untuned fit
+    python benchmarks/search.py utility    test accuracy of ways to tune at the same total budget
+    python benchmarks/search.py overhead   time beside scikit-learn's GridSearchCV
+
+Digits come with scikit-learn; Adult (a9a) is read from SKDPTUNE_DATA, or ../shared/data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import loguniform
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, train_test_split
+from utility import adult
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+DELTA = 1e-5
+MEAN_RUNS = 20
+SPACE = {"learning_rate": loguniform(0.05, 50.0), "max_grad_norm": loguniform(0.05, 5.0)}
+Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def print_noise(n_samples: int) -> None:
+    """Print the effective noise of tuned fits over that of an untuned one."""
+    print(f"{n_samples} records, delta {DELTA:g}, mean {MEAN_RUNS} candidates, private scores")
+    for epsilon in EPSILONS:
+        for rate, epochs in ((0.05, 20), (0.02, 5)):
+            model = DPLogisticRegression(solver="sgd", batch_size=rate, epochs=epochs)
+            search = DPRandomSearchCV(model, SPACE, n_iter=MEAN_RUNS, epsilon=epsilon, delta=DELTA)
+            plan = search.plan(n_samples, 100)
+            untuned = plan.alternatives[0].effective_noise
+            print(f"\nepsilon {epsilon:g}, rate {rate:g}, {epochs} epochs")
+            for row in (plan.row, *plan.alternatives):
+                print(
+                    f"  {row.name:40s} effective noise {row.effective_noise:7.3f}  "
+                    f"ratio {row.effective_noise / untuned:6.3f}  work {row.work:5.2f}"
+                )
+
+
+# Utility ------------------------------------------------------------------------------------
+
+
+def digits() -> Split:
+    """Return the digits, with their public range [0, 16] scaled to [-1, 1]."""
+    X, y = load_digits(return_X_y=True)
+    return tuple(train_test_split(X / 8.0 - 1.0, y, random_state=0, stratify=y))
+
+
+def model_of(epsilon: float, labels: list[int]) -> DPLogisticRegression:
+    """Return the model that all ways tune."""
+    return DPLogisticRegression(
+        epsilon, DELTA, solver="sgd", batch_size=0.02, epochs=5, classes=labels
+    )
+
+
+def ours(model, epsilon, seed, **changes):
+    """Return our search; the changes make the others of it."""
+    settings = {"n_iter": MEAN_RUNS, "law": "geometric", "epsilon": epsilon, "delta": DELTA}
+    return DPRandomSearchCV(model, SPACE, random_state=seed, **(settings | changes))
+
+
+def listed(seed: int) -> list[dict[str, list[float]]]:
+    """Return as many candidates as the others try, as a grid."""
+    rng = np.random.RandomState(seed)
+    return [
+        {name: [float(law.rvs(random_state=rng))] for name, law in SPACE.items()}
+        for _ in range(MEAN_RUNS)
+    ]
+
+
+def liu_talwar(model, epsilon, seed):
+    """Return the search with runs of a third of the budget: their price, 3 epsilon."""
+    return ours(
+        model.set_params(epsilon=epsilon / 3.0, delta=DELTA / (10.0 * MEAN_RUNS)),
+        None,
+        seed,
+        tuning_fraction=None,
+        score_epsilon=epsilon / 3.0,
+    )
+
+
+WAYS: dict[str, Callable] = {
+    "untuned": lambda model, epsilon, seed: model.set_params(random_state=seed),
+    "ours": ours,
+    "ours, Poisson law": lambda m, e, s: ours(m, e, s, law="poisson"),
+    "ours, linear rule": lambda m, e, s: ours(m, e, s, extrapolate="linear"),
+    "ours, grid (noisy max)": lambda model, epsilon, seed: DPGridSearchCV(
+        model, listed(seed), epsilon=epsilon, delta=DELTA, random_state=seed
+    ),
+    "envelope on all data": lambda m, e, s: ours(m, e, s, tuning_fraction=None),
+    "Thm 5.2 on all data": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="profile"),
+    "Papernot-Steinke": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="rdp"),
+    "Liu-Talwar": liu_talwar,
+    "naive composition": lambda model, epsilon, seed: DPGridSearchCV(
+        model, listed(seed), selection="compose", epsilon=epsilon, delta=DELTA, random_state=seed
+    ),
+    "Koskela-Kulkarni 1": lambda m, e, s: ours(m, e, s, bound="rdp", extrapolate="linear"),
+    "Koskela-Kulkarni 2": lambda m, e, s: ours(
+        m, e, s, bound="rdp", extrapolate="linear", variant=2
+    ),
+    "non-private tuning": lambda model, epsilon, seed: RandomizedSearchCV(
+        model.set_params(random_state=seed), SPACE, n_iter=MEAN_RUNS, cv=3, random_state=seed
+    ),
+}
+
+
+def accuracy(way: str, split: Split, epsilon: float, seed: int) -> float:
+    """Return the test accuracy of one way to tune."""
+    X, X_test, y, y_test = split
+    model = model_of(epsilon, np.unique(y).tolist())
+    return WAYS[way](model, epsilon, seed).fit(X, y).score(X_test, y_test)
+
+
+def print_utility(ways: list[str], seeds: int, n_jobs: int) -> None:
+    """Print mean test accuracies and their 95 % intervals."""
+    for name, split in (("Adult", adult()), ("digits", digits())):
+        if split is None:
+            print(f"{name}: the data are missing")
+            continue
+        print(f"\n{name}: {len(split[0])} training rows; {seeds} seeds")
+        print(f"{'':26s}" + "".join(f"  epsilon {e:<7g}" for e in EPSILONS))
+        for way in ways:
+            cells = []
+            for epsilon in EPSILONS:
+                scores = Parallel(n_jobs=n_jobs)(
+                    delayed(accuracy)(way, split, epsilon, seed) for seed in range(seeds)
+                )
+                half = 1.96 * np.std(scores, ddof=1) / np.sqrt(seeds)
+                cells.append(f"{100 * np.mean(scores):6.2f} ± {100 * half:4.2f}")
+            print(f"{way:26s}" + "".join(f"  {cell:15s}" for cell in cells), flush=True)
+
+
+# Overhead -----------------------------------------------------------------------------------
+
+
+class Trivial(ClassifierMixin, BaseEstimator):
+    """Costs next to nothing to fit, so that what is left is the search's own time."""
+
+    def __init__(self, epsilon=1.0, delta=0.0, constant=0):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.constant = constant
+
+    price_parameters = frozenset({"epsilon", "delta"})
+
+    def privacy_profile(self, n_samples, n_features=None):
+        """Return a pure profile."""
+        return PrivacyProfile.pure(min(self.epsilon, 600.0))
+
+    def fit(self, X, y):
+        """Keep the labels."""
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        """Answer with one label."""
+        return np.full(len(X), self.classes_[self.constant % len(self.classes_)])
+
+
+def print_overhead() -> None:
+    """Print times beside GridSearchCV's on the same candidates, and of planning a large grid."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 10)), rng.integers(2, size=2000)
+    grid = {"constant": list(range(200))}
+    searches = {
+        "GridSearchCV, 2 folds": GridSearchCV(Trivial(), grid, cv=2),
+        "compose": DPGridSearchCV(Trivial(), grid, selection="compose", epsilon=100.0, delta=1e-6),
+        "noisy max, 2 parts": DPGridSearchCV(Trivial(), grid, n_partitions=2, epsilon=1.0),
+    }
+    for name, search in searches.items():
+        times = []
+        for _ in range(3):
+            start = time.perf_counter()
+            search.fit(X, y)
+            times.append(time.perf_counter() - start)
+        print(f"{name:24s} {1e3 * min(times) / 200:7.2f} ms a candidate")
+    steps = np.geomspace(0.1, 10, 100)
+    large = {"learning_rate": steps, "max_grad_norm": steps}
+    model = DPLogisticRegression(solver="sgd", batch_size=0.05)
+    start = time.perf_counter()
+    DPGridSearchCV(model, large, epsilon=1.0, delta=DELTA).plan(40_000, 100, compare=False)
+    elapsed = time.perf_counter() - start
+    # Measured apart: watching the memory takes time. Another size finds nothing prepared.
+    tracemalloc.start()
+    DPGridSearchCV(model, large, epsilon=1.0, delta=DELTA).plan(40_001, 100, compare=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    print(f"plan of 10,000 candidates: {elapsed:.2f} s, peak {peak / 2**20:.0f} MB")
+
+
+def main() -> None:
+    """Run one benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("noise", "utility", "overhead"))
+    parser.add_argument("--seeds", type=int, default=30)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY")
+    parser.add_argument("--n-jobs", type=int, default=2)
+    parser.add_argument("--samples", type=int, default=32_561)
+    arguments = parser.parse_args()
+    if arguments.what == "noise":
+        print_noise(arguments.samples)
+    elif arguments.what == "utility":
+        print_utility(arguments.ways, arguments.seeds, arguments.n_jobs)
+    else:
+        print_overhead()
+
+
+if __name__ == "__main__":
+    main()

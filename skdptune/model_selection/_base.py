@@ -1,0 +1,931 @@
+"""The template of every private search: price, deal, run, select, refit, report."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from abc import abstractmethod
+from collections import OrderedDict
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting._checks import check_integer, check_kind, check_option, check_real
+from skdptune.base._mixin import PUBLIC_SIZE, SEEDED, PrivacyWarning
+from skdptune.base._pricing import has_price, replaces_records
+from skdptune.metrics import BoundedScorer, get_bounded_scorer
+from skdptune.model_selection._candidates import Candidates, is_finite
+from skdptune.model_selection._compat import (
+    CallbackSupportMixin,
+    Tasks,
+    number_of_features,
+    number_of_samples,
+    tasks_of_fit,
+)
+from skdptune.model_selection._configuring import (
+    check_fit_parameters,
+    nested,
+    own_parameters,
+    price_parameters,
+    set_seeds,
+)
+from skdptune.model_selection._costs import Cost, CostModel, own_delta
+from skdptune.model_selection._dealing import Deal, deal, parts
+from skdptune.model_selection._fit_prices import FitPrices
+from skdptune.model_selection._layout import Layout, make_layout
+from skdptune.model_selection._plan import PlanRow, SearchPlan
+from skdptune.model_selection._progress import Progress
+from skdptune.model_selection._quiet import Quiet
+from skdptune.model_selection._runs import Data, Result, Run, Scoring, perform, perform_all
+
+_RESERVED = ("random_state", "n_public")
+_BUDGET = ("epsilon", "delta", "noise_multiplier")
+_NOT_PRIVATE = (
+    "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
+)
+_PUBLIC_VALIDATION = "the validation data are public"
+_PUBLIC_LABELS = "the label set is public"
+_ADD_OR_REMOVE = "add or remove one record"
+_REPLACE = "replace one of a public number of records"
+_CACHED = 32
+# Parameters that change neither the price nor what is priced.
+_IDLE = (
+    "n_jobs",
+    "pre_dispatch",
+    "verbose",
+    "random_state",
+    "error_score",
+    "diagnostics",
+    "tuning_estimator",
+)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that is settled before the data are read."""
+
+    layout: Layout
+    candidates: Candidates
+    model: CostModel
+    cost: Cost
+    parts: tuple[PrivacyReport, ...]
+    asked: float | None
+    delta: float
+
+    def with_classes(self, classes: Any) -> Prepared:
+        """Return the same with estimators that are told the label set."""
+        prices = replace(self.model.prices, classes=classes)
+        return replace(self, model=replace(self.model, prices=prices))
+
+
+@dataclass
+class Choice:
+    """What a strategy returns: the winner, and the rows that may be shown."""
+
+    candidate: dict[str, Any]
+    score: float
+    model: Any
+    rows: list[dict[str, Any]]
+    index: int = 0
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Seeds for the separate uses of randomness; None everywhere if nothing is seeded."""
+
+    deal: Any
+    draw: Any
+    runs: Any
+    pick: Any
+    final: Any
+
+    @classmethod
+    def of(cls, random_state: Any) -> Streams:
+        """Return streams that depend on the seed alone."""
+        if random_state is None:
+            return cls(None, None, None, None, None)
+        if isinstance(random_state, np.random.RandomState):
+            root = np.random.SeedSequence(random_state.randint(0, 2**31 - 1, size=4).tolist())
+        elif isinstance(random_state, np.random.Generator):
+            root = np.random.SeedSequence(random_state.integers(0, 2**31 - 1, size=4).tolist())
+        else:
+            root = np.random.SeedSequence(
+                check_integer(random_state, name="random_state", lower=0)
+            )
+        return cls(*root.spawn(5))
+
+
+def generator_of(seeds: Any) -> np.random.Generator:
+    """Return a generator from a stream, or from the operating system's entropy."""
+    return np.random.default_rng(seeds)
+
+
+def dealt_for(prepared: Prepared, data: Data, streams: Streams) -> Deal:
+    """Return each record's place, as the layout has it."""
+    layout = prepared.layout
+    return deal(
+        number_of_samples(data.X),
+        layout.validation,
+        layout.tuning,
+        layout.variant,
+        generator_of(streams.deal),
+    )
+
+
+def spawned(seeds: Any, count: int) -> list[Any]:
+    """Return independent streams, one per run."""
+    return [None] * count if seeds is None else list(seeds.spawn(count))
+
+
+class _Cache:
+    """The last few solved plans, by the content of all parameters."""
+
+    def __init__(self) -> None:
+        self._items: OrderedDict[str, Prepared] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: str | None) -> Prepared | None:
+        with self._lock:
+            return self._items.get(key) if key is not None else None
+
+    def put(self, key: str | None, value: Prepared) -> None:
+        if key is None:
+            return
+        with self._lock:
+            self._items[key] = value
+            while len(self._items) > _CACHED:
+                self._items.popitem(last=False)
+
+
+_prepared = _Cache()
+
+
+def _best_has(name: str) -> Any:
+    """Say whether the winner has a method, with the error that its absence deserves."""
+
+    def check(search: Any) -> bool:
+        if not hasattr(search, "best_estimator_") and search.refit is False:
+            raise AttributeError(
+                f"This {type(search).__name__} was told refit=False; {name} needs a model."
+            )
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
+    """What all private searches share; subclasses say what is tried, how one wins, and the price.
+
+    A subclass supplies `_candidates`, `_selection` (from a run's profile to the selection's) and
+    `_choose` (run and pick).
+    """
+
+    # What a subclass supplies ---------------------------------------------------------------
+
+    @abstractmethod
+    def _candidates(self) -> Candidates:
+        """Return what is searched."""
+
+    @abstractmethod
+    def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
+        """Return the cost model and the cost that meets the budget."""
+
+    @abstractmethod
+    def _choose(
+        self,
+        prepared: Prepared,
+        data: Data,
+        dealt: Deal,
+        public: Data | None,
+        streams: Streams,
+    ) -> Choice:
+        """Run the candidates and pick one."""
+
+    @abstractmethod
+    def _runs_of_fits(self, prepared: Prepared) -> tuple[float, float]:
+        """Return the expected number of candidates' fits, and the 99 % worst."""
+
+    def _alternatives(self, prepared: Prepared, n_samples: int) -> list[PlanRow]:
+        """Return rows of other ways for the same total."""
+        return []
+
+    def _law_in_words(self, prepared: Prepared) -> str:
+        return ""
+
+    def _tuning_fraction(self) -> Any:
+        return None
+
+    def _variant(self) -> int:
+        return 1
+
+    def _extrapolate(self) -> Any:
+        return "auto"
+
+    # The price, before data ---------------------------------------------------------------
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what the whole search costs, from parameters and public sizes alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public.
+        n_features : int, optional
+            Number of columns; needed where the estimator's price depends on it.
+        """
+        return self._prepare(n_samples, n_features).cost.total
+
+    def plan(
+        self,
+        n_samples: int,
+        n_features: int | None = None,
+        *,
+        public_validation: bool = False,
+        compare: bool = True,
+    ) -> SearchPlan:
+        """Return what the search will do and cost, before any data are seen.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public.
+        n_features : int, optional
+            Number of columns; needed where the estimator's price depends on it.
+        public_validation : bool, default=False
+            Whether public validation data will be given to `fit`.
+        compare : bool, default=True
+            Whether to solve for the alternatives, too, which takes some seconds.
+
+        Returns
+        -------
+        SearchPlan
+            Prints as a table.
+        """
+        prepared = self._prepare(n_samples, n_features, public=public_validation)
+        others = self._alternatives(prepared, n_samples) if compare else []
+        layout, noise = prepared.layout, prepared.cost.score_noise
+        scale = 0.0
+        if noise.kind != "none":
+            scale = noise.ratio * layout.sensitivity(self._scorer())
+        return SearchPlan(
+            self._report(prepared),
+            self.row_of(prepared, type(self).__name__),
+            tuple(others),
+            layout.tuning,
+            self._law_in_words(prepared),
+            scale,
+        )
+
+    def row_of(
+        self, prepared: Prepared, name: str, runs: tuple[float, float] | None = None
+    ) -> PlanRow:
+        """Return the plan's row of a search that was solved."""
+        layout, cost = prepared.layout, prepared.cost
+        fits, worst = self._runs_of_fits(prepared) if runs is None else runs
+        noise = _noise_of_final(prepared)
+        work = fits * layout.n_train / layout.n_samples
+        work += layout.final_share if layout.final else 0.0
+        return PlanRow(
+            name,
+            cost.total.epsilon(prepared.delta),
+            None if cost.budget is None else cost.budget.epsilon,
+            noise,
+            None if noise is None else noise / layout.final_share,
+            fits,
+            worst,
+            work,
+        )
+
+    def _prepare(
+        self,
+        n_samples: int,
+        n_features: int | None,
+        *,
+        classes: Any = None,
+        public: bool = False,
+    ) -> Prepared:
+        """Check all parameters and solve for the budget; nothing here sees data."""
+        size = n_samples if self.n_public is None else self.n_public
+        settings = {
+            name: value for name, value in self.get_params(deep=False).items() if name not in _IDLE
+        }
+        try:
+            # A class that was defined anew, as in a notebook, bears the same name.
+            kinds = [id(type(part)) for _, part in nested(self)]
+            key = joblib.hash((kinds, settings, size, n_features, classes, public))
+        except Exception:
+            # What cannot be pickled is solved anew each time.
+            key = None
+        found = _prepared.get(key)
+        if found is None:
+            # Of copies: what a plan holds must stay what it was priced for.
+            found = clone(self)._solve(size, n_features, classes, public)
+            _prepared.put(key, found)
+        return found
+
+    def _solve(
+        self, n_samples: int, n_features: int | None, classes: Any, public: bool
+    ) -> Prepared:
+        self._check_parameters()
+        candidates = self._candidates()
+        candidates.check_names(self.estimator)
+        self._check_searched(candidates)
+        layout = make_layout(
+            n_samples,
+            n_features,
+            cv=self.cv,
+            public=public,
+            tuning_fraction=self._tuning_fraction(),
+            variant=self._variant(),
+            refit=self._refit(),
+            is_random=self.n_public is not None,
+            replaces=self._replaces(candidates),
+        )
+        delta = own_delta(self.estimator) if self.delta is None else float(self.delta)
+        prices = FitPrices(self.estimator, candidates, self._extrapolate(), classes)
+        model, cost = self._settled(layout, prices, delta)
+        report = model.parts_of(cost)
+        prepared = Prepared(layout, candidates, model, cost, report, self.epsilon, delta)
+        self._check_prepared(prepared)
+        return prepared
+
+    def _check_prepared(self, prepared: Prepared) -> None:
+        """Refuse what can be known to fail before the data are read; a subclass may add to it."""
+
+    def _refit(self) -> Any:
+        return self.refit
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters; a subclass adds its own."""
+        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
+            raise TypeError(
+                f"estimator must be an estimator with fit; got {self.estimator!r:.60}."
+            )
+        if self.epsilon is not None:
+            check_real(self.epsilon, name="epsilon", lower=0.0, lower_open=True, upper=500.0)
+        if self.delta is not None:
+            check_real(self.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+        if self.score_epsilon is not None:
+            check_real(self.score_epsilon, name="score_epsilon", lower=0.0, lower_open=True)
+        if self.n_public is not None:
+            check_integer(self.n_public, name="n_public", lower=1)
+        check_kind(self.diagnostics, name="diagnostics", kind=bool, domain="True or False")
+        if self.error_score == "raise" and not self.diagnostics:
+            raise ValueError(
+                "error_score must be 'worst' unless diagnostics=True; got 'raise'. An exception "
+                "tells of the data."
+            )
+        check_option(self.error_score, name="error_score", options=("worst", "raise"))
+        if not isinstance(self.random_state, np.random.Generator | np.random.RandomState):
+            Streams.of(self.random_state)
+        scorer = self._scorer()
+        if not hasattr(self.estimator, scorer.response_method):
+            raise TypeError(
+                f"scoring must suit the estimator; got {scorer.name!r}, which asks for "
+                f"{scorer.response_method}, and {type(self.estimator).__name__} has none."
+            )
+
+    def _check_searched(self, candidates: Candidates) -> None:
+        for space in candidates:
+            for name in space:
+                last = name.rpartition("__")[2]
+                if last in _RESERVED or (last in _BUDGET and self.epsilon is not None):
+                    raise ValueError(
+                        f"{candidates.name} must leave {name!r} to the search; got values for it."
+                    )
+
+    def _scorer(self) -> BoundedScorer:
+        if self.scoring is not None:
+            return get_bounded_scorer(self.scoring)
+        if is_classifier(self.estimator):
+            return get_bounded_scorer("accuracy")
+        raise ValueError(
+            "scoring must be given for an estimator that is no classifier; got None. R² is not "
+            "bounded: use skdptune.metrics.neg_squared_error(bound=...)."
+        )
+
+    # Fitting --------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
+    ) -> Any:
+        """Search, and fit the winner.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        y : array-like of shape (n_samples,)
+            Targets.
+        X_val, y_val : array-like, optional
+            Public validation data, whose scores are free; `cv` is then ignored.
+        **params
+            Passed to the estimator's ``fit``; what has one entry per record is divided with the
+            records.
+
+        Returns
+        -------
+        self
+        """
+        prepared, data, public = self._opened(X, y, X_val, y_val, params)
+        with (
+            Progress(type(self).__name__, bool(self.verbose)) as progress,
+            tasks_of_fit(self, 2, data.X, data.y) as tasks,
+        ):
+            self._fit(prepared, data, public, progress, tasks)
+        return self
+
+    def _opened(
+        self, X: Any, y: Any, X_val: Any, y_val: Any, params: dict[str, Any]
+    ) -> tuple[Prepared, Data, Data | None]:
+        """Return what is settled beforehand, the data and public validation data, all checked."""
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val must be given together; got one of them.")
+        X, y = indexable(X, y)
+        self._check_parameters()
+        if not _routing_is_on():
+            check_fit_parameters(self.estimator, params)
+        self._check_form(X)
+        n_samples, n_features = number_of_samples(X), number_of_features(X)
+        is_public = X_val is not None
+        if not self._labels_set_the_price():
+            # Priced before a single record is read.
+            prepared = self._prepare(n_samples, n_features, public=is_public)
+        classes = self._public_labels(y, n_samples)
+        if self._labels_set_the_price():
+            prepared = self._prepare(n_samples, n_features, classes=classes, public=is_public)
+        prepared = prepared.with_classes(classes)
+        self._check_domain(X, y)
+        self._warn_of_large_delta(prepared)
+        public = None if X_val is None else Data(X_val, y_val, {}, {})
+        return prepared, self._data(X, y, params), public
+
+    def _fit(
+        self,
+        prepared: Prepared,
+        data: Data,
+        public: Data | None,
+        progress: Progress,
+        tasks: Tasks,
+    ) -> None:
+        streams = Streams.of(self.random_state)
+        dealt = dealt_for(prepared, data, streams)
+        progress.phase("trying candidates")
+        with tasks.task("search"):
+            choice = self._choose(prepared, data, dealt, public, streams)
+        progress.phase("fitting the winner")
+        with tasks.task("final fit"):
+            model = self._final_model(prepared, data, dealt, choice, streams)
+        self._publish(prepared, choice, model)
+
+    def _final_model(
+        self, prepared: Prepared, data: Data, dealt: Deal, choice: Choice, streams: Streams
+    ) -> Any:
+        """Return the model to publish; one that no data touched where a fit failed."""
+        if self._refit() is False:
+            return None
+        size, budget = prepared.model.final_size, prepared.cost.budget
+        if not prepared.layout.final:
+            if choice.model is not None:
+                return choice.model
+            size = prepared.model.train_size
+        made = prepared.model.prices.configured(choice.candidate, budget, size)
+        set_seeds(made, streams.final)
+        if prepared.layout.final:
+            try:
+                with Quiet(), np.errstate(all="ignore"):
+                    data.take(dealt.final).fit(made, **self._start_from(choice.model))
+                return made
+            except Exception:
+                if self.error_score == "raise":
+                    raise
+        return _untouched_model(made, data)
+
+    def _start_from(self, model: Any) -> dict[str, Any]:
+        return {}
+
+    def _publish(self, prepared: Prepared, choice: Choice, model: Any) -> None:
+        """Set what may be seen, and forget what an earlier fit left."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        self.scorer_ = self._scorer()
+        self.multimetric_ = False
+        self.n_splits_ = prepared.layout.folds or 1
+        self.best_params_ = dict(choice.candidate)
+        self.best_index_ = choice.index
+        self.best_score_ = choice.score
+        self.cv_results_ = _results(choice.rows)
+        if model is not None:
+            self.best_estimator_ = model
+            if hasattr(model, "feature_names_in_"):
+                self.feature_names_in_ = model.feature_names_in_
+        self.privacy_ = self._report(prepared)
+        if self.diagnostics:
+            self.diagnostics_ = choice.diagnostics
+
+    def run_all(
+        self,
+        prepared: Prepared,
+        candidates: list[dict[str, Any]],
+        data: Data,
+        dealt: Deal,
+        public: Data | None,
+        streams: Streams,
+    ) -> list[Result]:
+        """Fit and score candidates in parallel; the results are in their order."""
+        layout, model, cost = prepared.layout, prepared.model, prepared.cost
+        runs = []
+        for candidate, seeds in zip(
+            candidates, spawned(streams.runs, len(candidates)), strict=True
+        ):
+            made = model.prices.configured(candidate, cost.budget, model.train_size)
+            of_fit, of_noise = spawned(seeds, 2)
+            runs.append(Run(made, of_fit, of_noise))
+        tuning = data.take(dealt.tuning) if layout.train_share < 1.0 or layout.folds else data
+        folds: list[tuple[Any, Any]] = [(None, None)]
+        if layout.folds:
+            rng = generator_of(None if streams.deal is None else streams.deal.spawn(1)[0])
+            held = parts(np.arange(dealt.tuning.size), layout.folds, rng)
+            everyone = np.arange(dealt.tuning.size)
+            folds = [(np.setdiff1d(everyone, part), part) for part in held]
+        validation = public if layout.public else data.take(dealt.validation)
+        noise = cost.score_noise
+        scoring = Scoring(
+            self._scorer(),
+            None if layout.public else layout.n_score,
+            0.0 if layout.public else layout.sensitivity(self._scorer()),
+            noise.ratio,
+            noise.kind,
+        )
+        keep = not layout.folds and self._keeps_models(prepared)
+        return perform_all(
+            perform,
+            runs,
+            tuning,
+            folds,
+            validation,
+            scoring,
+            keep,
+            self.error_score == "raise",
+            n_jobs=self.n_jobs,
+            pre_dispatch=self.pre_dispatch,
+        )
+
+    def _keeps_models(self, prepared: Prepared) -> bool:
+        return self.refit is not False and not prepared.layout.final
+
+    def _public_labels(self, y: Any, n_samples: int) -> Any:
+        """Return the label set of a classifier's targets, which is taken to be public."""
+        if y is None or not is_classifier(self.estimator):
+            return None
+        if number_of_samples(y) != n_samples:
+            raise ValueError("y must be as long as X.")
+        check_classification_targets(y)
+        labels = np.asarray(y)
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if labels.ndim != 1:
+            return None
+        if labels.dtype.kind == "f":
+            assert_all_finite(labels, input_name="y")
+        declared = self._declared_labels()
+        if declared is not None:
+            if not np.isin(labels, np.asarray(declared)).all():
+                raise ValueError("y must hold only labels named in classes; got others.")
+            return declared
+        if self.n_public is not None:
+            # A random part of the data: which labels it has is secret.
+            return None
+        found = np.unique(labels)
+        if found.size < 2:
+            raise ValueError("y must have at least two classes; got one class.")
+        return found.tolist()
+
+    def _labels_set_the_price(self) -> bool:
+        """Say whether the price may depend on a label set that nobody has named yet."""
+        unnamed = any(
+            own_parameters(part).get("classes", ()) is None for _, part in nested(self.estimator)
+        )
+        candidates = self._candidates()
+        # Other values of what sets the price may make it depend on the labels, too.
+        varied = any(price_parameters(self.estimator, list(space)) for space in candidates)
+        told = any(
+            own_parameters(part).get("classes", ()) is None
+            and "classes" in getattr(part, "price_parameters", ("classes",))
+            for _, part in nested(self.estimator)
+        )
+        return told or (varied and (unnamed or self._searches_steps(candidates)))
+
+    def _searches_steps(self, candidates: Candidates) -> bool:
+        own = self.estimator.get_params(deep=True)
+        return any(hasattr(own.get(name), "get_params") for space in candidates for name in space)
+
+    def _replaces(self, candidates: Candidates) -> bool:
+        """Say whether neighbours differ by replacing a record; refuse a mixture of relations."""
+        steps = [
+            step
+            for space in candidates
+            for values in space.values()
+            if is_finite(values)
+            for step in values
+            if hasattr(step, "get_params")
+        ]
+        parts = [part for step in (self.estimator, *steps) for _, part in nested(step)]
+        kinds = {
+            replaces_records(part)
+            for part in parts
+            if has_price(part) and own_parameters(part).get("epsilon") is not None
+        }
+        if len(kinds) > 1:
+            raise TypeError(
+                "estimator must hold private steps of one kind; got some whose guarantee is about "
+                "adding or removing a record, and some about replacing one."
+            )
+        return kinds == {True}
+
+    def _declared_labels(self) -> list[Any] | None:
+        """Return the labels that the estimator was told of."""
+        for _, part in nested(self.estimator):
+            declared = own_parameters(part).get("classes")
+            if declared is not None:
+                return list(declared)
+        return None
+
+    def _check_form(self, X: Any) -> None:
+        """Refuse what is no table, by its shape."""
+        shape = getattr(X, "shape", ())
+        if len(shape) == 1 and get_tags(self.estimator).input_tags.two_d_array:
+            raise ValueError(
+                f"X must be two-dimensional; got shape {shape}. Reshape your data with "
+                "X.reshape(-1, 1) if it has a single column, X.reshape(1, -1) if a single record."
+            )
+        if len(shape) == 2 and shape[1] == 0:
+            raise ValueError(
+                f"X must have columns; got 0 feature(s) (shape={shape}) while a minimum of 1 is "
+                "required."
+            )
+
+    def _check_domain(self, X: Any, y: Any) -> None:
+        """Refuse tables that hold no records at all: what is not finite where numbers must be.
+
+        The guarantee is about tables of proper records.
+        """
+        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+            raise ValueError(f"X must be real; got {X.dtype}. Complex data not supported.")
+        numbers = X
+        if hasattr(X, "select_dtypes"):
+            # The columns of numbers; words are the estimator's affair.
+            numbers = X.select_dtypes("number").to_numpy()
+        numeric = sparse.issparse(numbers) or (
+            isinstance(numbers, np.ndarray) and numbers.dtype.kind in "fiub"
+        )
+        if numeric and not get_tags(self.estimator).input_tags.allow_nan:
+            assert_all_finite(
+                numbers,
+                estimator_name=type(self).__name__,
+                input_name="X",
+            )
+        if y is not None and getattr(np.asarray(y), "dtype", None) is not None:
+            targets = np.asarray(y)
+            if targets.dtype.kind == "f":
+                assert_all_finite(targets, input_name="y")
+
+    def _warn_of_large_delta(self, prepared: Prepared) -> None:
+        size = prepared.layout.n_samples
+        if prepared.delta >= 1.0 / size:
+            warnings.warn(
+                f"delta={prepared.delta:g} is at least 1/n_samples={1.0 / size:.3g}: publishing "
+                "one random record in full would satisfy that. Choose a smaller delta.",
+                PrivacyWarning,
+                stacklevel=4,
+            )
+
+    def _data(self, X: Any, y: Any, params: dict[str, Any]) -> Data:
+        """Return the data, with what is passed on to the estimator's fit."""
+        if _routing_is_on():
+            params = dict(process_routing(self, "fit", **params).estimator.fit)
+        n_samples = number_of_samples(X)
+        per_record = {
+            name: value
+            for name, value in params.items()
+            if hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_samples
+        }
+        constant = {name: value for name, value in params.items() if name not in per_record}
+        return Data(X, y, per_record, constant)
+
+    # The report -----------------------------------------------------------------------------
+
+    def _report(self, prepared: Prepared) -> PrivacyReport:
+        cost = prepared.cost
+        return PrivacyReport(
+            cost.total,
+            prepared.delta,
+            epsilon=prepared.asked,
+            name=type(self).__name__,
+            parts=prepared.parts,
+            assumptions=self._assumptions(prepared),
+            neighbouring=_REPLACE if prepared.layout.replaces else _ADD_OR_REMOVE,
+            bound=prepared.model.bound,
+        )
+
+    def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
+        sentences = [PUBLIC_SIZE]
+        if is_classifier(self.estimator):
+            sentences.append(_PUBLIC_LABELS)
+        if prepared.layout.public:
+            sentences.append(_PUBLIC_VALIDATION)
+        if self.random_state is not None:
+            sentences.append(SEEDED)
+        if self.diagnostics:
+            sentences.insert(0, _NOT_PRIVATE)
+        return tuple(sentences)
+
+    # Using ----------------------------------------------------------------------------------
+
+    @available_if(_best_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Return the winner's predictions."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_best_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Return the winner's probabilities."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_best_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the winner's logarithms of probabilities."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_log_proba(X)
+
+    @available_if(_best_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Return the winner's decision function."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(_best_has("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """Return the winner's scores of records."""
+        check_is_fitted(self)
+        return self.best_estimator_.score_samples(X)
+
+    @available_if(_best_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """Return what the winner makes of the records."""
+        check_is_fitted(self)
+        return self.best_estimator_.transform(X)
+
+    @available_if(_best_has("inverse_transform"))
+    def inverse_transform(self, X: Any) -> Any:
+        """Return what the winner's transformation is undone to."""
+        check_is_fitted(self)
+        return self.best_estimator_.inverse_transform(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the winner's score on the given data, by the scorer of the search.
+
+        The figure is exact: on sensitive data it is not private.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"This {type(self).__name__} was told refit=False; it has no model."
+            )
+        return self.scorer_(self.best_estimator_, X, y)
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, of a classifier."""
+        _best_has("classes_")(self)
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns seen by the winner."""
+        try:
+            check_is_fitted(self)
+        except ValueError as error:
+            raise AttributeError(
+                f"{type(self).__name__} object has no n_features_in_ attribute."
+            ) from error
+        return self.best_estimator_.n_features_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say whether there is a result."""
+        return "privacy_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what the estimator that is tuned tells."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.target_tags = deepcopy(inner.target_tags)
+        tags.classifier_tags = deepcopy(inner.classifier_tags)
+        tags.regressor_tags = deepcopy(inner.regressor_tags)
+        tags.transformer_tags = deepcopy(inner.transformer_tags)
+        tags.input_tags = deepcopy(inner.input_tags)
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where metadata go: to the fits of the estimator."""
+        return MetadataRouter(owner=type(self).__name__).add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+
+    def _sk_visual_block_(self) -> Any:
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+
+        shown = getattr(self, "best_estimator_", self.estimator)
+        label = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
+        return _VisualBlock(
+            "parallel",
+            [clone(shown)],
+            names=[f"{label}: {type(shown).__name__}"],
+            name_details=[str(shown)],
+        )
+
+    def _repr_html_inner(self) -> str:
+        shown = super()._repr_html_inner()
+        return shown + self.privacy_._repr_html_() if hasattr(self, "privacy_") else shown
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle what may be seen."""
+        return super().__getstate__()
+
+
+def _routing_is_on() -> bool:
+    from sklearn import get_config
+
+    return bool(get_config()["enable_metadata_routing"])
+
+
+def _noise_of_final(prepared: Prepared) -> float | None:
+    """Return the noise of the returned model's fit, if the estimator tells."""
+    model = prepared.model
+    size = model.final_size if prepared.layout.final else model.train_size
+    made = model.prices.configured({}, prepared.cost.budget, size)
+    tell = getattr(made, "noise_level", None)
+    return None if tell is None else float(tell(size.n_samples, size.n_features))
+
+
+def _untouched_model(estimator: Any, data: Data) -> Any:
+    """Return a model that no record influenced: fitted to nothing but the form of the data."""
+    made = clone(estimator)
+    X = _safe_indexing(data.X, np.zeros(0, dtype=int))
+    labels = [0.0]
+    for part in [estimator, *estimator.get_params(deep=True).values()]:
+        if getattr(part, "classes", None) is not None and not isinstance(part, type):
+            labels = list(part.classes)
+    try:
+        if hasattr(X, "reindex"):
+            frame = X.reindex(range(len(labels)))
+            blank = frame.astype(data.X.dtypes.to_dict(), errors="ignore").fillna(0)
+        else:
+            blank = np.zeros((len(labels), number_of_features(data.X) or 1))
+        with Quiet(), np.errstate(all="ignore"):
+            return made.fit(blank, np.asarray(labels))
+    except Exception:
+        # Unfitted: whoever uses it learns that nothing could be fitted to any data of this form.
+        return made
+
+
+def _results(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return rows of parameters and noisy scores in the form of scikit-learn's searches."""
+    results: dict[str, Any] = {"params": [row["params"] for row in rows]}
+    names = sorted({name for row in rows for name in row["params"]})
+    for name in names:
+        column = np.ma.masked_all(len(rows), dtype=object)
+        for place, row in enumerate(rows):
+            if name in row["params"]:
+                column[place] = row["params"][name]
+        results[f"param_{name}"] = column
+    scores = np.array([row["score"] for row in rows], dtype=np.float64)
+    if np.isfinite(scores).any():
+        results["mean_test_score"] = scores
+        order = np.argsort(-scores, kind="stable")
+        ranks = np.empty(len(rows), dtype=np.int32)
+        ranks[order] = np.arange(1, len(rows) + 1)
+        results["rank_test_score"] = ranks
+    return results

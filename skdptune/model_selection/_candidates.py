@@ -1,0 +1,123 @@
+"""The candidates of a search: a finite grid, or values drawn independently with replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+Space = Mapping[str, Any]
+# Words that stand for a step of a pipeline.
+STEPS = ("passthrough", "drop")
+
+
+class Candidates:
+    """What a search may try.
+
+    Parameters
+    ----------
+    spaces : mapping or sequence of mappings
+        From parameter names to values: lists, or (where `drawn`) also distributions.
+    name : str
+        The argument's name, for messages.
+    drawn : bool
+        Whether candidates are drawn at random; else they are a grid.
+    """
+
+    def __init__(self, spaces: Any, *, name: str, drawn: bool) -> None:
+        self.name = name
+        self.drawn = drawn
+        listed = [spaces] if isinstance(spaces, Mapping) else spaces
+        if not isinstance(listed, Sequence) or isinstance(listed, str) or not len(listed):
+            raise TypeError(
+                f"{name} must be a dict from parameter names to values, or a list of such; got "
+                f"{spaces!r:.60}."
+            )
+        self.spaces = tuple(self._checked(space) for space in listed)
+
+    def _checked(self, space: Any) -> Space:
+        if not isinstance(space, Mapping):
+            raise TypeError(f"{self.name} must hold dicts; got {type(space).__name__} in it.")
+        for parameter, values in space.items():
+            if not isinstance(parameter, str):
+                raise TypeError(f"{self.name} must have names as keys; got {parameter!r}.")
+            if not is_finite(values):
+                self._check_distribution(parameter, values)
+            elif len(values) == 0:
+                raise ValueError(f"{self.name}[{parameter!r}] must not be empty; got {values!r}.")
+        return {key: space[key] for key in sorted(space)}
+
+    def _check_distribution(self, parameter: str, values: Any) -> None:
+        if self.drawn and hasattr(values, "rvs"):
+            return
+        kinds = "a list or a distribution with rvs" if self.drawn else "a list"
+        hint = (
+            ""
+            if self.drawn or not hasattr(values, "rvs")
+            else (" DPRandomSearchCV draws from distributions.")
+        )
+        raise TypeError(
+            f"{self.name}[{parameter!r}] must be {kinds}; got {type(values).__name__}.{hint}"
+        )
+
+    def check_names(self, estimator: Any) -> None:
+        """Raise unless the estimator has the parameters that are searched."""
+        for space in self.spaces:
+            first = {key: values[0] for key, values in space.items() if is_finite(values)}
+            known = clone(estimator).set_params(**first).get_params(deep=True)
+            unknown = sorted(set(space) - set(known))
+            if unknown:
+                raise ValueError(
+                    f"{self.name} must name parameters of {type(estimator).__name__}; got "
+                    f"{unknown[0]!r}. It has {sorted(known)}."
+                )
+
+    def grid(self) -> ParameterGrid:
+        """Return the candidates of a grid, in a fixed public order."""
+        return ParameterGrid([dict(space) for space in self.spaces])
+
+    def draw(self, random: np.random.RandomState) -> dict[str, Any]:
+        """Return one candidate: independent of all others, lists with replacement."""
+        space = self.spaces[random.randint(len(self.spaces))]
+        return {
+            key: values[random.randint(len(values))]
+            if is_finite(values)
+            else self._drawn(key, values, random)
+            for key, values in space.items()
+        }
+
+    def _drawn(self, parameter: str, values: Any, random: np.random.RandomState) -> Any:
+        value = values.rvs(random_state=random)
+        # What could be drawn must have been priced: estimators have to be listed.
+        if hasattr(value, "get_params") or str(value) in STEPS:
+            raise TypeError(
+                f"{self.name}[{parameter!r}] must draw plain values; got a step, {value!r:.60}. "
+                "List the steps instead."
+            )
+        return value
+
+    def combinations(
+        self, space: Space, names: Sequence[str], most: int
+    ) -> list[dict[str, Any]] | None:
+        """Return all values of the named parameters; None if too many, or not finitely many."""
+        lists = [space[name] for name in names]
+        if not all(is_finite(values) for values in lists):
+            return None
+        if np.prod([float(len(values)) for values in lists]) > most:
+            return None
+        return [dict(zip(names, values, strict=True)) for values in product(*lists)]
+
+    def __iter__(self) -> Iterator[Space]:
+        """Iterate over the spaces."""
+        return iter(self.spaces)
+
+
+def is_finite(values: Any) -> bool:
+    """Say whether values are listed, rather than drawn from a distribution."""
+    if isinstance(values, np.ndarray):
+        return values.ndim == 1
+    return isinstance(values, Sequence) and not isinstance(values, str | bytes)

@@ -1,0 +1,84 @@
+"""What differs between the versions of scikit-learn; the one place that knows."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_features, _num_samples
+
+try:  # since 1.9
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback._callback_support import callback_management_context
+except ImportError:
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in where scikit-learn knows no callbacks."""
+
+    callback_management_context = None
+
+__all__ = [
+    "CallbackSupportMixin",
+    "Parallel",
+    "Tasks",
+    "delayed",
+    "forget_callbacks",
+    "number_of_features",
+    "number_of_samples",
+    "tasks_of_fit",
+]
+
+
+def number_of_samples(X: Any) -> int:
+    """Return the number of records of anything array-like."""
+    return int(_num_samples(X))
+
+
+def number_of_features(X: Any) -> int | None:
+    """Return the number of columns, None where there is no telling."""
+    try:
+        return int(_num_features(X))
+    except (TypeError, ValueError):
+        return None
+
+
+def forget_callbacks(estimator: Any) -> None:
+    """Take an estimator's callbacks away: a clone keeps them, and they would count the runs."""
+    vars(estimator).pop("_skl_callbacks", None)
+
+
+class Tasks:
+    """The tasks of a fit, as scikit-learn's callbacks are told of them.
+
+    Their number is fixed, so that no callback learns how many runs there were.
+    """
+
+    def __init__(self, estimator: Any, context: Any, data: dict[str, Any]) -> None:
+        self._estimator, self._context, self._data = estimator, context, data
+
+    @contextlib.contextmanager
+    def task(self, name: str) -> Iterator[None]:
+        """Tell of one task around a block."""
+        if self._context is None:
+            yield
+            return
+        inner = self._context.subcontext(task_name=name)
+        inner.call_on_fit_task_begin(estimator=self._estimator, **self._data)
+        yield
+        inner.call_on_fit_task_end(estimator=self._estimator, **self._data)
+
+
+@contextlib.contextmanager
+def tasks_of_fit(estimator: Any, n_tasks: int, X: Any, y: Any) -> Iterator[Tasks]:
+    """Tell callbacks, where there are any, of a fit and of its fixed number of tasks."""
+    if callback_management_context is None or not getattr(estimator, "_skl_callbacks", None):
+        yield Tasks(estimator, None, {})
+        return
+    data = {"X": X, "y": y, "metadata": None}
+    with callback_management_context(estimator):
+        context = estimator._init_callback_context(max_subtasks=n_tasks)
+        context.call_on_fit_task_begin(estimator=estimator, **data)
+        yield Tasks(estimator, context, data)
+        context.call_on_fit_task_end(estimator=estimator, **data)

@@ -1,0 +1,200 @@
+"""The runs of a search: fits and noisy scores, in parallel, that no data can crash.
+
+A run that fails scores the worst value, with the same noise as any other, so that failing shows
+no more than a bad score does. Warnings, logs and prints tell of the data, and are dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from skdptune.mechanisms import gaussian_release, laplace_release
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._compat import Parallel, delayed, number_of_samples
+from skdptune.model_selection._configuring import set_seeds
+from skdptune.model_selection._quiet import Quiet
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How a run is scored.
+
+    Attributes
+    ----------
+    scorer : BoundedScorer
+        The mean of bounded values.
+    n_public : int or None
+        Stands for the number of records; None for that of public data.
+    sensitivity : float
+        Most by which one record changes the score.
+    ratio : float
+        Noise in units of the sensitivity.
+    kind : {"gaussian", "laplace", "none"}
+        Law of the noise.
+    """
+
+    scorer: BoundedScorer
+    n_public: int | None
+    sensitivity: float
+    ratio: float
+    kind: str
+
+    def released(self, values: np.ndarray | None, random: Any) -> float:
+        """Return the noisy score of values, or of the worst that could be."""
+        lower = self.scorer.lower
+        if values is None:
+            exact = lower
+        else:
+            exact = self.scorer.score(values, self.n_public or max(values.size, 1))
+        if self.kind == "none":
+            return exact
+        release = gaussian_release if self.kind == "gaussian" else laplace_release
+        return release(exact, self.sensitivity, self.ratio * self.sensitivity, random)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Records and targets, and what the fits are to be told of each record besides."""
+
+    X: Any
+    y: Any
+    per_record: dict[str, Any]
+    constant: dict[str, Any]
+
+    def take(self, records: np.ndarray | None) -> Data:
+        """Return the given records."""
+        if records is None:
+            return self
+        chosen = {name: _safe_indexing(value, records) for name, value in self.per_record.items()}
+        y = None if self.y is None else _safe_indexing(self.y, records)
+        return Data(_safe_indexing(self.X, records), y, chosen, self.constant)
+
+    def fit(self, estimator: Any, **more: Any) -> Any:
+        """Fit an estimator to the records."""
+        arguments = (self.X,) if self.y is None else (self.X, self.y)
+        return estimator.fit(*arguments, **self.per_record, **self.constant, **more)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One candidate to be fitted and scored.
+
+    Attributes
+    ----------
+    estimator : estimator
+        With its parameters and budget set.
+    fit_seed : SeedSequence or None
+        Of its fits, one for each fold.
+    noise_seed : SeedSequence or None
+        Of the score's noise.
+    """
+
+    estimator: Any
+    fit_seed: np.random.SeedSequence | None
+    noise_seed: np.random.SeedSequence | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run gave: its model (None if it failed), its noisy score, and secret details."""
+
+    model: Any
+    score: float
+    seconds: float
+    error: str | None
+
+
+def perform(
+    run: Run,
+    data: Data,
+    deals: Sequence[tuple[np.ndarray | None, np.ndarray | None]],
+    validation: Data | None,
+    scoring: Scoring,
+    keep_model: bool,
+    raises: bool,
+) -> Result:
+    """Fit and score one run; `deals` are its folds, or one pair of None for all of `data`."""
+    started = time.perf_counter()
+    random = None if run.noise_seed is None else np.random.default_rng(run.noise_seed)
+    model, values, error = run.estimator, None, None
+    try:
+        with Quiet(), np.errstate(all="ignore"):
+            found = []
+            for (train, test), seed in zip(deals, _streams(run.fit_seed, len(deals)), strict=True):
+                set_seeds(model, seed)
+                data.take(train).fit(model)
+                held = validation if test is None else data.take(test)
+                found.append(values_of(scoring.scorer, model, held, raises))
+            values = np.concatenate(found)
+    except Exception as problem:
+        if raises:
+            raise
+        model, error = None, repr(problem)
+    seconds = time.perf_counter() - started
+    score = scoring.released(values, random)
+    return Result(model if keep_model else None, score, seconds, error)
+
+
+def _streams(seed: np.random.SeedSequence | None, count: int) -> list[Any]:
+    """Return a stream for each fold, the same ones however often a run is repeated."""
+    if seed is None:
+        return [None] * count
+    return [
+        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
+        for number in range(count)
+    ]
+
+
+def values_of(scorer: BoundedScorer, model: Any, held: Data, raises: bool) -> np.ndarray:
+    """Return one value per record of `held`; a record that cannot be scored gets the worst.
+
+    No record may decide what the others are worth, so one that makes the model fail is sought
+    out, and fails by itself.
+    """
+    size = number_of_samples(held.X)
+    try:
+        return scorer.per_record(model, held.X, held.y)
+    except Exception:
+        if raises:
+            raise
+    if size <= 1:
+        return np.full(size, scorer.lower)
+    halves = held.take(np.arange(size // 2)), held.take(np.arange(size // 2, size))
+    return np.concatenate([values_of(scorer, model, half, raises) for half in halves])
+
+
+def perform_all(
+    function: Callable[..., Any],
+    tasks: Sequence[Any],
+    *common: Any,
+    n_jobs: int | None,
+    pre_dispatch: Any,
+) -> list[Any]:
+    """Return ``function(task, *common)`` of all tasks, in order; if workers are lost, try again.
+
+    The streams of randomness belong to the tasks, so that with a seed a repetition gives the same.
+    """
+    for attempt in range(_ATTEMPTS):
+        last = attempt == _ATTEMPTS - 1
+        try:
+            with Quiet():
+                return Parallel(n_jobs=1 if last else n_jobs, pre_dispatch=pre_dispatch)(
+                    delayed(function)(task, *common) for task in tasks
+                )
+        except Exception as problem:
+            if last or not _is_loss_of_workers(problem):
+                raise
+    raise RuntimeError("no attempt was made")
+
+
+def _is_loss_of_workers(problem: BaseException) -> bool:
+    names = {kind.__name__ for kind in type(problem).__mro__}
+    return bool(names & {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"})

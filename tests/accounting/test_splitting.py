@@ -1,0 +1,484 @@
+"""Searches on one deal of the records: small mechanisms enumerated, limits, and invariants."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdptune.accounting import (
+    Binomial,
+    Geometric,
+    Poisson,
+    PrivacyProfile,
+    TruncatedNegativeBinomial,
+    mixture,
+    search_on_split,
+    tune_then_fit,
+)
+from tests.accounting import oracles, oracles_profile
+from tests.accounting.oracles import Pair
+
+DIRECTIONS = ("remove", "add")
+EPSILONS = np.array([0.0, 0.01, 0.1, 0.3, 0.7, 1.2, 2.0, 3.5])
+ALL_EPSILONS = np.concatenate([-EPSILONS[:0:-1], EPSILONS])
+POINTS = np.concatenate([np.linspace(0.0, 4.0, 161), np.linspace(4.1, 14.0, 100)])
+LAWS = [
+    Binomial(1, 1.0),
+    Binomial(3, 0.5),
+    Geometric(0.2),
+    Poisson(2.0),
+    TruncatedNegativeBinomial(-0.5, 0.05),
+]
+ROUNDING = 1e-12
+
+
+def response_delta(epsilon, e):
+    """Return randomised response's curve at any e, the worst of a pure guarantee."""
+    return max((np.exp(epsilon) - np.exp(e)) / (1.0 + np.exp(epsilon)), 0.0, 1.0 - np.exp(e))
+
+
+@functools.cache
+def lopsided():
+    """Return a profile whose two directions are far apart."""
+    return oracles.profile_by_curve(Pair(np.array([0.9, 0.1]), np.array([1.0, 0.0])), POINTS, 1e-3)
+
+
+# A whole search, enumerated --------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """What one part of a search shows of a record, for each thing it may be told before.
+
+    ``seen[i]`` is the law of its outcomes if the record is used, ``unseen[i]`` if it is not.
+    """
+
+    seen: np.ndarray
+    unseen: np.ndarray
+
+    def curve(self):
+        """Return (remove, add) hockey-stick curves on POINTS, the worst over what it was told."""
+        pairs = [Pair(p, q) for p, q in zip(self.seen, self.unseen, strict=True)]
+        sides = (pairs, [pair.mirrored for pair in pairs])
+        return [
+            np.array([max(oracles.hockey_stick(pair, e) for pair in side) for e in POINTS])
+            for side in sides
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """One place of all other records: the laws of a fit, of a score given it, of a final fit."""
+
+    fit: Stage
+    score: Stage
+    final: Stage
+
+
+def run_law(world, trains, scores):
+    """Return the law of (model, score) of a run; the score of model m is column s."""
+    models = (world.fit.seen if trains else world.fit.unseen)[0]
+    noisy = world.score.seen if scores else world.score.unseen
+    return models[:, None] * noisy
+
+
+def search_law(world, law, trains, scores):
+    """Return the law of what wins, by score; the last entry is the empty search."""
+    run = run_law(world, trains, scores)
+    levels = run.sum(axis=0)
+    cumulated = np.clip(np.concatenate([[0.0], np.cumsum(levels)]), 0.0, 1.0)
+    wins = np.diff(law.pgf(cumulated))
+    shares = np.divide(run, levels, out=np.zeros_like(run), where=levels > 0.0)
+    return np.append((shares * wins).ravel(), law.pgf(0.0))
+
+
+def published_law(world, law, place, final_uses, ends_in_fit):
+    """Return the law of all that is shown, the record being in a place or, None, nowhere."""
+    found = search_law(world, law, place == "tuning", place == "validation")
+    if not ends_in_fit:
+        return found
+    stage = world.final.seen if place in final_uses else world.final.unseen
+    return (found[:, None] * stage).ravel()
+
+
+def exact_pair(worlds, law, validation, tuning, variant, ends_in_fit):
+    """Return the pair of laws of everything published; the deal is secret, its odds public."""
+    chances = {"validation": validation, "tuning": 1.0 - validation, "neither": 0.0}
+    final_uses = {"validation", "neither", "tuning"}
+    if tuning is not None:
+        chances |= {"tuning": tuning, "neither": 1.0 - validation - tuning}
+        if variant == 1:
+            final_uses.remove("tuning")
+    with_record, without = 0.0, 0.0
+    for weight, world in worlds:
+        for place, chance in chances.items():
+            shown = published_law(world, law, place, final_uses, ends_in_fit)
+            with_record = with_record + weight * chance * shown
+        without = without + weight * published_law(world, law, None, final_uses, ends_in_fit)
+    return Pair(with_record, without)
+
+
+def proven(stages):
+    """Return the profile of a stage, whatever the other records and what it was told."""
+    curves = [stage.curve() for stage in stages]
+    remove, add = (np.max([curve[side] for curve in curves], axis=0) for side in (0, 1))
+    return PrivacyProfile.from_curve(POINTS, remove, deltas_add=add, discretization=1e-2)
+
+
+def bound_of(worlds, law, validation, tuning, variant, ends_in_fit):
+    fit, score, final = (
+        proven([getattr(world, name) for _, world in worlds]) for name in ("fit", "score", "final")
+    )
+    return search_on_split(
+        fit.selected(law),
+        score.selected(law),
+        final if ends_in_fit else None,
+        validation_fraction=validation,
+        tuning_fraction=tuning,
+        variant=variant,
+    )
+
+
+def random_stage(rng, told, outcomes, strength, p_zero=0.0):
+    unseen = rng.dirichlet(np.ones(outcomes), size=told)
+    tilt = np.exp(strength * rng.uniform(-1.0, 1.0, size=unseen.shape))
+    tilt[rng.random(tilt.shape) < p_zero] = 0.0
+    seen = unseen * tilt + 1e-9 * unseen
+    return Stage(seen / seen.sum(axis=1, keepdims=True), unseen)
+
+
+def random_worlds(rng, strengths, p_zero=0.0, count=2):
+    """Return weighted worlds: which one it is depends on the places of other records."""
+    weights = rng.dirichlet(np.ones(count))
+    models, levels = 2, 3
+    told = models * levels + 1
+    return [
+        (
+            weight,
+            World(
+                random_stage(rng, 1, models, strengths[0], p_zero),
+                random_stage(rng, models, levels, strengths[1], p_zero),
+                random_stage(rng, told, 3, strengths[2], p_zero),
+            ),
+        )
+        for weight in weights
+    ]
+
+
+def assert_bounded(pair, bound):
+    for direction in DIRECTIONS:
+        exact = np.array([oracles.hockey_stick(pair.one_way(direction), e) for e in ALL_EPSILONS])
+        excess = exact - bound.delta(ALL_EPSILONS, direction)
+        assert excess.max() <= ROUNDING, (direction, ALL_EPSILONS[excess.argmax()], excess.max())
+
+
+LAYOUTS = [
+    # validation, tuning, variant, ends in a fit
+    (0.3, None, 1, False),
+    (0.3, None, 1, True),
+    (0.2, 0.1, 1, True),
+    (0.2, 0.75, 1, True),
+    (0.2, 0.1, 2, True),
+    (0.2, 0.4, 1, False),
+    (0.0, 0.3, 1, True),
+    (0.0, 0.3, 2, True),
+    (0.0, None, 1, True),
+    (0.9, 0.05, 1, True),
+]
+
+
+@pytest.mark.parametrize("law", LAWS[1:4], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_an_enumerated_search_lies_below_the_bound_in_both_directions(layout, law):
+    rng = np.random.default_rng(11)
+    worlds = random_worlds(rng, (1.0, 0.4, 0.8))
+    assert_bounded(exact_pair(worlds, law, *layout), bound_of(worlds, law, *layout))
+
+
+fractions = st.floats(0.05, 0.9)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    law=st.sampled_from(LAWS),
+    strengths=st.tuples(*[st.floats(0.0, 2.5)] * 3),
+    p_zero=st.sampled_from([0.0, 0.0, 0.3]),
+    validation=st.one_of(st.just(0.0), fractions),
+    share=st.one_of(st.none(), fractions),
+    variant=st.sampled_from([1, 2]),
+    ends_in_fit=st.booleans(),
+)
+def test_any_small_search_lies_below_the_bound(
+    seed, law, strengths, p_zero, validation, share, variant, ends_in_fit
+):
+    worlds = random_worlds(np.random.default_rng(seed), strengths, p_zero)
+    tuning = None if share is None else share * (1.0 - validation)
+    layout = (validation, tuning, variant, ends_in_fit)
+    assert_bounded(exact_pair(worlds, law, *layout), bound_of(worlds, law, *layout))
+
+
+def test_the_fresh_split_s_mixture_would_be_wrong_for_a_shared_split():
+    # Mixed before the selection, the record would have a new place in every run.
+    rng = np.random.default_rng(0)
+    law, broken = Geometric(0.02), False
+    for _ in range(12):
+        worlds = random_worlds(rng, (3.0, 0.0, 0.0), p_zero=0.2, count=1)
+        layout = (0.9, None, 1, False)
+        fit = proven([worlds[0][1].fit])
+        fresh = mixture([PrivacyProfile.pure(0.0), fit], [0.9, 0.1]).selected(law)
+        pair = exact_pair(worlds, law, *layout)
+        for direction in DIRECTIONS:
+            exact = oracles.hockey_stick(pair.one_way(direction), 0.3)
+            broken |= exact > fresh.delta(0.3, direction) + 1e-6
+        assert_bounded(pair, bound_of(worlds, law, *layout))
+    # If this fails, the enumeration does not tell the two apart, and proves little.
+    assert broken
+
+
+@pytest.mark.parametrize(
+    ("wrong", "layout"),
+    [
+        # Each forgets something that the published result depends on.
+        ({"validation_fraction": 0.0}, (0.9, None, 1, False)),
+        ({"tuning_fraction": 0.01}, (0.0, 0.3, 1, False)),
+        ({"final": None}, (0.2, 0.1, 1, True)),
+    ],
+)
+def test_the_enumeration_catches_prices_that_forget_something(wrong, layout):
+    rng = np.random.default_rng(5)
+    caught = False
+    for _ in range(4):
+        strengths = (0.3, 2.5, 2.0) if layout[0] > 0.5 else (2.5, 0.3, 2.0)
+        worlds = random_worlds(rng, strengths, count=1)
+        law = Geometric(0.1)
+        fit, score, final = (
+            proven([getattr(world, name) for _, world in worlds])
+            for name in ("fit", "score", "final")
+        )
+        arguments = {
+            "final": final if layout[3] else None,
+            "validation_fraction": layout[0],
+            "tuning_fraction": layout[1],
+        } | wrong
+        low = search_on_split(fit.selected(law), score.selected(law), **arguments)
+        pair = exact_pair(worlds, law, *layout)
+        for direction in DIRECTIONS:
+            exact = np.array([oracles.hockey_stick(pair.one_way(direction), e) for e in EPSILONS])
+            caught |= bool(np.any(exact > low.delta(EPSILONS, direction) + 1e-6))
+    assert caught
+
+
+# Limits ----------------------------------------------------------------------------------
+
+
+def test_a_mixture_of_pure_releases_is_the_sum_of_their_curves():
+    mixed = mixture([PrivacyProfile.pure(e) for e in (0.25, 1.0, 2.0)], [0.5, 0.3, 0.2])
+    for e in ALL_EPSILONS:
+        exact = 0.5 * response_delta(0.25, e)
+        exact += 0.3 * response_delta(1.0, e) + 0.2 * response_delta(2.0, e)
+        assert mixed.delta(float(e)) == pytest.approx(exact, rel=1e-3, abs=1e-12)
+        assert mixed.delta(float(e)) >= exact - 1e-12
+    assert mixed.epsilon(0.0) == pytest.approx(2.0, rel=1e-3)
+
+
+def test_a_mixture_of_gaussian_releases_is_the_sum_of_their_curves():
+    mus, weights = (0.1, 1.0), (0.8, 0.2)
+    mixed = mixture([PrivacyProfile.gaussian(mu) for mu in mus], weights)
+    for e in (0.0, 0.3, 1.0, 3.0, 4.5):
+        exact = sum(
+            w * float(oracles_profile.gaussian_delta(mu, e))
+            for mu, w in zip(mus, weights, strict=True)
+        )
+        assert exact <= mixed.delta(e) * (1.0 + 1e-9)
+        assert mixed.delta(e) == pytest.approx(exact, rel=5e-3, abs=1e-14)
+
+
+def test_the_directions_are_mixed_apart():
+    one, other = lopsided(), PrivacyProfile.pure(0.3)
+    mixed = mixture([one, other], [0.4, 0.6])
+    for direction in DIRECTIONS:
+        exact = 0.4 * one.delta(EPSILONS, direction) + 0.6 * other.delta(EPSILONS, direction)
+        np.testing.assert_allclose(mixed.delta(EPSILONS, direction), exact, atol=2e-4)
+        assert np.all(mixed.delta(EPSILONS, direction) >= exact - 1e-12)
+    assert mixed.delta(2.0, "remove") > 0.03 > mixed.delta(2.0, "add") == 0.0
+
+
+def test_certain_and_impossible_cases():
+    a, b = PrivacyProfile.gaussian(0.5), PrivacyProfile.pure(3.0)
+    assert mixture([a], [1.0]) == a
+    assert mixture([a, b], [1.0, 0.0]) == a
+    assert mixture([b, a], [0.0, 1.0]) == a
+
+
+def test_what_reveals_all_counts_by_its_chance():
+    all_shown = PrivacyProfile.approximate(0.0, 1.0)
+    mixed = mixture([all_shown, PrivacyProfile.pure(0.0)], [0.125, 0.875])
+    assert mixed.delta(50.0) == pytest.approx(0.125, rel=1e-9)
+    assert mixed.delta(0.0) == pytest.approx(0.125, rel=1e-9)
+
+
+@pytest.mark.parametrize("variant", [1, 2])
+def test_without_validation_it_is_tuning_then_a_fit(variant):
+    fit = PrivacyProfile.gaussian(0.4)
+    search = fit.selected(Geometric(0.1))
+    total = search_on_split(search, None, fit, tuning_fraction=0.2, variant=variant)
+    assert total == tune_then_fit(search, fit, 0.2, variant)
+    # A score that nobody pays for changes nothing.
+    assert total == search_on_split(
+        search, PrivacyProfile.pure(5.0), fit, tuning_fraction=0.2, variant=variant
+    )
+
+
+def test_without_tuning_records_or_final_fit_less_is_paid():
+    search, score = PrivacyProfile.pure(1.0), PrivacyProfile.pure(0.25)
+    assert search_on_split(search) == search
+    assert search_on_split(search, final=score) == search + score
+    assert search_on_split(search, tuning_fraction=0.3) == search.subsampled(0.3)
+    mixed = search_on_split(search, score, validation_fraction=0.2)
+    for e in (0.0, 0.1, 0.5, 0.9):
+        exact = 0.2 * response_delta(0.25, e) + 0.8 * response_delta(1.0, e)
+        assert mixed.delta(e) == pytest.approx(exact, rel=1e-3)
+
+
+def test_the_share_is_that_among_records_outside_validation():
+    search, score = PrivacyProfile.pure(1.0), PrivacyProfile.pure(0.25)
+    total = search_on_split(search, score, validation_fraction=0.2, tuning_fraction=0.4)
+    by_hand = mixture([score, search.subsampled(0.5)], [0.2, 0.8])
+    np.testing.assert_allclose(total.delta(EPSILONS), by_hand.delta(EPSILONS), rtol=1e-12)
+
+
+# Invariants ------------------------------------------------------------------------------
+
+
+profiles = st.one_of(
+    st.floats(0.01, 4.0).map(PrivacyProfile.pure),
+    st.floats(0.02, 2.0).map(PrivacyProfile.gaussian),
+    st.builds(PrivacyProfile.approximate, st.floats(0.0, 2.0), st.floats(1e-9, 0.5)),
+    st.just(None).map(lambda _: lopsided()),
+)
+
+
+@settings(max_examples=25)
+@given(parts=st.lists(profiles, min_size=2, max_size=4), seed=st.integers(0, 2**32 - 1))
+def test_a_mixture_lies_between_the_weighted_sum_and_the_largest(parts, seed):
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(parts)))
+    weights[-1] = 1.0 - weights[:-1].sum()
+    mixed = mixture(parts, weights.tolist())
+    for direction in DIRECTIONS:
+        curves = np.array([part.delta(ALL_EPSILONS, direction) for part in parts])
+        found = mixed.delta(ALL_EPSILONS, direction)
+        assert np.all(found >= weights @ curves - 1e-9)
+        # The grid's chords may rise above a bend.
+        assert np.all(found <= curves.max(axis=0) + 1e-3)
+
+
+@settings(max_examples=20)
+@given(part=profiles, weight=st.floats(0.01, 0.99))
+def test_a_mixture_of_equals_is_that_profile(part, weight):
+    mixed = mixture([part, part], [weight, 1.0 - weight])
+    for direction in DIRECTIONS:
+        exact = part.delta(EPSILONS, direction)
+        np.testing.assert_allclose(mixed.delta(EPSILONS, direction), exact, rtol=2e-3, atol=2e-4)
+
+
+@settings(max_examples=20)
+@given(parts=st.tuples(profiles, profiles), weight=st.floats(0.01, 0.99))
+def test_the_order_of_the_cases_does_not_matter(parts, weight):
+    one = mixture(parts, [weight, 1.0 - weight])
+    other = mixture(parts[::-1], [1.0 - weight, weight])
+    np.testing.assert_allclose(one.delta(EPSILONS), other.delta(EPSILONS), rtol=1e-9, atol=1e-15)
+
+
+def test_a_worse_case_that_is_likelier_costs_more():
+    good, bad = PrivacyProfile.gaussian(0.1), PrivacyProfile.gaussian(0.8)
+    costs = [mixture([bad, good], [w, 1.0 - w]).epsilon(1e-6) for w in (0.01, 0.1, 0.5, 0.9, 1.0)]
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1]
+
+
+@pytest.mark.parametrize("variant", [2, None])
+def test_more_tuning_records_cost_more_where_the_final_fit_uses_all(variant):
+    # Not so in variant 1, whose final fit then sees a record less often.
+    fit = PrivacyProfile.gaussian(0.4)
+    search, score = fit.selected(Geometric(0.1)), PrivacyProfile.gaussian(0.05)
+    costs = [
+        search_on_split(
+            search,
+            score,
+            None if variant is None else fit,
+            validation_fraction=0.2,
+            tuning_fraction=q,
+            variant=variant or 1,
+        ).epsilon(1e-5)
+        for q in (0.01, 0.05, 0.2, 0.5, 0.79)
+    ]
+    assert costs == sorted(costs)
+    assert costs[0] < costs[-1]
+
+
+def test_more_cheap_validation_costs_less():
+    fit = PrivacyProfile.gaussian(0.4)
+    search, score = fit.selected(Geometric(0.1)), PrivacyProfile.gaussian(0.05)
+    costs = [
+        search_on_split(search, score, fit, validation_fraction=v).epsilon(1e-5)
+        for v in (0.0, 0.1, 0.5, 0.9)
+    ]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[0] > costs[-1]
+
+
+def test_the_renyi_bound_is_used_where_it_is_asked_for():
+    fit = PrivacyProfile.gaussian(0.25)
+    search = fit.selected(Geometric(0.1), "rdp")
+    arguments = {"validation_fraction": 0.2, "tuning_fraction": 0.1}
+    by_renyi = search_on_split(search, search, fit, **arguments, bound="rdp")
+    by_profile = search_on_split(search, search, fit, **arguments)
+    assert by_renyi.epsilon(1e-5) > by_profile.epsilon(1e-5)
+
+
+# Edges -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [[0.5, 0.4], [0.7, 0.7], [0.0, 0.0]])
+def test_weights_must_sum_to_1(weights):
+    with pytest.raises(ValueError, match="weights must sum to 1"):
+        mixture([PrivacyProfile.pure(1.0)] * 2, weights)
+
+
+def test_bad_mixtures_are_refused():
+    one = PrivacyProfile.pure(1.0)
+    with pytest.raises(ValueError, match="weights must sum to 1"):
+        mixture([], [])
+    with pytest.raises(ValueError, match="weights"):
+        mixture([one, one], [1.5, -0.5])
+    with pytest.raises(TypeError, match="profiles must be"):
+        mixture([1.0], [1.0])
+    with pytest.raises(ValueError, match="shorter"):
+        mixture([one, one], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"validation_fraction": 0.2}, "scored must be given"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be"),
+        ({"validation_fraction": -0.1}, "validation_fraction must be"),
+        ({"tuning_fraction": 1.0}, "tuning_fraction must be"),
+        ({"tuning_fraction": 0.0}, "tuning_fraction must be"),
+        ({"variant": 3}, "variant must be"),
+        ({"tuning_fraction": 0.1, "final": PrivacyProfile.pure(1.0), "bound": "x"}, "bound must"),
+    ],
+)
+def test_bad_deals_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        search_on_split(PrivacyProfile.pure(1.0), **arguments)
+
+
+def test_validation_and_tuning_must_leave_records():
+    one = PrivacyProfile.pure(1.0)
+    with pytest.raises(ValueError, match="leave records for the final fit"):
+        search_on_split(one, one, one, validation_fraction=0.4, tuning_fraction=0.6)

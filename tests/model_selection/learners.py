@@ -1,0 +1,168 @@
+"""Learners that do as they are told, so that searches are tested and not what they train."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.mechanisms import noise_for_budget
+
+try:
+    from joblib.externals import cloudpickle
+except ImportError:  # since joblib 1.6
+    import cloudpickle
+
+
+def table(n_samples: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return records of which the first column tells the label, and the second is uniform."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n_samples)
+    return np.column_stack([2.0 * y - 1.0, rng.random(n_samples), rng.random(n_samples)]), y
+
+
+# Not functools.cache, whose wrapper is pickled by its name.
+_PROFILES: dict[tuple[float, float], PrivacyProfile] = {}
+
+
+def _gaussian(epsilon: float, delta: float) -> PrivacyProfile:
+    key = (epsilon, delta)
+    if key not in _PROFILES:
+        _PROFILES[key] = noise_for_budget(epsilon, delta)[1]
+    return _PROFILES[key]
+
+
+class Private(ClassifierMixin, PrivateEstimatorMixin, BaseEstimator):
+    """What the learners share: the price of Gaussian noise, and nothing drawn."""
+
+    price_parameters = frozenset({"epsilon", "delta"})
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        epsilon, delta = self._checked_budget()
+        if np.isinf(epsilon):
+            return PrivacyProfile.approximate(0.0, 1.0)
+        return _gaussian(epsilon, delta)
+
+    def _start(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        X, y = validate_data(self, X, y, accept_sparse=True)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        size = self.n_public or X.shape[0]
+        self.privacy_ = PrivacyReport(
+            self.privacy_profile(size, X.shape[1]), self.delta, name=type(self).__name__
+        )
+        return dense(X), y
+
+    def _table(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return dense(validate_data(self, X, accept_sparse=True, reset=False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def dense(X: Any) -> np.ndarray:
+    return X.toarray() if sparse.issparse(X) else X
+
+
+class Scripted(Private):
+    """Predicts right where the second column is below `quality`; the first says what is right.
+
+    So its accuracy on data of `table` is about `quality`, whatever it was trained on.
+    """
+
+    def __init__(
+        self,
+        quality: float = 0.5,
+        mark: Any = None,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
+        n_public: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.quality = quality
+        self.mark = mark
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_public = n_public
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Scripted:
+        self._start(X, y)
+        self.was_told_ = self.random_state
+        self.weight_ = None if sample_weight is None else float(np.mean(sample_weight))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        X = self._table(X)
+        right, truth = X[:, 1] < self.quality, X[:, 0] > 0.0
+        return self.classes_[np.where(right, truth, ~truth).astype(int)]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self._table(X)[:, 0]
+
+
+class Loud(Scripted):
+    """Warns, logs, prints and (with a quality below 0.2) raises, and says its mark each time."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Loud:
+        warnings.warn(f"warning of {self.mark}", UserWarning, stacklevel=2)
+        logging.getLogger("learners").error("record of %s", self.mark)
+        print(f"print of {self.mark}")
+        if self.quality < 0.2:
+            raise ValueError(f"exception of {self.mark}")
+        return super().fit(X, y)
+
+
+class Told(Scripted):
+    """Notes whatever number it is told at each fit."""
+
+    heard: list[tuple[Any, ...]] = []
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Told:
+        Told.heard.append((self.n_public, self.privacy_profile(self.n_public or len(X))))
+        return super().fit(X, y)
+
+
+class Centroids(Private):
+    """Predicts the class of the nearest mean, shrunk; its price is as scripted."""
+
+    def __init__(
+        self,
+        shrink: float = 0.0,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
+        n_public: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.shrink = shrink
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_public = n_public
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Centroids:
+        X, y = self._start(X, y)
+        means = np.array([X[y == label].mean(axis=0) for label in self.classes_])
+        self.means_ = (1.0 - self.shrink) * means
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        X = self._table(X)
+        distances = ((X[:, None, :] - self.means_[None, :, :]) ** 2).sum(axis=2)
+        return self.classes_[distances.argmin(axis=1)]
+
+
+# Workers may find another package of the name `tests`.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -1,0 +1,315 @@
+"""Empirical audit: thousands of whole searches on neighbouring data, and what they give away.
+
+Of everything published a statistic is taken, on the first half of the searches a threshold is
+chosen, and on the second half the Clopper-Pearson lower bound on epsilon is found. A sound search
+stays below its report; searches that are broken on purpose are caught.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from skdptune.accounting import Geometric, Poisson
+from skdptune.mechanisms import gaussian_profile
+from skdptune.metrics import accuracy, bounded_scorer
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, _base, _runs
+
+DELTA = 1e-5
+# One-sided confidence of each bound.
+CONFIDENCE = 0.999
+N_PUBLIC = 64
+EVERYONE = np.zeros((N_PUBLIC, 1)), np.arange(N_PUBLIC) % 2
+# The neighbour has one record more, unlike all others.
+NEIGHBOUR = np.vstack([EVERYONE[0], [[1.0]]]), np.append(EVERYONE[1], 1)
+
+
+class NoisySum(ClassifierMixin, BaseEstimator):
+    """Releases the sum of a feature in [0, 1] with Gaussian noise, and says 1 above `cut`."""
+
+    price_parameters = frozenset({"noise"})
+
+    def __init__(self, noise=1.0, cut=0.5, true_noise=None, random_state=None, n_public=None):
+        self.noise = noise
+        self.cut = cut
+        self.true_noise = true_noise
+        self.random_state = random_state
+        self.n_public = n_public
+
+    def privacy_profile(self, n_samples, n_features=None):
+        return gaussian_profile(1.0, self.noise)
+
+    def fit(self, X, y):
+        deviation = self.noise if self.true_noise is None else self.true_noise
+        noise = np.random.default_rng(self.random_state).normal(scale=deviation)
+        self.sum_ = float(np.clip(X[:, 0], 0.0, 1.0).sum()) + noise
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        """Say 1 for rows above the cut, and for those that the sum exceeds."""
+        return ((X[:, 0] > self.cut) | (X[:, 0] < -self.sum_)).astype(int)
+
+
+class CutOnly(NoisySum):
+    """Predicts by the cut alone, so that the sum tells nothing of the score."""
+
+    def predict(self, X):
+        return (X[:, 0] > self.cut).astype(int)
+
+
+def lower_bound(with_record, without, delta=DELTA):
+    """Return the largest epsilon that is refuted, in either direction, by one test."""
+    samples = [np.asarray(side, dtype=float) for side in (with_record, without)]
+    halves = [(side[::2], side[1::2]) for side in samples]
+    best, found = -math.inf, 0.0
+    for p, q in ((0, 1), (1, 0)):
+        for sign in (1.0, -1.0):
+            levels = np.unique(sign * np.concatenate([halves[0][0], halves[1][0]]))
+            for level in levels[:: max(levels.size // 200, 1)]:
+                hits = [int((sign * halves[i][0] >= level).sum()) for i in (p, q)]
+                guess = _refuted(hits, [halves[i][0].size for i in (p, q)], delta)
+                if guess > best:
+                    best = guess
+                    hits = [int((sign * halves[i][1] >= level).sum()) for i in (p, q)]
+                    found = _refuted(hits, [halves[i][1].size for i in (p, q)], delta)
+    return max(found, 0.0)
+
+
+def _refuted(hits, sizes, delta):
+    risk = (1.0 - CONFIDENCE) / 2.0
+    low = stats.beta.ppf(risk, hits[0], sizes[0] - hits[0] + 1) if hits[0] else 0.0
+    rest = sizes[1] - hits[1]
+    high = stats.beta.ppf(1.0 - risk, hits[1] + 1, rest) if rest else 1.0
+    return math.log((low - delta) / high) if low > delta else -math.inf
+
+
+def published(search, statistic, trials, **fit):
+    """Return the statistic of seeded searches on both data sets, and the reported epsilon."""
+    found = []
+    for side, (X, y) in enumerate((NEIGHBOUR, EVERYONE)):
+        values = np.empty(trials)
+        for trial in range(trials):
+            search.set_params(random_state=2 * trial + side)
+            values[trial] = statistic(search.fit(X, y, **fit))
+        found.append(values)
+    return (*found, search.privacy_.epsilon_spent)
+
+
+# Public rows on which a larger sum is a better score, as finely as it gets.
+PUBLIC = {"X_val": np.linspace(-6.0, 4.0, 201)[:, None], "y_val": np.zeros(201, dtype=int)}
+# One row that is right as soon as the sum is above a half.
+ONE_ROW = {"X_val": np.array([[-0.5]]), "y_val": np.array([0])}
+
+
+def half_or_whole(y, prediction):
+    """Return a half, the middle of the bounds, for all records but those above the cut."""
+    return 0.5 + 0.5 * prediction
+
+
+MIDDLE = bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
+
+
+def random_search(estimator, law=None, **more):
+    more = {"tuning_fraction": None, "delta": DELTA, "n_public": N_PUBLIC} | more
+    return DPRandomSearchCV(estimator, {"cut": [10.0]}, law=law or Geometric(0.3), **more)
+
+
+def grid_search(estimator, cuts, **more):
+    more = {"delta": DELTA, "n_public": N_PUBLIC} | more
+    return DPGridSearchCV(estimator, {"cut": cuts}, **more)
+
+
+def scores_of(search):
+    return np.asarray(search.cv_results_["mean_test_score"])
+
+
+def of_sum(search):
+    return search.best_estimator_.sum_
+
+
+# Sound searches: name, search, statistic, arguments of fit, and what a strong attack refutes.
+SOUND = {
+    "the best of many, by public scores": (
+        random_search(NoisySum(noise=0.5)),
+        of_sum,
+        PUBLIC,
+        1.5,
+    ),
+    "the best of many or of none": (
+        random_search(NoisySum(noise=0.5), Poisson(3.0), refit=True),
+        of_sum,
+        PUBLIC,
+        1.5,
+    ),
+    "noisy scores of a split": (
+        random_search(
+            CutOnly(noise=4.0, cut=0.5), Geometric(0.5), scoring=MIDDLE, cv=0.7, score_epsilon=20.0
+        ).set_params(param_distributions={"cut": [0.5]}),
+        lambda search: search.best_score_,
+        {},
+        0.5,
+    ),
+    "tuning on a part, a fit on the rest": (
+        random_search(NoisySum(noise=0.4), tuning_fraction=0.3, cv=0.3, score_epsilon=2.0),
+        of_sum,
+        {},
+        1.0,
+    ),
+    "a grid that is all published": (
+        grid_search(NoisySum(noise=1.0), [9.0, 10.0, 11.0], selection="compose"),
+        lambda search: scores_of(search).sum(),
+        PUBLIC,
+        1.0,
+    ),
+    "a grid of which an index is published": (
+        grid_search(
+            NoisySum(noise=50.0),
+            [-10.0, 10.0],
+            selection_epsilon=4.0,
+            n_partitions=2,
+            tuning_estimator=NoisySum(true_noise=1e-9),
+        ),
+        lambda search: search.best_params_["cut"],
+        ONE_ROW,
+        0.5,
+    ),
+}
+
+
+def audited(name, trials):
+    search, statistic, fit, strong = SOUND[name]
+    with_record, without, claimed = published(search, statistic, trials, **fit)
+    return lower_bound(with_record, without), claimed, strong
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_nothing_published_refutes_the_report(name):
+    found, claimed, strong = audited(name, 200)
+    # An attack that finds nothing would prove nothing.
+    assert strong / 2.0 < found <= claimed < 40.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOUND)
+def test_nothing_published_refutes_the_report_in_many_searches(name):
+    found, claimed, strong = audited(name, 2000)
+    assert strong < found <= claimed < 40.0
+
+
+# Broken searches -------------------------------------------------------------------------
+
+
+def test_a_fit_with_less_noise_than_it_is_charged_for_is_caught():
+    search = random_search(NoisySum(noise=8.0, true_noise=0.1))
+    with_record, without, claimed = published(search, of_sum, 120, **PUBLIC)
+    assert lower_bound(with_record, without) > 1.5 * claimed
+
+
+def split_search():
+    return random_search(CutOnly(noise=8.0), scoring=MIDDLE, cv=0.7, score_epsilon=0.3).set_params(
+        param_distributions={"cut": [0.5]}
+    )
+
+
+def test_scores_without_noise_are_caught(monkeypatch):
+    search = split_search()
+    sound = published(search, lambda search: search.best_score_, 150)
+    assert lower_bound(*sound[:2]) <= sound[2]
+    monkeypatch.setattr(
+        _runs.Scoring,
+        "released",
+        lambda self, values, random: self.scorer.score(values, self.n_public),
+    )
+    broken = published(search, lambda search: search.best_score_, 150)
+    assert broken[2] == sound[2] < 1.5 < lower_bound(*broken[:2])
+
+
+def test_the_same_noise_on_all_scores_is_caught(monkeypatch):
+    # One cut counts the record, the other does not: their scores' difference is exact.
+    search = grid_search(
+        CutOnly(noise=12.0),
+        [0.5, 10.0],
+        selection="compose",
+        scoring=MIDDLE,
+        cv=0.7,
+        score_epsilon=0.3,
+    )
+
+    def difference(search):
+        first, second = scores_of(search)
+        return round(first - second, 12)
+
+    sound = published(search, difference, 150)
+    assert lower_bound(*sound[:2]) <= sound[2]
+    honest = _base.spawned
+
+    def same_for_all(seeds, count):
+        fresh = np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key)
+        return honest(fresh, 1) * count
+
+    monkeypatch.setattr(_base, "spawned", same_for_all)
+    broken = published(search, difference, 150)
+    assert broken[2] == sound[2] < 1.5 < lower_bound(*broken[:2])
+
+
+def test_the_bound_of_the_audit_is_below_the_truth_for_a_known_release():
+    rng = np.random.default_rng(0)
+    for mu in (0.0, 0.5, 2.0):
+        with_record, without = rng.normal(mu, 1.0, 4000), rng.normal(0.0, 1.0, 4000)
+        found = lower_bound(with_record, without)
+        assert found <= gaussian_profile(mu, 1.0).epsilon(DELTA)
+        assert found >= 0.75 * mu
+    # What is told apart always is limited by the number of searches alone.
+    certain = lower_bound(np.ones(400), np.zeros(400))
+    assert certain == pytest.approx(math.log((0.0005**0.005 - DELTA) / (1.0 - 0.0005**0.005)))
+
+
+# What a single record must not decide ----------------------------------------------------
+
+
+class Choosy(CutOnly):
+    """Cannot predict for some rows, and needs at least one, like most estimators."""
+
+    def predict(self, X):
+        if not len(X) or (X[:, 0] > 0.9).any():
+            raise ValueError("no prediction")
+        return super().predict(X)
+
+
+def exact_score(X, y, deals):
+    """Return a run's score before its noise, by folds of the given records."""
+    scoring = _runs.Scoring(accuracy(), N_PUBLIC, 0.0, 0.0, "none")
+    run = _runs.Run(Choosy(cut=-1.0), None, None)
+    data = _runs.Data(X, y, {}, {})
+    return _runs.perform(run, data, deals, None, scoring, False, False).score
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0], ids=["the only one of a fold", "unpredictable"])
+def test_one_record_moves_a_score_by_no_more_than_its_sensitivity(value):
+    # All are right; the last fold is empty but for the record that comes and goes.
+    X, y = np.zeros((13, 1)), np.ones(13, dtype=int)
+    X[-1] = value
+    folds = [np.arange(6), np.arange(6, 12), np.arange(12, 13)]
+    scores = []
+    for size in (12, 13):
+        held = [fold[fold < size] for fold in folds]
+        deals = [(np.setdiff1d(np.arange(size), fold), fold) for fold in held]
+        scores.append(exact_score(X[:size], y[:size], deals))
+    assert abs(scores[1] - scores[0]) <= accuracy().sensitivity(N_PUBLIC) + 1e-12
+
+
+def test_the_fits_of_a_seeded_run_have_noise_of_their_own():
+    seen = []
+
+    class Telling(CutOnly):
+        def fit(self, X, y):
+            super().fit(X, y)
+            seen.append(round(self.sum_ - float(X[:, 0].sum()), 9))
+            return self
+
+    search = grid_search(Telling(), [10.0], selection="compose", cv=3, refit=False)
+    search.set_params(random_state=0).fit(*EVERYONE)
+    assert len(seen) == len(set(seen)) == 3

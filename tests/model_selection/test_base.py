@@ -1,0 +1,152 @@
+"""Price first: bad parameters are reported, and budgets refused, before a record is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeRegressor
+
+from skdptune.accounting import UnreachableBudgetError
+from skdptune.base import NoProfileError
+from skdptune.model_selection._base import Streams
+from tests.model_selection.learners import Scripted, table
+from tests.model_selection.ways import USUAL, WAYS
+
+DELTA = 1e-5
+VALUES = {"quality": [0.2, 0.8]}
+
+
+class Poisoned:
+    """Has a shape, and raises if anything else is asked of it."""
+
+    def __init__(self, *shape: int) -> None:
+        self.shape = shape
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def _read(self, *arguments: Any, **more: Any) -> Any:
+        raise RuntimeError("the data were read")
+
+    __getitem__ = __iter__ = __array__ = __eq__ = __lt__ = _read
+    __hash__ = None  # type: ignore[assignment]
+
+
+BAD = [
+    ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+    ({"epsilon": -1.0}, ValueError, "epsilon must be"),
+    ({"epsilon": "much"}, TypeError, "epsilon must be"),
+    ({"epsilon": float("nan")}, ValueError, "epsilon must be"),
+    ({"delta": 1.0}, ValueError, "delta must be"),
+    ({"delta": -1e-9}, ValueError, "delta must be"),
+    ({"score_epsilon": 0.0}, ValueError, "score_epsilon must be"),
+    ({"cv": 1.0}, ValueError, "cv must be"),
+    ({"refit": "best"}, ValueError, "refit must be"),
+    ({"diagnostics": 1}, TypeError, "diagnostics must be"),
+    ({"error_score": 0.0}, (TypeError, ValueError), "error_score must be"),
+    ({"random_state": -1}, ValueError, "random_state must be"),
+    ({"random_state": "seed"}, TypeError, "random_state must be"),
+    ({"n_public": 0}, ValueError, "n_public must be"),
+    ({"scoring": "roc_auc"}, ValueError, "roc_auc"),
+    ({"scoring": "f1"}, ValueError, "f1"),
+    ({"scoring": "neg_brier_score"}, TypeError, "scoring must suit the estimator"),
+    ({"estimator": Scripted}, TypeError, "estimator must be an estimator with fit"),
+    ({"estimator": 3}, TypeError, "estimator must be an estimator with fit"),
+    ({"estimator": LogisticRegression()}, (NoProfileError, ValueError), "."),
+    ({"estimator": DecisionTreeRegressor()}, ValueError, "scoring must be given"),
+]
+
+
+@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize(("settings", "kind", "words"), BAD)
+def test_bad_parameters_before_data(
+    name: str, settings: dict[str, Any], kind: Any, words: str
+) -> None:
+    search = WAYS[name].make(Scripted(), VALUES, delta=DELTA)
+    if not set(settings) <= set(search.get_params()):
+        pytest.skip("this search has no such parameter")
+    search.set_params(**settings)
+    with pytest.raises(kind, match=words):
+        search.fit(Poisoned(600, 3), Poisoned(600))
+    assert not hasattr(search, "privacy_")
+
+
+@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize(
+    ("values", "kind", "words"),
+    [
+        ({"qualty": [1]}, ValueError, "qualty"),
+        ({"quality": []}, ValueError, "must not be empty"),
+        ([], TypeError, "must be a dict from parameter names to values"),
+        ({"quality": object()}, TypeError, "must be a list"),
+        ({"random_state": [1, 2]}, ValueError, "must leave 'random_state' to the search"),
+        ({"n_public": [1, 2]}, ValueError, "must leave 'n_public' to the search"),
+        ({"epsilon": [1, 2]}, ValueError, "must leave 'epsilon' to the search"),
+    ],
+)
+def test_bad_values_before_data(name: str, values: Any, kind: Any, words: str) -> None:
+    search = WAYS[name].make(Scripted(), values, epsilon=1.0, delta=DELTA)
+    with pytest.raises(kind, match=words):
+        search.fit(Poisoned(600, 3), Poisoned(600))
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_too_few_records_before_data(name: str) -> None:
+    search = WAYS[name].make(Scripted(), VALUES, delta=DELTA)
+    with pytest.raises(ValueError, match="n_samples must be at least"):
+        search.fit(Poisoned(7, 3), Poisoned(7))
+
+
+@pytest.mark.parametrize("name", ["random", "grid"])
+def test_budget_out_of_reach_before_data(name: str) -> None:
+    option = "selection_epsilon" if name == "grid" else "score_epsilon"
+    search = WAYS[name].make(Scripted(), VALUES, epsilon=0.1, delta=DELTA, **{option: 40.0})
+    with pytest.raises(UnreachableBudgetError, match="epsilon must be at least"):
+        search.fit(Poisoned(600, 3), Poisoned(600))
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_good_parameters_read_the_data(name: str) -> None:
+    with pytest.raises(RuntimeError, match="the data were read"):
+        WAYS[name].make(Scripted(), VALUES, delta=DELTA).fit(Poisoned(600, 3), Poisoned(600))
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_public_validation_data_come_in_pairs(name: str) -> None:
+    X, y = table(600)
+    search = WAYS[name].make(Scripted(), VALUES, delta=DELTA)
+    with pytest.raises(ValueError, match="X_val and y_val must be given together"):
+        search.fit(X, y, X_val=X)
+    search.fit(X, y, X_val=X[:50], y_val=y[:50])
+    assert "the validation data are public" in search.privacy_.assumptions
+
+
+def test_streams_depend_on_the_seed_alone() -> None:
+    one, two = Streams.of(3), Streams.of(3)
+    assert one.runs.generate_state(2).tolist() == two.runs.generate_state(2).tolist()
+    words = {tuple(part.generate_state(2)) for part in vars(one).values()}
+    assert len(words) == 5
+    assert set(vars(Streams.of(None)).values()) == {None}
+    drawn = Streams.of(np.random.default_rng(3)).runs.generate_state(2).tolist()
+    assert drawn != one.runs.generate_state(2).tolist()
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_bad_tables(name: str) -> None:
+    X, y = table(600)
+    search = WAYS[name].make(Scripted(), VALUES, delta=DELTA)
+    for bad, words in (
+        (X[:, 0], "X must be two-dimensional"),
+        (X[:, :0], "X must have columns"),
+        (X + 1j, "X must be real"),
+        (np.where(X > 0.9, np.nan, X), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            search.fit(bad, y)
+    with pytest.raises(ValueError, match="one class"):
+        search.fit(X, np.zeros(600))
+    with pytest.raises(ValueError, match="continuous"):
+        search.fit(X, X[:, 1])

@@ -1,0 +1,512 @@
+"""What every searcher owes to scikit-learn, to its price and to whoever reads it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import pickle
+import warnings
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+from sklearn.utils.estimator_checks import check_estimator
+
+from skdptune.accounting import UnreachableBudgetError
+from skdptune.base import PrivacyWarning, privacy_of, profile_of
+from tests.model_selection.learners import Centroids, Scripted, table
+from tests.model_selection.ways import USUAL, WAYS, Way, searchers
+
+DELTA = 1e-5
+VALUES = {"quality": [0.15, 0.55, 0.95]}
+X, Y = table(600)
+EXPECTED_FAILURES = {
+    "check_dtype_object": "what a record holds decides its own place alone, and crashes nothing",
+    "check_supervised_y_2d": "warnings of the fits tell of the data, and are dropped",
+}
+MAY_BE_SKIPPED = {"check_array_api_input", "check_readonly_memmap_input"}
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> Way:
+    return WAYS[request.param]
+
+
+@pytest.fixture(params=USUAL)
+def usual(request: pytest.FixtureRequest) -> Way:
+    return WAYS[request.param]
+
+
+def made(way: Way, **more: Any) -> Any:
+    """Return a search whose fits have their own budgets, so that nothing is to be solved."""
+    estimator = Scripted(epsilon=1.0, delta=DELTA)
+    return way.make(estimator, VALUES, **{"delta": DELTA, **more})
+
+
+def same(one: Any, other: Any) -> None:
+    """Raise unless two searches found the same, models included."""
+    assert one.best_params_ == other.best_params_
+    np.testing.assert_equal(one.best_score_, other.best_score_)
+    np.testing.assert_equal(one.cv_results_["params"], other.cv_results_["params"])
+    if "mean_test_score" in one.cv_results_:
+        np.testing.assert_array_equal(
+            one.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"]
+        )
+    assert one.privacy_ == other.privacy_
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    assert one.best_estimator_.get_params() == other.best_estimator_.get_params()
+
+
+def test_every_searcher_is_entered() -> None:
+    assert searchers() == {way.kind for way in WAYS.values()}
+    assert {WAYS[name].kind for name in USUAL} == searchers()
+
+
+# scikit-learn's conventions ----------
+
+
+@pytest.mark.parametrize("name", [name for name in USUAL if name != "random-part"])
+def test_scikit_learns_checks(name: str) -> None:
+    # Half the records score, so that the few records of the checks are enough; epsilon is each
+    # fit's, so that nothing has to be solved for.
+    search = WAYS[name].make(Centroids(epsilon=10.0), {"shrink": [0.0, 0.1]}, cv=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            search, expected_failed_checks=EXPECTED_FAILURES, on_fail=None, on_skip=None
+        )
+    by_status: dict[str, list[str]] = {}
+    for result in results:
+        by_status.setdefault(result["status"], []).append(result["check_name"])
+    assert by_status.get("failed", []) == []
+    assert set(by_status.get("skipped", [])) <= MAY_BE_SKIPPED
+    assert set(by_status["xfail"]) == set(EXPECTED_FAILURES)
+    assert len(by_status["passed"]) >= 50
+
+
+def test_constructor_stores_what_it_is_given(way: Way) -> None:
+    search = made(way)
+    for name, value in search.get_params(deep=False).items():
+        other = type(search)(**{**search.get_params(deep=False), name: (name, value)})
+        assert getattr(other, name) == (name, value)
+        assert other.get_params(deep=False)[name] is getattr(other, name)
+    assert vars(search).keys() == search.get_params(deep=False).keys()
+
+
+def test_every_parameter_and_attribute_is_documented(way: Way) -> None:
+    documentation = inspect.getdoc(way.kind)
+    search = made(way).fit(X, Y)
+    attributes = documentation.partition("Attributes\n")[2].partition("See Also")[0]
+    for name in way.kind(None, None).get_params():
+        assert name in documentation.partition("Attributes\n")[0], name
+    for name in vars(search):
+        assert not name.endswith("_") or name in attributes, name
+
+
+def test_clone_is_unfitted_and_equal(usual: Way) -> None:
+    search = made(usual).fit(X, Y)
+    copy = clone(search)
+    assert not hasattr(copy, "privacy_")
+    assert repr(copy) == repr(search)
+    same(copy.fit(X, Y), search)
+
+
+def test_nested_parameters_are_set(usual: Way) -> None:
+    search = made(usual).set_params(estimator__mark="set", epsilon=1.5)
+    assert search.estimator.mark == "set"
+    assert search.fit(X, Y).best_estimator_.mark == "set"
+    assert search.privacy_.epsilon == 1.5
+
+
+def test_pickle_round_trip(way: Way) -> None:
+    unfitted = pickle.loads(pickle.dumps(made(way)))
+    search = unfitted.fit(X, Y)
+    again = pickle.loads(pickle.dumps(search))
+    same(again, search)
+    assert vars(again).keys() == vars(search).keys()
+
+
+def test_fit_changes_neither_parameters_nor_the_estimator(way: Way) -> None:
+    estimator = Scripted(mark="mine")
+    search = way.make(estimator, VALUES)
+    before = {name: repr(value) for name, value in search.get_params().items()}
+    search.fit(X, Y)
+    assert search.estimator is estimator
+    assert {name: repr(value) for name, value in search.get_params().items()} == before
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+    assert search.best_estimator_ is not estimator
+
+
+def test_plan_is_kept_for_what_it_was_solved_for(usual: Way) -> None:
+    """Changing an estimator in place does not change what an equal one costs or does."""
+    estimator = Scripted(epsilon=1.0, delta=DELTA)
+    one = usual.make(estimator, VALUES).fit(X, Y)
+    estimator.set_params(epsilon=5.0, mark="changed")
+    other = usual.make(Scripted(epsilon=1.0, delta=DELTA), VALUES).fit(X, Y)
+    assert other.best_estimator_.epsilon == 1.0
+    assert other.best_estimator_.mark is None
+    assert other.privacy_ == one.privacy_
+    assert one.fit(X, Y).best_estimator_.mark == "changed"
+    assert one.privacy_.epsilon_spent > other.privacy_.epsilon_spent
+
+
+def test_refit_forgets_the_last_fit(usual: Way) -> None:
+    search = made(usual, diagnostics=True).fit(X, Y)
+    assert hasattr(search, "diagnostics_")
+    search.set_params(diagnostics=False).fit(X, Y)
+    assert not hasattr(search, "diagnostics_")
+
+
+# Data of all kinds ----------
+
+
+def test_frames_keep_their_names(usual: Way) -> None:
+    frame = pd.DataFrame(X, columns=["truth", "rank", "rest"])
+    search = made(usual).fit(frame, pd.Series(Y))
+    assert search.feature_names_in_.tolist() == ["truth", "rank", "rest"]
+    assert search.n_features_in_ == 3
+    np.testing.assert_array_equal(search.predict(frame), made(usual).fit(X, Y).predict(X))
+    assert not hasattr(made(usual).fit(X, Y), "feature_names_in_")
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_array])
+def test_sparse_data_give_the_same(usual: Way, kind: Any) -> None:
+    same(made(usual).fit(kind(X), Y), made(usual).fit(X, Y))
+
+
+def test_labels_may_be_words(usual: Way) -> None:
+    words = np.array(["no", "yes"])[Y]
+    search = made(usual).fit(X, words)
+    assert search.classes_.tolist() == ["no", "yes"]
+    assert set(search.predict(X)) <= {"no", "yes"}
+    assert is_classifier(search)
+
+
+def test_lists_will_do(usual: Way) -> None:
+    same(made(usual).fit(X.tolist(), Y.tolist()), made(usual).fit(X, Y))
+
+
+# Compositions ----------
+
+
+def test_pipeline_inside(usual: Way) -> None:
+    values = {f"scripted__{name}": listed for name, listed in VALUES.items()}
+    pipeline = make_pipeline(FunctionTransformer(), Scripted(epsilon=1.0, delta=DELTA))
+    search = usual.make(pipeline, values, delta=DELTA).fit(X, Y)
+    plain = made(usual).fit(X, Y)
+    assert isinstance(search.best_estimator_, Pipeline)
+    assert search.privacy_.profile == plain.privacy_.profile
+    assert search.best_params_ == {
+        f"scripted__{name}": value for name, value in plain.best_params_.items()
+    }
+
+
+def test_inside_a_pipeline(usual: Way) -> None:
+    pipeline = make_pipeline(FunctionTransformer(), made(usual))
+    price = profile_of(pipeline, *X.shape)
+    pipeline.fit(X, Y)
+    assert privacy_of(pipeline).profile == price == pipeline[-1].privacy_.profile
+    np.testing.assert_array_equal(pipeline.predict(X), made(usual).fit(X, Y).predict(X))
+
+
+def test_in_cross_validation(usual: Way) -> None:
+    scores = cross_val_score(made(usual), X, Y, cv=2)
+    assert np.all((scores > 0.1) & (scores <= 1.0))
+
+
+def few_parts(search: Any) -> Any:
+    """Return a search that fits few inner searches, where it fits one per part."""
+    parts = {"n_partitions": 4} if "n_partitions" in search.get_params(deep=False) else {}
+    return search.set_params(**parts)
+
+
+@pytest.mark.parametrize("inner_name", ["random", "grid"])
+def test_search_inside_a_search_composes(usual: Way, inner_name: str) -> None:
+    inner = WAYS[inner_name].make(Scripted(), VALUES, epsilon=1.0, delta=DELTA)
+    outer = few_parts(usual.make(inner, {"estimator__mark": ["a", "b"]}, delta=DELTA))
+    price = outer.privacy_profile(*X.shape)
+    outer.fit(X, Y)
+    assert outer.privacy_.profile == price
+
+    # A scripted learner of the inner search's price costs the search just as much.
+    class Priced(Scripted):
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+            size = inner.n_public if self.n_public is None else self.n_public
+            sized = clone(inner).set_params(n_public=size)
+            return sized.privacy_profile(n_samples, n_features)
+
+    plain = few_parts(usual.make(Priced(), {"mark": ["a", "b"]}, delta=DELTA))
+    assert plain.privacy_profile(*X.shape) == price
+    assert isinstance(outer.best_estimator_, type(inner))
+    assert 0.98 <= outer.best_estimator_.privacy_.epsilon_spent <= 1.0
+
+
+def test_total_for_a_search_inside_a_search(usual: Way) -> None:
+    inner = WAYS["grid"].make(Scripted(), VALUES, epsilon=1.0)
+    outer = few_parts(usual.make(inner, {"estimator__mark": ["a", "b"]}, epsilon=2.0, delta=DELTA))
+    assert 0.98 * 2.0 <= outer.fit(X, Y).privacy_.epsilon_spent <= 2.0
+
+
+# The price ----------
+
+
+@pytest.mark.parametrize("epsilon", [1.5])
+def test_price_plan_and_report_agree(way: Way, epsilon: float) -> None:
+    search = made(way, epsilon=epsilon)
+    price = search.privacy_profile(*X.shape)
+    plan = search.plan(*X.shape, compare=False)
+    search.fit(X, Y)
+    assert search.privacy_.profile == price
+    assert plan.epsilon == search.privacy_.epsilon_spent == price.epsilon(DELTA)
+    assert plan.report == search.privacy_
+    assert search.privacy_.epsilon == epsilon
+    assert 0.99 * epsilon <= price.epsilon(DELTA) <= epsilon
+    assert plan.row.name == type(search).__name__
+
+
+def test_price_ignores_what_is_not_its_business(way: Way) -> None:
+    price = made(way).privacy_profile(*X.shape)
+    others = {"random_state": None, "n_jobs": 3, "verbose": 2, "diagnostics": True}
+    assert made(way, **others).privacy_profile(*X.shape) == price
+    assert made(way).privacy_profile(X.shape[0]) == price
+
+
+def test_without_epsilon_each_fit_keeps_its_own(way: Way) -> None:
+    search = way.make(Scripted(epsilon=0.7, delta=DELTA), VALUES).fit(X, Y)
+    told = search.best_estimator_
+    assert (told.epsilon, told.delta) == (0.7, DELTA)
+    # A record that may be in another part than that of the final fit pays less than the fit.
+    assert search.privacy_.epsilon >= 0.9 * told.privacy_.epsilon_spent
+    assert search.privacy_.delta == DELTA
+    assert search.privacy_.profile == way.make(
+        Scripted(epsilon=0.7, delta=DELTA), VALUES
+    ).privacy_profile(600)
+
+
+def test_larger_budget_gives_fits_more(way: Way) -> None:
+    budgets = [
+        made(way, epsilon=epsilon).plan(600, 3, compare=False).row.fit_epsilon
+        for epsilon in (1.0, 1.5)
+    ]
+    assert 0.0 < budgets[0] < budgets[1] <= 1.7
+
+
+def test_unreachable_budget_names_the_least(usual: Way) -> None:
+    # Scores (or the pick) cost what they are told, whatever is left for the fits.
+    picks = usual in (WAYS["grid"], WAYS["doubling"])
+    name = "selection_epsilon" if picks else "score_epsilon"
+    search = made(usual, epsilon=0.1, **{name: 40.0})
+    with pytest.raises(UnreachableBudgetError, match=r"epsilon must be at least [\d.]+"):
+        search.fit(X, Y)
+    assert not hasattr(search, "privacy_")
+
+
+def test_epsilon_is_refused_where_nothing_follows_it(usual: Way) -> None:
+    class Fixed(Scripted):
+        def __init__(self, quality: float = 0.5, random_state: Any = None) -> None:
+            super().__init__(quality, random_state=random_state)
+
+    with pytest.raises(ValueError, match="epsilon must be None for an estimator whose noise"):
+        usual.make(Fixed(), VALUES, epsilon=1.0, delta=DELTA).privacy_profile(600, 3)
+
+
+def test_public_size_stands_for_the_number_of_records(usual: Way) -> None:
+    price = made(usual, n_public=600).privacy_profile(17, 3)
+    assert price == made(usual, n_public=600).privacy_profile(600, 3)
+    search = made(usual, n_public=500).fit(X, Y)
+    assert search.best_estimator_.n_public in (500, 400)
+
+
+def test_large_delta_is_warned_of(usual: Way) -> None:
+    with pytest.warns(PrivacyWarning, match="Choose a smaller delta") as caught:
+        made(usual, delta=0.01).fit(X, Y)
+    assert caught[0].filename == __file__
+
+
+def test_pure_budget(way: Way) -> None:
+    search = way.make(Scripted(delta=0.0), VALUES, epsilon=2.0).fit(X, Y)
+    assert search.privacy_.delta == 0.0
+    assert 0.98 * 2.0 <= search.privacy_.profile.epsilon(0.0) <= 2.0
+
+
+# Randomness and workers ----------
+
+
+def test_seed_repeats(way: Way) -> None:
+    same(made(way).fit(X, Y), made(way).fit(X, Y))
+    seeded = [made(way, random_state=np.random.RandomState(3)).fit(X, Y) for _ in range(2)]
+    same(*seeded)
+    generated = [made(way, random_state=np.random.default_rng(3)).fit(X, Y) for _ in range(2)]
+    same(*generated)
+
+
+def test_generator_moves_on(usual: Way) -> None:
+    search = made(usual, random_state=np.random.default_rng(3))
+    told = {search.fit(X, Y).best_estimator_.was_told_ for _ in range(3)}
+    assert len(told) == 3
+
+
+def test_without_seed_nothing_repeats(usual: Way) -> None:
+    # A tiny budget, so that the winner is as good as drawn at random.
+    values = {"mark": list(range(4))}
+    # Few parts, or so little budget asks for many fits.
+    few = {"n_partitions": 4} if usual in (WAYS["grid"], WAYS["doubling"]) else {}
+    searches = [
+        usual.make(Scripted(epsilon=0.1, delta=DELTA), values, random_state=None, **few)
+        for _ in range(10)
+    ]
+    assert {search.fit(X, Y).best_estimator_.was_told_ for search in searches} == {None}
+    outcomes = {(str(s.best_params_), repr(s.best_score_)) for s in searches}
+    assert len(outcomes) > 1
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_same_at_any_number_of_workers(way: Way, backend: str) -> None:
+    alone = made(way, n_jobs=1).fit(X, Y)
+    with joblib.parallel_backend(backend):
+        same(made(way, n_jobs=2).fit(X, Y), alone)
+
+
+# Using the winner ----------
+
+
+def test_methods_are_those_of_the_winner(usual: Way) -> None:
+    search = made(usual)
+    for method in ("predict", "decision_function"):
+        assert hasattr(search, method)
+        with pytest.raises(NotFittedError):
+            getattr(search, method)(X)
+    for method in ("predict_proba", "predict_log_proba", "transform", "score_samples"):
+        assert not hasattr(search, method)
+        with pytest.raises(AttributeError, match=method):
+            getattr(search, method)
+    search.fit(X, Y)
+    best = search.best_estimator_
+    np.testing.assert_array_equal(search.predict(X), best.predict(X))
+    np.testing.assert_array_equal(search.decision_function(X), best.decision_function(X))
+    assert search.score(X, Y) == np.mean(best.predict(X) == Y)
+    assert search.classes_.tolist() == [0, 1]
+    assert search.n_features_in_ == 3
+
+
+def test_unfitted_search_has_no_learned_attributes(usual: Way) -> None:
+    search = made(usual)
+    for name in ("n_features_in_", "classes_", "best_params_", "privacy_", "cv_results_"):
+        assert not hasattr(search, name)
+    with pytest.raises(NotFittedError):
+        search.score(X, Y)
+
+
+def test_without_refit_there_is_no_model(usual: Way) -> None:
+    search = made(usual, refit=False).fit(X, Y)
+    assert not hasattr(search, "best_estimator_")
+    assert set(search.best_params_) == {"quality"}
+    assert search.privacy_.profile == made(usual, refit=False).privacy_profile(600, 3)
+    for name in ("predict", "decision_function", "classes_", "n_features_in_"):
+        assert not hasattr(search, name)
+    with pytest.raises(AttributeError, match="predict") as caught:
+        _ = search.predict
+    assert "refit=False; predict needs a model" in str(caught.value.__cause__)
+    with pytest.raises(AttributeError, match="refit=False"):
+        search.score(X, Y)
+
+
+def test_rows_are_those_that_are_charged(way: Way) -> None:
+    search = made(way).fit(X, Y)
+    results = search.cv_results_
+    assert len(results["params"]) == (len(VALUES["quality"]) if way.shows_all else 1)
+    assert results["params"][search.best_index_] == search.best_params_
+    assert results["param_quality"][search.best_index_] == search.best_params_["quality"]
+    if "mean_test_score" in results:
+        assert results["mean_test_score"][search.best_index_] == search.best_score_
+        assert results["rank_test_score"][search.best_index_] == 1
+    assert set(results) <= {"params", "param_quality", "mean_test_score", "rank_test_score"}
+
+
+def test_clear_winner_wins_with_a_large_budget(way: Way) -> None:
+    values = {"quality": [0.05, 0.95]}
+    more = {"n_iter": 40} if "n_iter" in way.kind(None, None).get_params() else {}
+    if way is WAYS["grid"]:
+        more = {"selection_epsilon": 50.0}
+    estimator = Scripted(epsilon=50.0, delta=DELTA)
+    search = way.make(estimator, values, **more).fit(X, Y)
+    assert search.best_params_ == {"quality": 0.95}
+    assert search.score(X, Y) > 0.9
+
+
+# Metadata ----------
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_go_with_their_records(usual: Way, routing: bool) -> None:
+    weights = np.linspace(0.0, 1.0, 600)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        estimator = Scripted()
+        if routing:
+            estimator.set_fit_request(sample_weight=True)
+        search = usual.make(estimator, VALUES)
+        search.fit(X, Y, sample_weight=weights)
+        assert 0.3 < search.best_estimator_.weight_ < 0.7
+        if routing:
+            unrequested = made(usual)
+            with pytest.raises(Exception, match="sample_weight"):
+                unrequested.fit(X, Y, sample_weight=weights)
+
+
+def test_routing_goes_to_the_estimators_fit(usual: Way) -> None:
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = Scripted().set_fit_request(sample_weight=True)
+        router = usual.make(estimator, VALUES).get_metadata_routing()
+        assert router.consumes("fit", ["sample_weight", "other"]) == {"sample_weight"}
+
+
+def test_unknown_fit_parameter_is_refused(usual: Way) -> None:
+    with pytest.raises(TypeError, match=r"Scripted.fit takes; got 'weights'"):
+        made(usual).fit(X, Y, weights=np.ones(600))
+
+
+# What is read ----------
+
+
+def test_report_is_a_tree_that_adds_up(way: Way) -> None:
+    report = made(way).fit(X, Y).privacy_
+    assert report.name == way.kind.__name__
+    assert report.parts[0].name == "selection"
+    assert report.epsilon_spent <= math.fsum(
+        part.profile.epsilon(DELTA / len(report.parts)) for part in report.parts
+    )
+    assert any("number of records is public" in words for words in report.assumptions)
+    assert any("seed" in words for words in report.assumptions)
+    unseeded = made(way, random_state=None).plan(*X.shape, compare=False).report
+    assert not any("seed" in words for words in unseeded.assumptions)
+
+
+def test_html_holds_the_budget_tree(usual: Way) -> None:
+    search = made(usual)
+    assert "Scripted" in search._repr_html_()
+    assert "number of records is public" not in search._repr_html_()
+    shown = search.fit(X, Y)._repr_html_()
+    assert search.privacy_._repr_html_() in shown
+    assert "best_estimator_: Scripted" in shown
+
+
+def test_html_in_a_pipeline(usual: Way) -> None:
+    pipeline = make_pipeline(Normalizer(), made(usual)).fit(X, Y)
+    assert "Scripted" in pipeline._repr_html_()
+
+
+def test_plan_prints_every_column(way: Way) -> None:
+    plan = made(way).plan(*X.shape, compare=False)
+    lines = str(plan).splitlines()
+    assert lines[0].startswith("ε = ") and "at δ = 1e-05 in all" in lines[0]
+    assert float(lines[0].split()[2]) == pytest.approx(plan.epsilon, abs=1e-3)
+    assert "effective noise" in lines[1] and lines[2].startswith(way.kind.__name__)

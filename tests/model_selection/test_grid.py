@@ -1,0 +1,72 @@
+"""What is particular to the grid search."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdptune.model_selection import DPGridSearchCV
+from tests.model_selection.learners import Scripted, table
+
+DELTA = 1e-5
+X, Y = table(400)
+
+
+def search(values: object = None, **more: object) -> DPGridSearchCV:
+    usual = {"random_state": 0}
+    values = values or {"quality": [0.1, 0.5, 0.9]}
+    return DPGridSearchCV(Scripted(delta=DELTA), values, **{**usual, **more})
+
+
+def test_pick_costs_the_same_for_any_number_of_candidates() -> None:
+    many = search({"quality": np.linspace(0, 1, 500)})
+    assert many.privacy_profile(400, 3) == search().privacy_profile(400, 3)
+
+
+def test_composition_costs_every_candidate() -> None:
+    costs = [
+        search({"quality": [0.5] * n}, selection="compose").privacy_profile(400).epsilon(DELTA)
+        for n in (1, 2, 4)
+    ]
+    assert 0.9 < costs[0] <= 1.0 < costs[1] < costs[2]
+
+
+def test_pick_follows_the_law_of_permute_and_flip() -> None:
+    # Utilities 0 and 1 of two candidates at epsilon e: the worse wins with chance
+    # exp(-n e / 2) / 2 for n parts, as its coin comes first half of the time.
+    values = {"quality": [0.0, 1.1]}
+    picks = [
+        search(values, selection_epsilon=0.5, n_partitions=4, random_state=seed)
+        .fit(X, Y)
+        .best_params_["quality"]
+        for seed in range(200)
+    ]
+    assert picks.count(0.0) == pytest.approx(200 * np.exp(-1.0) / 2, abs=4 * np.sqrt(30))
+
+
+def test_every_row_of_a_composition_is_shown() -> None:
+    found = search(selection="compose", score_epsilon=20.0).fit(X, Y)
+    scores = found.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(scores, [0.1, 0.5, 0.9], atol=0.15)
+    assert found.cv_results_["rank_test_score"].tolist() == [3, 2, 1]
+    assert found.best_index_ == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "words"),
+    [
+        ({"selection": "best"}, ValueError, "selection must be"),
+        ({"n_partitions": 1}, ValueError, "n_partitions must be"),
+        ({"n_partitions": "many"}, TypeError, "n_partitions must be"),
+        ({"selection_epsilon": 0.0}, ValueError, "selection_epsilon must be"),
+        ({"cv": 3}, ValueError, "cv must be a fraction for scores on disjoint parts"),
+        (
+            {"selection": "compose", "tuning_estimator": Scripted()},
+            ValueError,
+            "tuning_estimator must be None with selection='compose'",
+        ),
+    ],
+)
+def test_bad_parameters(settings: dict[str, object], kind: type, words: str) -> None:
+    with pytest.raises(kind, match=words):
+        search(**settings).privacy_profile(400, 3)

@@ -1,0 +1,145 @@
+"""Runs that no data can crash, here and on workers that are lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skdptune.metrics import accuracy
+from skdptune.model_selection import _runs
+from skdptune.model_selection._runs import Data, Run, Scoring, perform, perform_all
+from tests.model_selection.learners import Loud, Scripted, table
+from tests.model_selection.ways import WAYS
+
+DATA = Data(*table(500), {}, {})
+EXACT = Scoring(accuracy(), 500, accuracy().sensitivity(500), 0.0, "none")
+
+
+def result(estimator: Any, scoring: Scoring = EXACT, **more: Any) -> Any:
+    settings = {"keep_model": True, "raises": False, **more}
+    run = Run(estimator, None, np.random.SeedSequence(1))
+    return perform(run, DATA, [(None, None)], DATA, scoring, **settings)
+
+
+def test_run_is_scored_and_keeps_its_model_if_asked() -> None:
+    found = result(Scripted(0.7))
+    assert found.score == pytest.approx(np.mean(DATA.X[:, 1] < 0.7))
+    assert found.model.classes_.tolist() == [0, 1]
+    assert result(Scripted(0.7), keep_model=False).model is None
+
+
+def test_failure_is_the_worst_with_the_same_noise() -> None:
+    noisy = Scoring(accuracy(), 500, accuracy().sensitivity(500), 3.0, "gaussian")
+    failed, zero = result(Loud(0.1), noisy), result(Scripted(0.0), noisy)
+    assert failed.model is None
+    assert failed.score == zero.score != 0.0
+    assert "exception of" in failed.error and zero.error is None
+    with pytest.raises(ValueError, match="exception of"):
+        result(Loud(0.1), raises=True)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_noise_has_the_scale_of_one_record(kind: str) -> None:
+    scoring = Scoring(accuracy(), 500, accuracy().sensitivity(500), 4.0, kind)
+    rng = np.random.default_rng(0)
+    found = np.array([scoring.released(np.full(500, 0.5), rng) for _ in range(2000)])
+    scale = 4.0 / 1000.0 * (1.0 if kind == "gaussian" else np.sqrt(2.0))
+    assert abs(found.mean() - 0.5) < 5 * scale / np.sqrt(2000)
+    assert found.std() == pytest.approx(scale, rel=0.1)
+
+
+def test_score_divides_by_the_public_number() -> None:
+    scoring = Scoring(accuracy(), 1000, accuracy().sensitivity(1000), 0.0, "none")
+    # From the middle of the bounds: 500 right records of an expected 1,000 are worth 0.75.
+    assert scoring.released(np.ones(500), None) == 0.75
+
+
+def test_folds_are_pooled() -> None:
+    halves = np.array_split(np.arange(500), 2)
+    run = Run(Scripted(0.4), None, None)
+    folds = [(halves[0], halves[1]), (halves[1], halves[0])]
+    found = perform(run, DATA, folds, None, EXACT, keep_model=False, raises=False)
+    assert found.score == pytest.approx(np.mean(DATA.X[:, 1] < 0.4))
+
+
+def test_data_take_what_belongs_to_the_records() -> None:
+    data = Data(DATA.X, DATA.y, {"weight": np.arange(500)}, {"same": 3})
+    some = data.take(np.array([5, 7]))
+    assert some.per_record["weight"].tolist() == [5, 7]
+    assert some.constant == {"same": 3}
+    assert data.take(None) is data
+
+
+class TerminatedWorkerError(Exception):
+    """Named as what joblib raises when a worker is gone."""
+
+
+def test_lost_workers_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs: list[Any] = []
+
+    class Losing:
+        def __init__(self, n_jobs: Any, pre_dispatch: Any) -> None:
+            jobs.append(n_jobs)
+
+        def __call__(self, tasks: Any) -> Any:
+            if len(jobs) < 3:
+                raise TerminatedWorkerError
+            return [function(*args, **kwargs) for function, args, kwargs in tasks]
+
+    monkeypatch.setattr(_runs, "Parallel", Losing)
+    monkeypatch.setattr(_runs, "delayed", lambda f: lambda *a, **k: (f, a, k))
+    assert perform_all(pow, [2, 3], 2, n_jobs=4, pre_dispatch="all") == [4, 9]
+    assert jobs == [4, 4, 1]
+
+
+def test_other_errors_are_not_tried_again() -> None:
+    with pytest.raises(ZeroDivisionError):
+        perform_all(divmod, [1], 0, n_jobs=1, pre_dispatch="all")
+
+
+class Slow(Scripted):
+    """Takes long enough for a worker to be killed meanwhile."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        import time
+
+        time.sleep(0.15)
+        return super().fit(X, y)
+
+
+# Workers that were killed leave sockets and child processes for the collector.
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["random", "grid-compose"])
+def test_dask_workers_may_die(name: str) -> None:
+    distributed = pytest.importorskip("distributed")
+    import os
+    import signal
+    import threading
+
+    import joblib
+
+    values = {"quality": [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0]}
+    settings = {"n_iter": 12} if name == "random" else {}
+
+    def search(n_jobs: int | None) -> Any:
+        return WAYS[name].make(Slow(delta=1e-5), values, n_jobs=n_jobs, **settings)
+
+    alone = search(1).fit(DATA.X, DATA.y)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        victim = next(iter(client.run(os.getpid).values()))
+        killer = threading.Timer(0.4, os.kill, (victim, signal.SIGKILL))
+        with joblib.parallel_backend("dask"):
+            killer.start()
+            found = search(-1).fit(DATA.X, DATA.y)
+        killer.join()
+        assert victim not in client.run(os.getpid).values()
+    assert found.best_params_ == alone.best_params_
+    np.testing.assert_equal(found.best_score_, alone.best_score_)
+    np.testing.assert_equal(found.cv_results_["params"], alone.cv_results_["params"])

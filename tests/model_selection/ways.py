@@ -1,0 +1,63 @@
+"""How to make each searcher, so that every contract holds for each; a new one must be entered."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from skdptune import model_selection
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+)
+
+FAST = {"random_state": 0}
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way of using a searcher: `make(estimator, values, **more)` returns it."""
+
+    kind: type
+    settings: dict[str, Any] = field(default_factory=dict)
+    # Whether every row, or that of the winner alone, is released.
+    shows_all: bool = False
+    make_from: Callable[..., Any] | None = None
+
+    def make(self, estimator: Any, values: Any, **more: Any) -> Any:
+        make = self.kind if self.make_from is None else self.make_from
+        return make(estimator, values, **{**FAST, **self.settings, **more})
+
+
+_SMALL = {"n_iter": 3, "law": "geometric"}
+WAYS = {
+    "random": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None}),
+    "random-refit": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "refit": True}),
+    "random-part": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": 0.2}),
+    "random-part-2": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": 0.2, "variant": 2}),
+    "random-folds": Way(
+        DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "cv": 3, "refit": True}
+    ),
+    "grid": Way(DPGridSearchCV),
+    "grid-compose": Way(DPGridSearchCV, {"selection": "compose"}, shows_all=True),
+    "grid-folds": Way(
+        DPGridSearchCV, {"selection": "compose", "cv": 3, "refit": True}, shows_all=True
+    ),
+    "doubling": Way(DoublingThresholdSearchCV),
+    "doubling-per-round": Way(DoublingThresholdSearchCV, {"noise": "per-round", "max_rounds": 9}),
+}
+# One of each kind, for what costs time.
+USUAL = ("random", "random-part", "grid", "grid-compose", "doubling")
+
+
+def searchers() -> set[type]:
+    """Return the public classes that search: those with a fit and a price."""
+    public = (getattr(model_selection, name) for name in model_selection.__all__)
+    return {
+        thing
+        for thing in public
+        if inspect.isclass(thing) and hasattr(thing, "fit") and hasattr(thing, "privacy_profile")
+    }
