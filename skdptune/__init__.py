@@ -6,7 +6,7 @@ The searchers are here, too, loaded when they are first asked for.
 from typing import Any
 
 __version__ = "0.1.0.dev0"
-__all__ = ["DPGridSearchCV", "DPRandomSearchCV", "DoublingThresholdSearchCV", "__version__"]
+__all__ = ["DPGridSearchCV", "DPRandomSearchCV", "DoublingThresholdSearchCV"]
 
 _SEARCHERS = ("DPGridSearchCV", "DPRandomSearchCV", "DoublingThresholdSearchCV")
 

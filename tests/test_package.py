@@ -79,7 +79,10 @@ def test_tests_mirror_the_package() -> None:
     }
     # These are about the tree, or about all searchers, not about a module.
     tests -= {Path("layers.py"), Path("package.py")}
-    tests -= {Path("model_selection", name) for name in ("contract.py", "release.py")}
+    tests -= {
+        Path("model_selection", name)
+        for name in ("audit.py", "contract.py", "recomputation.py", "release.py")
+    }
     assert sorted(tests - sources) == [], "tests of no module"
     assert sorted(sources - tests) == [], "modules without tests"
 
@@ -148,8 +151,8 @@ def test_readme_test_command_runs_the_tests_of_the_first_leg() -> None:
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip().split(" && ") == [
         "python3 -m venv .venv",
-        '.venv/bin/python -m pip install -q -c constraints.txt -e ".[test,diffprivlib]"',
-        ".venv/bin/python -m pytest",
+        '.venv/bin/python -m pip install -q -c constraints.txt -e ".[test,diffprivlib,dask]"',
+        ".venv/bin/python -m pytest -n auto",
     ]
 
 

@@ -31,6 +31,17 @@ class PlanRow:
         Mean number of fits of candidates, and the number that is not exceeded with 99 % chance.
     work : float
         Expected work in units of one fit on all records, final fit included.
+
+    Examples
+    --------
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DPGridSearchCV
+    >>> search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.0)
+    >>> row = search.plan(n_samples=1000, n_features=3, compare=False).row
+    >>> row.expected_fits
+    2.0
+    >>> 0.99 < row.epsilon <= 1.0
+    True
     """
 
     name: str
@@ -61,6 +72,20 @@ class SearchPlan:
         Of the number of runs; empty if it is fixed.
     score_noise : float
         Standard deviation (or scale) of the noise on a score, in units of the score.
+
+    Examples
+    --------
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DPRandomSearchCV
+    >>> search = DPRandomSearchCV(
+    ...     DPLogisticRegression(epsilon=0.5, delta=1e-6), {"C": [0.1, 1.0]}, tuning_fraction=None,
+    ...     law="geometric",
+    ... )
+    >>> plan = search.plan(n_samples=1000, n_features=3, compare=False)
+    >>> plan.law
+    'geometric law of mean 10'
+    >>> 0.5 < plan.epsilon < 1.5
+    True
     """
 
     report: PrivacyReport
