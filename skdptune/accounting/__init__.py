@@ -7,6 +7,7 @@ removed, and errs on the safe side: a profile is an upper bound at every epsilon
 from skdptune.accounting._budget_filter import BudgetExceededError, BudgetFilter
 from skdptune.accounting._calibration import Calibration, UnreachableBudgetError, calibrate
 from skdptune.accounting._comparison import BoundComparison, compare_bounds
+from skdptune.accounting._failure import with_failure
 from skdptune.accounting._laws import (
     Binomial,
     Geometric,
@@ -20,6 +21,11 @@ from skdptune.accounting._noisy_max import (
     exponential_mechanism,
     permute_and_flip,
     report_noisy_max,
+)
+from skdptune.accounting._posterior_sample import (
+    largest_squared_residual,
+    posterior_sample,
+    printed_posterior_epsilon,
 )
 from skdptune.accounting._profile import PrivacyProfile
 from skdptune.accounting._report import PrivacyReport
@@ -53,12 +59,16 @@ __all__ = [
     "compare_bounds",
     "doubling_walk",
     "exponential_mechanism",
+    "largest_squared_residual",
     "mixture",
     "permute_and_flip",
+    "posterior_sample",
+    "printed_posterior_epsilon",
     "report_noisy_max",
     "search_on_split",
     "selection_lower_bound",
     "sparse_vector",
     "sparse_vector_split",
     "tune_then_fit",
+    "with_failure",
 ]

@@ -51,7 +51,16 @@ from skdptune.model_selection._layout import Layout, make_layout
 from skdptune.model_selection._plan import PlanRow, SearchPlan
 from skdptune.model_selection._progress import Progress
 from skdptune.model_selection._quiet import Quiet
-from skdptune.model_selection._runs import Data, Result, Run, Scoring, perform, perform_all
+from skdptune.model_selection._runs import (
+    Data,
+    Result,
+    Run,
+    Scoring,
+    can_be_together,
+    perform,
+    perform_all,
+    perform_together,
+)
 
 _RESERVED = ("random_state", "n_public")
 _BUDGET = ("epsilon", "delta", "noise_multiplier")
@@ -575,6 +584,9 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             noise.kind,
         )
         keep = not layout.folds and self._keeps_models(prepared)
+        raises = self.error_score == "raise"
+        if not layout.folds and can_be_together(runs, tuning):
+            return perform_together(runs, tuning, validation, scoring, keep, raises)
         return perform_all(
             perform,
             runs,
@@ -583,7 +595,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             validation,
             scoring,
             keep,
-            self.error_score == "raise",
+            raises,
             n_jobs=self.n_jobs,
             pre_dispatch=self.pre_dispatch,
         )

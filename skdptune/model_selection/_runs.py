@@ -143,6 +143,63 @@ def perform(
     return Result(model if keep_model else None, score, seconds, error)
 
 
+def perform_together(
+    runs: Sequence[Run],
+    data: Data,
+    validation: Data,
+    scoring: Scoring,
+    keep_model: bool,
+    raises: bool,
+) -> list[Result]:
+    """Fit runs by their class's `fit_many`, and score each; as one by one, but for the time."""
+    started = time.perf_counter()
+    try:
+        with Quiet(), np.errstate(all="ignore"):
+            for run in runs:
+                set_seeds(run.estimator, _streams(run.fit_seed, 1)[0])
+            arguments = (data.X,) if data.y is None else (data.X, data.y)
+            type(runs[0].estimator).fit_many([run.estimator for run in runs], *arguments)
+    except Exception:
+        if raises:
+            raise
+        # One that fails must not fail the others.
+        everyone = [(None, None)]
+        return [
+            perform(run, data, everyone, validation, scoring, keep_model, raises) for run in runs
+        ]
+    seconds = (time.perf_counter() - started) / len(runs)
+    return [_scored(run, data, validation, scoring, keep_model, raises, seconds) for run in runs]
+
+
+def can_be_together(runs: Sequence[Run], data: Data) -> bool:
+    """Say whether all runs' estimators are of one class that fits many at once."""
+    kinds = {type(run.estimator) for run in runs}
+    plain = not (data.per_record or data.constant)
+    return len(kinds) == 1 and plain and hasattr(next(iter(kinds)), "fit_many")
+
+
+def _scored(
+    run: Run,
+    data: Data,
+    validation: Data,
+    scoring: Scoring,
+    keep_model: bool,
+    raises: bool,
+    seconds: float,
+) -> Result:
+    random = None if run.noise_seed is None else np.random.default_rng(run.noise_seed)
+    values, error = None, None
+    try:
+        with Quiet(), np.errstate(all="ignore"):
+            values = values_of(scoring.scorer, run.estimator, validation, raises)
+    except Exception as problem:
+        if raises:
+            raise
+        error = repr(problem)
+    model = run.estimator if keep_model and error is None else None
+    return Result(model, scoring.released(values, random), seconds, error)
+
+
 def _streams(seed: np.random.SeedSequence | None, count: int) -> list[Any]:
     """Return a stream for each fold, the same ones however often a run is repeated."""
     if seed is None:

@@ -9,7 +9,15 @@ import pytest
 
 from skdptune.metrics import accuracy
 from skdptune.model_selection import _runs
-from skdptune.model_selection._runs import Data, Run, Scoring, perform, perform_all
+from skdptune.model_selection._runs import (
+    Data,
+    Run,
+    Scoring,
+    can_be_together,
+    perform,
+    perform_all,
+    perform_together,
+)
 from tests.model_selection.learners import Loud, Scripted, table
 from tests.model_selection.ways import WAYS
 
@@ -143,3 +151,40 @@ def test_dask_workers_may_die(name: str) -> None:
     assert found.best_params_ == alone.best_params_
     np.testing.assert_equal(found.best_score_, alone.best_score_)
     np.testing.assert_equal(found.cv_results_["params"], alone.cv_results_["params"])
+
+
+class Together(Scripted):
+    """Tells how often it is fitted by itself, and how often with others."""
+
+    calls: list[str] = []
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.calls.append("alone")
+        return super().fit(X, y)
+
+    @classmethod
+    def fit_many(cls, estimators: Any, X: Any, y: Any) -> Any:
+        cls.calls.append("together")
+        if any(estimator.quality == 0.9 for estimator in estimators):
+            raise ValueError("one of them cannot")
+        for estimator in estimators:
+            Scripted.fit(estimator, X, y)
+        return list(estimators)
+
+
+@pytest.mark.parametrize(
+    ("last", "calls"), [(0.6, ["together"]), (0.9, ["together", "alone", "alone", "alone"])]
+)
+def test_class_that_fits_many_at_once_is_asked_once(last: float, calls: list[str]) -> None:
+    seeds = np.random.SeedSequence(0).spawn(3)
+    qualities = (0.2, 0.4, last)
+    runs = [Run(Together(q), seed, None) for q, seed in zip(qualities, seeds, strict=True)]
+    assert can_be_together(runs, DATA)
+    Together.calls.clear()
+    together = perform_together(runs, DATA, DATA, EXACT, True, False)
+    assert Together.calls == calls
+    told = [one.model.was_told_ for one in together]
+    alone = [perform(run, DATA, [(None, None)], DATA, EXACT, True, False) for run in runs]
+    assert [one.score for one in together] == [one.score for one in alone]
+    assert told == [one.model.was_told_ for one in alone]
+    assert not can_be_together([*runs, Run(Scripted(0.1), None, None)], DATA)

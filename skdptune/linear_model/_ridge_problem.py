@@ -1,0 +1,72 @@
+"""A ridge regression in units of its bounds, and the randomness of one fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+# In units of the rows' bound; what no ridge in use falls below.
+LEAST_RIDGE = 1e-12
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Sources of randomness of one fit.
+
+    Attributes
+    ----------
+    generator : numpy.random.Generator
+        For vectors of weights.
+    scalars : None or numpy.random.Generator
+        For released numbers; None for samplers that are safe in floating point.
+    """
+
+    generator: np.random.Generator
+    scalars: np.random.Generator | None
+
+    @classmethod
+    def of(cls, random_state: Any) -> Noise:
+        """Return the sources for a ``random_state``."""
+        if random_state is None:
+            return cls(np.random.default_rng(), None)
+        if isinstance(random_state, np.random.Generator):
+            return cls(random_state, random_state)
+        legacy = check_random_state(random_state)
+        generator = np.random.default_rng(legacy.randint(0, 2**31 - 1, size=8))
+        return cls(generator, generator)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A ridge regression in units of its bounds.
+
+    Attributes
+    ----------
+    values, vectors : ndarray
+        Spectrum of the rows' products with rows; values rise and are not negative.
+    moment : ndarray
+        Products of rows with targets.
+    gram : ndarray
+        Products of rows with rows.
+    radius2 : float
+        Bound on the squared norm of a row, the constant of the intercept included.
+    alpha : float
+        Ridge in these units.
+    n_public : int
+        A public number that bounds the number of records.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    moment: np.ndarray
+    gram: np.ndarray
+    radius2: float
+    alpha: float
+    n_public: int
+
+    def solution(self, ridge: float) -> np.ndarray:
+        """Return the weights of a ridge regression, in the basis of the eigenvectors."""
+        return (self.vectors.T @ self.moment) / np.maximum(self.values + ridge, LEAST_RIDGE)
