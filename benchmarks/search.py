@@ -94,7 +94,8 @@ def liu_talwar(model, epsilon, seed):
 
 WAYS: dict[str, Callable] = {
     "untuned": lambda model, epsilon, seed: model.set_params(random_state=seed),
-    "ours": ours,
+    "ours": lambda m, e, s: ours(m, e, s, law="auto"),
+    "ours, geometric law": ours,
     "ours, Poisson law": lambda m, e, s: ours(m, e, s, law="poisson"),
     "ours, linear rule": lambda m, e, s: ours(m, e, s, extrapolate="linear"),
     "ours, grid (noisy max)": lambda model, epsilon, seed: DPGridSearchCV(
@@ -124,9 +125,10 @@ def accuracy(way: str, split: Split, epsilon: float, seed: int) -> float:
     return WAYS[way](model, epsilon, seed).fit(X, y).score(X_test, y_test)
 
 
-def print_utility(ways: list[str], seeds: int, n_jobs: int) -> None:
+def print_utility(names: list[str], ways: list[str], seeds: int, n_jobs: int) -> None:
     """Print mean test accuracies and their 95 % intervals."""
-    for name, split in (("Adult", adult()), ("digits", digits())):
+    for name in names:
+        split = adult() if name == "Adult" else digits()
         if split is None:
             print(f"{name}: the data are missing")
             continue
@@ -206,13 +208,16 @@ def main() -> None:
     parser.add_argument("what", choices=("noise", "utility", "overhead"))
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY")
+    parser.add_argument(
+        "--data", nargs="+", choices=("Adult", "digits"), default=["Adult", "digits"]
+    )
     parser.add_argument("--n-jobs", type=int, default=2)
     parser.add_argument("--samples", type=int, default=32_561)
     arguments = parser.parse_args()
     if arguments.what == "noise":
         print_noise(arguments.samples)
     elif arguments.what == "utility":
-        print_utility(arguments.ways, arguments.seeds, arguments.n_jobs)
+        print_utility(arguments.data, arguments.ways, arguments.seeds, arguments.n_jobs)
     else:
         print_overhead()
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import threading
 import warnings
 from abc import abstractmethod
 from collections import OrderedDict
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import Any
 
 import joblib
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -27,9 +32,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.accounting._checks import check_integer, check_kind, check_option, check_real
 from skdptune.base._mixin import PUBLIC_SIZE, SEEDED, PrivacyWarning
-from skdptune.base._pricing import has_price, replaces_records
+from skdptune.base._pricing import has_price, price, replaces_records
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
-from skdptune.model_selection._candidates import Candidates, is_finite
+from skdptune.model_selection._candidates import Candidates, copied, is_finite
 from skdptune.model_selection._compat import (
     CallbackSupportMixin,
     Tasks,
@@ -46,7 +51,7 @@ from skdptune.model_selection._configuring import (
 )
 from skdptune.model_selection._costs import Cost, CostModel, own_delta
 from skdptune.model_selection._dealing import Deal, deal, parts
-from skdptune.model_selection._fit_prices import FitPrices
+from skdptune.model_selection._fit_prices import COMPOSITIONS, FitPrices
 from skdptune.model_selection._layout import Layout, make_layout
 from skdptune.model_selection._plan import PlanRow, SearchPlan
 from skdptune.model_selection._progress import Progress
@@ -80,7 +85,6 @@ _IDLE = (
     "random_state",
     "error_score",
     "diagnostics",
-    "tuning_estimator",
 )
 
 
@@ -183,6 +187,29 @@ class _Cache:
 
 
 _prepared = _Cache()
+
+
+class _Names(pickle.Pickler):
+    """Notes the classes and functions that are pickled by name.
+
+    One that was defined anew, as in a notebook, bears the same name and is another.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+        self.found: list[int] = []
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Note an object's identity; it is pickled as usual."""
+        if isinstance(obj, type | FunctionType):
+            self.found.append(id(obj))
+        return NotImplemented
+
+
+def _named_in(obj: Any) -> list[int]:
+    names = _Names()
+    names.dump(obj)
+    return names.found
 
 
 def _best_has(name: str) -> Any:
@@ -336,9 +363,8 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             name: value for name, value in self.get_params(deep=False).items() if name not in _IDLE
         }
         try:
-            # A class that was defined anew, as in a notebook, bears the same name.
-            kinds = [id(type(part)) for _, part in nested(self)]
-            key = joblib.hash((kinds, settings, size, n_features, classes, public))
+            found_in = _named_in((type(self), settings))
+            key = joblib.hash((found_in, settings, size, n_features, classes, public))
         except Exception:
             # What cannot be pickled is solved anew each time.
             key = None
@@ -365,7 +391,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             variant=self._variant(),
             refit=self._refit(),
             is_random=self.n_public is not None,
-            replaces=self._replaces(candidates),
+            replaces=self._replaces(candidates, n_samples, n_features),
         )
         delta = own_delta(self.estimator) if self.delta is None else float(self.delta)
         prices = FitPrices(self.estimator, candidates, self._extrapolate(), classes)
@@ -515,6 +541,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             if choice.model is not None:
                 return choice.model
             size = prepared.model.train_size
+        prepared.model.prices.check([choice.candidate], budget, size)
         made = prepared.model.prices.configured(choice.candidate, budget, size)
         set_seeds(made, streams.final)
         if prepared.layout.final:
@@ -537,17 +564,20 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         self.scorer_ = self._scorer()
         self.multimetric_ = False
         self.n_splits_ = prepared.layout.folds or 1
-        self.best_params_ = dict(choice.candidate)
+        # Copies: what plans were priced for stays out of reach.
+        self.best_params_ = copied(choice.candidate)
         self.best_index_ = choice.index
         self.best_score_ = choice.score
-        self.cv_results_ = _results(choice.rows)
+        self.cv_results_ = _results(
+            [{**row, "params": copied(row["params"])} for row in choice.rows]
+        )
         if model is not None:
             self.best_estimator_ = model
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
         self.privacy_ = self._report(prepared)
         if self.diagnostics:
-            self.diagnostics_ = choice.diagnostics
+            self.diagnostics_ = deepcopy(choice.diagnostics)
 
     def run_all(
         self,
@@ -560,6 +590,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
     ) -> list[Result]:
         """Fit and score candidates in parallel; the results are in their order."""
         layout, model, cost = prepared.layout, prepared.model, prepared.cost
+        model.prices.check(candidates, cost.budget, model.train_size)
         runs = []
         for candidate, seeds in zip(
             candidates, spawned(streams.runs, len(candidates)), strict=True
@@ -624,6 +655,11 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             return declared
         if self.n_public is not None:
             # A random part of the data: which labels it has is secret.
+            if any(own_parameters(part).get("classes", 0) is None for _, part in nested(self)):
+                raise ValueError(
+                    "classes must be named in the estimator where n_public is given; got None. "
+                    "Which labels a random part of the data has is secret."
+                )
             return None
         found = np.unique(labels)
         if found.size < 2:
@@ -649,7 +685,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         own = self.estimator.get_params(deep=True)
         return any(hasattr(own.get(name), "get_params") for space in candidates for name in space)
 
-    def _replaces(self, candidates: Candidates) -> bool:
+    def _replaces(self, candidates: Candidates, n_samples: int, n_features: int | None) -> bool:
         """Say whether neighbours differ by replacing a record; refuse a mixture of relations."""
         steps = [
             step
@@ -660,17 +696,16 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             if hasattr(step, "get_params")
         ]
         parts = [part for step in (self.estimator, *steps) for _, part in nested(step)]
-        kinds = {
-            replaces_records(part)
-            for part in parts
-            if has_price(part) and own_parameters(part).get("epsilon") is not None
-        }
-        if len(kinds) > 1:
+        kinds = {replaces_records(part) for part in parts}
+        if True not in kinds:
+            return False
+        # What costs nothing is of either kind, and compositions are what they hold.
+        if any(_adds_records(part, n_samples, n_features) for part in parts):
             raise TypeError(
                 "estimator must hold private steps of one kind; got some whose guarantee is about "
                 "adding or removing a record, and some about replacing one."
             )
-        return kinds == {True}
+        return True
 
     def _declared_labels(self) -> list[Any] | None:
         """Return the labels that the estimator was told of."""
@@ -701,19 +736,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         """
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise ValueError(f"X must be real; got {X.dtype}. Complex data not supported.")
-        numbers = X
-        if hasattr(X, "select_dtypes"):
-            # The columns of numbers; words are the estimator's affair.
-            numbers = X.select_dtypes("number").to_numpy()
-        numeric = sparse.issparse(numbers) or (
-            isinstance(numbers, np.ndarray) and numbers.dtype.kind in "fiub"
-        )
-        if numeric and not get_tags(self.estimator).input_tags.allow_nan:
-            assert_all_finite(
-                numbers,
-                estimator_name=type(self).__name__,
-                input_name="X",
-            )
+        _check_numbers(self.estimator, X, type(self).__name__)
         if y is not None and getattr(np.asarray(y), "dtype", None) is not None:
             targets = np.asarray(y)
             if targets.dtype.kind == "f":
@@ -885,6 +908,55 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
     def __getstate__(self) -> dict[str, Any]:
         """Pickle what may be seen."""
         return super().__getstate__()
+
+
+def _adds_records(part: Any, n_samples: int, n_features: int | None) -> bool:
+    """Say whether a part has a price that is about adding or removing a record."""
+    if replaces_records(part) or not has_price(part) or isinstance(part, COMPOSITIONS):
+        return False
+    if isinstance(part, BasePrivateSearch):
+        return False
+    try:
+        return price(part, n_samples, n_features).epsilon(0.0) > 0.0
+    except (TypeError, ValueError):
+        # Its parameters may be what is searched.
+        return True
+
+
+def _check_numbers(estimator: Any, X: Any, name: str) -> None:
+    """Raise where numbers are not finite that an estimator hands to what needs them so."""
+    if isinstance(estimator, BasePrivateSearch):
+        return _check_numbers(estimator.estimator, X, name)
+    if isinstance(estimator, Pipeline):
+        steps = [step for _, step in estimator.steps if hasattr(step, "get_params")]
+        return _check_numbers(steps[0], X, name) if steps else None
+    if isinstance(estimator, ColumnTransformer) and hasattr(X, "iloc"):
+        for _, step, columns in estimator.transformers:
+            chosen = columns(X) if callable(columns) else columns
+            if hasattr(step, "get_params"):
+                part = _safe_indexing(X, chosen, axis=1)
+                _check_numbers(step, part.to_frame() if part.ndim == 1 else part, name)
+        return None
+    numbers = _numbers_of(X)
+    numeric = sparse.issparse(numbers) or (
+        isinstance(numbers, np.ndarray) and numbers.dtype.kind in "fiub"
+    )
+    if numeric and not get_tags(estimator).input_tags.allow_nan:
+        assert_all_finite(numbers, estimator_name=name, input_name="X")
+    return None
+
+
+def _numbers_of(X: Any) -> Any:
+    """Return the numbers in a table; words are the estimator's affair."""
+    if hasattr(X, "select_dtypes"):
+        columns = X.select_dtypes("number", exclude=["timedelta", "complex"])
+        return columns.to_numpy(dtype=np.float64, na_value=np.nan)
+    if isinstance(X, list | tuple) or getattr(getattr(X, "dtype", None), "kind", "") == "O":
+        try:
+            return np.asarray(X, dtype=np.float64)
+        except (TypeError, ValueError):
+            return X
+    return X
 
 
 def _routing_is_on() -> bool:

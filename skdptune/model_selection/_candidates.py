@@ -93,7 +93,7 @@ class Candidates:
     def _drawn(self, parameter: str, values: Any, random: np.random.RandomState) -> Any:
         value = values.rvs(random_state=random)
         # What could be drawn must have been priced: estimators have to be listed.
-        if hasattr(value, "get_params") or str(value) in STEPS:
+        if holds_step(value):
             raise TypeError(
                 f"{self.name}[{parameter!r}] must draw plain values; got a step, {value!r:.60}. "
                 "List the steps instead."
@@ -114,6 +114,21 @@ class Candidates:
     def __iter__(self) -> Iterator[Space]:
         """Iterate over the spaces."""
         return iter(self.spaces)
+
+
+def holds_step(value: Any, *, words: bool = True) -> bool:
+    """Say whether a value is a step, stands for one (if `words` count), or holds some."""
+    is_array = isinstance(value, np.ndarray) and value.dtype == object
+    if is_array or isinstance(value, list | tuple):
+        return any(holds_step(part, words=words) for part in value)
+    if isinstance(value, str):
+        return words and value in STEPS
+    return hasattr(value, "get_params")
+
+
+def copied(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a candidate whose values may be changed without changing what was priced."""
+    return {name: clone(value, safe=False) for name, value in candidate.items()}
 
 
 def is_finite(values: Any) -> bool:

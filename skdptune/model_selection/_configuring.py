@@ -128,6 +128,13 @@ def without_noise(estimator: Any, size: int, n_features: int | None) -> Any:
     return free
 
 
+def forget_memory(estimator: Any) -> None:
+    """Take pipelines' caches away: runs would share noise, and losers would stay on disk."""
+    for prefix, part in list(nested(estimator)):
+        if isinstance(part, Pipeline) and part.memory is not None:
+            estimator.set_params(**{f"{prefix}memory": None})
+
+
 def check_fit_parameters(estimator: Any, names: Iterable[str]) -> None:
     """Raise unless the estimator's fit takes what is passed on to it.
 

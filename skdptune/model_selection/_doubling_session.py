@@ -11,7 +11,7 @@ import numpy as np
 from skdptune.accounting import PrivacyReport
 from skdptune.mechanisms import DoublingThreshold, WalkRound
 from skdptune.model_selection._base import Choice, Prepared, Streams, generator_of, spawned
-from skdptune.model_selection._candidates import Candidates
+from skdptune.model_selection._candidates import Candidates, copied
 from skdptune.model_selection._dealing import Deal
 from skdptune.model_selection._picking import utilities_on_parts
 from skdptune.model_selection._priced_candidates import PricedCandidates
@@ -111,6 +111,8 @@ class DoublingThresholdSession:
         deals = material.streams.deal
         self._places = np.random.SeedSequence() if deals is None else deals.spawn(1)[0]
         self._known: dict[Any, tuple[dict[str, Any], float]] = {}
+        # As offered, so that no other object gets the number of a value.
+        self._given: list[dict[str, Any]] = []
         self._first: dict[str, Any] | None = None
         self._best: dict[str, Any] | None = None
         self._is_open = True
@@ -138,14 +140,19 @@ class DoublingThresholdSession:
         keys = [_key(candidate) for candidate in offered]
         fresh = {k: c for k, c in zip(keys, offered, strict=True) if k not in self._known}
         self._priced.check(fresh.values())
+        prepared = self._material.prepared
+        prices, budget = prepared.model.prices, prepared.cost.budget
+        prices.check(list(fresh.values()), budget, prepared.model.final_size)
+        # Copies: who offers may not change later what was found to be priced.
+        self._given += fresh.values()
+        self._score({key: copied(given) for key, given in fresh.items()})
         if self._first is None:
-            self._first = offered[0]
-        self._score(fresh)
+            self._first = self._known[keys[0]][0]
         found = self._walk.propose([self._known[key][1] for key in keys])
         if found is None:
             return None
-        self._best = offered[found]
-        return dict(self._best)
+        self._best = self._known[keys[found]][0]
+        return copied(self._best)
 
     def finish(self) -> Any:
         """Train the last candidate that passed, on all records, and return the fitted search.
@@ -216,7 +223,7 @@ class DoublingThresholdSession:
     @property
     def best_params(self) -> dict[str, Any] | None:
         """The last candidate that passed, None without any."""
-        return None if self._best is None else dict(self._best)
+        return None if self._best is None else copied(self._best)
 
     @property
     def utility(self) -> float:
@@ -292,6 +299,6 @@ def _hashable(value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
-        # The candidate is kept beside the key, so no other object gets this number.
+        # The candidate is kept as offered, so no other object gets this number.
         return ("id", id(value))
     return value

@@ -12,12 +12,13 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._pricing import has_price, price
-from skdptune.model_selection._candidates import STEPS, Candidates, Space, is_finite
+from skdptune.model_selection._candidates import Candidates, Space, holds_step, is_finite
 from skdptune.model_selection._compat import forget_callbacks
 from skdptune.model_selection._configuring import (
     Budget,
     budget_owners,
     check_secret_size,
+    forget_memory,
     nested,
     own_parameters,
     price_parameters,
@@ -30,7 +31,7 @@ from skdptune.model_selection._configuring import (
 # With more settings than these, each candidate is priced by its budget alone.
 _MOST_SETTINGS = 64
 _SLACK = 1.0 + 1e-9
-_COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
+COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class FitPrices:
         """Return the estimator for one fit of a candidate; seeds are left to the run."""
         made = clone(self.estimator)
         made.set_params(**{name: clone(v, safe=False) for name, v in candidate.items()})
+        forget_memory(made)
         for prefix, part in list(nested(made)):
             forget_callbacks(part)
             if self.classes is not None and own_parameters(part).get("classes", 0) is None:
@@ -170,7 +172,28 @@ class FitPrices:
                 f"{self.candidates.name} must list at most {_MOST_SETTINGS} combinations of "
                 "estimators; got more."
             )
+        for name, values in self._unsaid(space):
+            # One at a time: what is wrong with a value mostly is so beside any others.
+            for value in values:
+                self._held({**structures[0], name: value}, budget, size)
         return _worst([self._held(structure, budget, size) for structure in structures])
+
+    def check(
+        self, candidates: list[dict[str, Any]], budget: Budget | None, size: FitSize
+    ) -> None:
+        """Raise unless candidates that were not priced one by one keep to the budget.
+
+        What a distribution draws, and combinations of values, are first seen here.
+        """
+        spaces = zip(self.candidates, self._all_settings(), strict=True)
+        held = [set(space) for space, settings in spaces if settings is None]
+        if budget is None or not held:
+            return
+        for candidate in candidates:
+            if any(set(candidate) <= names for names in held):
+                made = self.configured(candidate, budget, size)
+                price(made, size.n_samples, size.n_features)
+                self._check_covered(made, size)
 
     def _structural(self, space: Space) -> list[str]:
         """Return the names whose values are estimators or stand for them: steps that change."""
@@ -178,9 +201,22 @@ class FitPrices:
         return [
             name
             for name, values in space.items()
-            if hasattr(own.get(name), "get_params")
-            or (is_finite(values) and any(_is_step(value) for value in values))
+            if holds_step(own.get(name), words=False)
+            or (is_finite(values) and any(holds_step(value) for value in values))
         ]
+
+    def _unsaid(self, space: Space) -> list[tuple[str, Any]]:
+        """Return listed values of parameters whose owners do not say what sets their price."""
+        parts = dict(nested(self.estimator))
+        structural = self._structural(space)
+        found = []
+        for name, values in space.items():
+            prefix = name.rpartition("__")[0]
+            owner = parts.get(f"{prefix}__" if prefix else "")
+            says = getattr(owner, "price_parameters", None) is not None
+            if is_finite(values) and not says and name not in structural:
+                found.append((name, values))
+        return found
 
     def _held(self, structure: dict[str, Any], budget: Budget, size: FitSize) -> PrivacyProfile:
         """Return the profile of any fit of one structure of steps, held to a budget."""
@@ -195,24 +231,21 @@ class FitPrices:
         owners = {owner.prefix: owner for owner in budget_owners(made)}
         for prefix, part in nested(made):
             inside = any(prefix.startswith(outer) and prefix != outer for outer in owners)
-            if isinstance(part, _COMPOSITIONS) or inside or not has_price(part):
+            if isinstance(part, COMPOSITIONS) or inside or not has_price(part):
                 continue
-            least = price(part, size.n_samples, size.n_features).epsilon(0.0)
+            cost = price(part, size.n_samples, size.n_features)
             owner = owners.get(prefix)
-            if owner is None and least > 0.0:
+            if owner is None and cost.epsilon(0.0) > 0.0:
                 raise ValueError(
                     f"{self.candidates.name} must list few values of parameters that set the "
                     f"price; got many, and {type(part).__name__} has no epsilon to hold it to."
                 )
-            if owner is not None and owner.delta is None and not least <= part.epsilon * _SLACK:
+            if owner is not None and not cost.epsilon(owner.delta or 0.0) <= part.epsilon * _SLACK:
                 raise ValueError(
                     f"{self.candidates.name} must list few values of parameters that set the "
-                    f"price; got many, and {type(part).__name__} has no delta to hold it to."
+                    f"price; got many, and {type(part).__name__} costs more than its own epsilon "
+                    f"at delta={owner.delta or 0.0:g}."
                 )
-
-
-def _is_step(value: Any) -> bool:
-    return hasattr(value, "get_params") or (isinstance(value, str) and value in STEPS)
 
 
 def _worst(profiles: list[PrivacyProfile]) -> PrivacyProfile:

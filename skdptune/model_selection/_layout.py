@@ -73,13 +73,13 @@ class Layout:
 
     @property
     def chance_of_nothing(self) -> float:
-        """Chance that some fit of a run has no record at all, one record less than `n_samples`.
+        """Chance that some fit has no record at all, one record less than `n_samples`.
 
         A fit of nothing may fail, and no noise hides that; so the chance is paid for as delta.
         """
-        if self.train_share >= 1.0:
-            return 0.0
-        return max(self.folds, 1) * (1.0 - self.train_share) ** max(self.n_samples - 1, 0)
+        others = max(self.n_samples - 1, 1)
+        of_runs = max(self.folds, 1) * (1.0 - self.train_share) ** others
+        return of_runs + (1.0 - self.final_share) ** others if self.final else of_runs
 
     @property
     def train_is_random(self) -> bool:
@@ -212,6 +212,8 @@ def _check_sizes(layout: Layout) -> None:
     sizes = {"training": layout.n_samples * layout.train_share}
     if not layout.public:
         sizes["validation"] = layout.n_samples * layout.score_share
+    if layout.final:
+        sizes["the final fit"] = layout.n_samples * layout.final_share
     for use, size in sizes.items():
         if size < _FEWEST:
             needed = math.ceil(_FEWEST * layout.n_samples / size)

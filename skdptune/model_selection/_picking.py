@@ -17,6 +17,7 @@ from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._compat import forget_callbacks
 from skdptune.model_selection._configuring import (
     Budget,
+    forget_memory,
     nested,
     set_public_size,
     without_noise,
@@ -177,6 +178,7 @@ def stand_in(search: Any, prepared: Any, candidate: dict[str, Any]) -> Any:
     size = expected_size(layout.n_samples, layout.train_share / model.n_partitions)
     if search.tuning_estimator is not None:
         made = clone(search.tuning_estimator).set_params(**candidate)
+        forget_memory(made)
         for _, part in nested(made):
             forget_callbacks(part)
         return made

@@ -33,6 +33,7 @@ from skdptune.model_selection._runs import Data
 
 # Laws whose totals differ by less than this share cost the same.
 _TIE = 1e-2
+_RARELY = 0.05
 
 
 class DPRandomSearchCV(BasePrivateSearch):
@@ -54,9 +55,10 @@ class DPRandomSearchCV(BasePrivateSearch):
         Mean number of candidates.
     law : str or RunLaw, default="auto"
         Law of the number of candidates: "geometric", "logarithmic", "negative_binomial",
-        "concentrated", "poisson", "binomial", or a law from `skdptune.accounting`. "auto" takes
-        the one that leaves most to the fits, and of those within one percent the one that is
-        least likely to make few runs. "poisson" never makes few, and costs a little more.
+        "concentrated", "poisson", "binomial", or a law from `skdptune.accounting`. "auto" takes,
+        of those that make less than a tenth of the mean in 5 % of cases at most, the one that
+        leaves most to the fits, and of those within one percent the one that is least likely
+        to make few runs. "poisson" never makes few, and costs a little more.
     bound : {"envelope", "profile", "rdp", "best"}, default="envelope"
         By which the selection is priced; the others are there for comparison.
     tuning_fraction : "auto", float or None, default="auto"
@@ -240,6 +242,8 @@ class DPRandomSearchCV(BasePrivateSearch):
         rough = None
         if self.epsilon is not None:
             rough = Budget(self.epsilon * (0.95 if layout.tuning is not None else 0.4), delta)
+        if self.at_least is None:
+            models = [model for model in models if not _is_erratic(model.law)] or models
         model = models[0] if len(models) == 1 else _best_of(models, rough, delta)
         if self.epsilon is None:
             return model, model.at(None)
@@ -353,6 +357,11 @@ class DPRandomSearchCV(BasePrivateSearch):
             return {}
         last = model[-1] if isinstance(model, Pipeline) else model
         return {names[0]: last.coef_, names[1]: last.intercept_}
+
+
+def _is_erratic(law: RunLaw) -> bool:
+    """Say whether a law makes less than a tenth of its mean too often to be relied on."""
+    return law.probability_at_most(int(law.mean / 10.0)) > _RARELY
 
 
 def _best_of(models: list[CostModel], budget: Budget | None, delta: float) -> CostModel:

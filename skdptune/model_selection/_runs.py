@@ -18,9 +18,11 @@ from skdptune.mechanisms import gaussian_release, laplace_release
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._compat import Parallel, delayed, number_of_samples
 from skdptune.model_selection._configuring import set_seeds
+from skdptune.model_selection._dask_cluster import active_client, perform_on_cluster
 from skdptune.model_selection._quiet import Quiet
 
 _ATTEMPTS = 3
+_FITS = {"fit", "fit_many"}
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,11 @@ def can_be_together(runs: Sequence[Run], data: Data) -> bool:
     """Say whether all runs' estimators are of one class that fits many at once."""
     kinds = {type(run.estimator) for run in runs}
     plain = not (data.per_record or data.constant)
-    return len(kinds) == 1 and plain and hasattr(next(iter(kinds)), "fit_many")
+    if len(kinds) > 1 or not plain:
+        return False
+    # A subclass with a fit of its own does what the fit_many that it inherits knows nothing of.
+    first = next((one for one in next(iter(kinds)).__mro__ if _FITS & set(vars(one))), object)
+    return "fit_many" in vars(first)
 
 
 def _scored(
@@ -243,6 +249,9 @@ def perform_all(
         last = attempt == _ATTEMPTS - 1
         try:
             with Quiet():
+                client = None if last or n_jobs == 1 else active_client()
+                if client is not None:
+                    return perform_on_cluster(client, function, tasks, common)
                 return Parallel(n_jobs=1 if last else n_jobs, pre_dispatch=pre_dispatch)(
                     delayed(function)(task, *common) for task in tasks
                 )
@@ -254,4 +263,6 @@ def perform_all(
 
 def _is_loss_of_workers(problem: BaseException) -> bool:
     names = {kind.__name__ for kind in type(problem).__mro__}
-    return bool(names & {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker"})
+    return bool(
+        names & {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker", "CancelledError"}
+    )

@@ -64,5 +64,17 @@ def test_bad_layouts(settings: dict[str, Any], kind: type, words: str) -> None:
         made(**settings)
 
 
+def test_a_final_fit_of_no_record_is_paid_for() -> None:
+    found = made(30, tuning_fraction=0.74, cv=0.25).chance_of_nothing
+    assert found == pytest.approx(0.74**29 + 0.26**29, rel=1e-9)
+    second = made(30, tuning_fraction=0.74, cv=0.25, variant=2).chance_of_nothing
+    assert second == pytest.approx(0.26**29, rel=1e-9)
+
+
+def test_a_final_fit_needs_records() -> None:
+    with pytest.raises(ValueError, match="to leave some records for the final fit"):
+        made(20, tuning_fraction=0.9, public=True)
+
+
 def test_least_number_of_records_is_enough() -> None:
     assert made(20).n_score == 4

@@ -19,7 +19,6 @@ from skdptune.model_selection._runs import (
     perform_together,
 )
 from tests.model_selection.learners import Loud, Scripted, table
-from tests.model_selection.ways import WAYS
 
 DATA = Data(*table(500), {}, {})
 EXACT = Scoring(accuracy(), 500, accuracy().sensitivity(500), 0.0, "none")
@@ -105,52 +104,6 @@ def test_lost_workers_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_errors_are_not_tried_again() -> None:
     with pytest.raises(ZeroDivisionError):
         perform_all(divmod, [1], 0, n_jobs=1, pre_dispatch="all")
-
-
-class Slow(Scripted):
-    """Takes long enough for a worker to be killed meanwhile."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        import time
-
-        time.sleep(0.15)
-        return super().fit(X, y)
-
-
-# Workers that were killed leave sockets and child processes for the collector.
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["random", "grid-compose"])
-def test_dask_workers_may_die(name: str) -> None:
-    distributed = pytest.importorskip("distributed")
-    import os
-    import signal
-    import threading
-
-    import joblib
-
-    values = {"quality": [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0]}
-    settings = {"n_iter": 12} if name == "random" else {}
-
-    def search(n_jobs: int | None) -> Any:
-        return WAYS[name].make(Slow(delta=1e-5), values, n_jobs=n_jobs, **settings)
-
-    alone = search(1).fit(DATA.X, DATA.y)
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        victim = next(iter(client.run(os.getpid).values()))
-        killer = threading.Timer(0.4, os.kill, (victim, signal.SIGKILL))
-        with joblib.parallel_backend("dask"):
-            killer.start()
-            found = search(-1).fit(DATA.X, DATA.y)
-        killer.join()
-        assert victim not in client.run(os.getpid).values()
-    assert found.best_params_ == alone.best_params_
-    np.testing.assert_equal(found.best_score_, alone.best_score_)
-    np.testing.assert_equal(found.cv_results_["params"], alone.cv_results_["params"])
 
 
 class Together(Scripted):
