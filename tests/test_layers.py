@@ -6,6 +6,7 @@ The source is read, not run, so that an import inside a function counts as well.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,6 +45,9 @@ OPTIONAL = {
     "skorch",
     "torch",
 }
+# Nets and their modules descend from torch's and skorch's classes, which must be there when they
+# are defined. The folder's own __init__ stays free of them and loads its modules on demand.
+NETS_MAY_IMPORT = {"opacus", "skorch", "torch"}
 
 
 def test_package_obeys_its_layers() -> None:
@@ -62,6 +66,34 @@ def test_accounting_loads_neither_models_nor_frames() -> None:
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
     )
     assert loaded.stdout.strip() == ""
+
+
+def test_nothing_loads_torch_before_a_net_is_asked_for() -> None:
+    code = (
+        "import sys, skdptune.model_selection, skdptune.neural_network\n"
+        f"print(*sorted(set(sys.modules) & {NETS_MAY_IMPORT!r}), sep=',')"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert loaded.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("missing", sorted(NETS_MAY_IMPORT))
+def test_missing_package_is_named_with_its_extra(missing: str) -> None:
+    # None in place of a module is how Python is told that there is none.
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "import skdptune.neural_network as nn\n"
+        "try:\n    nn.DPNeuralNetClassifier\n"
+        "except ModuleNotFoundError as problem:\n    print(problem)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    # Where all are missing, torch is the first to be.
+    assert re.match(r"DPNeuralNetClassifier needs (torch|skorch|opacus), which is", told.stdout)
+    assert "pip install 'skdptune[nn]'" in told.stdout
 
 
 @pytest.mark.parametrize(
@@ -91,6 +123,8 @@ def test_accounting_loads_neither_models_nor_frames() -> None:
         ("metrics/_a.py", "if X:\n    from optuna import Y", "imports optuna at"),
         ("metrics/_a.py", "class A:\n    import skorch", "imports skorch at"),
         ("metrics/_a.py", "if TYPE_CHECKING:\n    X\nelse:\n    import opacus", "opacus at"),
+        ("neural_network/__init__.py", "import torch", "imports torch at"),
+        ("neural_network/_a.py", "import matplotlib", "imports matplotlib at"),
         ("__init__.py", "import pandas", "imports pandas at"),
         ("__init__.py", "import diffprivlib.models", "imports diffprivlib at"),
     ],
@@ -114,6 +148,7 @@ def test_offence_is_caught(tmp_path: Path, file: str, source: str, complaint: st
         ("metrics/_a.py", "import numpy\nimport sklearn.base\nimport skdptune_extras"),
         ("metrics/_a.py", "def f():\n    import torch\n    from pandas import DataFrame"),
         ("metrics/_a.py", "if TYPE_CHECKING:\n    import torch"),
+        ("neural_network/_a.py", "import torch\nfrom skorch import X\nimport opacus.layers"),
         ("metrics/_a.py", "if typing.TYPE_CHECKING:\n    import torch"),
         ("base.py", "from .mechanisms import X"),
         ("accounting/_a.py", "import math\nfrom scipy import special\nimport dp_accounting.pld"),
@@ -137,7 +172,7 @@ def violations(package: Path) -> list[str]:
     for path in sorted(package.rglob("*.py")):
         file = path.relative_to(package)
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-        complaints = [*layer_complaints(file, tree), *optional_complaints(tree)]
+        complaints = [*layer_complaints(file, tree), *optional_complaints(file, tree)]
         found += [f"{file.as_posix()} {complaint}" for complaint in complaints]
     return found
 
@@ -160,10 +195,12 @@ def layer_complaints(file: Path, tree: ast.Module) -> Iterator[str]:
             yield f"imports {root}"
 
 
-def optional_complaints(tree: ast.Module) -> Iterator[str]:
+def optional_complaints(file: Path, tree: ast.Module) -> Iterator[str]:
+    is_net = file.parts[0] == "neural_network" and file.name != "__init__.py"
+    refused = OPTIONAL - NETS_MAY_IMPORT if is_net else OPTIONAL
     for name in imported_names(Path("__init__.py"), nodes_run_at_import(tree)):
         root = name.partition(".")[0]
-        if root in OPTIONAL:
+        if root in refused:
             yield f"imports {root} at module level"
 
 

@@ -19,6 +19,8 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base._pricing import has_price, price
 
 _USUAL_DELTA = 1e-5
+# As estimators and nets name it.
+_LEARNING_RATES = frozenset({"learning_rate", "lr", "optimizer__lr"})
 
 ExtrapolationRule = Callable[[dict[str, Any], int, int], Mapping[str, Any]]
 
@@ -204,10 +206,11 @@ def scale_to_tuning(
         rule = getattr(part, "tuning_parameters", None)
         if rule is not None:
             found = dict(rule(n_tune, n_final))
-            if extrapolate != "linear" and "learning_rate" in found:
+            if extrapolate != "linear":
                 # Where noise rules, the best step grows with the records, where curvature does, it
                 # stays; which of them does is not known beforehand, and this is half the way.
-                found["learning_rate"] *= math.sqrt(n_final / n_tune)
+                for name in _LEARNING_RATES & set(found):
+                    found[name] *= math.sqrt(n_final / n_tune)
             estimator.set_params(**{f"{prefix}{name}": value for name, value in found.items()})
     if callable(extrapolate):
         _apply(extrapolate, estimator, n_tune, n_final)

@@ -93,6 +93,25 @@ def test_seeds_are_fresh_and_independent() -> None:
     assert pair[0].random_state is pair[1].random_state is None
 
 
+class Stepping(Scripted):
+    def __init__(self, lr: float = 8.0, learning_rate: float = 4.0, epsilon: float = 1.0) -> None:
+        super().__init__(epsilon=epsilon)
+        self.lr = lr
+        self.learning_rate = learning_rate
+
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        share = n_tune / n_final
+        return {"lr": self.lr * share, "learning_rate": self.learning_rate * share}
+
+
+@pytest.mark.parametrize(("rule", "factor"), [("auto", 0.5), ("linear", 0.25)])
+def test_learning_rates_go_half_the_way_unless_told(rule: str, factor: float) -> None:
+    # Estimators and nets name it differently.
+    stepping = Stepping()
+    scale_to_tuning(stepping, 100, 400, rule)
+    assert (stepping.lr, stepping.learning_rate) == (8.0 * factor, 4.0 * factor)
+
+
 def test_own_rule_scales_and_the_users_rule_has_the_last_word() -> None:
     def own(rule: Any) -> float:
         pipeline = make_pipeline(Scaled(quality=0.8))

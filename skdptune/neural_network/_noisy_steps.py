@@ -1,0 +1,251 @@
+"""Steps of an optimizer on clipped and noised gradients: Opacus at work, and watched."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
+from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
+from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
+from scipy import stats
+from torch import nn
+
+GRAD_SAMPLE_MODES = ("hooks", "functorch", "ghost")
+# How seldom true noise may look like none: one sound fit in 10^11 or so is refused.
+_FALSE_ALARM = 1e-12
+# Rounding of float32 in a sum of clipped gradients.
+_SLACK = 1e-3
+_MISSING_GRADIENT = (
+    "each parameter of module must get one gradient per record; got one that does not. Its "
+    "forward must use all parameters, and make them from layers that Opacus knows."
+)
+
+LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+class NotPrivateError(RuntimeError):
+    """Clipping or noise is not what was planned; the training was stopped."""
+
+
+class NoisySteps:
+    """The steps of one private training, each on a batch that the caller drew.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Trained in place.
+    optimizer : torch.optim.Optimizer
+        Of the module's parameters.
+    losses : callable
+        Returns one loss per record, from outputs and targets.
+    noise_multiplier : float
+        Standard deviation of the noise on a clipped sum, in units of `max_grad_norm`.
+    max_grad_norm : float
+        Norm to which each record's gradient is shortened.
+    divisor : float
+        Public constant by which noisy sums are divided.
+    mode : {"hooks", "functorch", "ghost"}
+        How Opacus finds gradients, or their norms, per record.
+    generator : torch.Generator
+        Source of the noise.
+    largest_part : int or None
+        Largest number of records to be looked at together.
+
+    Attributes
+    ----------
+    taken : int
+        Number of steps so far, as counted by Opacus's hook behind the noise.
+
+    Notes
+    -----
+    What Opacus did is looked at in steps 1, 2, 4, 8, ...: the sum of clipped gradients must not
+    be longer than clipping permits, and what was added to it must have the size of the noise. In
+    all steps every parameter must have got a gradient for each record.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        losses: LossPerRecord,
+        *,
+        noise_multiplier: float,
+        max_grad_norm: float,
+        divisor: float,
+        mode: str,
+        generator: torch.Generator,
+        largest_part: int | None = None,
+    ) -> None:
+        self._losses = losses
+        self._noise = noise_multiplier * max_grad_norm
+        self._norm = max_grad_norm
+        self._divisor = divisor
+        self._is_ghost = mode == "ghost"
+        self._largest_part = largest_part
+        self._batch = 0
+        self.taken = 0
+        self._parameters = [p for p in module.parameters() if p.requires_grad]
+        self._plain = module
+        self._module = _with_gradients_per_record(module, mode, max_grad_norm)
+        kind = DPOptimizerFastGradientClipping if self._is_ghost else DPOptimizer
+        self._optimizer = kind(
+            optimizer,
+            noise_multiplier=noise_multiplier,
+            max_grad_norm=max_grad_norm,
+            expected_batch_size=divisor,
+            loss_reduction="mean",
+            generator=generator,
+        )
+        self._check_parameters()
+        self._optimizer.attach_step_hook(self._watch)
+
+    def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+        """Take one step on a batch, maybe an empty one."""
+        before = self.taken
+        self._batch = len(inputs)
+        self._optimizer.zero_grad()
+        parts = list(self._parts(len(inputs)))
+        for part in parts:
+            is_last = part is parts[-1]
+            self._optimizer.signal_skip_step(do_skip=not is_last)
+            self._find_gradients(inputs[part], targets[part])
+            self._optimizer.step()
+            if not is_last:
+                self._optimizer.zero_grad()
+        if self.taken != before + 1:
+            raise NotPrivateError(
+                f"a batch must be one noisy step; got {self.taken - before}. The training was "
+                "stopped."
+            )
+
+    def _parts(self, size: int) -> Iterator[slice]:
+        """Yield parts of a batch small enough for the memory; one of none for an empty batch."""
+        length = size if self._largest_part is None else self._largest_part
+        for first in range(0, max(size, 1), max(length, 1)):
+            yield slice(first, min(first + max(length, 1), size))
+
+    def _find_gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+        if self._is_ghost:
+            self._find_clipped_sum(inputs, targets)
+        elif len(inputs):
+            self._losses(self._module(inputs), targets).sum().backward()
+            self._silence(len(inputs))
+        else:
+            for parameter in self._parameters:
+                parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))
+
+    def _silence(self, size: int) -> None:
+        """Replace a record's gradient by zero where it is not finite: it would poison the sum."""
+        samples = [getattr(parameter, "grad_sample", None) for parameter in self._parameters]
+        for parameter, sample in zip(self._parameters, samples, strict=True):
+            wanted = (size, *parameter.shape)
+            if not isinstance(sample, torch.Tensor) or tuple(sample.shape) != wanted:
+                raise NotPrivateError(_MISSING_GRADIENT)
+        if bool(torch.stack([sample.detach().sum() for sample in samples]).isfinite().all()):
+            return
+        sound = torch.stack([s.reshape(size, -1).isfinite().all(dim=1) for s in samples]).all(0)
+        for sample in samples:
+            sample[~sound] = 0.0
+
+    def _find_clipped_sum(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+        """Leave the sum of clipped gradients in ``grad``, by norms alone (Opacus's ghost)."""
+        while len(inputs):
+            for parameter in self._parameters:
+                # Those of an earlier batch must not stand in for missing ones.
+                parameter._norm_sample = None
+            losses = self._losses(self._module(inputs), targets)
+            self._backward_twice(losses)
+            sound = self._module.per_sample_gradient_norms.isfinite()
+            if bool(sound.all()):
+                return
+            # A gradient that is not finite poisons the sum, even if multiplied by zero.
+            self._optimizer.zero_grad()
+            inputs, targets = inputs[sound], targets[sound]
+        for parameter in self._parameters:
+            parameter.grad = torch.zeros_like(parameter)
+
+    def _backward_twice(self, losses: torch.Tensor) -> None:
+        """Find norms, then the gradient of losses that are weighted by clipping."""
+        try:
+            DPTensorFastGradientClipping(
+                self._module, self._optimizer, losses, loss_reduction="sum"
+            ).backward()
+        except (AttributeError, TypeError) as problem:
+            if all(parameter._norm_sample is not None for parameter in self._parameters):
+                raise
+            raise NotPrivateError(_MISSING_GRADIENT) from problem
+
+    def _check_parameters(self) -> None:
+        """Refuse an optimizer whose parameters are not those that Opacus watches."""
+        held = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
+        trained = {id(p) for p in self._parameters}
+        frozen = {id(p) for p in self._plain.parameters()} - trained
+        if not trained or held - frozen != trained:
+            raise NotPrivateError(
+                "the optimizer must hold the parameters of module and no others; got other ones."
+            )
+
+    def _watch(self, optimizer: DPOptimizer) -> None:
+        """Count a step, and look at what was added to the clipped sum."""
+        self.taken += 1
+        if self.taken & (self.taken - 1):
+            return
+        clipped, noise, size = 0.0, 0.0, 0
+        for parameter in self._parameters:
+            summed = parameter.summed_grad.double()
+            added = parameter.grad.double() * self._divisor - summed
+            clipped += float(summed.square().sum())
+            noise += float(added.square().sum())
+            size += parameter.numel()
+        if not math.sqrt(clipped) <= self._norm * self._batch * (1.0 + _SLACK):
+            raise NotPrivateError(
+                "the gradients of records must be clipped; got longer ones. The training was "
+                "stopped."
+            )
+        if not noise >= self._noise**2 * stats.chi2.ppf(_FALSE_ALARM, size) * (1.0 - _SLACK):
+            raise NotPrivateError(
+                "noise must be added to the gradients; got less than planned. The training was "
+                "stopped."
+            )
+
+    def detach(self) -> None:
+        """Take Opacus off the module, and every trace of gradients off its parameters."""
+        remove = getattr(self._module, "remove_hooks", None)
+        if remove is not None:
+            remove()
+        for parameter in self._plain.parameters():
+            parameter.grad = None
+            # Among them the gradients of records, which pickle would keep.
+            for name in list(vars(parameter)):
+                delattr(parameter, name)
+        for part in self._plain.modules():
+            for name in ("activations", "max_batch_len", "ft_compute_sample_grad"):
+                vars(part).pop(name, None)
+
+
+def _with_gradients_per_record(module: nn.Module, mode: str, max_grad_norm: float) -> nn.Module:
+    try:
+        if mode == "ghost":
+            return GradSampleModuleFastGradientClipping(
+                module,
+                loss_reduction="sum",
+                max_grad_norm=max_grad_norm,
+                use_ghost_clipping=True,
+            )
+        return GradSampleModule(module, loss_reduction="sum", force_functorch=mode == "functorch")
+    except NotImplementedError as problem:
+        raise ValueError(
+            f"module must be of a kind that Opacus supports; got another. {problem}"
+        ) from problem
+
+
+@contextmanager
+def quiet_hooks() -> Iterator[None]:
+    """Silence torch's note that inputs need no gradients, which is so for every first layer."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Full backward hook is firing")
+        yield

@@ -1,0 +1,82 @@
+"""What a search asks of a private net beside its price."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from skdptune.accounting._checks import check_integer
+
+_PRICE_PARAMETERS = frozenset(
+    {
+        "batch_size",
+        "delta",
+        "epsilon",
+        "max_epochs",
+        "n_public",
+        "noise_multiplier",
+        "poisson_sampling",
+    }
+)
+
+
+class NetSearchHooks:
+    """Noise, price and extrapolation of a net, for searchers to ask."""
+
+    @property
+    def price_parameters(self) -> frozenset[str]:
+        """Names of the parameters on which `privacy_profile` depends."""
+        return _PRICE_PARAMETERS
+
+    def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
+        """Return the noise of a fit, in units of the clipping norm.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Not used.
+
+        Returns
+        -------
+        float
+            The noise multiplier.
+        """
+        return float(self._plan_before_data(n_samples).noise_multiplier)
+
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        """Return the parameters with which a fit on fewer records stands for the final fit.
+
+        Parameters
+        ----------
+        n_tune : int
+            Number of records, or its public expectation, that the search fits on.
+        n_final : int
+            Number of records, or its public expectation, of the final fit of this net.
+
+        Returns
+        -------
+        dict
+            To be set by ``set_params`` on a copy that is fitted on `n_tune` records.
+
+        Notes
+        -----
+        *batch_size* becomes the share of the records that it is of `n_final`, which keeps the
+        sampling rate, the number of steps, the noise multiplier and the price.
+
+        *lr* of plain SGD is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
+        arXiv:2301.11989, section 3.2), which keeps the noise of a step on the weights. Other
+        optimizers keep theirs: Adam divides each step by its own size.
+        """
+        self._check_parameters()
+        n_tune = check_integer(n_tune, name="n_tune", lower=1)
+        n_final = check_integer(n_final, name="n_final", lower=1)
+        share = self.batch_size
+        values = {"batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)}
+        if self.optimizer is torch.optim.SGD:
+            # skorch lets the one with the prefix win.
+            name = "optimizer__lr" if hasattr(self, "optimizer__lr") else "lr"
+            values[name] = getattr(self, name) * (n_tune / n_final)
+        return values

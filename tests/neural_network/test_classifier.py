@@ -1,0 +1,211 @@
+"""Private nets for classification, as scikit-learn estimators and on handwritten digits."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from opacus import PrivacyEngine
+from scipy.stats import loguniform
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+from torch import nn
+
+from skdptune import DPRandomSearchCV
+from skdptune.base import profile_of
+from skdptune.neural_network import MLP, DPNeuralNetClassifier, LogisticHead, SmallCNN
+from skdptune.preprocessing import BoundedScaler
+
+DELTA = 1e-4
+EXPECTED_FAILURES = {
+    "check_no_attributes_set_in_init": "skorch keeps its history and state from the start",
+    "check_do_not_raise_errors_in_init_or_set_params": (
+        "the name of **components, which stand for module__hidden and the like, is no parameter"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return train_test_split(X / 16.0, y, random_state=0)
+
+
+def test_scikit_learns_checks():
+    with warnings.catch_warnings():
+        # The checks fit a few dozen records, for which delta is too large.
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            DPNeuralNetClassifier(max_epochs=3),
+            expected_failed_checks=EXPECTED_FAILURES,
+            on_fail=None,
+        )
+    failed = [result["check_name"] for result in results if result["status"] == "failed"]
+    passed = [result for result in results if result["status"] == "passed"]
+    xfailed = [result["check_name"] for result in results if result["status"] == "xfail"]
+    assert failed == []
+    assert sorted(xfailed) == sorted(EXPECTED_FAILURES)
+    assert len(passed) >= 45
+
+
+@pytest.mark.parametrize(
+    ("module", "settings", "least"),
+    [
+        (MLP(hidden=(120,)), {"lr": 2.0}, 0.86),
+        (SmallCNN(), {"lr": 2.0}, 0.80),
+        (LogisticHead, {"lr": 4.0}, 0.86),
+        (MLP, {"optimizer": torch.optim.Adam, "lr": 0.01}, 0.84),
+    ],
+)
+def test_digits_are_told_apart_at_epsilon_4(digits, module, settings, least):
+    X, X_test, y, y_test = digits
+    net = DPNeuralNetClassifier(
+        module, epsilon=4.0, delta=DELTA, max_epochs=20, random_state=0, **settings
+    ).fit(X, y)
+    assert net.privacy_.profile.epsilon(DELTA) <= 4.0
+    assert net.score(X_test, y_test) > least
+
+
+def plain_opacus(X, y, *, noise, lr, epochs, batch_size):
+    """Train by Opacus as its tutorial does, and return the module."""
+    module = MLP(hidden=(120,), input_shape=64, n_outputs=10)
+    optimizer = torch.optim.SGD(module.parameters(), lr=lr)
+    dataset = torch.utils.data.TensorDataset(torch.from_numpy(X).float(), torch.from_numpy(y))
+    loader = torch.utils.data.DataLoader(dataset, batch_size=batch_size)
+    module, optimizer, loader = PrivacyEngine().make_private(
+        module=module,
+        optimizer=optimizer,
+        data_loader=loader,
+        noise_multiplier=noise,
+        max_grad_norm=1.0,
+    )
+    criterion = nn.CrossEntropyLoss()
+    for _ in range(epochs):
+        for inputs, targets in loader:
+            optimizer.zero_grad()
+            criterion(module(inputs), targets).backward()
+            optimizer.step()
+    return module
+
+
+def test_no_worse_than_plain_opacus(digits):
+    X, X_test, y, y_test = digits
+    ours, theirs = [], []
+    for seed in range(4):
+        net = DPNeuralNetClassifier(
+            epsilon=3.0, delta=DELTA, lr=2.0, max_epochs=10, batch_size=128, random_state=seed
+        ).fit(X, y)
+        ours.append(net.score(X_test, y_test))
+        torch.manual_seed(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = plain_opacus(
+                X, y, noise=net.plan_.noise_multiplier, lr=2.0, epochs=10, batch_size=128
+            )
+        found = module(torch.from_numpy(X_test).float()).argmax(dim=1).numpy()
+        theirs.append((found == y_test).mean())
+    assert np.mean(ours) > np.mean(theirs) - 0.03
+    assert np.mean(theirs) > 0.5
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [3, -1], [False, True]])
+def test_labels_come_back_as_they_were(labels):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.array(labels)[(X[:, 0] > 0).astype(int)]
+    net = DPNeuralNetClassifier(LogisticHead, delta=DELTA, epsilon=5.0, random_state=0).fit(X, y)
+    assert net.score(X, y) > 0.9
+    np.testing.assert_array_equal(net.classes_, np.unique(labels))
+    np.testing.assert_allclose(net.predict_proba(X).sum(axis=1), 1.0, atol=1e-5)
+
+
+def test_probabilities_where_the_module_gives_them():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    module = nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=-1))
+    net = DPNeuralNetClassifier(
+        module, criterion=nn.NLLLoss, delta=DELTA, epsilon=5.0, random_state=0
+    ).fit(X, X[:, 0] > 0)
+    assert net.score(X, X[:, 0] > 0) > 0.9
+    with torch.no_grad():
+        wanted = net.module_(torch.from_numpy(X).float()).numpy()
+    np.testing.assert_allclose(net.predict_proba(X), wanted, atol=1e-6)
+
+
+def test_named_labels_may_be_absent():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    net = DPNeuralNetClassifier(LogisticHead, delta=DELTA, classes=["c", "a", "b"], random_state=0)
+    net.fit(X, np.full(200, "b"))
+    assert net.predict_proba(X).shape == (200, 3)
+    assert set(net.predict(X)) <= {"a", "b", "c"}
+    assert not any("label set" in sentence for sentence in net.privacy_.assumptions)
+
+
+def test_labels_are_refused_where_they_cannot_be():
+    X = np.zeros((20, 2))
+    with pytest.raises(ValueError, match="at least two classes"):
+        DPNeuralNetClassifier(delta=1e-2).fit(X, np.zeros(20))
+    with pytest.raises(ValueError, match="only labels named in classes"):
+        DPNeuralNetClassifier(delta=1e-2, classes=[0, 1]).fit(X, np.arange(20) % 3)
+    with pytest.raises(ValueError, match="classes must be at least two different labels"):
+        DPNeuralNetClassifier(classes=[1, 1]).privacy_profile(100)
+
+
+def test_batches_of_one_class_are_steps_like_others():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    net = DPNeuralNetClassifier(LogisticHead, delta=1e-3, batch_size=2, max_epochs=1)
+    assert net.fit(X, np.arange(100) == 0).plan_.steps == 50
+
+
+def test_pipeline_and_grid_search(digits):
+    X, _, y, _ = digits
+    pipeline = make_pipeline(
+        BoundedScaler((0.0, 1.0)), DPNeuralNetClassifier(MLP, epsilon=6.0, random_state=0)
+    )
+    assert profile_of(pipeline, len(X)) == profile_of(pipeline[-1], len(X))
+    name = "dpneuralnetclassifier"
+    grid = {f"{name}__lr": [1e-6, 2.0], f"{name}__module__hidden": [(8,), (40,)]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
+    assert search.best_params_ == {f"{name}__lr": 2.0, f"{name}__module__hidden": (40,)}
+
+
+def test_private_random_search(digits):
+    X, X_test, y, y_test = digits
+    search = DPRandomSearchCV(
+        DPNeuralNetClassifier(MLP, batch_size=0.1, classes=list(range(10))),
+        {"lr": loguniform(0.5, 4.0), "module__hidden": [(16,), (64,)]},
+        epsilon=6.0,
+        delta=DELTA,
+        n_iter=3,
+        random_state=0,
+    )
+    search.fit(X, y)
+    assert search.privacy_.profile.epsilon(DELTA) <= 6.0
+    assert search.score(X_test, y_test) > 0.5
+    assert isinstance(search.best_estimator_, DPNeuralNetClassifier)
+
+
+def test_private_search_survives_candidates_that_diverge(digits):
+    X, X_test, y, y_test = digits
+    search = DPRandomSearchCV(
+        DPNeuralNetClassifier(
+            LogisticHead, batch_size=0.2, max_grad_norm=100.0, classes=list(range(10))
+        ),
+        {"lr": [0.02, 1e38]},
+        epsilon=20.0,
+        delta=DELTA,
+        n_iter=8,
+        random_state=1,
+    ).fit(X, y)
+    assert search.best_params_ == {"lr": 0.02}
+    assert search.score(X_test, y_test) > 0.3
+
+
+def test_infinite_budget_is_training_without_noise(digits):
+    X, X_test, y, y_test = digits
+    net = DPNeuralNetClassifier(epsilon=math.inf, lr=2.0, max_epochs=30, random_state=0).fit(X, y)
+    assert net.score(X_test, y_test) > 0.93
+    assert net.privacy_.profile.epsilon(DELTA) == math.inf

@@ -1,0 +1,93 @@
+"""Modules that mix records are refused, with Opacus's fix where there is one."""
+
+import pytest
+import torch
+from torch import nn
+
+from skdptune.neural_network import MLP, SmallCNN
+from skdptune.neural_network._module_check import check_module, fixed_module
+
+
+class Centred(nn.Linear):
+    """Subtracts the batch's mean: no layer that Opacus knows."""
+
+    def forward(self, inputs):
+        return super().forward(inputs - inputs.mean(dim=0))
+
+
+class Counting(nn.Module):
+    """Keeps a running mean in a buffer, by a layer without parameters."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.keeper = nn.Module()
+        self.keeper.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, inputs):
+        self.keeper.mean = 0.9 * self.keeper.mean + 0.1 * inputs.detach().mean(dim=0)
+        return self.layer(inputs - self.keeper.mean)
+
+
+class Pooled(nn.Linear):
+    def forward(self, inputs):
+        return super().forward(inputs).mean(dim=0, keepdim=True)
+
+
+class Looked(nn.Module):
+    """Treats its inputs as indices, through which no gradient flows."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(10, 3)
+
+    def forward(self, inputs):
+        return self.table(inputs.long()).sum(dim=1)
+
+
+def batch_norm(fix=False):
+    module = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    return fixed_module(module) if fix else module
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        MLP(input_shape=4, n_outputs=2),
+        nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.LayerNorm(8), nn.Linear(8, 2)),
+        Looked(),
+        batch_norm(fix=True),
+    ],
+)
+def test_sound_module_passes_and_is_not_changed(module):
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    check_module(module, (4,), "cpu")
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+    assert all(parameter.grad is None for parameter in module.parameters())
+
+
+def test_images_pass():
+    check_module(SmallCNN(input_shape=(1, 8, 8), n_outputs=2), (1, 8, 8), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("module", "complaint"),
+    [
+        (batch_norm(), "BatchNorm cannot support training.*fix_module=True"),
+        (Centred(4, 2), "in which a record changes the outputs of others"),
+        (Counting(), "in which a record changes a buffer"),
+        (Pooled(4, 2), "one output for each record; got 1 for 3 records"),
+        (nn.Flatten(), "module must have parameters to train"),
+        (nn.Linear(5, 2), r"must take records of shape \(4,\)"),
+    ],
+)
+def test_unsound_module_is_refused(module, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        check_module(module, (4,), "cpu")
+
+
+def test_fix_leaves_the_original_alone():
+    module = batch_norm()
+    fixed = fixed_module(module)
+    assert isinstance(module[1], nn.BatchNorm1d)
+    assert isinstance(fixed[1], nn.GroupNorm)

@@ -1,0 +1,330 @@
+"""The mechanism itself: gradients, clipping, noise, parts, empty batches, and what is watched."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from opacus.layers import DPLSTM
+from scipy import stats
+from torch import nn
+
+from skdptune.neural_network import MLP, SmallCNN, _noisy_steps
+from skdptune.neural_network._noise_source import noise_source
+from skdptune.neural_network._noisy_steps import (
+    GRAD_SAMPLE_MODES,
+    NoisySteps,
+    NotPrivateError,
+    quiet_hooks,
+)
+
+criterion = nn.CrossEntropyLoss(reduction="none")
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with quiet_hooks():
+        yield
+
+
+def linear(**settings):
+    torch.manual_seed(0)
+    return nn.Linear(4, 3, **settings)
+
+
+def batch(size=6, features=4, classes=3):
+    rng = np.random.default_rng(0)
+    X = torch.from_numpy(rng.normal(size=(size, features)).astype(np.float32))
+    return X, torch.from_numpy(rng.integers(0, classes, size=size))
+
+
+def steps_of(module, *, noise=0.0, norm=1.0, lr=1.0, divisor=1.0, mode="hooks", seed=0, **others):
+    return NoisySteps(
+        module,
+        torch.optim.SGD(module.parameters(), lr=lr),
+        others.pop("losses", criterion),
+        noise_multiplier=noise,
+        max_grad_norm=norm,
+        divisor=divisor,
+        mode=mode,
+        generator=noise_source(np.random.default_rng(seed)),
+        **others,
+    )
+
+
+def weights_of(module):
+    return torch.cat([p.detach().reshape(-1) for p in module.parameters()]).double().numpy()
+
+
+def naive_clipped_sum(module, X, y, norm):
+    """Return the sum of clipped gradients, record by record."""
+    total = 0.0
+    for number in range(len(X)):
+        loss = criterion(module(X[number : number + 1]), y[number : number + 1]).sum()
+        found = torch.autograd.grad(loss, list(module.parameters()))
+        gradient = torch.cat([part.reshape(-1) for part in found]).double().numpy()
+        total = total + gradient * min(1.0, norm / np.linalg.norm(gradient))
+    return total
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+@pytest.mark.parametrize("norm", [0.3, 1.0, 100.0])
+@pytest.mark.parametrize("largest_part", [None, 1, 4, 6, 50])
+def test_step_without_noise_is_the_naive_clipped_sum(mode, norm, largest_part):
+    X, y = batch()
+    module = MLP(hidden=(5,), input_shape=4, n_outputs=3)
+    wanted = weights_of(module) - 0.5 / 7.0 * naive_clipped_sum(module, X, y, norm)
+    engine = steps_of(module, norm=norm, lr=0.5, divisor=7.0, mode=mode, largest_part=largest_part)
+    engine.step(X, y)
+    np.testing.assert_allclose(weights_of(module), wanted, atol=2e-6)
+    assert engine.taken == 1
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_convolutions_are_clipped_as_in_the_naive_loop(mode):
+    X, y = batch(features=64)
+    torch.manual_seed(1)
+    module = SmallCNN((3, 4), hidden=5, input_shape=64, n_outputs=3)
+    wanted = weights_of(module) - naive_clipped_sum(module, X, y, 0.4)
+    steps_of(module, norm=0.4, mode=mode).step(X, y)
+    np.testing.assert_allclose(weights_of(module), wanted, atol=5e-6)
+
+
+class Reader(nn.Module):
+    """Reads a sequence: one set of weights is used at every place of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(10, 3)
+        self.memory = DPLSTM(3, 4, batch_first=True)
+        self.end = nn.Linear(4, 3)
+
+    def forward(self, inputs):
+        return self.end(self.memory(self.table(inputs.long()))[0][:, -1])
+
+
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
+@pytest.mark.parametrize("largest_part", [None, 4])
+def test_recurrent_weights_are_clipped_as_in_the_naive_loop(mode, largest_part):
+    rng = np.random.default_rng(0)
+    X = torch.from_numpy(rng.integers(0, 10, size=(6, 5)).astype(np.float32))
+    y = torch.from_numpy(rng.integers(0, 3, size=6))
+    torch.manual_seed(1)
+    module = Reader()
+    wanted = weights_of(module) - naive_clipped_sum(module, X, y, 0.4)
+    steps_of(module, norm=0.4, mode=mode, largest_part=largest_part).step(X, y)
+    np.testing.assert_allclose(weights_of(module), wanted, atol=5e-6)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+@pytest.mark.parametrize("largest_part", [None, 2])
+def test_law_of_a_noisy_sum(mode, largest_part):
+    """Mean: the clipped sum. Standard deviation: noise times norm, once for each step."""
+    X, y = batch()
+    noise, norm, divisor, runs = 1.7, 0.6, 5.0, 400
+    start = linear()
+    wanted = -naive_clipped_sum(start, X, y, norm)
+    module = linear()
+    engine = steps_of(
+        module, noise=noise, norm=norm, divisor=divisor, mode=mode, largest_part=largest_part
+    )
+    deviations = []
+    for _ in range(runs):
+        module.load_state_dict(start.state_dict())
+        engine.step(X, y)
+        moved = (weights_of(module) - weights_of(start)) * divisor
+        deviations.append(moved - wanted)
+    z = np.array(deviations) / (noise * norm)
+    assert stats.kstest(z.ravel(), "norm").pvalue > 1e-3
+    assert z.std() == pytest.approx(1.0, abs=4.0 / math.sqrt(2 * z.size))
+    # Neither across coordinates nor from step to step.
+    correlations = np.corrcoef(z, rowvar=False) - np.eye(z.shape[1])
+    assert np.abs(correlations).max() < 5.0 / math.sqrt(runs)
+    assert abs(np.corrcoef(z[:-1].ravel(), z[1:].ravel())[0, 1]) < 4.0 / math.sqrt(z.size)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_empty_batch_is_a_step_of_noise_alone(mode):
+    X, y = batch()
+    module = linear()
+    engine = steps_of(module, noise=2.0, norm=0.5, mode=mode)
+    found = []
+    for _ in range(300):
+        before = weights_of(module)
+        engine.step(X[:0], y[:0])
+        found.append(weights_of(module) - before)
+    assert engine.taken == 300
+    z = np.ravel(found) / (2.0 * 0.5)
+    assert stats.kstest(z, "norm").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_empty_batch_without_noise_changes_nothing(mode):
+    X, y = batch()
+    module = linear()
+    engine = steps_of(module, mode=mode)
+    engine.step(X, y)
+    before = weights_of(module)
+    engine.step(X[:0], y[:0])
+    np.testing.assert_array_equal(weights_of(module), before)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+@pytest.mark.parametrize("poison", [math.nan, math.inf, 3e38])
+def test_record_without_a_finite_gradient_counts_for_nothing(mode, poison):
+    X, y = batch()
+    module = linear()
+    wanted = weights_of(module) - naive_clipped_sum(module, X[1:], y[1:], 1.0)
+    X[0] = poison
+    steps_of(module, mode=mode).step(X, y)
+    found = weights_of(module)
+    assert np.isfinite(found).all()
+    # A finite gradient whose norm overflows is clipped to zero.
+    np.testing.assert_allclose(found, wanted, atol=2e-6)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_one_record_moves_the_sum_by_no_more_than_the_norm(mode):
+    X, y = batch()
+    ends = []
+    for size in (5, 6):
+        module = linear()
+        steps_of(module, norm=0.25, mode=mode).step(1e3 * X[:size], y[:size])
+        ends.append(weights_of(module))
+    assert np.linalg.norm(ends[0] - ends[1]) == pytest.approx(0.25, rel=1e-4)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_detached_module_keeps_nothing_of_the_data(mode):
+    X, y = batch()
+    module = MLP(hidden=(5,), input_shape=4, n_outputs=3)
+    engine = steps_of(module, noise=1.0, mode=mode)
+    engine.step(X, y)
+    engine.detach()
+    for parameter in module.parameters():
+        assert vars(parameter) == {}
+        assert parameter.grad is None
+    for part in module.modules():
+        assert not (part._forward_hooks or part._backward_hooks)
+        assert not {"activations", "max_batch_len", "autograd_grad_sample_hooks"} & set(vars(part))
+
+
+def test_frozen_parameters_stay():
+    module = MLP(hidden=(5,), input_shape=4, n_outputs=3)
+    module.layers[1].weight.requires_grad_(False)
+    before = module.layers[1].weight.clone()
+    engine = steps_of(module, noise=1.0)
+    engine.step(*batch())
+    assert torch.equal(module.layers[1].weight, before)
+    assert len(engine._parameters) == 3
+
+
+# What is watched ----------------------------------------------------------------------------
+
+
+class Forgetful(nn.Module):
+    """Has a layer that its forward does not use, or not any more."""
+
+    def __init__(self):
+        super().__init__()
+        self.used, self.unused = nn.Linear(4, 3), nn.Linear(4, 3)
+        self.remembers = False
+
+    def forward(self, inputs):
+        return self.used(inputs) + (self.unused(inputs) if self.remembers else 0.0)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+@pytest.mark.parametrize("at_first", [False, True])
+def test_parameter_without_gradients_per_record_is_refused(mode, at_first):
+    module = Forgetful()
+    engine = steps_of(module, mode=mode)
+    if at_first:
+        module.remembers = True
+        engine.step(*batch())
+        module.remembers = False
+    with pytest.raises(NotPrivateError, match="one gradient per record"):
+        engine.step(*batch())
+
+
+def test_optimizer_of_other_parameters_is_refused():
+    module = linear()
+    with pytest.raises(NotPrivateError, match="must hold the parameters of module"):
+        NoisySteps(
+            module,
+            torch.optim.SGD(linear().parameters(), lr=1.0),
+            criterion,
+            noise_multiplier=1.0,
+            max_grad_norm=1.0,
+            divisor=1.0,
+            mode="hooks",
+            generator=noise_source(np.random.default_rng(0)),
+        )
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_too_little_noise_is_noticed(monkeypatch, mode, share):
+    def add_noise(optimizer):
+        for parameter in optimizer.params:
+            noise = torch.randn_like(parameter) * share
+            parameter.grad = parameter.summed_grad + optimizer.noise_multiplier * noise
+
+    monkeypatch.setattr(_noisy_steps.DPOptimizer, "add_noise", add_noise)
+    monkeypatch.setattr(_noisy_steps.DPOptimizerFastGradientClipping, "add_noise", add_noise)
+    module = MLP(hidden=(50,), input_shape=4, n_outputs=3)
+    with pytest.raises(NotPrivateError, match="noise must be added"):
+        steps_of(module, noise=1.0, mode=mode).step(*batch())
+
+
+def test_missing_clipping_is_noticed(monkeypatch):
+    def accumulate(optimizer):
+        for parameter in optimizer.params:
+            parameter.summed_grad = parameter.grad_sample.sum(dim=0)
+
+    monkeypatch.setattr(_noisy_steps.DPOptimizer, "clip_and_accumulate", accumulate)
+    with pytest.raises(NotPrivateError, match="must be clipped"):
+        steps_of(linear(), noise=1.0, norm=1e-3).step(*batch())
+
+
+def test_missing_clipping_by_norms_is_noticed(monkeypatch):
+    monkeypatch.setattr(
+        _noisy_steps.GradSampleModuleFastGradientClipping,
+        "get_clipping_coef",
+        lambda module: torch.ones_like(module.get_norm_sample()),
+    )
+    with pytest.raises(NotPrivateError, match="must be clipped"):
+        steps_of(linear(), noise=1.0, norm=1e-3, mode="ghost").step(*batch())
+
+
+def test_step_that_does_not_pass_the_noise_is_noticed(monkeypatch):
+    monkeypatch.setattr(
+        _noisy_steps.DPOptimizer, "step", lambda optimizer: optimizer.original_optimizer.step()
+    )
+    with pytest.raises(NotPrivateError, match="a batch must be one noisy step; got 0"):
+        steps_of(linear(), noise=1.0).step(*batch())
+
+
+def test_bare_module_is_noticed(monkeypatch):
+    monkeypatch.setattr(_noisy_steps, "GradSampleModule", lambda module, **settings: module)
+    with pytest.raises(NotPrivateError, match="one gradient per record"):
+        steps_of(linear(), noise=1.0).step(*batch())
+
+
+def test_sound_noise_raises_no_alarm():
+    X, y = batch()
+    for seed in range(200):
+        module = nn.Linear(4, 1, bias=False)
+        engine = steps_of(module, noise=0.5, seed=seed, losses=lambda a, b: a[:, 0])
+        engine.step(X, y)
+    assert engine.taken == 1
+
+
+def test_buffers_of_trainable_layers_are_refused():
+    class Buffered(nn.Linear):
+        def __init__(self):
+            super().__init__(4, 3)
+            self.register_buffer("seen", torch.zeros(1))
+
+    with pytest.raises(ValueError, match="of a kind that Opacus supports"):
+        steps_of(Buffered())

@@ -1,0 +1,64 @@
+"""What searches ask of a net: noise, price parameters, and the fit on fewer records."""
+
+import pytest
+import torch
+
+from skdptune.base import profile_of
+from skdptune.neural_network import MLP, DPNeuralNetClassifier, DPNeuralNetRegressor
+
+
+@pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetRegressor])
+def test_fit_on_fewer_records_has_the_same_price_and_noise(kind):
+    net = kind(batch_size=100, lr=4.0)
+    values = net.tuning_parameters(n_tune=500, n_final=2000)
+    assert values == {"batch_size": 0.05, "lr": 1.0}
+    fewer = kind(batch_size=100, lr=4.0).set_params(**values)
+    assert profile_of(fewer, 500) == profile_of(net, 2000)
+    assert fewer.noise_level(500) == net.noise_level(2000)
+
+
+def test_learning_rate_with_a_prefix_is_the_one_that_counts():
+    net = DPNeuralNetClassifier(optimizer__lr=4.0, batch_size=0.1)
+    assert net.tuning_parameters(10, 40) == {"batch_size": 0.1, "optimizer__lr": 1.0}
+
+
+def test_adam_keeps_its_learning_rate():
+    net = DPNeuralNetClassifier(optimizer=torch.optim.Adam, batch_size=80)
+    assert net.tuning_parameters(n_tune=50, n_final=40) == {"batch_size": 1.0}
+
+
+def test_noise_given_as_a_number_is_the_same_noise():
+    net = DPNeuralNetClassifier(epsilon=2.0)
+    level = net.noise_level(1000)
+    assert DPNeuralNetClassifier(noise_multiplier=level).noise_level(1000) == level
+    assert profile_of(DPNeuralNetClassifier(noise_multiplier=level), 1000) == profile_of(net, 1000)
+
+
+CHANGED = {
+    "batch_size": 50,
+    "delta": 1e-7,
+    "epsilon": 0.3,
+    "max_epochs": 3,
+    "n_public": 400,
+    "noise_multiplier": 2.0,
+    "poisson_sampling": False,
+    "module": MLP(hidden=(3,)),
+    "optimizer": torch.optim.Adam,
+    "lr": 0.01,
+    "max_grad_norm": 0.1,
+    "grad_sample_mode": "ghost",
+    "max_physical_batch_size": 8,
+    "criterion": torch.nn.NLLLoss,
+    "classes": [0, 1, 2],
+    "random_state": 1,
+    "fix_module": True,
+    "verbose": 1,
+}
+
+
+@pytest.mark.parametrize("name", sorted(CHANGED))
+def test_price_depends_on_the_declared_parameters_alone(name):
+    net = DPNeuralNetClassifier()
+    before = net.privacy_profile(1000)
+    same = net.set_params(**{name: CHANGED[name]}).privacy_profile(1000) == before
+    assert same == (name not in net.price_parameters)
