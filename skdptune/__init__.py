@@ -3,6 +3,7 @@
 The searchers are here, too, loaded when they are first asked for.
 """
 
+import importlib
 from typing import Any
 
 __version__ = "0.1.0.dev0"
@@ -14,9 +15,7 @@ _SEARCHERS = ("DPGridSearchCV", "DPRandomSearchCV", "DoublingThresholdSearchCV")
 def __getattr__(name: str) -> Any:
     """Load a searcher: who wants the accounting alone needs no scikit-learn."""
     if name in _SEARCHERS:
-        from skdptune import model_selection
-
-        return getattr(model_selection, name)
+        return getattr(importlib.import_module("skdptune.model_selection"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

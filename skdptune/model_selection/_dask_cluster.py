@@ -27,16 +27,24 @@ def perform_on_cluster(
 ) -> list[Any]:
     """Return ``function(task, *common)`` of all tasks, in order.
 
-    What is common is sent to each worker once.
+    What is common is sent to each worker once. Everything travels as joblib's own workers get it,
+    so that classes of a notebook need not be known there.
     """
+    import cloudpickle
+
     if not len(tasks):
         return []
-    (shared,) = client.scatter([(function, common, get_config())], broadcast=True, hash=False)
-    futures = client.map(_call, list(tasks), shared=shared, pure=False, retries=_RETRIES)
-    return list(client.gather(futures))
+    whole = cloudpickle.dumps((function, common, get_config()))
+    (shared,) = client.scatter([whole], broadcast=True, hash=False)
+    packed = [cloudpickle.dumps(task) for task in tasks]
+    futures = client.map(_call, packed, shared=shared, pure=False, retries=_RETRIES)
+    return [cloudpickle.loads(found) for found in client.gather(futures)]
 
 
-def _call(task: Any, shared: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) -> Any:
-    function, common, settings = shared
+def _call(task: bytes, shared: bytes) -> bytes:
+    import cloudpickle
+
+    function, common, settings = cloudpickle.loads(shared)
     with config_context(**settings):
-        return function(task, *common)
+        found = function(cloudpickle.loads(task), *common)
+    return bytes(cloudpickle.dumps(found))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from typing import Any
@@ -13,11 +14,13 @@ import numpy as np
 import pytest
 
 from skdptune.model_selection._dask_cluster import active_client, perform_on_cluster
-from tests.model_selection.learners import Scripted, table
+from tests.model_selection.learners import Scripted, cloudpickle, table
 from tests.model_selection.ways import WAYS
 
 distributed = pytest.importorskip("distributed")
 
+# The workers may not find this file under its name.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 X, Y = table(500)
 
 
