@@ -11,7 +11,7 @@ import numpy as np
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._posterior_plan import LARGEST_EPSILON
-from skdptune.linear_model._private_regressor import PrivateLinearRegressor
+from skdptune.linear_model._private_regressor import OptionalRidgeRegressor, PrivateLinearRegressor
 from skdptune.linear_model._released_bounds import release_noisy_eigenvalue
 from skdptune.linear_model._ridge_problem import LEAST_RIDGE, Noise, Problem
 from skdptune.mechanisms import gaussian_release, noise_for_budget
@@ -91,7 +91,7 @@ def solve_noisy(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarra
     return vectors @ (vectors.T @ moment / (np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)))
 
 
-class NoisyStatisticsRidge(PrivateLinearRegressor):
+class NoisyStatisticsRidge(OptionalRidgeRegressor):
     r"""Ridge regression on sums of products that were released with Gaussian noise.
 
     For data sets that differ in one record, added or removed. The price is that of one Gaussian
@@ -134,33 +134,6 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
     >>> model.fit(X, y).coef_.round(2)
     array([ 0.5, -0.5])
     """
-
-    def __init__(
-        self,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-6,
-        *,
-        alpha: float | None = None,
-        data_norm: float | None = None,
-        target_bound: float | None = None,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        n_public: int | None = None,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            alpha=alpha,
-            data_norm=data_norm,
-            target_bound=target_bound,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            n_public=n_public,
-        )
-
-    def _check_alpha(self) -> None:
-        if self.alpha is not None:
-            super()._check_alpha()
 
     def _plan(self, n_public: int, n_features: int | None) -> NoisySumsPlan:
         return noisy_sums_plan(*self._checked_budget(), 2)

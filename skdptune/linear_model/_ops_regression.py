@@ -19,7 +19,7 @@ from skdptune.linear_model._posterior_plan import (
     PosteriorPlan,
     proposal_plan,
 )
-from skdptune.linear_model._private_regressor import PrivateLinearRegressor
+from skdptune.linear_model._private_regressor import OptionalRidgeRegressor
 from skdptune.linear_model._ptr_regression import (
     PosteriorSampleRegressor,
     check_failure,
@@ -108,7 +108,7 @@ def _balanced(shift: float, least: float, radius2: float, n_public: int, width: 
     return float(ridges[np.argmin(loss)])
 
 
-class OPSLinearRegression(PrivateLinearRegressor):
+class OPSLinearRegression(OptionalRidgeRegressor):
     r"""Private linear regression: one posterior sample, with bounds that hold for any data.
 
     The precision of the draw is set for the worst data that there can be, so that nothing needs to
@@ -151,33 +151,6 @@ class OPSLinearRegression(PrivateLinearRegressor):
     _prices: ClassVar[frozenset[str]] = frozenset(
         {"epsilon", "delta", "alpha", "data_norm", "fit_intercept", "n_public"}
     )
-
-    def __init__(
-        self,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-6,
-        *,
-        alpha: float | None = None,
-        data_norm: float | None = None,
-        target_bound: float | None = None,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        n_public: int | None = None,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            alpha=alpha,
-            data_norm=data_norm,
-            target_bound=target_bound,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            n_public=n_public,
-        )
-
-    def _check_alpha(self) -> None:
-        if self.alpha is not None:
-            super()._check_alpha()
 
     def _plan(self, n_public: int, n_features: int | None) -> BalancedPlan:
         epsilon, delta = self._checked_budget()

@@ -13,7 +13,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._ops_regression import residual_bound
 from skdptune.linear_model._perturbation import additive_noise, draw_noise
 from skdptune.linear_model._posterior_plan import LARGEST_EPSILON
-from skdptune.linear_model._private_regressor import PrivateLinearRegressor
+from skdptune.linear_model._private_regressor import OptionalRidgeRegressor
 from skdptune.linear_model._ridge_problem import Noise, Problem
 from skdptune.linear_model._sufficient_statistics import squared_radius
 from skdptune.mechanisms._noise import unprotected
@@ -82,7 +82,7 @@ def weights_sensitivity(radius2: float, ridge: Any, n_public: int) -> Any:
     return math.sqrt(radius2) * residual_bound(radius2, ridge, n_public) / ridge
 
 
-class OutputPerturbationLinearRegression(PrivateLinearRegressor):
+class OutputPerturbationLinearRegression(OptionalRidgeRegressor):
     r"""Private linear regression: the ridge solution plus noise for the worst data there can be.
 
     For data sets that differ in one record, added or removed. With ``delta=0`` it is purely
@@ -125,33 +125,6 @@ class OutputPerturbationLinearRegression(PrivateLinearRegressor):
     # The noise depends on all; its price on the budget alone. Validity rests on these two.
     _prices: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     _pure: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-6,
-        *,
-        alpha: float | None = None,
-        data_norm: float | None = None,
-        target_bound: float | None = None,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        n_public: int | None = None,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            alpha=alpha,
-            data_norm=data_norm,
-            target_bound=target_bound,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            n_public=n_public,
-        )
-
-    def _check_alpha(self) -> None:
-        if self.alpha is not None:
-            super()._check_alpha()
 
     def _plan(self, n_public: int, n_features: int | None) -> OutputRegressionPlan:
         epsilon, delta = self._checked_budget()

@@ -311,6 +311,37 @@ class PrivateLinearRegressor(
         return tags
 
 
+class OptionalRidgeRegressor(PrivateLinearRegressor):
+    """What the regressions share that choose a ridge themselves where ``alpha`` is None."""
+
+    def __init__(
+        self,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
+        *,
+        alpha: float | None = None,
+        data_norm: float | None = None,
+        target_bound: float | None = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        n_public: int | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta,
+            alpha=alpha,
+            data_norm=data_norm,
+            target_bound=target_bound,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            n_public=n_public,
+        )
+
+    def _check_alpha(self) -> None:
+        if self.alpha is not None:
+            super()._check_alpha()
+
+
 def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
     """Return what decides the sums that a model needs."""
     return (model.data_norm, model.target_bound, model.fit_intercept)
