@@ -17,6 +17,17 @@ class PrivacyWarning(UserWarning):
     """A setting that is allowed, but promises less privacy than it seems to."""
 
 
+def warn_of_large_delta(delta: float, n_samples: int, *, stacklevel: int) -> None:
+    """Warn of a delta that would permit publishing a whole record."""
+    if delta >= 1.0 / n_samples:
+        warnings.warn(
+            f"delta={delta:g} is at least 1/n_samples={1.0 / n_samples:.3g}: publishing one "
+            "random record in full would satisfy that. Choose a smaller delta.",
+            PrivacyWarning,
+            stacklevel=stacklevel,
+        )
+
+
 class PrivateEstimatorMixin:
     """Budget handling and reporting of an estimator with ``epsilon`` and ``delta`` parameters.
 
@@ -68,13 +79,7 @@ class PrivateEstimatorMixin:
 
     def _warn_of_large_delta(self, n_samples: int) -> None:
         """Warn of a delta that would permit publishing a whole record."""
-        if self.delta >= 1.0 / n_samples:
-            warnings.warn(
-                f"delta={self.delta:g} is at least 1/n_samples={1.0 / n_samples:.3g}: publishing "
-                "one random record in full would satisfy that. Choose a smaller delta.",
-                PrivacyWarning,
-                stacklevel=3,
-            )
+        warn_of_large_delta(self.delta, n_samples, stacklevel=4)
 
     def _make_report(
         self, profile: PrivacyProfile, assumptions: tuple[str, ...] = ()

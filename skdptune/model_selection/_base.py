@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 import threading
-import warnings
 from abc import abstractmethod
 from collections import OrderedDict
 from copy import deepcopy
@@ -29,9 +28,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyProfile, PrivacyReport, UnreachableBudgetError
 from skdptune.accounting._checks import check_integer, check_kind, check_option, check_real
-from skdptune.base._mixin import PUBLIC_SIZE, SEEDED, PrivacyWarning
+from skdptune.base._mixin import PUBLIC_SIZE, SEEDED, warn_of_large_delta
 from skdptune.base._pricing import has_price, price, replaces_records
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
 from skdptune.model_selection._candidates import Candidates, copied, is_finite
@@ -43,7 +42,10 @@ from skdptune.model_selection._compat import (
     tasks_of_fit,
 )
 from skdptune.model_selection._configuring import (
+    BUDGET_PARAMETERS,
+    RESERVED,
     check_fit_parameters,
+    declared_labels,
     nested,
     own_parameters,
     price_parameters,
@@ -67,8 +69,6 @@ from skdptune.model_selection._runs import (
     perform_together,
 )
 
-_RESERVED = ("random_state", "n_public")
-_BUDGET = ("epsilon", "delta", "noise_multiplier")
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
 )
@@ -229,8 +229,8 @@ def _best_has(name: str) -> Any:
 class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
     """What all private searches share; subclasses say what is tried, how one wins, and the price.
 
-    A subclass supplies `_candidates`, `_selection` (from a run's profile to the selection's) and
-    `_choose` (run and pick).
+    A subclass supplies `_candidates`, `_settled` (the price), `_choose` (run and pick) and
+    `_runs_of_fits`.
     """
 
     # What a subclass supplies ---------------------------------------------------------------
@@ -259,8 +259,9 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         """Return the expected number of candidates' fits, and the 99 % worst."""
 
     def _alternatives(self, prepared: Prepared, n_samples: int) -> list[PlanRow]:
-        """Return rows of other ways for the same total."""
-        return []
+        """Return rows of other ways for the same total: one fit without tuning, if it meets it."""
+        row = _untuned_row(prepared, self)
+        return [] if row is None else [row]
 
     def _law_in_words(self, prepared: Prepared) -> str:
         return ""
@@ -441,7 +442,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         for space in candidates:
             for name in space:
                 last = name.rpartition("__")[2]
-                if last in _RESERVED or (last in _BUDGET and self.epsilon is not None):
+                if last in RESERVED or (last in BUDGET_PARAMETERS and self.epsilon is not None):
                     raise ValueError(
                         f"{candidates.name} must leave {name!r} to the search; got values for it."
                     )
@@ -500,15 +501,16 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         self._check_form(X)
         n_samples, n_features = number_of_samples(X), number_of_features(X)
         is_public = X_val is not None
-        if not self._labels_set_the_price():
+        needs_labels = self._labels_set_the_price()
+        if not needs_labels:
             # Priced before a single record is read.
             prepared = self._prepare(n_samples, n_features, public=is_public)
         classes = self._public_labels(y, n_samples)
-        if self._labels_set_the_price():
+        if needs_labels:
             prepared = self._prepare(n_samples, n_features, classes=classes, public=is_public)
         prepared = prepared.with_classes(classes)
         self._check_domain(X, y)
-        self._warn_of_large_delta(prepared)
+        warn_of_large_delta(prepared.delta, prepared.layout.n_samples, stacklevel=4)
         public = None if X_val is None else Data(X_val, y_val, {}, {})
         return prepared, self._data(X, y, params), public
 
@@ -601,7 +603,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         tuning = data.take(dealt.tuning) if layout.train_share < 1.0 or layout.folds else data
         folds: list[tuple[Any, Any]] = [(None, None)]
         if layout.folds:
-            rng = generator_of(None if streams.deal is None else streams.deal.spawn(1)[0])
+            rng = generator_of(spawned(streams.deal, 1)[0])
             held = parts(np.arange(dealt.tuning.size), layout.folds, rng)
             everyone = np.arange(dealt.tuning.size)
             folds = [(np.setdiff1d(everyone, part), part) for part in held]
@@ -631,6 +633,11 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             pre_dispatch=self.pre_dispatch,
         )
 
+    def highest(self, results: list[Result], streams: Streams) -> int:
+        """Return the index of the highest score; ties are broken by marks that no data touched."""
+        marks = generator_of(streams.pick).random(len(results))
+        return int(np.lexsort((marks, [result.score for result in results]))[-1])
+
     def _keeps_models(self, prepared: Prepared) -> bool:
         return self.refit is not False and not prepared.layout.final
 
@@ -648,7 +655,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             return None
         if labels.dtype.kind == "f":
             assert_all_finite(labels, input_name="y")
-        declared = self._declared_labels()
+        declared = declared_labels(self.estimator)
         if declared is not None:
             if not np.isin(labels, np.asarray(declared)).all():
                 raise ValueError("y must hold only labels named in classes; got others.")
@@ -668,18 +675,17 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _labels_set_the_price(self) -> bool:
         """Say whether the price may depend on a label set that nobody has named yet."""
-        unnamed = any(
-            own_parameters(part).get("classes", ()) is None for _, part in nested(self.estimator)
-        )
+        unnamed = [
+            part
+            for _, part in nested(self.estimator)
+            if own_parameters(part).get("classes", ()) is None
+        ]
         candidates = self._candidates()
+        if any("classes" in getattr(part, "price_parameters", ("classes",)) for part in unnamed):
+            return True
         # Other values of what sets the price may make it depend on the labels, too.
         varied = any(price_parameters(self.estimator, list(space)) for space in candidates)
-        told = any(
-            own_parameters(part).get("classes", ()) is None
-            and "classes" in getattr(part, "price_parameters", ("classes",))
-            for _, part in nested(self.estimator)
-        )
-        return told or (varied and (unnamed or self._searches_steps(candidates)))
+        return varied and (bool(unnamed) or self._searches_steps(candidates))
 
     def _searches_steps(self, candidates: Candidates) -> bool:
         own = self.estimator.get_params(deep=True)
@@ -707,14 +713,6 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             )
         return True
 
-    def _declared_labels(self) -> list[Any] | None:
-        """Return the labels that the estimator was told of."""
-        for _, part in nested(self.estimator):
-            declared = own_parameters(part).get("classes")
-            if declared is not None:
-                return list(declared)
-        return None
-
     def _check_form(self, X: Any) -> None:
         """Refuse what is no table, by its shape."""
         shape = getattr(X, "shape", ())
@@ -737,20 +735,9 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         if getattr(getattr(X, "dtype", None), "kind", "") == "c":
             raise ValueError(f"X must be real; got {X.dtype}. Complex data not supported.")
         _check_numbers(self.estimator, X, type(self).__name__)
-        if y is not None and getattr(np.asarray(y), "dtype", None) is not None:
-            targets = np.asarray(y)
-            if targets.dtype.kind == "f":
-                assert_all_finite(targets, input_name="y")
-
-    def _warn_of_large_delta(self, prepared: Prepared) -> None:
-        size = prepared.layout.n_samples
-        if prepared.delta >= 1.0 / size:
-            warnings.warn(
-                f"delta={prepared.delta:g} is at least 1/n_samples={1.0 / size:.3g}: publishing "
-                "one random record in full would satisfy that. Choose a smaller delta.",
-                PrivacyWarning,
-                stacklevel=4,
-            )
+        targets = np.asarray(y)
+        if targets.dtype.kind == "f":
+            assert_all_finite(targets, input_name="y")
 
     def _data(self, X: Any, y: Any, params: dict[str, Any]) -> Data:
         """Return the data, with what is passed on to the estimator's fit."""
@@ -905,10 +892,6 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         shown = super()._repr_html_inner()
         return shown + self.privacy_._repr_html_() if hasattr(self, "privacy_") else shown
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle what may be seen."""
-        return super().__getstate__()
-
 
 def _adds_records(part: Any, n_samples: int, n_features: int | None) -> bool:
     """Say whether a part has a price that is about adding or removing a record."""
@@ -974,14 +957,27 @@ def _noise_of_final(prepared: Prepared) -> float | None:
     return None if tell is None else float(tell(size.n_samples, size.n_features))
 
 
+def _untuned_row(prepared: Prepared, search: BasePrivateSearch) -> PlanRow | None:
+    """Return the row of one fit of the estimator, without tuning, for the same total."""
+    layout = replace(
+        prepared.layout, validation=0.0, folds=0, public=True, tuning=None, final=False
+    )
+    model = CostModel(
+        layout, prepared.model.prices, lambda run: run, prepared.delta, None, "", None
+    )
+    try:
+        cost = model.settled(prepared.asked)
+    except UnreachableBudgetError:
+        return None
+    alone = replace(prepared, layout=layout, model=model, cost=cost)
+    return search.row_of(alone, "one fit, untuned", (1.0, 1.0))
+
+
 def _untouched_model(estimator: Any, data: Data) -> Any:
     """Return a model that no record influenced: fitted to nothing but the form of the data."""
     made = clone(estimator)
     X = _safe_indexing(data.X, np.zeros(0, dtype=int))
-    labels = [0.0]
-    for part in [estimator, *estimator.get_params(deep=True).values()]:
-        if getattr(part, "classes", None) is not None and not isinstance(part, type):
-            labels = list(part.classes)
+    labels = declared_labels(estimator) or [0.0]
     try:
         if hasattr(X, "reindex"):
             frame = X.reindex(range(len(labels)))

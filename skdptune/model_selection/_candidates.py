@@ -90,6 +90,10 @@ class Candidates:
             for key, values in space.items()
         }
 
+    def draw_each(self, seeds: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return one candidate for each seed; None stands for the system's entropy."""
+        return [self.draw(np.random.RandomState(np.random.MT19937(seed))) for seed in seeds]
+
     def _drawn(self, parameter: str, values: Any, random: np.random.RandomState) -> Any:
         value = values.rvs(random_state=random)
         # What could be drawn must have been priced: estimators have to be listed.

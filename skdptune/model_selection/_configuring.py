@@ -18,6 +18,9 @@ from sklearn.pipeline import Pipeline
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._pricing import has_price, price
 
+# Parameters that a search sets itself, always and where it has a budget to set.
+RESERVED = ("random_state", "n_public")
+BUDGET_PARAMETERS = ("epsilon", "delta", "noise_multiplier")
 _USUAL_DELTA = 1e-5
 # As estimators and nets name it.
 _LEARNING_RATES = frozenset({"learning_rate", "lr", "optimizer__lr"})
@@ -231,12 +234,26 @@ def price_parameters(estimator: Any, names: list[str]) -> set[str]:
 
     An estimator that names its ``price_parameters`` is believed; of others, all count.
     """
-    parts = dict(nested(estimator))
     costly = set()
-    for name in names:
-        prefix, _, last = name.rpartition("__")
-        owner = parts.get(f"{prefix}__" if prefix else "")
-        declared = getattr(owner, "price_parameters", None)
-        if declared is None or last in declared:
+    for name, declared in declared_prices(estimator, names):
+        if declared is None or name.rpartition("__")[2] in declared:
             costly.add(name)
     return costly
+
+
+def declared_prices(estimator: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Iterate over parameters and what their owners say sets their price, None if they do not."""
+    parts = dict(nested(estimator))
+    for name in names:
+        prefix = name.rpartition("__")[0]
+        owner = parts.get(f"{prefix}__" if prefix else "")
+        yield name, getattr(owner, "price_parameters", None)
+
+
+def declared_labels(estimator: Any) -> list[Any] | None:
+    """Return the labels that an estimator was told of."""
+    for _, part in nested(estimator):
+        declared = own_parameters(part).get("classes")
+        if declared is not None:
+            return list(declared)
+    return None

@@ -10,7 +10,6 @@ from skdptune.accounting import (
     PrivacyProfile,
     PrivacyReport,
     RunLaw,
-    UnreachableBudgetError,
     calibrate,
     mixture,
     search_on_split,
@@ -219,7 +218,15 @@ class CostModel:
         share = self.layout.validation
         return mixture([cost.scored, cost.trained], [share, 1.0 - share])
 
-    def solved(self, epsilon: float, tolerance: float = _TOLERANCE) -> Cost:
+    def settled(self, epsilon: float | None) -> Cost:
+        """Return the cost within a total, or with the estimator's own budgets if there is none."""
+        return self.at(None) if epsilon is None else self.solved(epsilon)
+
+    def guess(self, epsilon: float) -> Budget:
+        """Return about what each fit may spend of a total."""
+        return Budget(epsilon * (0.95 if self.layout.tuning is not None else 0.4), self.delta)
+
+    def solved(self, epsilon: float) -> Cost:
         """Return the cost with the largest budget of a fit that keeps within a total."""
         if not budget_owners(self.prices.estimator):
             raise ValueError(
@@ -227,24 +234,17 @@ class CostModel:
                 f"{epsilon:g}. Give the estimator epsilon instead of a noise parameter, or leave "
                 "its own noise and let the search report the total."
             )
-        guess = epsilon * (0.95 if self.layout.tuning is not None else 0.4)
-        first = self.at(Budget(guess, self.delta))
+        guess = self.guess(epsilon)
+        first = self.at(guess)
         if math.isinf(first.total.epsilon(self.delta)):
-            return self._solved(epsilon, tolerance, guess, self._delta_of_many(), {})
-        found = self._solved(epsilon, tolerance, guess, self.delta, {guess: first})
+            return self._solved(epsilon, self._delta_of_many(), {})
+        found = self._solved(epsilon, self.delta, {guess.epsilon: first})
         if found.total.epsilon(self.delta) >= _ENOUGH * epsilon:
             return found
         # A guarantee at one delta alone, and all of it used up: now rounding decides what fits.
-        return self._solved(epsilon, tolerance, guess, self._delta_of_many(), {})
+        return self._solved(epsilon, self._delta_of_many(), {})
 
-    def _solved(
-        self,
-        epsilon: float,
-        tolerance: float,
-        guess: float,
-        delta: float,
-        costs: dict[float, Cost],
-    ) -> Cost:
+    def _solved(self, epsilon: float, delta: float, costs: dict[float, Cost]) -> Cost:
         """Return the cost of the largest budget at a given delta of a fit."""
 
         def total(part: float) -> PrivacyProfile:
@@ -259,8 +259,8 @@ class CostModel:
             parameter="budget",
             lower=1e-4 * epsilon,
             upper=_LARGEST_BUDGET,
-            guess=guess,
-            tolerance=tolerance,
+            guess=self.guess(epsilon).epsilon,
+            tolerance=_TOLERANCE,
         )
         return costs[found.value] if found.value in costs else self.at(Budget(found.value, delta))
 
@@ -280,6 +280,3 @@ def own_delta(estimator: object) -> float:
     """Return the largest delta of an estimator's private steps."""
     deltas = [owner.delta for owner in budget_owners(estimator) if owner.delta]
     return max(deltas, default=_USUAL_DELTA if not budget_owners(estimator) else 0.0)
-
-
-__all__ = ["Cost", "CostModel", "ScoreNoise", "UnreachableBudgetError", "own_delta"]

@@ -21,7 +21,6 @@ from skdptune.model_selection._doubling_session import (
     DoublingThresholdSession,
     Material,
     batches_of,
-    walk_random,
 )
 from skdptune.model_selection._fit_prices import FitPrices
 from skdptune.model_selection._layout import Layout
@@ -29,9 +28,7 @@ from skdptune.model_selection._picking import (
     check_pick_parameters,
     make_pick_model,
 )
-from skdptune.model_selection._plan import PlanRow
-from skdptune.model_selection._random import untuned_row
-from skdptune.model_selection._runs import Data
+from skdptune.model_selection._runs import Data, noise_random
 
 NOISES = ("sparse", "per-round")
 # Share of delta that a walk with noise per round may fail with.
@@ -246,7 +243,7 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
 
         note = f"doubling threshold, {self.noise} noise"
         model = make_pick_model(self, layout, prices, delta, pick, note)
-        return model, model.at(None) if self.epsilon is None else model.solved(self.epsilon)
+        return model, model.settled(self.epsilon)
 
     def _walk(
         self, epsilon: float, delta: float, n_parts: int, n_score: int | None, random: Any
@@ -281,10 +278,6 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
         fits = float(min(limit for limit in limits if limit is not None) * self.batch_size)
         return fits, fits
 
-    def _alternatives(self, prepared: Prepared, n_samples: int) -> list[PlanRow]:
-        row = untuned_row(prepared, self)
-        return [] if row is None else [row]
-
     # Running ------------------------------------------------------------------------------
 
     def start(
@@ -308,7 +301,7 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
         return self._session(Material(prepared, data, dealt, public, streams))
 
     def _session(self, material: Material) -> DoublingThresholdSession:
-        random = walk_random(material.streams)
+        random = noise_random(material.streams.pick)
         return DoublingThresholdSession(self, self._walk_of(material.prepared, random), material)
 
     def _choose(

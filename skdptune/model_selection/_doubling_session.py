@@ -10,7 +10,7 @@ import numpy as np
 
 from skdptune.accounting import PrivacyReport
 from skdptune.mechanisms import DoublingThreshold, WalkRound
-from skdptune.model_selection._base import Choice, Prepared, Streams, generator_of, spawned
+from skdptune.model_selection._base import Choice, Prepared, Streams, spawned
 from skdptune.model_selection._candidates import Candidates, copied
 from skdptune.model_selection._dealing import Deal
 from skdptune.model_selection._picking import utilities_on_parts
@@ -267,15 +267,7 @@ def batches_of(
     """Iterate over the candidates of rounds, for ever: a whole grid, or fresh draws."""
     grid = None if candidates.drawn else list(candidates.grid())
     while True:
-        yield grid or [
-            candidates.draw(np.random.RandomState(np.random.MT19937(seed)))
-            for seed in spawned(seeds, batch_size)
-        ]
-
-
-def walk_random(streams: Streams) -> Any:
-    """Return what the walk draws its noise from."""
-    return None if streams.pick is None else generator_of(streams.pick)
+        yield grid or candidates.draw_each(spawned(seeds, batch_size))
 
 
 def _listed(candidates: Any) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,12 +13,13 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._pricing import has_price, price
-from skdptune.model_selection._candidates import Candidates, Space, holds_step, is_finite
+from skdptune.model_selection._candidates import Candidates, Space, copied, holds_step, is_finite
 from skdptune.model_selection._compat import forget_callbacks
 from skdptune.model_selection._configuring import (
     Budget,
     budget_owners,
     check_secret_size,
+    declared_prices,
     forget_memory,
     nested,
     own_parameters,
@@ -81,7 +83,7 @@ class FitPrices:
     def configured(self, candidate: dict[str, Any], budget: Budget | None, size: FitSize) -> Any:
         """Return the estimator for one fit of a candidate; seeds are left to the run."""
         made = clone(self.estimator)
-        made.set_params(**{name: clone(v, safe=False) for name, v in candidate.items()})
+        made.set_params(**copied(candidate))
         forget_memory(made)
         for prefix, part in list(nested(made)):
             forget_callbacks(part)
@@ -109,33 +111,30 @@ class FitPrices:
         taken. Where these are too many, or drawn from a distribution, what remains is that each
         candidate is calibrated to one (epsilon, delta).
         """
-        profiles = {}
-        for space, settings in zip(self.candidates, self._all_settings(), strict=True):
-            if settings is None:
-                profiles[self._by_budget(space, budget, size)] = None
-                continue
-            for setting in settings:
-                made = self.configured(setting, budget, size)
-                profiles[self._price(made, size)] = None
-        return _worst(list(profiles))
+        return _worst(list(dict.fromkeys(p for p, _, _ in self._priced(budget, size))))
 
     def composed(self, budget: Budget | None, size: FitSize) -> PrivacyProfile:
         """Return the profile of one fit of every candidate of a grid, all released."""
         counts: dict[PrivacyProfile, int] = {}
-        for space, settings in zip(self.candidates, self._all_settings(), strict=True):
-            number = math.prod(len(values) for values in space.values())
-            if settings is None:
-                profile = self._by_budget(space, budget, size)
-                counts[profile] = counts.get(profile, 0) + number
-                continue
-            for setting in settings:
-                made = self.configured(setting, budget, size)
-                profile = self._price(made, size)
-                counts[profile] = counts.get(profile, 0) + number // len(settings)
+        for profile, space, sharers in self._priced(budget, size):
+            number = math.prod(len(values) for values in space.values()) // sharers
+            counts[profile] = counts.get(profile, 0) + number
         total = PrivacyProfile.pure(0.0)
         for profile, count in counts.items():
             total = total + profile * count
         return total
+
+    def _priced(
+        self, budget: Budget | None, size: FitSize
+    ) -> Iterator[tuple[PrivacyProfile, Space, int]]:
+        """Iterate over prices, with the space that each is of and how many share that space."""
+        for space, settings in zip(self.candidates, self._all_settings(), strict=True):
+            if settings is None:
+                yield self._by_budget(space, budget, size), space, 1
+                continue
+            for setting in settings:
+                made = self.configured(setting, budget, size)
+                yield self._price(made, size), space, len(settings)
 
     def _all_settings(self) -> list[Any]:
         # Filled once: it follows from the parameters alone.
@@ -207,16 +206,12 @@ class FitPrices:
 
     def _unsaid(self, space: Space) -> list[tuple[str, Any]]:
         """Return listed values of parameters whose owners do not say what sets their price."""
-        parts = dict(nested(self.estimator))
         structural = self._structural(space)
-        found = []
-        for name, values in space.items():
-            prefix = name.rpartition("__")[0]
-            owner = parts.get(f"{prefix}__" if prefix else "")
-            says = getattr(owner, "price_parameters", None) is not None
-            if is_finite(values) and not says and name not in structural:
-                found.append((name, values))
-        return found
+        return [
+            (name, space[name])
+            for name, declared in declared_prices(self.estimator, space)
+            if declared is None and is_finite(space[name]) and name not in structural
+        ]
 
     def _held(self, structure: dict[str, Any], budget: Budget, size: FitSize) -> PrivacyProfile:
         """Return the profile of any fit of one structure of steps, held to a budget."""

@@ -30,9 +30,7 @@ from skdptune.model_selection._picking import (
     make_pick_model,
     utilities_on_parts,
 )
-from skdptune.model_selection._plan import PlanRow
-from skdptune.model_selection._random import untuned_row
-from skdptune.model_selection._runs import Data
+from skdptune.model_selection._runs import Data, noise_random
 from skdptune.model_selection._utilities import pick_noise, pure_pick
 
 SELECTIONS = ("noisy_max", "compose")
@@ -228,7 +226,7 @@ class DPGridSearchCV(BasePrivateSearch):
     def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
         make = self._pick_model if self._picks else self._composition_model
         model = make(layout, prices, delta)
-        return model, model.at(None) if self.epsilon is None else model.solved(self.epsilon)
+        return model, model.settled(self.epsilon)
 
     def _check_prepared(self, prepared: Prepared) -> None:
         if self._picks:
@@ -264,10 +262,6 @@ class DPGridSearchCV(BasePrivateSearch):
         fits = float(len(prepared.candidates.grid()) * max(prepared.layout.folds, 1))
         return fits, fits
 
-    def _alternatives(self, prepared: Prepared, n_samples: int) -> list[PlanRow]:
-        row = untuned_row(prepared, self)
-        return [] if row is None else [row]
-
     # Running ------------------------------------------------------------------------------
 
     def _choose(
@@ -292,20 +286,17 @@ class DPGridSearchCV(BasePrivateSearch):
         streams: Streams,
     ) -> Choice:
         results = self.run_all(prepared, candidates, data, dealt, public, streams)
-        scores = np.array([result.score for result in results])
-        marks = generator_of(streams.pick).random(scores.size)
-        best = int(np.lexsort((marks, scores))[-1])
+        best = self.highest(results, streams)
         rows = [
-            {"params": candidate, "score": float(score)}
-            for candidate, score in zip(candidates, scores, strict=True)
+            {"params": candidate, "score": result.score}
+            for candidate, result in zip(candidates, results, strict=True)
         ]
         details = {
             "seconds": [result.seconds for result in results],
             "errors": [result.error for result in results],
         }
-        return Choice(
-            candidates[best], float(scores[best]), results[best].model, rows, best, details
-        )
+        winner = results[best]
+        return Choice(candidates[best], winner.score, winner.model, rows, best, details)
 
     def _pick(
         self,
@@ -325,7 +316,7 @@ class DPGridSearchCV(BasePrivateSearch):
             data,
             dealt.tuning,
             validation,
-            generator_of(None if streams.deal is None else streams.deal.spawn(1)[0]),
+            generator_of(spawned(streams.deal, 1)[0]),
             spawned(streams.runs, len(candidates)),
         )
         noise = pick_noise(
@@ -338,7 +329,7 @@ class DPGridSearchCV(BasePrivateSearch):
             utilities,
             noise.sensitivity,
             model.pick_epsilon,
-            random_state=None if streams.pick is None else generator_of(streams.pick),
+            random_state=noise_random(streams.pick),
         )
         row = {"params": candidates[best], "score": np.nan}
         return Choice(

@@ -58,13 +58,8 @@ class PickCostModel(CostModel):
         layout = self.layout
         fit = self.prices.profile(budget, self.final_size)
         trained, scored = self.pick(self.pick_epsilon, self.n_partitions, self.n_score)
-        total = search_on_split(
-            trained,
-            scored,
-            fit if layout.final else None,
-            validation_fraction=layout.validation,
-        )
         final = fit if layout.final else None
+        total = search_on_split(trained, scored, final, validation_fraction=layout.validation)
         return Cost(total, fit, trained | scored, trained, scored, final, NO_NOISE, budget)
 
     @property

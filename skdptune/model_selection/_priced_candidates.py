@@ -9,11 +9,12 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.model_selection._configuring import price_parameters
+from skdptune.model_selection._configuring import (
+    BUDGET_PARAMETERS,
+    RESERVED,
+    price_parameters,
+)
 from skdptune.model_selection._fit_prices import FitPrices
-
-_OF_THE_SEARCH = ("random_state", "n_public")
-_OF_THE_BUDGET = ("epsilon", "delta", "noise_multiplier")
 
 
 class PricedCandidates:
@@ -38,7 +39,7 @@ class PricedCandidates:
 
     def __init__(self, prices: FitPrices, sets_budget: bool, tuning_estimator: Any) -> None:
         self._prices = prices
-        self._reserved = _OF_THE_SEARCH + (_OF_THE_BUDGET if sets_budget else ())
+        self._reserved = RESERVED + (BUDGET_PARAMETERS if sets_budget else ())
         self._own = prices.estimator.get_params(deep=True)
         self._tuned = (
             None if tuning_estimator is None else set(tuning_estimator.get_params(deep=True))

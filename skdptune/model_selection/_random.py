@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from skdptune.model_selection._base import (
     spawned,
 )
 from skdptune.model_selection._candidates import Candidates
-from skdptune.model_selection._configuring import Budget
 from skdptune.model_selection._costs import Cost, CostModel
 from skdptune.model_selection._dealing import Deal
 from skdptune.model_selection._fit_prices import FitPrices
@@ -239,15 +237,10 @@ class DPRandomSearchCV(BasePrivateSearch):
     def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
         laws = candidate_laws(self.law, self.n_iter, self.at_least)
         models = [self._model(law, layout, prices, delta) for law in laws]
-        rough = None
-        if self.epsilon is not None:
-            rough = Budget(self.epsilon * (0.95 if layout.tuning is not None else 0.4), delta)
         if self.at_least is None:
             models = [model for model in models if not _is_erratic(model.law)] or models
-        model = models[0] if len(models) == 1 else _best_of(models, rough, delta)
-        if self.epsilon is None:
-            return model, model.at(None)
-        return model, model.solved(self.epsilon)
+        model = models[0] if len(models) == 1 else _best_of(models, self.epsilon)
+        return model, model.settled(self.epsilon)
 
     def _model(self, law: RunLaw, layout: Layout, prices: FitPrices, delta: float) -> CostModel:
         def select(run: PrivacyProfile) -> PrivacyProfile:
@@ -274,7 +267,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         return f"{_name_of(law)} law of mean {law.mean:.4g}"
 
     def _alternatives(self, prepared: Prepared, n_samples: int) -> list[PlanRow]:
-        rows = [untuned_row(prepared, self)]
+        rows = super()._alternatives(prepared, n_samples)
         for name, changes in (
             ("variant 2", {"variant": 2}),
             ("tuning on all records", {"tuning_fraction": None, "refit": self._refit_on_all()}),
@@ -285,7 +278,7 @@ class DPRandomSearchCV(BasePrivateSearch):
             ),
         ):
             rows += self._row_with(name, prepared, n_samples, changes)
-        return [row for row in rows if row is not None]
+        return rows
 
     def _refit_on_all(self) -> Any:
         return self.refit if isinstance(self.cv, float) or self.refit != "winner" else True
@@ -318,35 +311,26 @@ class DPRandomSearchCV(BasePrivateSearch):
         streams: Streams,
     ) -> Choice:
         count = int(prepared.model.law.sample(generator_of(streams.draw)))
-        drawn = self._draw(prepared, max(count, 1), streams)
-        marks = generator_of(streams.pick).random(len(drawn))
+        seeds = spawned(streams.draw, 1)[0]
+        drawn = prepared.candidates.draw_each(spawned(seeds, max(count, 1)))
         if count == 0:
             # No run: a candidate that nobody tried, and the score of nothing.
-            return Choice(drawn[0], self._scorer().lower, None, [_row(drawn[0], self)])
+            row = {"params": drawn[0], "score": self._scorer().lower}
+            return Choice(row["params"], row["score"], None, [row])
         results = self.run_all(prepared, drawn, data, dealt, public, streams)
-        scores = np.array([result.score for result in results])
-        best = int(np.lexsort((marks, scores))[-1])
+        best = self.highest(results, streams)
         details = {}
         if self.diagnostics:
             details = {
                 "n_runs": count,
                 "params": drawn,
-                "scores": scores,
+                "scores": np.array([result.score for result in results]),
                 "seconds": [result.seconds for result in results],
                 "errors": [result.error for result in results],
             }
-        row = {"params": drawn[best], "score": float(scores[best])}
-        return Choice(
-            drawn[best], float(scores[best]), results[best].model, [row], diagnostics=details
-        )
-
-    def _draw(self, prepared: Prepared, count: int, streams: Streams) -> list[dict[str, Any]]:
-        drawn = []
-        seeds = streams.draw if streams.draw is None else streams.draw.spawn(1)[0]
-        for seed in spawned(seeds, count):
-            bits = np.random.MT19937(seed)
-            drawn.append(prepared.candidates.draw(np.random.RandomState(bits)))
-        return drawn
+        winner = results[best]
+        row = {"params": drawn[best], "score": winner.score}
+        return Choice(drawn[best], winner.score, winner.model, [row], diagnostics=details)
 
     def _keeps_models(self, prepared: Prepared) -> bool:
         return self.warm_start or super()._keeps_models(prepared)
@@ -364,31 +348,14 @@ def _is_erratic(law: RunLaw) -> bool:
     return law.probability_at_most(int(law.mean / 10.0)) > _RARELY
 
 
-def _best_of(models: list[CostModel], budget: Budget | None, delta: float) -> CostModel:
+def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
     """Return the cheapest; where hardly anything is between them, that with fewest short runs."""
-    costs = [model.at(budget).total.epsilon(delta) for model in models]
+    costs = []
+    for model in models:
+        budget = None if epsilon is None else model.guess(epsilon)
+        costs.append(model.at(budget).total.epsilon(model.delta))
     close = [m for m, c in zip(models, costs, strict=True) if c <= min(costs) * (1.0 + _TIE)]
     return min(close, key=lambda model: model.law.probability_at_most(int(model.law.mean / 2)))
-
-
-def untuned_row(prepared: Prepared, search: BasePrivateSearch) -> PlanRow | None:
-    """Return the row of one fit of the estimator, without tuning, for the same total."""
-    layout = replace(
-        prepared.layout, validation=0.0, folds=0, public=True, tuning=None, final=False
-    )
-    model = CostModel(
-        layout, prepared.model.prices, lambda run: run, prepared.delta, None, "", None
-    )
-    try:
-        cost = model.at(None) if prepared.asked is None else model.solved(prepared.asked)
-    except UnreachableBudgetError:
-        return None
-    alone = replace(prepared, layout=layout, model=model, cost=cost)
-    return search.row_of(alone, "one fit, untuned", (1.0, 1.0))
-
-
-def _row(candidate: dict[str, Any], search: DPRandomSearchCV) -> dict[str, Any]:
-    return {"params": candidate, "score": search._scorer().lower}
 
 
 def _name_of(law: RunLaw) -> str:

@@ -6,6 +6,7 @@ no more than a bad score does. Warnings, logs and prints tell of the data, and a
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -124,25 +125,17 @@ def perform(
     raises: bool,
 ) -> Result:
     """Fit and score one run; `deals` are its folds, or one pair of None for all of `data`."""
-    started = time.perf_counter()
-    random = None if run.noise_seed is None else np.random.default_rng(run.noise_seed)
-    model, values, error = run.estimator, None, None
-    try:
-        with Quiet(), np.errstate(all="ignore"):
-            found = []
-            for (train, test), seed in zip(deals, _streams(run.fit_seed, len(deals)), strict=True):
-                set_seeds(model, seed)
-                data.take(train).fit(model)
-                held = validation if test is None else data.take(test)
-                found.append(values_of(scoring.scorer, model, held, raises))
-            values = np.concatenate(found)
-    except Exception as problem:
-        if raises:
-            raise
-        model, error = None, repr(problem)
-    seconds = time.perf_counter() - started
-    score = scoring.released(values, random)
-    return Result(model if keep_model else None, score, seconds, error)
+
+    def find() -> np.ndarray:
+        found = []
+        for fold, (train, test) in enumerate(deals):
+            set_seeds(run.estimator, child_stream(run.fit_seed, fold))
+            data.take(train).fit(run.estimator)
+            held = validation if test is None else data.take(test)
+            found.append(values_of(scoring.scorer, run.estimator, held, raises))
+        return np.concatenate(found)
+
+    return _result(run, find, scoring, keep_model, raises)
 
 
 def perform_together(
@@ -158,7 +151,7 @@ def perform_together(
     try:
         with Quiet(), np.errstate(all="ignore"):
             for run in runs:
-                set_seeds(run.estimator, _streams(run.fit_seed, 1)[0])
+                set_seeds(run.estimator, child_stream(run.fit_seed, 0))
             arguments = (data.X,) if data.y is None else (data.X, data.y)
             type(runs[0].estimator).fit_many([run.estimator for run in runs], *arguments)
     except Exception:
@@ -170,7 +163,14 @@ def perform_together(
             perform(run, data, everyone, validation, scoring, keep_model, raises) for run in runs
         ]
     seconds = (time.perf_counter() - started) / len(runs)
-    return [_scored(run, data, validation, scoring, keep_model, raises, seconds) for run in runs]
+
+    def find(run: Run) -> np.ndarray:
+        return values_of(scoring.scorer, run.estimator, validation, raises)
+
+    return [
+        _result(run, functools.partial(find, run), scoring, keep_model, raises, seconds)
+        for run in runs
+    ]
 
 
 def can_be_together(runs: Sequence[Run], data: Data) -> bool:
@@ -184,36 +184,41 @@ def can_be_together(runs: Sequence[Run], data: Data) -> bool:
     return "fit_many" in vars(first)
 
 
-def _scored(
+def _result(
     run: Run,
-    data: Data,
-    validation: Data,
+    find: Callable[[], np.ndarray],
     scoring: Scoring,
     keep_model: bool,
     raises: bool,
-    seconds: float,
+    seconds: float = 0.0,
 ) -> Result:
-    random = None if run.noise_seed is None else np.random.default_rng(run.noise_seed)
+    """Return what a run gave whose values `find` finds, after some seconds already."""
+    started = time.perf_counter()
     values, error = None, None
     try:
         with Quiet(), np.errstate(all="ignore"):
-            values = values_of(scoring.scorer, run.estimator, validation, raises)
+            values = find()
     except Exception as problem:
         if raises:
             raise
         error = repr(problem)
+    seconds += time.perf_counter() - started
     model = run.estimator if keep_model and error is None else None
-    return Result(model, scoring.released(values, random), seconds, error)
+    return Result(model, scoring.released(values, noise_random(run.noise_seed)), seconds, error)
 
 
-def _streams(seed: np.random.SeedSequence | None, count: int) -> list[Any]:
-    """Return a stream for each fold, the same ones however often a run is repeated."""
+def noise_random(seed: np.random.SeedSequence | None) -> np.random.Generator | None:
+    """Return what noise is drawn from: a stream, or None for the system's safe samplers."""
+    return None if seed is None else np.random.default_rng(seed)
+
+
+def child_stream(
+    seed: np.random.SeedSequence | None, number: int
+) -> np.random.SeedSequence | None:
+    """Return a numbered descendant of a stream, the same whoever asks and how often."""
     if seed is None:
-        return [None] * count
-    return [
-        np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
-        for number in range(count)
-    ]
+        return None
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
 
 
 def values_of(scorer: BoundedScorer, model: Any, held: Data, raises: bool) -> np.ndarray:

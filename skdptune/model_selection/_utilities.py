@@ -20,7 +20,7 @@ from skdptune.accounting import PrivacyProfile, permute_and_flip
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._configuring import set_seeds
 from skdptune.model_selection._quiet import Quiet
-from skdptune.model_selection._runs import Data, perform_all, values_of
+from skdptune.model_selection._runs import Data, child_stream, perform_all, values_of
 
 _CHUNK = 16
 # The papers ask for at least 5 / epsilon parts; ten times as many make the noise small beside
@@ -158,7 +158,7 @@ def _scores_on_part(
     with Quiet(), np.errstate(all="ignore"):
         for place, (estimator, seed) in enumerate(zip(task.estimators, task.seeds, strict=True)):
             model = clone(estimator)
-            set_seeds(model, None if seed is None else _child(seed, task.part))
+            set_seeds(model, child_stream(seed, task.part))
             try:
                 records.fit(model)
                 # A model that fails for good is found out by a record of its own part, which may
@@ -173,11 +173,6 @@ def _scores_on_part(
                 continue
             scores[place] = (score - scorer.lower) / (scorer.upper - scorer.lower)
     return scores
-
-
-def _child(seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence:
-    """Return a numbered descendant, the same whoever asks and how often."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
 
 
 def pure_pick(epsilon: float) -> PrivacyProfile:
