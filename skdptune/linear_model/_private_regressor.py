@@ -184,8 +184,13 @@ class PrivateLinearRegressor(
 
     @classmethod
     def fit_many(
-        cls, estimators: Sequence[PrivateLinearRegressor], X: Any, y: Any = None
-    ) -> list[PrivateLinearRegressor]:
+        cls,
+        estimators: Sequence[PrivateLinearRegressor],
+        X: Any,
+        y: Any = None,
+        *,
+        return_exceptions: bool = False,
+    ) -> list[Any]:
         """Fit many regressions in one pass over the data.
 
         Each comes out as if it were fitted by itself, with the same seed. What all cost together
@@ -197,6 +202,9 @@ class PrivateLinearRegressor(
             Of any class of this family.
         X, y
             As for `fit`.
+        return_exceptions : bool, default=False
+            Whether an estimator whose fit fails stands in the result by its exception, in place
+            of raising it.
 
         Returns
         -------
@@ -217,8 +225,7 @@ class PrivateLinearRegressor(
                 "estimators must agree on data_norm, target_bound and fit_intercept where X is an "
                 "iterator, which can be read once; got several."
             )
-        _fit_all(models, X, y)
-        return models
+        return _fit_all(models, X, y, return_exceptions)
 
     def _fit_checked(self, statistics: SufficientStatistics, n_samples: int) -> Any:
         features = statistics.n_features_in_
@@ -347,17 +354,26 @@ def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
     return (model.data_norm, model.target_bound, model.fit_intercept)
 
 
-def _fit_all(models: list[PrivateLinearRegressor], X: Any, y: Any) -> None:
+def _fit_all(
+    models: list[PrivateLinearRegressor], X: Any, y: Any, return_exceptions: bool
+) -> list[Any]:
     gathered: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int]] = {}
+    outcomes: list[Any] = []
     for model in models:
         # Whether an empty part is refused hangs on n_public.
         key = (*_bounds_of(model), isinstance(X, Iterator) or model.n_public is None)
-        if key not in gathered:
-            gathered[key] = (model, *model._gathered(X, y))
-        first, statistics, size = gathered[key]
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(first, name):
-                setattr(model, name, getattr(first, name))
-            else:
-                vars(model).pop(name, None)
-        model._fit_checked(statistics, size)
+        try:
+            if key not in gathered:
+                gathered[key] = (model, *model._gathered(X, y))
+            first, statistics, size = gathered[key]
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(first, name):
+                    setattr(model, name, getattr(first, name))
+                else:
+                    vars(model).pop(name, None)
+            outcomes.append(model._fit_checked(statistics, size))
+        except Exception as problem:
+            if not return_exceptions:
+                raise
+            outcomes.append(problem)
+    return outcomes

@@ -618,8 +618,8 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         )
         keep = not layout.folds and self._keeps_models(prepared)
         raises = self.error_score == "raise"
-        if not layout.folds and can_be_together(runs, tuning):
-            return perform_together(runs, tuning, validation, scoring, keep, raises)
+        if can_be_together(runs, tuning):
+            return perform_together(runs, tuning, folds, validation, scoring, keep, raises)
         return perform_all(
             perform,
             runs,

@@ -141,40 +141,70 @@ def perform(
 def perform_together(
     runs: Sequence[Run],
     data: Data,
-    validation: Data,
+    deals: Sequence[tuple[np.ndarray | None, np.ndarray | None]],
+    validation: Data | None,
     scoring: Scoring,
     keep_model: bool,
     raises: bool,
 ) -> list[Result]:
     """Fit runs by their class's `fit_many`, and score each; as one by one, but for the time."""
     started = time.perf_counter()
-    try:
-        with Quiet(), np.errstate(all="ignore"):
-            for run in runs:
-                set_seeds(run.estimator, child_stream(run.fit_seed, 0))
-            arguments = (data.X,) if data.y is None else (data.X, data.y)
-            type(runs[0].estimator).fit_many([run.estimator for run in runs], *arguments)
-    except Exception:
-        if raises:
-            raise
-        # One that fails must not fail the others.
-        everyone = [(None, None)]
-        return [
-            perform(run, data, everyone, validation, scoring, keep_model, raises) for run in runs
-        ]
-    seconds = (time.perf_counter() - started) / len(runs)
+    values: list[list[np.ndarray]] = [[] for _ in runs]
+    problems: dict[int, Exception] = {}
+    for fold, (train, test) in enumerate(deals):
+        going = [number for number in range(len(runs)) if number not in problems]
+        try:
+            outcomes = _fit_together([runs[number] for number in going], fold, data.take(train))
+        except Exception:
+            if raises:
+                raise
+            # One that fails must not fail the others.
+            return [
+                perform(run, data, deals, validation, scoring, keep_model, raises) for run in runs
+            ]
+        held = validation if test is None else data.take(test)
+        for number, outcome in zip(going, outcomes, strict=True):
+            try:
+                if isinstance(outcome, Exception):
+                    raise outcome
+                with Quiet(), np.errstate(all="ignore"):
+                    found = values_of(scoring.scorer, runs[number].estimator, held, raises)
+                values[number].append(found)
+            except Exception as problem:
+                problems[number] = problem
+    seconds = (time.perf_counter() - started) / max(len(runs), 1)
 
-    def find(run: Run) -> np.ndarray:
-        return values_of(scoring.scorer, run.estimator, validation, raises)
+    def find(number: int) -> np.ndarray:
+        if number in problems:
+            raise problems[number]
+        return np.concatenate(values[number])
 
     return [
-        _result(run, functools.partial(find, run), scoring, keep_model, raises, seconds)
-        for run in runs
+        _result(run, functools.partial(find, number), scoring, keep_model, raises, seconds)
+        for number, run in enumerate(runs)
     ]
 
 
+def _fit_together(runs: Sequence[Run], fold: int, data: Data) -> list[Any]:
+    """Return, for each run, its fitted estimator or the exception of its fit."""
+    for run in runs:
+        set_seeds(run.estimator, child_stream(run.fit_seed, fold))
+    arguments = (data.X,) if data.y is None else (data.X, data.y)
+    estimators = [run.estimator for run in runs]
+    with Quiet(), np.errstate(all="ignore"):
+        return type(estimators[0]).fit_many(estimators, *arguments, return_exceptions=True)
+
+
 def can_be_together(runs: Sequence[Run], data: Data) -> bool:
-    """Say whether all runs' estimators are of one class that fits many at once."""
+    """Say whether all runs' estimators are of one class that fits many at once.
+
+    Such a class has a class method ``fit_many(estimators, X, y, *, return_exceptions=False)``. It
+    fits each estimator in place, with the law and the cost that its own `fit` has, independently
+    of the others given the data, and returns each, or in its place the exception with which it
+    failed.
+    """
+    if not runs:
+        return False
     kinds = {type(run.estimator) for run in runs}
     plain = not (data.per_record or data.constant)
     if len(kinds) > 1 or not plain:

@@ -6,13 +6,23 @@ brings them.
 
 from typing import Any
 
-__all__ = ["DPNeuralNetClassifier", "DPNeuralNetRegressor", "LogisticHead", "MLP", "SmallCNN"]
+__all__ = [
+    "DPNeuralNetBinaryClassifier",
+    "DPNeuralNetClassifier",
+    "DPNeuralNetRegressor",
+    "LogisticHead",
+    "MLP",
+    "PopulationTrainer",
+    "SmallCNN",
+]
 
 _MODULES = {
+    "DPNeuralNetBinaryClassifier": "_binary_classifier",
     "DPNeuralNetClassifier": "_classifier",
     "DPNeuralNetRegressor": "_regressor",
     "LogisticHead": "_modules",
     "MLP": "_modules",
+    "PopulationTrainer": "_population",
     "SmallCNN": "_modules",
 }
 

@@ -227,7 +227,7 @@ class SmallCNN(SizedModule):
         features = second * math.prod(_second_size(side, padding) for side in image[1:])
         hidden = self.settings["hidden"]
         return [
-            _ToImages(image),
+            ToImages(image),
             nn.Conv2d(image[0], first, 8, stride=2, padding=3),
             activation,
             nn.MaxPool2d(2, stride=1),
@@ -241,7 +241,7 @@ class SmallCNN(SizedModule):
         ]
 
 
-class _ToImages(nn.Module):
+class ToImages(nn.Module):
     """Reshape each record to an image."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:

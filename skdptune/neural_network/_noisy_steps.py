@@ -31,6 +31,33 @@ class NotPrivateError(RuntimeError):
     """Clipping or noise is not what was planned; the training was stopped."""
 
 
+def check_step(
+    clipped: float, added: float, size: int, norm: float, noise: float, batch: int
+) -> None:
+    """Raise an error if a step is not private as planned.
+
+    Parameters
+    ----------
+    clipped, added : float
+        Squared lengths of the sum of clipped gradients, and of what was added to it.
+    size : int
+        How many numbers each has.
+    norm, noise : float
+        The clipping norm, and the standard deviation of the noise.
+    batch : int
+        Number of gradients in the sum.
+    """
+    if not math.sqrt(clipped) <= norm * batch * (1.0 + _SLACK):
+        raise NotPrivateError(
+            "the gradients of records must be clipped; got longer ones. The training was stopped."
+        )
+    if not added >= noise**2 * stats.chi2.ppf(_FALSE_ALARM, size) * (1.0 - _SLACK):
+        raise NotPrivateError(
+            "noise must be added to the gradients; got less than planned. The training was "
+            "stopped."
+        )
+
+
 class NoisySteps:
     """The steps of one private training, each on a batch that the caller drew.
 
@@ -201,16 +228,7 @@ class NoisySteps:
             clipped += float(summed.square().sum())
             noise += float(added.square().sum())
             size += parameter.numel()
-        if not math.sqrt(clipped) <= self._norm * self._batch * (1.0 + _SLACK):
-            raise NotPrivateError(
-                "the gradients of records must be clipped; got longer ones. The training was "
-                "stopped."
-            )
-        if not noise >= self._noise**2 * stats.chi2.ppf(_FALSE_ALARM, size) * (1.0 - _SLACK):
-            raise NotPrivateError(
-                "noise must be added to the gradients; got less than planned. The training was "
-                "stopped."
-            )
+        check_step(clipped, noise, size, self._norm, self._noise, self._batch)
 
     def detach(self) -> None:
         """Take Opacus off the module, and every trace of gradients off its parameters."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +18,7 @@ from skdptune.linear_model._noisy_gradient_plan import NoisyGradientPlan, plan_n
 from skdptune.mechanisms import as_generator
 from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._components import NetComponents, no_training
+from skdptune.neural_network._course import Course, steps_of_epochs
 from skdptune.neural_network._inputs import as_array
 from skdptune.neural_network._module_check import check_module
 from skdptune.neural_network._modules import MLP
@@ -145,21 +145,67 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
         if refused:
             told = f"fit must be given X and y alone; got {sorted(refused)} as well."
             raise TypeError(_REFUSED_WEIGHTS if "sample_weight" in refused else told)
+        course = self._course(X, y)
+        with self._torch_seeded(course.rng), quiet_hooks():
+            self._start(course)
+            taken = self._train(course)
+        return self._settle(course.plan, taken)
+
+    def _course(self, X: Any, y: Any) -> Course:
+        """Return what a fit trains on, and how long; parameters must have been checked."""
         X, targets, n_outputs = self._validated(X, y)
         n_samples = self._public_size(len(X))
         self._warn_of_large_delta(n_samples)
-        plan = self._plan(n_samples)
-        self._sizes = {"input_shape": X.shape[1:], "n_outputs": n_outputs}
         rng = as_generator(self.random_state) or np.random.default_rng()
-        with self._torch_seeded(rng), quiet_hooks():
-            self.initialize()
-            check_callbacks([callback for _, callback in self.callbacks_])
-            check_module(self.module_, X.shape[1:], self.device)
-            taken = self._train(plan, torch.from_numpy(X), torch.from_numpy(targets), rng)
+        sizes = {"input_shape": X.shape[1:], "n_outputs": n_outputs}
+        records, targets = torch.from_numpy(X), torch.from_numpy(targets)
+        return Course(self._plan(n_samples), records, targets, rng, sizes)
+
+    def _start(self, course: Course) -> None:
+        """Make module, criterion, optimizer and callbacks afresh, and check them."""
+        # If this training fails, the report of an earlier one must not stand for its weights.
+        for name in ("plan_", "privacy_"):
+            vars(self).pop(name, None)
+        self._sizes = course.sizes
+        self.initialize()
+        check_callbacks([callback for _, callback in self.callbacks_])
+        check_module(self.module_, course.sizes["input_shape"], self.device)
+
+    def _settle(self, plan: NoisyGradientPlan, taken: int) -> Any:
+        """Check and describe the net that so many steps have made."""
         self._check_finite()
         self.plan_ = plan
         self.privacy_ = self._make_report(plan.profile, self._assumptions(plan, taken))
         return self
+
+    @classmethod
+    def fit_many(
+        cls, estimators: Sequence[PrivateNet], X: Any, y: Any, *, return_exceptions: bool = False
+    ) -> list[Any]:
+        """Train many nets together, each on batches and with noise of its own.
+
+        Parameters
+        ----------
+        estimators : sequence of private nets
+            They may differ in all parameters.
+        X, y
+            As for `fit`.
+        return_exceptions : bool, default=False
+            Whether a net whose training fails stands in the result by its exception, in place of
+            raising it.
+
+        Returns
+        -------
+        list
+            The nets, fitted in place.
+
+        See Also
+        --------
+        PopulationTrainer : Does this, within a limit of memory.
+        """
+        from skdptune.neural_network._population import PopulationTrainer
+
+        return PopulationTrainer().fit(estimators, X, y, return_exceptions=return_exceptions)
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
         """Return records, targets as the criterion takes them, and the number of outputs."""
@@ -189,66 +235,62 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
             torch.manual_seed(int(rng.integers(0, 2**63 - 1)))
             yield
 
-    def _train(
-        self,
-        plan: NoisyGradientPlan,
-        X: torch.Tensor,
-        targets: torch.Tensor,
-        rng: np.random.Generator,
-    ) -> int:
+    def _train(self, course: Course) -> int:
         """Take the planned steps, and return how many were taken."""
         self._engine = NoisySteps(
             self.module_,
             self.optimizer_,
             self._losses,
-            noise_multiplier=plan.noise_multiplier,
+            noise_multiplier=course.plan.noise_multiplier,
             max_grad_norm=self.max_grad_norm,
-            divisor=plan.batch_size,
+            divisor=course.plan.batch_size,
             mode=self.grad_sample_mode,
-            generator=noise_source(rng, self.device),
+            generator=noise_source(course.rng, self.device),
             largest_part=self.max_physical_batch_size,
         )
         try:
             self.module_.train()
-            self._run(plan, X, targets, rng)
+            self._run(course)
             return self._engine.taken
         except NotPrivateError:
-            # Nothing that a step without noise made may stay.
-            for parameter in self.module_.parameters():
-                parameter.data.zero_()
-            self.optimizer_.state.clear()
+            self._wipe()
             raise
         finally:
             self._engine.detach()
             self.module_.eval()
             self._engine = None
 
-    def _run(
-        self,
-        plan: NoisyGradientPlan,
-        X: torch.Tensor,
-        targets: torch.Tensor,
-        rng: np.random.Generator,
-    ) -> None:
-        draw = poisson_batches if plan.sampling == "poisson" else fixed_batches
-        share = plan.rate if plan.sampling == "poisson" else plan.batch_size
-        batches = draw(len(X), share, plan.steps, rng)
+    def _wipe(self) -> None:
+        """Forget the weights: nothing that a step without noise made may stay."""
+        for parameter in self.module_.parameters():
+            parameter.data.zero_()
+        self.optimizer_.state.clear()
+
+    def _run(self, course: Course) -> None:
         # Callbacks are told when, but are given no data.
         self.notify("on_train_begin", X=None, y=None)
         try:
-            for count in _steps_of_epochs(plan.steps, self.max_epochs):
-                self.notify("on_epoch_begin", dataset_train=None, dataset_valid=None)
-                for _ in range(count):
-                    self.notify("on_batch_begin", batch=None, training=True)
-                    batch = next(batches)
-                    rows = batch if isinstance(batch, slice) else torch.from_numpy(batch)
-                    self.train_step((X[rows], targets[rows]))
-                    self.notify("on_batch_end", batch=None, training=True)
-                self.notify("on_epoch_end", dataset_train=None, dataset_valid=None)
+            for rows in self._batches(course):
+                self.train_step((course.X[rows], course.targets[rows]))
         except KeyboardInterrupt:
             # As in skorch, what is trained so far is kept; the price does not become less.
             pass
         self.notify("on_train_end", X=None, y=None)
+
+    def _batches(self, course: Course) -> Iterator[Any]:
+        """Yield the rows of each step; callbacks are told before and after."""
+        plan = course.plan
+        draw = poisson_batches if plan.sampling == "poisson" else fixed_batches
+        share = plan.rate if plan.sampling == "poisson" else plan.batch_size
+        batches = draw(len(course.X), share, plan.steps, course.rng)
+        for count in steps_of_epochs(plan.steps, self.max_epochs):
+            self.notify("on_epoch_begin", dataset_train=None, dataset_valid=None)
+            for _ in range(count):
+                self.notify("on_batch_begin", batch=None, training=True)
+                batch = next(batches)
+                yield batch if isinstance(batch, slice) else torch.from_numpy(batch)
+                self.notify("on_batch_end", batch=None, training=True)
+            self.notify("on_epoch_end", dataset_train=None, dataset_valid=None)
 
     def train_step(self, batch: Any, **fit_params: Any) -> dict[str, Any]:
         """Take one step on clipped and noised gradients; only `fit` may ask for one."""
@@ -307,14 +349,6 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
         tags.input_tags.three_d_array = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _steps_of_epochs(steps: int, epochs: float) -> Iterator[int]:
-    """Yield the number of steps of each epoch; they add up to `steps`."""
-    count = max(1, math.ceil(epochs))
-    ends = [min(steps, math.ceil(steps * number / epochs)) for number in range(1, count)] + [steps]
-    for first, end in zip([0, *ends[:-1]], ends, strict=True):
-        yield end - first
 
 
 def _is_cuda(device: Any) -> bool:

@@ -116,7 +116,7 @@ class Together(Scripted):
         return super().fit(X, y)
 
     @classmethod
-    def fit_many(cls, estimators: Any, X: Any, y: Any) -> Any:
+    def fit_many(cls, estimators: Any, X: Any, y: Any, *, return_exceptions: bool) -> Any:
         cls.calls.append("together")
         if any(estimator.quality == 0.9 for estimator in estimators):
             raise ValueError("one of them cannot")
@@ -134,7 +134,7 @@ def test_class_that_fits_many_at_once_is_asked_once(last: float, calls: list[str
     runs = [Run(Together(q), seed, None) for q, seed in zip(qualities, seeds, strict=True)]
     assert can_be_together(runs, DATA)
     Together.calls.clear()
-    together = perform_together(runs, DATA, DATA, EXACT, True, False)
+    together = perform_together(runs, DATA, [(None, None)], DATA, EXACT, True, False)
     assert Together.calls == calls
     told = [one.model.was_told_ for one in together]
     alone = [perform(run, DATA, [(None, None)], DATA, EXACT, True, False) for run in runs]

@@ -22,7 +22,6 @@ from skdptune.neural_network import (
     _private_net,
 )
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES, NotPrivateError
-from skdptune.neural_network._private_net import _steps_of_epochs
 from tests.neural_network.nets import DELTA, KINDS, data, net_of, weights_of
 
 
@@ -124,15 +123,6 @@ def test_the_optimizer_takes_exactly_the_planned_steps(size, batch_size, epochs,
     ).fit(X, y)
     assert CountingSGD.steps == net.plan_.steps == steps
     assert len(net.history_) == max(1, int(np.ceil(epochs)))
-
-
-@pytest.mark.parametrize("steps", [1, 7, 10, 100])
-@pytest.mark.parametrize("epochs", [0.3, 1, 2, 3.5, 40])
-def test_steps_of_epochs_add_up(steps, epochs):
-    counts = list(_steps_of_epochs(steps, epochs))
-    assert sum(counts) == steps
-    assert min(counts) >= 0
-    assert len(counts) == max(1, int(np.ceil(epochs)))
 
 
 def test_batches_are_drawn_record_by_record(batches):
@@ -328,6 +318,16 @@ def test_engine_that_does_not_attach_is_noticed_and_leaves_no_weights(monkeypatc
     with pytest.raises(NotPrivateError, match="one noisy step"):
         net.fit(*data())
     assert not weights_of(net).any()
+    with pytest.raises(NotFittedError):
+        net.predict(data()[0])
+
+
+def test_a_fit_that_fails_leaves_no_report_of_an_earlier_one():
+    net = net_of().fit(*data())
+    net.set_params(lr=3e38, epsilon=0.01)
+    with pytest.raises(FloatingPointError, match="diverged"):
+        net.fit(*data())
+    assert not hasattr(net, "privacy_")
     with pytest.raises(NotFittedError):
         net.predict(data()[0])
 

@@ -1,0 +1,215 @@
+"""Private nets with one output, for two classes."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.preprocessing import scale
+from sklearn.utils.estimator_checks import check_estimator
+from torch import nn
+
+from skdptune import DPRandomSearchCV
+from skdptune.neural_network import (
+    MLP,
+    DPNeuralNetBinaryClassifier,
+    DPNeuralNetClassifier,
+    LogisticHead,
+)
+from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
+from tests.neural_network.nets import DELTA, data, net_of, weights_of
+
+EXPECTED_FAILURES = {
+    "check_no_attributes_set_in_init": "skorch keeps its history and state from the start",
+    "check_do_not_raise_errors_in_init_or_set_params": (
+        "the name of **components, which stand for module__hidden and the like, is no parameter"
+    ),
+}
+
+
+def binary(**settings):
+    return net_of(DPNeuralNetBinaryClassifier, **settings)
+
+
+def separable(size=400):
+    X = np.random.default_rng(0).normal(size=(size, 3))
+    return X, X[:, 0] > 0
+
+
+def test_scikit_learns_checks():
+    with warnings.catch_warnings():
+        # The checks fit a few dozen records, for which delta is too large.
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            DPNeuralNetBinaryClassifier(max_epochs=3),
+            expected_failed_checks=EXPECTED_FAILURES,
+            on_fail=None,
+        )
+    failed = [result["check_name"] for result in results if result["status"] == "failed"]
+    passed = [result["check_name"] for result in results if result["status"] == "passed"]
+    xfailed = [result["check_name"] for result in results if result["status"] == "xfail"]
+    assert failed == []
+    assert sorted(xfailed) == sorted(EXPECTED_FAILURES)
+    assert "check_classifier_not_supporting_multiclass" in passed
+    assert len(passed) >= 45
+
+
+@pytest.mark.parametrize(
+    ("module", "settings"), [(LogisticHead, {"lr": 1.0}), (MLP(hidden=(20,)), {"lr": 1.0})]
+)
+def test_tumours_are_told_apart(module, settings):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, X_test, y, y_test = train_test_split(scale(X), y, random_state=0)
+    net = DPNeuralNetBinaryClassifier(
+        module, epsilon=3.0, delta=DELTA, max_epochs=20, random_state=0, **settings
+    ).fit(X, y)
+    assert net.privacy_.profile.epsilon(DELTA) <= 3.0
+    assert net.score(X_test, y_test) > 0.9
+    assert roc_auc_score(y_test, net.decision_function(X_test)) > 0.97
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [3, -1], [False, True], [1.0, 2.0]])
+def test_labels_come_back_as_they_were(labels):
+    X, is_second = separable()
+    y = np.array(labels)[is_second.astype(int)]
+    net = DPNeuralNetBinaryClassifier(LogisticHead, delta=DELTA, epsilon=5.0, random_state=0)
+    assert net.fit(X, y).score(X, y) > 0.9
+    np.testing.assert_array_equal(net.classes_, np.unique(labels))
+    assert net.predict(X).dtype == net.classes_.dtype
+
+
+def test_probabilities_decisions_and_labels_tell_the_same():
+    X, y = separable()
+    net = DPNeuralNetBinaryClassifier(LogisticHead, delta=DELTA, epsilon=5.0, random_state=0)
+    net.fit(X, y)
+    with torch.no_grad():
+        logits = net.module_(torch.from_numpy(X).float()).numpy().ravel()
+    found = net.predict_proba(X)
+    np.testing.assert_allclose(net.decision_function(X), logits, atol=1e-6)
+    np.testing.assert_allclose(found[:, 1], expit(logits), atol=1e-6)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-6)
+    np.testing.assert_array_equal(net.predict(X), logits > 0)
+
+
+def test_threshold_changes_predictions_and_nothing_else():
+    X, y = separable()
+    net = binary().fit(X, y)
+    before = net.predict_proba(X), weights_of(net)
+    counts = [net.set_params(threshold=t).predict(X).sum() for t in (0.0, 0.3, 0.7, 1.0)]
+    assert counts[0] == len(X) and counts[-1] == 0
+    assert counts == sorted(counts, reverse=True) and counts[1] > counts[2]
+    np.testing.assert_array_equal(net.predict_proba(X), before[0])
+    np.testing.assert_array_equal(weights_of(binary(threshold=0.9).fit(X, y)), before[1])
+
+
+def test_named_labels_may_be_absent():
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    net = DPNeuralNetBinaryClassifier(LogisticHead, delta=DELTA, classes=["c", "a"])
+    net.fit(X, np.full(200, "c"))
+    np.testing.assert_array_equal(net.classes_, ["a", "c"])
+    # The second of the sorted labels is the positive one.
+    assert net.decision_function(X).mean() > 0.0
+    assert not any("label set" in sentence for sentence in net.privacy_.assumptions)
+    net.set_params(classes=None).fit(X, np.arange(200) % 2)
+    assert any("label set is public" in sentence for sentence in net.privacy_.assumptions)
+
+
+def test_other_numbers_of_classes_are_refused():
+    X = np.zeros((20, 2))
+    with pytest.raises(ValueError, match="at least two classes"):
+        binary(delta=1e-2).fit(X, np.zeros(20))
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        binary(delta=1e-2).fit(X, np.arange(20) % 3)
+    with pytest.raises(ValueError, match="classes must be two labels; got 3"):
+        binary(classes=[1, 2, 3]).privacy_profile(100)
+    with pytest.raises(ValueError, match="threshold must be"):
+        binary(threshold=1.5).privacy_profile(100)
+
+
+def test_price_is_that_of_any_net():
+    ours = binary(epsilon=0.8, batch_size=0.1, max_epochs=3)
+    other = net_of(DPNeuralNetClassifier, epsilon=0.8, batch_size=0.1, max_epochs=3)
+    assert ours.privacy_profile(500) == other.privacy_profile(500)
+    assert ours.price_parameters == other.price_parameters
+    X, y = data()
+    assert ours.fit(X, y).privacy_.profile == ours.privacy_profile(300)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_descent_is_that_of_the_logistic_loss(mode):
+    """One step without noise from zero weights, on all records: clipped residuals times rows."""
+    X, y = data()
+    module = nn.Linear(4, 1, bias=False)
+    nn.init.zeros_(module.weight)
+    net = binary(
+        module=module, epsilon=np.inf, batch_size=1.0, max_epochs=1, grad_sample_mode=mode
+    ).fit(X, y)
+    gradients = (0.5 - y)[:, None] * X
+    norms = np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True), 1.0)
+    np.testing.assert_allclose(weights_of(net), -0.1 * (gradients / norms).mean(0), atol=1e-6)
+
+
+class Squeezed(nn.Linear):
+    """Returns one number per record, without an axis for it."""
+
+    def forward(self, inputs):
+        return super().forward(inputs)[:, 0]
+
+
+def test_outputs_without_an_axis_are_the_same():
+    X, y = data()
+    sizes = {"module__in_features": 4, "module__out_features": 1}
+    wanted = binary(module=nn.Linear, **sizes).fit(X, y)
+    found = binary(module=Squeezed, **sizes).fit(X, y)
+    np.testing.assert_array_equal(found.predict_proba(X), wanted.predict_proba(X))
+
+
+def test_module_with_two_outputs_is_refused():
+    with pytest.raises(ValueError, match=r"must return one output per record; got shape \(2,\)"):
+        binary(module=LogisticHead(n_outputs=2)).fit(*data())
+
+
+def test_module_that_gives_probabilities():
+    X, y = separable()
+    module = nn.Sequential(nn.Linear(3, 1), nn.Sigmoid())
+    net = DPNeuralNetBinaryClassifier(
+        module, criterion=nn.BCELoss, delta=DELTA, epsilon=5.0, random_state=0
+    ).fit(X, y)
+    assert net.score(X, y) > 0.9
+    with torch.no_grad():
+        wanted = net.module_(torch.from_numpy(X).float()).numpy().ravel()
+    np.testing.assert_allclose(net.predict_proba(X)[:, 1], wanted, atol=1e-6)
+    assert not hasattr(net, "decision_function")
+    assert hasattr(binary(criterion=nn.BCEWithLogitsLoss()), "decision_function")
+
+
+def test_clone_pickle_and_cross_validation():
+    X, y = separable()
+    net = binary(threshold=0.4, epsilon=5.0).fit(X, y)
+    assert clone(net).get_params()["threshold"] == 0.4
+    restored = pickle.loads(pickle.dumps(net))
+    np.testing.assert_array_equal(restored.decision_function(X), net.decision_function(X))
+    scores = cross_val_score(
+        binary(module=LogisticHead, lr=1.0, epsilon=5.0), X, y, cv=2, scoring="roc_auc"
+    )
+    assert scores.min() > 0.8
+
+
+def test_private_random_search():
+    X, y = separable(1000)
+    search = DPRandomSearchCV(
+        DPNeuralNetBinaryClassifier(LogisticHead, batch_size=0.1, classes=[False, True]),
+        {"lr": [0.1, 1.0], "max_grad_norm": [0.5, 1.0]},
+        epsilon=5.0,
+        delta=DELTA,
+        n_iter=3,
+        random_state=0,
+    ).fit(X, y)
+    assert search.privacy_.profile.epsilon(DELTA) <= 5.0
+    assert search.score(X, y) > 0.8
