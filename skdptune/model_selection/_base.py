@@ -37,6 +37,7 @@ from skdptune.model_selection._candidates import Candidates, copied, is_finite
 from skdptune.model_selection._compat import (
     CallbackSupportMixin,
     Tasks,
+    VisualBlock,
     number_of_features,
     number_of_samples,
     tasks_of_fit,
@@ -618,7 +619,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         )
         keep = not layout.folds and self._keeps_models(prepared)
         raises = self.error_score == "raise"
-        if can_be_together(runs, tuning):
+        if can_be_together([run.estimator for run in runs], tuning):
             return perform_together(runs, tuning, folds, validation, scoring, keep, raises)
         return perform_all(
             perform,
@@ -877,11 +878,9 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         )
 
     def _sk_visual_block_(self) -> Any:
-        from sklearn.utils._repr_html.estimator import _VisualBlock
-
         shown = getattr(self, "best_estimator_", self.estimator)
         label = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
-        return _VisualBlock(
+        return VisualBlock(
             "parallel",
             [clone(shown)],
             names=[f"{label}: {type(shown).__name__}"],

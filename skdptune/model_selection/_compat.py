@@ -19,10 +19,16 @@ except ImportError:
 
     callback_management_context = None
 
+try:  # since 1.7
+    from sklearn.utils._repr_html.estimator import _VisualBlock as VisualBlock
+except ImportError:
+    from sklearn.utils._estimator_html_repr import _VisualBlock as VisualBlock
+
 __all__ = [
     "CallbackSupportMixin",
     "Parallel",
     "Tasks",
+    "VisualBlock",
     "delayed",
     "forget_callbacks",
     "number_of_features",

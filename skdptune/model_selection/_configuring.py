@@ -23,7 +23,7 @@ RESERVED = ("random_state", "n_public")
 BUDGET_PARAMETERS = ("epsilon", "delta", "noise_multiplier")
 _USUAL_DELTA = 1e-5
 # As estimators and nets name it.
-_LEARNING_RATES = frozenset({"learning_rate", "lr", "optimizer__lr"})
+LEARNING_RATES = frozenset({"learning_rate", "lr", "optimizer__lr"})
 
 ExtrapolationRule = Callable[[dict[str, Any], int, int], Mapping[str, Any]]
 
@@ -212,7 +212,7 @@ def scale_to_tuning(
             if extrapolate != "linear":
                 # Where noise rules, the best step grows with the records, where curvature does, it
                 # stays; which of them does is not known beforehand, and this is half the way.
-                for name in _LEARNING_RATES & set(found):
+                for name in LEARNING_RATES & set(found):
                     found[name] *= math.sqrt(n_final / n_tune)
             estimator.set_params(**{f"{prefix}{name}": value for name, value in found.items()})
     if callable(extrapolate):

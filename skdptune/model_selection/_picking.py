@@ -16,6 +16,7 @@ from skdptune.base._pricing import price
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._compat import forget_callbacks
 from skdptune.model_selection._configuring import (
+    LEARNING_RATES,
     Budget,
     forget_memory,
     nested,
@@ -188,7 +189,7 @@ def stand_in(search: Any, prepared: Any, candidate: dict[str, Any]) -> Any:
         settings = {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
         # The step that suits a noise is the same where noise and signal are.
         rules = part.tuning_parameters(size, final.n_samples)
-        settings |= {name: value for name, value in rules.items() if name != "learning_rate"}
+        settings |= {name: value for name, value in rules.items() if name not in LEARNING_RATES}
         alike.set_params(**{f"{prefix}{name}": value for name, value in settings.items()})
         try:
             price(alike, size, final.n_features)

@@ -154,7 +154,7 @@ def perform_together(
     for fold, (train, test) in enumerate(deals):
         going = [number for number in range(len(runs)) if number not in problems]
         try:
-            outcomes = _fit_together([runs[number] for number in going], fold, data.take(train))
+            outcomes = _fit_fold([runs[number] for number in going], fold, data.take(train))
         except Exception:
             if raises:
                 raise
@@ -185,33 +185,33 @@ def perform_together(
     ]
 
 
-def _fit_together(runs: Sequence[Run], fold: int, data: Data) -> list[Any]:
-    """Return, for each run, its fitted estimator or the exception of its fit."""
+def _fit_fold(runs: Sequence[Run], fold: int, data: Data) -> list[Any]:
     for run in runs:
         set_seeds(run.estimator, child_stream(run.fit_seed, fold))
-    arguments = (data.X,) if data.y is None else (data.X, data.y)
-    estimators = [run.estimator for run in runs]
     with Quiet(), np.errstate(all="ignore"):
-        return type(estimators[0]).fit_many(estimators, *arguments, return_exceptions=True)
+        return fit_together([run.estimator for run in runs], data)
 
 
-def can_be_together(runs: Sequence[Run], data: Data) -> bool:
-    """Say whether all runs' estimators are of one class that fits many at once.
+def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
+    """Say whether all estimators are of one class that fits many at once.
 
     Such a class has a class method ``fit_many(estimators, X, y, *, return_exceptions=False)``. It
     fits each estimator in place, with the law and the cost that its own `fit` has, independently
     of the others given the data, and returns each, or in its place the exception with which it
     failed.
     """
-    if not runs:
-        return False
-    kinds = {type(run.estimator) for run in runs}
-    plain = not (data.per_record or data.constant)
-    if len(kinds) > 1 or not plain:
+    kinds = {type(estimator) for estimator in estimators}
+    if len(kinds) != 1 or data.per_record or data.constant:
         return False
     # A subclass with a fit of its own does what the fit_many that it inherits knows nothing of.
     first = next((one for one in next(iter(kinds)).__mro__ if _FITS & set(vars(one))), object)
     return "fit_many" in vars(first)
+
+
+def fit_together(estimators: Sequence[Any], data: Data) -> list[Any]:
+    """Fit estimators of a class that fits many at once; return each, or its exception."""
+    arguments = (data.X,) if data.y is None else (data.X, data.y)
+    return type(estimators[0]).fit_many(list(estimators), *arguments, return_exceptions=True)
 
 
 def _result(

@@ -20,7 +20,14 @@ from skdptune.accounting import PrivacyProfile, permute_and_flip
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._configuring import set_seeds
 from skdptune.model_selection._quiet import Quiet
-from skdptune.model_selection._runs import Data, child_stream, perform_all, values_of
+from skdptune.model_selection._runs import (
+    Data,
+    can_be_together,
+    child_stream,
+    fit_together,
+    perform_all,
+    values_of,
+)
 
 _CHUNK = 16
 # The papers ask for at least 5 / epsilon parts; ten times as many make the noise small beside
@@ -156,11 +163,11 @@ def _scores_on_part(
     counted = scorer.uncentred()
     scores = np.zeros(len(task.estimators))
     with Quiet(), np.errstate(all="ignore"):
-        for place, (estimator, seed) in enumerate(zip(task.estimators, task.seeds, strict=True)):
-            model = clone(estimator)
-            set_seeds(model, child_stream(seed, task.part))
+        fitted = _fitted(task, records, raises)
+        for place, model in enumerate(fitted):
             try:
-                records.fit(model)
+                if isinstance(model, Exception):
+                    raise model
                 # A model that fails for good is found out by a record of its own part, which may
                 # decide the part's score; a validation record may not.
                 first = records.take(np.arange(1))
@@ -173,6 +180,29 @@ def _scores_on_part(
                 continue
             scores[place] = (score - scorer.lower) / (scorer.upper - scorer.lower)
     return scores
+
+
+def _fitted(task: _Task, records: Data, raises: bool) -> list[Any]:
+    """Return each candidate's model of the part, or the exception of its fit."""
+    models = [clone(estimator) for estimator in task.estimators]
+    for model, seed in zip(models, task.seeds, strict=True):
+        set_seeds(model, child_stream(seed, task.part))
+    if can_be_together(models, records):
+        try:
+            return fit_together(models, records)
+        except Exception:
+            # One that fails must not fail the others.
+            if raises:
+                raise
+    return [_fitted_alone(model, records) for model in models]
+
+
+def _fitted_alone(model: Any, records: Data) -> Any:
+    try:
+        records.fit(model)
+    except Exception as problem:
+        return problem
+    return model
 
 
 def pure_pick(epsilon: float) -> PrivacyProfile:

@@ -166,3 +166,26 @@ class Centroids(Private):
 
 # Workers may find another package of the name `tests`.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+class Together(Scripted):
+    """Tells how often it is fitted by itself, and how often with others."""
+
+    calls: list[str] = []
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.calls.append("alone")
+        return super().fit(X, y)
+
+    @classmethod
+    def fit_many(cls, estimators: Any, X: Any, y: Any, *, return_exceptions: bool) -> Any:
+        """Fail for all at quality 0.9, and for that one at 0.8."""
+        cls.calls.append("together")
+        if any(estimator.quality == 0.9 for estimator in estimators):
+            raise ValueError("one of them cannot")
+        for estimator in estimators:
+            Scripted.fit(estimator, X, y)
+        return [
+            ValueError("this one cannot") if estimator.quality == 0.8 else estimator
+            for estimator in estimators
+        ]

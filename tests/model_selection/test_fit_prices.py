@@ -22,7 +22,7 @@ from skdptune.model_selection import (
 from skdptune.model_selection._candidates import Candidates
 from skdptune.model_selection._configuring import Budget
 from skdptune.model_selection._fit_prices import FitPrices, FitSize
-from skdptune.model_selection._runs import Data, Run, can_be_together
+from skdptune.model_selection._runs import Data, can_be_together
 from tests.model_selection.learners import Scripted, table
 
 SIZE = FitSize(100, 400, 3, False)
@@ -241,8 +241,8 @@ def test_a_fit_that_was_overridden_is_not_passed_over() -> None:
             return super().fit(X, y)
 
     data = Data(X, Y, {}, {})
-    assert can_be_together([Run(Family(), None, None)], data)
-    assert not can_be_together([Run(Other(), None, None)], data)
+    assert can_be_together([Family()], data)
+    assert not can_be_together([Other()], data)
 
 
 def test_an_estimator_that_costs_more_than_its_epsilon_is_not_held_by_it() -> None:

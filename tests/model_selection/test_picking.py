@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
+from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.model_selection._picking import stand_in
 from tests.model_selection.learners import Scripted
@@ -51,3 +52,28 @@ def test_stand_in_may_be_anything_with_the_same_parameters() -> None:
     made = stand_in(search, search._prepare(1000, 3), {"quality": 0.9})
     assert (type(made), made.quality) == (Other, 0.9)
     assert not hasattr(made, "_skl_callbacks")
+
+
+def test_stand_in_keeps_its_learning_rate_and_its_noise_beside_the_signal() -> None:
+    model = DPLogisticRegression(solver="sgd", batch_size=0.1, classes=[0, 1])
+    search = DPGridSearchCV(
+        model, {"learning_rate": [0.3, 3.0]}, n_partitions=5, epsilon=1.0, delta=DELTA
+    )
+    prepared = search._prepare(1000, 3)
+    made = stand_in(search, prepared, {"learning_rate": 3.0})
+    assert made.learning_rate == 3.0
+    final = prepared.model.prices.configured(
+        {"learning_rate": 3.0}, prepared.cost.budget, prepared.model.final_size
+    )
+    share = 160 / prepared.model.final_size.n_samples
+    assert made.noise_multiplier == pytest.approx(final.noise_level(800, 3) * share, rel=0.3)
+
+
+def test_stand_in_of_a_net_keeps_its_learning_rate() -> None:
+    pytest.importorskip("opacus")
+    from skdptune.neural_network import DPNeuralNetClassifier
+
+    net = DPNeuralNetClassifier(classes=[0, 1], batch_size=0.1)
+    search = DPGridSearchCV(net, {"lr": [0.3, 3.0]}, n_partitions=5, epsilon=1.0, delta=DELTA)
+    made = stand_in(search, search._prepare(1000, 3), {"lr": 3.0})
+    assert (made.lr, made.epsilon) == (3.0, None)

@@ -18,8 +18,9 @@ from skdptune.model_selection._runs import (
     perform_all,
     perform_together,
 )
-from tests.model_selection.learners import Loud, Scripted, table
+from tests.model_selection.learners import Loud, Scripted, Together, table
 
+SEEDS = np.random.SeedSequence(0).spawn(3)
 DATA = Data(*table(500), {}, {})
 EXACT = Scoring(accuracy(), 500, accuracy().sensitivity(500), 0.0, "none")
 
@@ -106,25 +107,6 @@ def test_other_errors_are_not_tried_again() -> None:
         perform_all(divmod, [1], 0, n_jobs=1, pre_dispatch="all")
 
 
-class Together(Scripted):
-    """Tells how often it is fitted by itself, and how often with others."""
-
-    calls: list[str] = []
-
-    def fit(self, X: Any, y: Any) -> Any:
-        self.calls.append("alone")
-        return super().fit(X, y)
-
-    @classmethod
-    def fit_many(cls, estimators: Any, X: Any, y: Any, *, return_exceptions: bool) -> Any:
-        cls.calls.append("together")
-        if any(estimator.quality == 0.9 for estimator in estimators):
-            raise ValueError("one of them cannot")
-        for estimator in estimators:
-            Scripted.fit(estimator, X, y)
-        return list(estimators)
-
-
 @pytest.mark.parametrize(
     ("last", "calls"), [(0.6, ["together"]), (0.9, ["together", "alone", "alone", "alone"])]
 )
@@ -132,7 +114,7 @@ def test_class_that_fits_many_at_once_is_asked_once(last: float, calls: list[str
     seeds = np.random.SeedSequence(0).spawn(3)
     qualities = (0.2, 0.4, last)
     runs = [Run(Together(q), seed, None) for q, seed in zip(qualities, seeds, strict=True)]
-    assert can_be_together(runs, DATA)
+    assert can_be_together([run.estimator for run in runs], DATA)
     Together.calls.clear()
     together = perform_together(runs, DATA, [(None, None)], DATA, EXACT, True, False)
     assert Together.calls == calls
@@ -140,4 +122,22 @@ def test_class_that_fits_many_at_once_is_asked_once(last: float, calls: list[str
     alone = [perform(run, DATA, [(None, None)], DATA, EXACT, True, False) for run in runs]
     assert [one.score for one in together] == [one.score for one in alone]
     assert told == [one.model.was_told_ for one in alone]
-    assert not can_be_together([*runs, Run(Scripted(0.1), None, None)], DATA)
+    assert not can_be_together([runs[0].estimator, Scripted(0.1)], DATA)
+    assert not can_be_together([], DATA)
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_one_that_fails_among_many_fails_alone(folds: int) -> None:
+    runs = [Run(Together(q), seed, None) for q, seed in zip((0.2, 0.8, 0.4), SEEDS, strict=True)]
+    everyone = np.arange(500)
+    parts = np.array_split(everyone, folds)
+    deals = [(None, None)] if folds == 1 else [(np.setdiff1d(everyone, p), p) for p in parts]
+    Together.calls.clear()
+    together = perform_together(runs, DATA, deals, DATA, EXACT, True, False)
+    assert Together.calls == ["together"] * folds
+    alone = [perform(run, DATA, deals, DATA, EXACT, True, False) for run in runs]
+    assert [one.score for one in together][::2] == [one.score for one in alone][::2]
+    assert together[1].score == 0.0 and together[1].model is None
+    assert "this one cannot" in together[1].error
+    with pytest.raises(ValueError, match="this one cannot"):
+        perform_together(runs, DATA, deals, DATA, EXACT, True, True)

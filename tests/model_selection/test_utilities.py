@@ -13,7 +13,7 @@ from skdptune.model_selection._utilities import (
     pure_pick,
     utilities_of,
 )
-from tests.model_selection.learners import Loud, Scripted, table
+from tests.model_selection.learners import Loud, Scripted, Together, table
 
 DATA = Data(*table(400), {}, {})
 
@@ -71,6 +71,23 @@ def test_many_candidates_keep_their_order() -> None:
     qualities = np.linspace(0.0, 1.0, 40)
     found = utilities([Scripted(float(q)) for q in qualities], [np.arange(400)])
     np.testing.assert_allclose(found, [np.mean(DATA.X[:, 1] < q) for q in qualities], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("last", "calls"), [(0.6, ["together"]), (0.9, ["together", "alone", "alone", "alone"])]
+)
+def test_candidates_that_can_be_fitted_together_are(last: float, calls: list[str]) -> None:
+    qualities = (0.2, 0.8, last)
+    parts = list(np.array_split(np.arange(400), 2))
+    Together.calls.clear()
+    found = utilities([Together(q) for q in qualities], parts)
+    assert Together.calls == [*calls, *calls]
+    wanted = utilities([Scripted(q) for q in qualities], parts)
+    # Quality 0.8 fails among others, and not by itself.
+    np.testing.assert_allclose(found[[0, 2]], wanted[[0, 2]])
+    assert found[1] == (0.0 if last == 0.6 else wanted[1])
+    with pytest.raises(ValueError, match="cannot"):
+        utilities([Together(q) for q in qualities], parts, raises=True)
 
 
 def test_pick_of_nothing_is_free() -> None:
