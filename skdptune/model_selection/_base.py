@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import pickle
-import threading
 from abc import abstractmethod
-from collections import OrderedDict
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from types import FunctionType
+from dataclasses import replace
 from typing import Any
 
 import joblib
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, assert_all_finite, get_tags, indexable
+from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
     process_routing,
 )
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport, UnreachableBudgetError
 from skdptune.accounting._checks import check_integer, check_kind, check_option, check_real
@@ -37,7 +24,6 @@ from skdptune.model_selection._candidates import Candidates, copied, is_finite
 from skdptune.model_selection._compat import (
     CallbackSupportMixin,
     Tasks,
-    VisualBlock,
     number_of_features,
     number_of_samples,
     tasks_of_fit,
@@ -46,19 +32,27 @@ from skdptune.model_selection._configuring import (
     BUDGET_PARAMETERS,
     RESERVED,
     check_fit_parameters,
-    declared_labels,
     nested,
     own_parameters,
     price_parameters,
     set_seeds,
 )
 from skdptune.model_selection._costs import Cost, CostModel, own_delta
-from skdptune.model_selection._dealing import Deal, deal, parts
+from skdptune.model_selection._dealing import Deal, parts
+from skdptune.model_selection._domain import check_domain, check_form, is_search, public_labels
 from skdptune.model_selection._fit_prices import COMPOSITIONS, FitPrices
 from skdptune.model_selection._layout import Layout, make_layout
 from skdptune.model_selection._plan import PlanRow, SearchPlan
+from skdptune.model_selection._prepared import (
+    Choice,
+    Prepared,
+    dealt_for,
+    named_in,
+    prepared_cache,
+)
 from skdptune.model_selection._progress import Progress
 from skdptune.model_selection._quiet import Quiet
+from skdptune.model_selection._results import results_of, untouched_model
 from skdptune.model_selection._runs import (
     Data,
     Result,
@@ -69,6 +63,8 @@ from skdptune.model_selection._runs import (
     perform_all,
     perform_together,
 )
+from skdptune.model_selection._streams import Streams, generator_of, spawned
+from skdptune.model_selection._winner import WinnerMethods
 
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
@@ -77,7 +73,6 @@ _PUBLIC_VALIDATION = "the validation data are public"
 _PUBLIC_LABELS = "the label set is public"
 _ADD_OR_REMOVE = "add or remove one record"
 _REPLACE = "replace one of a public number of records"
-_CACHED = 32
 # Parameters that change neither the price nor what is priced.
 _IDLE = (
     "n_jobs",
@@ -89,150 +84,14 @@ _IDLE = (
 )
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """All that is settled before the data are read."""
-
-    layout: Layout
-    candidates: Candidates
-    model: CostModel
-    cost: Cost
-    parts: tuple[PrivacyReport, ...]
-    asked: float | None
-    delta: float
-
-    def with_classes(self, classes: Any) -> Prepared:
-        """Return the same with estimators that are told the label set."""
-        prices = replace(self.model.prices, classes=classes)
-        return replace(self, model=replace(self.model, prices=prices))
-
-
-@dataclass
-class Choice:
-    """What a strategy returns: the winner, and the rows that may be shown."""
-
-    candidate: dict[str, Any]
-    score: float
-    model: Any
-    rows: list[dict[str, Any]]
-    index: int = 0
-    diagnostics: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Streams:
-    """Seeds for the separate uses of randomness; None everywhere if nothing is seeded."""
-
-    deal: Any
-    draw: Any
-    runs: Any
-    pick: Any
-    final: Any
-
-    @classmethod
-    def of(cls, random_state: Any) -> Streams:
-        """Return streams that depend on the seed alone."""
-        if random_state is None:
-            return cls(None, None, None, None, None)
-        if isinstance(random_state, np.random.RandomState):
-            root = np.random.SeedSequence(random_state.randint(0, 2**31 - 1, size=4).tolist())
-        elif isinstance(random_state, np.random.Generator):
-            root = np.random.SeedSequence(random_state.integers(0, 2**31 - 1, size=4).tolist())
-        else:
-            root = np.random.SeedSequence(
-                check_integer(random_state, name="random_state", lower=0)
-            )
-        return cls(*root.spawn(5))
-
-
-def generator_of(seeds: Any) -> np.random.Generator:
-    """Return a generator from a stream, or from the operating system's entropy."""
-    return np.random.default_rng(seeds)
-
-
-def dealt_for(prepared: Prepared, data: Data, streams: Streams) -> Deal:
-    """Return each record's place, as the layout has it."""
-    layout = prepared.layout
-    return deal(
-        number_of_samples(data.X),
-        layout.validation,
-        layout.tuning,
-        layout.variant,
-        generator_of(streams.deal),
-    )
-
-
-def spawned(seeds: Any, count: int) -> list[Any]:
-    """Return independent streams, one per run."""
-    return [None] * count if seeds is None else list(seeds.spawn(count))
-
-
-class _Cache:
-    """The last few solved plans, by the content of all parameters."""
-
-    def __init__(self) -> None:
-        self._items: OrderedDict[str, Prepared] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: str | None) -> Prepared | None:
-        with self._lock:
-            return self._items.get(key) if key is not None else None
-
-    def put(self, key: str | None, value: Prepared) -> None:
-        if key is None:
-            return
-        with self._lock:
-            self._items[key] = value
-            while len(self._items) > _CACHED:
-                self._items.popitem(last=False)
-
-
-_prepared = _Cache()
-
-
-class _Names(pickle.Pickler):
-    """Notes the classes and functions that are pickled by name.
-
-    One that was defined anew, as in a notebook, bears the same name and is another.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO())
-        self.found: list[int] = []
-
-    def reducer_override(self, obj: Any) -> Any:
-        """Note an object's identity; it is pickled as usual."""
-        if isinstance(obj, type | FunctionType):
-            self.found.append(id(obj))
-        return NotImplemented
-
-
-def _named_in(obj: Any) -> list[int]:
-    names = _Names()
-    names.dump(obj)
-    return names.found
-
-
-def _best_has(name: str) -> Any:
-    """Say whether the winner has a method, with the error that its absence deserves."""
-
-    def check(search: Any) -> bool:
-        if not hasattr(search, "best_estimator_") and search.refit is False:
-            raise AttributeError(
-                f"This {type(search).__name__} was told refit=False; {name} needs a model."
-            )
-        getattr(getattr(search, "best_estimator_", search.estimator), name)
-        return True
-
-    return check
-
-
-class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator):
+class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods):
     """What all private searches share; subclasses say what is tried, how one wins, and the price.
 
     A subclass supplies `_candidates`, `_settled` (the price), `_choose` (run and pick) and
     `_runs_of_fits`.
     """
+
+    _is_private_search = True
 
     # What a subclass supplies ---------------------------------------------------------------
 
@@ -365,16 +224,16 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             name: value for name, value in self.get_params(deep=False).items() if name not in _IDLE
         }
         try:
-            found_in = _named_in((type(self), settings))
+            found_in = named_in((type(self), settings))
             key = joblib.hash((found_in, settings, size, n_features, classes, public))
         except Exception:
             # What cannot be pickled is solved anew each time.
             key = None
-        found = _prepared.get(key)
+        found = prepared_cache.get(key)
         if found is None:
             # Of copies: what a plan holds must stay what it was priced for.
             found = clone(self)._solve(size, n_features, classes, public)
-            _prepared.put(key, found)
+            prepared_cache.put(key, found)
         return found
 
     def _solve(
@@ -499,18 +358,18 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         self._check_parameters()
         if not _routing_is_on():
             check_fit_parameters(self.estimator, params)
-        self._check_form(X)
+        check_form(self.estimator, X)
         n_samples, n_features = number_of_samples(X), number_of_features(X)
         is_public = X_val is not None
         needs_labels = self._labels_set_the_price()
         if not needs_labels:
             # Priced before a single record is read.
             prepared = self._prepare(n_samples, n_features, public=is_public)
-        classes = self._public_labels(y, n_samples)
+        classes = public_labels(self, y, n_samples)
         if needs_labels:
             prepared = self._prepare(n_samples, n_features, classes=classes, public=is_public)
         prepared = prepared.with_classes(classes)
-        self._check_domain(X, y)
+        check_domain(self, X, y)
         warn_of_large_delta(prepared.delta, prepared.layout.n_samples, stacklevel=4)
         public = None if X_val is None else Data(X_val, y_val, {}, {})
         return prepared, self._data(X, y, params), public
@@ -555,7 +414,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             except Exception:
                 if self.error_score == "raise":
                     raise
-        return _untouched_model(made, data)
+        return untouched_model(made, data)
 
     def _start_from(self, model: Any) -> dict[str, Any]:
         return {}
@@ -571,7 +430,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
         self.best_params_ = copied(choice.candidate)
         self.best_index_ = choice.index
         self.best_score_ = choice.score
-        self.cv_results_ = _results(
+        self.cv_results_ = results_of(
             [{**row, "params": copied(row["params"])} for row in choice.rows]
         )
         if model is not None:
@@ -642,38 +501,6 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
     def _keeps_models(self, prepared: Prepared) -> bool:
         return self.refit is not False and not prepared.layout.final
 
-    def _public_labels(self, y: Any, n_samples: int) -> Any:
-        """Return the label set of a classifier's targets, which is taken to be public."""
-        if y is None or not is_classifier(self.estimator):
-            return None
-        if number_of_samples(y) != n_samples:
-            raise ValueError("y must be as long as X.")
-        check_classification_targets(y)
-        labels = np.asarray(y)
-        if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels[:, 0]
-        if labels.ndim != 1:
-            return None
-        if labels.dtype.kind == "f":
-            assert_all_finite(labels, input_name="y")
-        declared = declared_labels(self.estimator)
-        if declared is not None:
-            if not np.isin(labels, np.asarray(declared)).all():
-                raise ValueError("y must hold only labels named in classes; got others.")
-            return declared
-        if self.n_public is not None:
-            # A random part of the data: which labels it has is secret.
-            if any(own_parameters(part).get("classes", 0) is None for _, part in nested(self)):
-                raise ValueError(
-                    "classes must be named in the estimator where n_public is given; got None. "
-                    "Which labels a random part of the data has is secret."
-                )
-            return None
-        found = np.unique(labels)
-        if found.size < 2:
-            raise ValueError("y must have at least two classes; got one class.")
-        return found.tolist()
-
     def _labels_set_the_price(self) -> bool:
         """Say whether the price may depend on a label set that nobody has named yet."""
         unnamed = [
@@ -713,32 +540,6 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
                 "adding or removing a record, and some about replacing one."
             )
         return True
-
-    def _check_form(self, X: Any) -> None:
-        """Refuse what is no table, by its shape."""
-        shape = getattr(X, "shape", ())
-        if len(shape) == 1 and get_tags(self.estimator).input_tags.two_d_array:
-            raise ValueError(
-                f"X must be two-dimensional; got shape {shape}. Reshape your data with "
-                "X.reshape(-1, 1) if it has a single column, X.reshape(1, -1) if a single record."
-            )
-        if len(shape) == 2 and shape[1] == 0:
-            raise ValueError(
-                f"X must have columns; got 0 feature(s) (shape={shape}) while a minimum of 1 is "
-                "required."
-            )
-
-    def _check_domain(self, X: Any, y: Any) -> None:
-        """Refuse tables that hold no records at all: what is not finite where numbers must be.
-
-        The guarantee is about tables of proper records.
-        """
-        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-            raise ValueError(f"X must be real; got {X.dtype}. Complex data not supported.")
-        _check_numbers(self.estimator, X, type(self).__name__)
-        targets = np.asarray(y)
-        if targets.dtype.kind == "f":
-            assert_all_finite(targets, input_name="y")
 
     def _data(self, X: Any, y: Any, params: dict[str, Any]) -> Data:
         """Return the data, with what is passed on to the estimator's fit."""
@@ -780,165 +581,18 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator)
             sentences.insert(0, _NOT_PRIVATE)
         return tuple(sentences)
 
-    # Using ----------------------------------------------------------------------------------
-
-    @available_if(_best_has("predict"))
-    def predict(self, X: Any) -> Any:
-        """Return the winner's predictions."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
-
-    @available_if(_best_has("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Return the winner's probabilities."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
-
-    @available_if(_best_has("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
-        """Return the winner's logarithms of probabilities."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_log_proba(X)
-
-    @available_if(_best_has("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Return the winner's decision function."""
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
-    @available_if(_best_has("score_samples"))
-    def score_samples(self, X: Any) -> Any:
-        """Return the winner's scores of records."""
-        check_is_fitted(self)
-        return self.best_estimator_.score_samples(X)
-
-    @available_if(_best_has("transform"))
-    def transform(self, X: Any) -> Any:
-        """Return what the winner makes of the records."""
-        check_is_fitted(self)
-        return self.best_estimator_.transform(X)
-
-    @available_if(_best_has("inverse_transform"))
-    def inverse_transform(self, X: Any) -> Any:
-        """Return what the winner's transformation is undone to."""
-        check_is_fitted(self)
-        return self.best_estimator_.inverse_transform(X)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Return the winner's score on the given data, by the scorer of the search.
-
-        The figure is exact: on sensitive data it is not private.
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "best_estimator_"):
-            raise AttributeError(
-                f"This {type(self).__name__} was told refit=False; it has no model."
-            )
-        return self.scorer_(self.best_estimator_, X, y)
-
-    @property
-    def classes_(self) -> Any:
-        """The labels, of a classifier."""
-        _best_has("classes_")(self)
-        return self.best_estimator_.classes_
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns seen by the winner."""
-        try:
-            check_is_fitted(self)
-        except ValueError as error:
-            raise AttributeError(
-                f"{type(self).__name__} object has no n_features_in_ attribute."
-            ) from error
-        return self.best_estimator_.n_features_in_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Say whether there is a result."""
-        return "privacy_" in vars(self)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what the estimator that is tuned tells."""
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.target_tags = deepcopy(inner.target_tags)
-        tags.classifier_tags = deepcopy(inner.classifier_tags)
-        tags.regressor_tags = deepcopy(inner.regressor_tags)
-        tags.transformer_tags = deepcopy(inner.transformer_tags)
-        tags.input_tags = deepcopy(inner.input_tags)
-        tags.non_deterministic = self.random_state is None
-        return tags
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return where metadata go: to the fits of the estimator."""
-        return MetadataRouter(owner=type(self).__name__).add(
-            estimator=self.estimator,
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-        )
-
-    def _sk_visual_block_(self) -> Any:
-        shown = getattr(self, "best_estimator_", self.estimator)
-        label = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
-        return VisualBlock(
-            "parallel",
-            [clone(shown)],
-            names=[f"{label}: {type(shown).__name__}"],
-            name_details=[str(shown)],
-        )
-
-    def _repr_html_inner(self) -> str:
-        shown = super()._repr_html_inner()
-        return shown + self.privacy_._repr_html_() if hasattr(self, "privacy_") else shown
-
 
 def _adds_records(part: Any, n_samples: int, n_features: int | None) -> bool:
     """Say whether a part has a price that is about adding or removing a record."""
     if replaces_records(part) or not has_price(part) or isinstance(part, COMPOSITIONS):
         return False
-    if isinstance(part, BasePrivateSearch):
+    if is_search(part):
         return False
     try:
         return price(part, n_samples, n_features).epsilon(0.0) > 0.0
     except (TypeError, ValueError):
         # Its parameters may be what is searched.
         return True
-
-
-def _check_numbers(estimator: Any, X: Any, name: str) -> None:
-    """Raise where numbers are not finite that an estimator hands to what needs them so."""
-    if isinstance(estimator, BasePrivateSearch):
-        return _check_numbers(estimator.estimator, X, name)
-    if isinstance(estimator, Pipeline):
-        steps = [step for _, step in estimator.steps if hasattr(step, "get_params")]
-        return _check_numbers(steps[0], X, name) if steps else None
-    if isinstance(estimator, ColumnTransformer) and hasattr(X, "iloc"):
-        for _, step, columns in estimator.transformers:
-            chosen = columns(X) if callable(columns) else columns
-            if hasattr(step, "get_params"):
-                part = _safe_indexing(X, chosen, axis=1)
-                _check_numbers(step, part.to_frame() if part.ndim == 1 else part, name)
-        return None
-    numbers = _numbers_of(X)
-    numeric = sparse.issparse(numbers) or (
-        isinstance(numbers, np.ndarray) and numbers.dtype.kind in "fiub"
-    )
-    if numeric and not get_tags(estimator).input_tags.allow_nan:
-        assert_all_finite(numbers, estimator_name=name, input_name="X")
-    return None
-
-
-def _numbers_of(X: Any) -> Any:
-    """Return the numbers in a table; words are the estimator's affair."""
-    if hasattr(X, "select_dtypes"):
-        columns = X.select_dtypes("number", exclude=["timedelta", "complex"])
-        return columns.to_numpy(dtype=np.float64, na_value=np.nan)
-    if isinstance(X, list | tuple) or getattr(getattr(X, "dtype", None), "kind", "") == "O":
-        try:
-            return np.asarray(X, dtype=np.float64)
-        except (TypeError, ValueError):
-            return X
-    return X
 
 
 def _routing_is_on() -> bool:
@@ -970,41 +624,3 @@ def _untuned_row(prepared: Prepared, search: BasePrivateSearch) -> PlanRow | Non
         return None
     alone = replace(prepared, layout=layout, model=model, cost=cost)
     return search.row_of(alone, "one fit, untuned", (1.0, 1.0))
-
-
-def _untouched_model(estimator: Any, data: Data) -> Any:
-    """Return a model that no record influenced: fitted to nothing but the form of the data."""
-    made = clone(estimator)
-    X = _safe_indexing(data.X, np.zeros(0, dtype=int))
-    labels = declared_labels(estimator) or [0.0]
-    try:
-        if hasattr(X, "reindex"):
-            frame = X.reindex(range(len(labels)))
-            blank = frame.astype(data.X.dtypes.to_dict(), errors="ignore").fillna(0)
-        else:
-            blank = np.zeros((len(labels), number_of_features(data.X) or 1))
-        with Quiet(), np.errstate(all="ignore"):
-            return made.fit(blank, np.asarray(labels))
-    except Exception:
-        # Unfitted: whoever uses it learns that nothing could be fitted to any data of this form.
-        return made
-
-
-def _results(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return rows of parameters and noisy scores in the form of scikit-learn's searches."""
-    results: dict[str, Any] = {"params": [row["params"] for row in rows]}
-    names = sorted({name for row in rows for name in row["params"]})
-    for name in names:
-        column = np.ma.masked_all(len(rows), dtype=object)
-        for place, row in enumerate(rows):
-            if name in row["params"]:
-                column[place] = row["params"][name]
-        results[f"param_{name}"] = column
-    scores = np.array([row["score"] for row in rows], dtype=np.float64)
-    if np.isfinite(scores).any():
-        results["mean_test_score"] = scores
-        order = np.argsort(-scores, kind="stable")
-        ranks = np.empty(len(rows), dtype=np.int32)
-        ranks[order] = np.arange(1, len(rows) + 1)
-        results["rank_test_score"] = ranks
-    return results

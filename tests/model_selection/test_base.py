@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
 from skdptune.accounting import UnreachableBudgetError
 from skdptune.base import NoProfileError
-from skdptune.model_selection._base import Streams
 from tests.model_selection.learners import Scripted, table
 from tests.model_selection.ways import USUAL, WAYS
 
@@ -122,31 +120,3 @@ def test_public_validation_data_come_in_pairs(name: str) -> None:
         search.fit(X, y, X_val=X)
     search.fit(X, y, X_val=X[:50], y_val=y[:50])
     assert "the validation data are public" in search.privacy_.assumptions
-
-
-def test_streams_depend_on_the_seed_alone() -> None:
-    one, two = Streams.of(3), Streams.of(3)
-    assert one.runs.generate_state(2).tolist() == two.runs.generate_state(2).tolist()
-    words = {tuple(part.generate_state(2)) for part in vars(one).values()}
-    assert len(words) == 5
-    assert set(vars(Streams.of(None)).values()) == {None}
-    drawn = Streams.of(np.random.default_rng(3)).runs.generate_state(2).tolist()
-    assert drawn != one.runs.generate_state(2).tolist()
-
-
-@pytest.mark.parametrize("name", USUAL)
-def test_bad_tables(name: str) -> None:
-    X, y = table(600)
-    search = WAYS[name].make(Scripted(), VALUES, delta=DELTA)
-    for bad, words in (
-        (X[:, 0], "X must be two-dimensional"),
-        (X[:, :0], "X must have columns"),
-        (X + 1j, "X must be real"),
-        (np.where(X > 0.9, np.nan, X), "NaN"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            search.fit(bad, y)
-    with pytest.raises(ValueError, match="one class"):
-        search.fit(X, np.zeros(600))
-    with pytest.raises(ValueError, match="continuous"):
-        search.fit(X, X[:, 1])
