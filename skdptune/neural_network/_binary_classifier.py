@@ -60,7 +60,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
     >>> from skdptune.neural_network import DPNeuralNetBinaryClassifier, LogisticHead
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = scale(X)  # by means of the data, for brevity: not a private step
-    >>> net = DPNeuralNetBinaryClassifier(LogisticHead, epsilon=2.0, classes=[0, 1], random_state=0)
+    >>> net = DPNeuralNetBinaryClassifier(LogisticHead, epsilon=2.0, random_state=0)
     >>> net = net.fit(X, y)
     >>> net.privacy_.profile.epsilon(1e-5) <= 2.0
     True

@@ -42,9 +42,10 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         Norm to which the gradient of each record is shortened.
     noise_multiplier : float, optional
         The noise, in units of `max_grad_norm`, in place of `epsilon`.
-    grad_sample_mode : {"hooks", "functorch", "ghost"}, default="hooks"
-        How Opacus finds gradients: layer by layer, by torch.func, or their norms only (less
-        memory).
+    grad_sample_mode : {"auto", "hooks", "functorch", "ghost"}, default="auto"
+        How Opacus finds gradients: layer by layer, by torch.func, or their norms only, which is
+        faster and takes less memory, and is offered for networks of linear layers on vectors.
+        "auto" is "ghost" for those, and "hooks" for others.
     poisson_sampling : bool, default=True
         Whether each record enters each batch by its own coin. Otherwise batches are uniform
         sets of fixed size, which takes about twice the noise.

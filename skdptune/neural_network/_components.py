@@ -33,7 +33,8 @@ class NetComponents:
     def initialize_module(self) -> Any:
         """Make a fresh module; a ready one is given the sizes of the data."""
         sizes = getattr(self, "_sizes", {})
-        kwargs = self.get_params_for("module")
+        # Parts that are given ready must not be trained in the hands of the caller.
+        kwargs = copy.deepcopy(self.get_params_for("module"))
         if isinstance(self.module, torch.nn.Module) and not kwargs:
             module = copy.deepcopy(self.module)
         else:

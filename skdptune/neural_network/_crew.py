@@ -11,7 +11,6 @@ import torch
 from skdptune.neural_network._course import Course
 from skdptune.neural_network._noise_source import noise_source
 from skdptune.neural_network._noisy_steps import NotPrivateError, check_step
-from skdptune.neural_network._private_net import PrivateNet
 from skdptune.neural_network._stacked_gradients import StackedGradients
 
 
@@ -33,7 +32,7 @@ class Member:
         Number of noisy steps so far.
     """
 
-    def __init__(self, net: PrivateNet, course: Course) -> None:
+    def __init__(self, net: Any, course: Course) -> None:
         self.net = net
         self.course = course
         self.rows: Any = None
@@ -42,6 +41,7 @@ class Member:
         self.generator = noise_source(course.rng, net.device)
         self.parameters = [p for p in net.module_.parameters() if p.requires_grad]
         self._batches: Iterator[Any] = iter(())
+        self._is_over = False
 
     def begin(self) -> None:
         """Come to the start of the course."""
@@ -51,11 +51,7 @@ class Member:
 
     def goes_on(self) -> bool:
         """Draw the batch of the next step, if there is one."""
-        try:
-            self.rows = next(self._batches, None)
-        except KeyboardInterrupt:
-            # A callback's way of stopping early; the price does not become less.
-            self.rows = None
+        self.rows = next(self._batches, None)
         return self.rows is not None
 
     def indices(self) -> np.ndarray:
@@ -66,6 +62,9 @@ class Member:
 
     def end(self) -> None:
         """Let go of the crew's memory."""
+        if self._is_over:
+            return
+        self._is_over = True
         for parameter in self.parameters:
             parameter.data = parameter.data.clone()
             parameter.grad = None
@@ -131,6 +130,9 @@ class Crew:
             if not still:
                 return
             if len(still) < len(self._live):
+                for member in self._live:
+                    if member not in still:
+                        member.end()
                 self._live = still
                 self._form()
             self._step()
@@ -155,10 +157,19 @@ class Crew:
             divisor = member.course.plan.batch_size
             pairs = zip(member.parameters, clipped, noises[number], strict=True)
             for parameter, total, noise in pairs:
-                parameter.grad = total.add_(noise).div_(divisor)
+                # A tensor of its own: an optimizer may keep it.
+                parameter.grad = (total + noise).div_(divisor)
             member.net.optimizer_.step()
             member.net.optimizer_.zero_grad(set_to_none=True)
             member.taken += 1
+            self._gather(number, member)
+
+    def _gather(self, number: int, member: Member) -> None:
+        """Take weights back that an optimizer has put elsewhere."""
+        for parameter, stacked in zip(member.parameters, self._stack, strict=True):
+            if parameter.data_ptr() != stacked[number].data_ptr():
+                stacked[number].copy_(parameter.data)
+                parameter.data = stacked[number]
 
     def _clipped_sums(self, indices: list[np.ndarray]) -> list[torch.Tensor]:
         longest = max(len(rows) for rows in indices)

@@ -2,44 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import torch
+from skorch.callbacks import LRScheduler
 from torch import nn
 
+from skdptune.neural_network._binary_classifier import DPNeuralNetBinaryClassifier
+from skdptune.neural_network._classifier import DPNeuralNetClassifier
+from skdptune.neural_network._regressor import DPNeuralNetRegressor
+
+_KINDS = (DPNeuralNetBinaryClassifier, DPNeuralNetClassifier, DPNeuralNetRegressor)
 _PLAIN = (bool, int, float, str, bytes, type(None), type, torch.dtype, torch.device)
+# What torch itself keeps of a module.
+_OF_TORCH = frozenset(vars(nn.Module()))
+_HOOKS = tuple(name for name in _OF_TORCH if name.endswith("_hooks"))
 
 
-def likeness(net: Any) -> Hashable:
+def is_common(net: Any) -> bool:
+    """Say whether a net is of a kind that may be trained with others, before it is started.
+
+    A subclass may do otherwise in any step, and a callback of the user's may keep what it learns
+    of one training, so that it must not be told of two at once.
+    """
+    if type(net) not in _KINDS:
+        return False
+    callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
+    named = [entry[1] if isinstance(entry, tuple) else entry for entry in callbacks]
+    return all(LRScheduler in (type(one), one) or one is None for one in named)
+
+
+def likeness(net: Any) -> Hashable | None:
     """Return a key that nets of one shape share: modules, criteria and kinds of losses.
+
+    None for a net that must be trained by itself: one with hooks, with parameters that layers
+    share, or whose optimizer holds other ones than its module.
 
     Parameters
     ----------
     net : PrivateNet
-        Initialized.
+        Started.
 
     Notes
     -----
     Settings of layers are compared by value where they are plain, and else by identity: in doubt
     two nets are unlike, which costs time and nothing more.
     """
-    # A subclass may find its losses by what it knows of itself.
-    own = type(net).__module__.startswith("skdptune.neural_network.")
-    kind = type(net) if own else id(net)
-    return kind, str(net.device), _shape(net.module_), _shape(net.criterion_, with_values=True)
+    if not (_is_simple(net.module_) and _is_simple(net.criterion_)):
+        return None
+    held = [id(p) for group in net.optimizer_.param_groups for p in group["params"]]
+    trained = {id(p) for p in net.module_.parameters() if p.requires_grad}
+    frozen = {id(p) for p in net.module_.parameters()} - trained
+    if set(held) - frozen != trained or any(True for _ in net.criterion_.parameters()):
+        return None
+    return type(net), str(net.device), _shape(net.module_), _shape(net.criterion_, True)
+
+
+def settings_of(module: nn.Module) -> Hashable:
+    """Return what a module and its parts keep beside parameters, buffers and parts."""
+    return tuple(
+        (name, type(part), tuple(_settings(part))) for name, part in module.named_modules()
+    )
+
+
+def _is_simple(module: nn.Module) -> bool:
+    for part in module.modules():
+        if any(getattr(part, name, None) for name in _HOOKS) or "forward" in vars(part):
+            return False
+        if nn.utils.parametrize.is_parametrized(part):
+            return False
+    names = list(module.named_parameters(remove_duplicate=False))
+    return len(names) == len(list(module.parameters()))
+
+
+def _settings(part: nn.Module) -> Iterator[tuple[str, Hashable]]:
+    for key in sorted(set(vars(part)) - _OF_TORCH):
+        yield key, _key(vars(part)[key])
 
 
 def _shape(module: nn.Module, with_values: bool = False) -> Hashable:
-    parts: list[Hashable] = []
-    for name, part in module.named_modules():
-        settings = [
-            (key, _key(value))
-            for key, value in sorted(vars(part).items())
-            if not key.startswith("_")
-        ]
-        parts.append((name, type(part), tuple(settings)))
-        parts.append(bool(part._forward_hooks or part._forward_pre_hooks))
+    parts: list[Hashable] = [settings_of(module)]
+    # The same part in several places is another shape than several parts.
+    places: dict[int, int] = {}
+    for name, part in module.named_modules(remove_duplicate=False):
+        parts.append((name, places.setdefault(id(part), len(places))))
     for name, value in module.named_parameters():
         parts.append((name, tuple(value.shape), value.dtype, value.requires_grad))
     for name, value in module.named_buffers():
@@ -49,10 +96,13 @@ def _shape(module: nn.Module, with_values: bool = False) -> Hashable:
 
 
 def _key(value: Any) -> Hashable:
+    if isinstance(value, float):
+        # By digits: 0.0 is not -0.0, and what is no number is like itself.
+        return float, value.hex()
     if isinstance(value, _PLAIN):
-        return value
+        return type(value), value
     if isinstance(value, list | tuple):
         return type(value), tuple(_key(each) for each in value)
-    if isinstance(value, dict):
-        return tuple((key, _key(each)) for key, each in value.items())
+    if type(value) is dict:
+        return dict, tuple((_key(key), _key(each)) for key, each in value.items())
     return id(value)

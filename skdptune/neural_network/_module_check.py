@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 import torch
 from opacus.validators import ModuleValidator
 from torch import nn
 
+_TRIED = 3
+_MIXING = "module must treat records one by one; got one in which a record"
 _FIX = (
     "Opacus offers a fix, such as GroupNorm for BatchNorm: fix_module=True applies "
     "opacus.validators.ModuleValidator.fix to it."
@@ -40,6 +43,11 @@ def check_module(module: nn.Module, record_shape: tuple[int, ...], device: str) 
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise ValueError("module must have parameters to train; got none.")
     module.train()
+    if any(getattr(part, "max_norm", None) is not None for part in module.modules()):
+        raise ValueError(
+            "module must have no max_norm; got one. It shortens the rows that a batch looks up, "
+            "which shows whose they are."
+        )
     errors = ModuleValidator.validate(module, strict=False)
     if errors:
         told = " ".join(str(error) for error in errors)
@@ -50,22 +58,129 @@ def check_module(module: nn.Module, record_shape: tuple[int, ...], device: str) 
 
 
 def _try_made_up_records(module: nn.Module, record_shape: tuple[int, ...], device: str) -> None:
-    # On a copy: a buffer that has changed stays changed.
+    # On a copy: what has changed stays changed.
     trial = copy.deepcopy(module)
-    before = [buffer.clone() for buffer in trial.buffers()]
-    records = torch.rand(3, *record_shape, device=device, requires_grad=True)
+    before = [value.detach().clone() for value in (*trial.buffers(), *trial.parameters())]
+    records = torch.rand(_TRIED, *record_shape, device=device, requires_grad=True)
     outputs = _output_of(trial, records)
     if len(outputs) != len(records):
         raise ValueError(
             f"module must return one output for each record; got {len(outputs)} for "
             f"{len(records)} records."
         )
-    after = list(trial.buffers())
-    changed = not all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
-    if changed or _mixes(records, outputs):
+    after = (*trial.buffers(), *trial.parameters())
+    if not all(torch.equal(a, b) for a, b in zip(before, after, strict=True)):
+        raise ValueError(f"{_MIXING} changes a buffer or a parameter.")
+    if _mixes(records, outputs) or _others_move(trial, records):
+        raise ValueError(f"{_MIXING} changes the outputs of others.")
+
+
+def _others_move(module: nn.Module, records: torch.Tensor) -> bool:
+    """Say whether another first record changes the outputs for the others."""
+    changed = records.detach().clone()
+    changed[0] = 1.0 - changed[0]
+    found = [_seeded_output(module, values) for values in (records, changed)]
+    return _differ(*(values[1:] for values in found))
+
+
+def _seeded_output(module: nn.Module, records: torch.Tensor) -> torch.Tensor:
+    """Return outputs with the same random draws, as of dropout, at each call."""
+    devices = [records.device] if records.device.type == "cuda" else []
+    with torch.no_grad(), torch.random.fork_rng(devices=devices):
+        torch.manual_seed(0)
+        return _output_of(copy.deepcopy(module), records)
+
+
+def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return not torch.allclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def check_losses(
+    module: nn.Module,
+    losses: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    record_shape: tuple[int, ...],
+    targets: torch.Tensor,
+    device: str,
+) -> None:
+    """Refuse losses of which one is seen to hang on another record.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        On `device`; it has been checked.
+    losses : callable
+        One loss per record, from outputs and targets.
+    record_shape : tuple of int
+        Shape of one record.
+    targets : tensor
+        Of which the shape and kind are looked at, and nothing else.
+    device : str
+        Where the module is.
+    """
+    records = torch.rand(_TRIED, *record_shape, device=device)
+    wanted = torch.zeros(_TRIED, *targets.shape[1:], dtype=targets.dtype, device=device)
+    changed_records, changed_targets = records.clone(), wanted.clone()
+    changed_records[0] = 1.0 - records[0]
+    changed_targets[0] = 1
+    outputs, changed = (_seeded_output(module, values) for values in (records, changed_records))
+    try:
+        found, *others = [
+            losses(*trial)[1:]
+            for trial in ((outputs, wanted), (changed, wanted), (outputs, changed_targets))
+        ]
+    except Exception:
+        # A loss may not like what is made up; what it then does with the data is its affair.
+        return
+    if any(_differ(found, values) for values in others):
         raise ValueError(
-            "module must treat records one by one; got one in which a record changes "
-            f"{'a buffer' if changed else 'the outputs of others'}."
+            "criterion must treat records one by one; got one in which a record changes the "
+            "losses of others."
+        )
+
+
+def has_outer_products(module: nn.Module, record_shape: tuple[int, ...], device: str) -> bool:
+    """Say whether each gradient of a module is one outer product per layer and record.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        On `device`.
+    record_shape : tuple of int
+        Shape of one record.
+    device : str
+        Where the module is.
+
+    Notes
+    -----
+    Clipping by norms alone adds up positions (of a sequence, or patches of an image) and records
+    in one product. A record with large positions that cancel each other has a gradient of
+    moderate norm, is not shortened, and swallows in rounding what all other records add. With one
+    position per record every number that is added is no larger than the clipping norm.
+    """
+    trial = copy.deepcopy(module)
+    seen: list[nn.Module] = []
+
+    def watch(layer: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        if type(layer) is nn.Linear and inputs[0].ndim == 2:
+            seen.append(layer)
+
+    for layer in trial.modules():
+        layer.register_forward_pre_hook(watch)
+    with torch.no_grad():
+        _output_of(trial, torch.rand(_TRIED, *record_shape, device=device))
+    covered = [id(p) for layer in seen for p in layer.parameters()]
+    trained = [id(p) for p in trial.parameters() if p.requires_grad]
+    return set(trained) <= set(covered) and len(set(covered)) == len(covered)
+
+
+def check_outer_products(module: nn.Module, record_shape: tuple[int, ...], device: str) -> None:
+    """Refuse a module whose gradients may not be clipped by norms alone."""
+    if not has_outer_products(module, record_shape, device):
+        raise ValueError(
+            "grad_sample_mode must not be 'ghost' for a module with other trained layers than "
+            "linear ones on vectors, each used once; got one. Rounding would let a record weigh "
+            "more than it is charged for. Use 'hooks', with max_physical_batch_size to save "
+            "memory."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -128,6 +129,9 @@ class NoisySteps:
             generator=generator,
         )
         self._check_parameters()
+        if not self._is_ghost:
+            clip = self._optimizer.clip_and_accumulate
+            self._optimizer.clip_and_accumulate = functools.partial(self._clip, clip)
         self._optimizer.attach_step_hook(self._watch)
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
@@ -160,23 +164,46 @@ class NoisySteps:
             self._find_clipped_sum(inputs, targets)
         elif len(inputs):
             self._losses(self._module(inputs), targets).sum().backward()
-            self._silence(len(inputs))
+            self._check_gradients(len(inputs))
         else:
             for parameter in self._parameters:
                 parameter.grad_sample = parameter.new_zeros((0, *parameter.shape))
 
-    def _silence(self, size: int) -> None:
-        """Replace a record's gradient by zero where it is not finite: it would poison the sum."""
-        samples = [getattr(parameter, "grad_sample", None) for parameter in self._parameters]
-        for parameter, sample in zip(self._parameters, samples, strict=True):
+    def _check_gradients(self, size: int) -> None:
+        for parameter in self._parameters:
+            sample = getattr(parameter, "grad_sample", None)
             wanted = (size, *parameter.shape)
             if not isinstance(sample, torch.Tensor) or tuple(sample.shape) != wanted:
                 raise NotPrivateError(_MISSING_GRADIENT)
-        if bool(torch.stack([sample.detach().sum() for sample in samples]).isfinite().all()):
-            return
+
+    def _clip(self, clip: Callable[[], None]) -> None:
+        """Clip and add, without the records whose gradients are not finite: they poison the sum.
+
+        The sum tells whether there are any, and is much shorter than all gradients of records.
+        """
+        earlier = [parameter.summed_grad for parameter in self._parameters]
+        for parameter in self._parameters:
+            parameter.summed_grad = None
+        clip()
+        sums = torch.stack([parameter.summed_grad.sum() for parameter in self._parameters])
+        if not bool(sums.isfinite().all()):
+            self._silence()
+            clip()
+        for parameter, before in zip(self._parameters, earlier, strict=True):
+            if before is not None:
+                parameter.summed_grad += before
+
+    def _silence(self) -> None:
+        """Replace a record's gradient by zero where it is not finite, and undo the sum."""
+        samples = [parameter.grad_sample for parameter in self._parameters]
+        size = len(samples[0])
         sound = torch.stack([s.reshape(size, -1).isfinite().all(dim=1) for s in samples]).all(0)
-        for sample in samples:
-            sample[~sound] = 0.0
+        for parameter, sample in zip(self._parameters, samples, strict=True):
+            fresh = sample.detach().clone()
+            fresh[~sound] = 0.0
+            # A new tensor: Opacus marks those that it has added up.
+            parameter.grad_sample = fresh
+            parameter.summed_grad = None
 
     def _find_clipped_sum(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
         """Leave the sum of clipped gradients in ``grad``, by norms alone (Opacus's ghost)."""
@@ -267,3 +294,15 @@ def quiet_hooks() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Full backward hook is firing")
         yield
+
+
+@contextmanager
+def exact_arithmetic() -> Iterator[None]:
+    """Keep torch from rounding products to fewer digits than the clipping counts on."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -66,7 +66,8 @@ class NetParameters(PrivateEstimatorMixin):
         self._check_sizes()
         self._check_noise()
         check_real(self.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True, upper=1e6)
-        check_option(self.grad_sample_mode, name="grad_sample_mode", options=GRAD_SAMPLE_MODES)
+        modes = ("auto", *GRAD_SAMPLE_MODES)
+        check_option(self.grad_sample_mode, name="grad_sample_mode", options=modes)
         if self.train_split is not None:
             raise ValueError(
                 "train_split must be None; got another. Scores of a part that is split off are "

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from torch import nn
 
 from skdptune.accounting._checks import check_integer, check_kind
 from skdptune.neural_network._course import Course
 from skdptune.neural_network._crew import Crew, Member
-from skdptune.neural_network._likeness import likeness
-from skdptune.neural_network._noisy_steps import NotPrivateError, quiet_hooks
+from skdptune.neural_network._likeness import is_common, likeness, settings_of
+from skdptune.neural_network._noisy_steps import (
+    NotPrivateError,
+    exact_arithmetic,
+    quiet_hooks,
+)
 from skdptune.neural_network._private_net import PrivateNet
 from skdptune.neural_network._stacked_gradients import stacked_gradients
 
 _DEFAULT_MEMORY = 1 << 30
+# Those that are sure to treat records one by one.
+_KNOWN_CRITERIA = (
+    nn.BCEWithLogitsLoss,
+    nn.CrossEntropyLoss,
+    nn.HuberLoss,
+    nn.L1Loss,
+    nn.MSELoss,
+    nn.SmoothL1Loss,
+)
 # Weights, their sums, noise and gradients, and what optimizers keep of each.
 _COPIES_OF_WEIGHTS = 7
 # Copies of what a pass makes: values, slopes and scaled slopes.
@@ -47,7 +63,10 @@ class PopulationTrainer:
     Gradients are found in closed form for sequences of linear layers, convolutions and known
     layers without parameters (as in `MLP`, `SmallCNN`, `LogisticHead`), and by torch.func for
     other modules; ``grad_sample_mode`` is not looked at. Nets of different shapes, and batches of
-    very different sizes, are trained in turn; so is each net that torch.func cannot follow.
+    very different sizes, are trained in turn. Trained by itself, as by `fit`, is what cannot be
+    followed or may not be shared: random outputs (dropout), layers that share parameters, hooks,
+    callbacks other than schedules of the learning rate, subclasses of the nets. One that fails
+    sends those beside it back to their starts, with the same coins.
 
     Examples
     --------
@@ -92,15 +111,13 @@ class PopulationTrainer:
         nets = list(nets)
         self._check(nets)
         outcomes: list[Any] = [None] * len(nets)
-        with ExitStack() as stack:
-            stack.enter_context(quiet_hooks())
-            started = self._start(nets, X, y, outcomes, stack)
-            for numbers in _crews(nets, started, self.max_memory):
-                trained = _outcome(self._train, nets, numbers, started, outcomes)
-                if trained is not True:
-                    # What fails one must not fail the others: each by itself, from its start.
-                    for number in numbers:
-                        outcomes[number] = _outcome(nets[number].fit, X, y)
+        courses = _courses(nets, X, y, outcomes)
+        with quiet_hooks(), exact_arithmetic():
+            for numbers in self._crews(nets, courses, outcomes):
+                self._train(nets, numbers, courses, outcomes)
+        for number, course in courses.items():
+            if outcomes[number] is None:
+                outcomes[number] = _outcome(nets[number]._fit_course, _fresh(course))
         if not return_exceptions:
             for outcome in outcomes:
                 if isinstance(outcome, Exception):
@@ -116,65 +133,133 @@ class PopulationTrainer:
         if len({id(net) for net in nets}) < len(nets):
             raise ValueError("nets must be different objects; got one twice. Use clone.")
 
-    def _start(
-        self, nets: list[Any], X: Any, y: Any, outcomes: list[Any], stack: ExitStack
-    ) -> dict[int, Course]:
-        """Return the courses of the nets that could be started."""
-        started: dict[int, Course] = {}
-        first: Course | None = None
-        for number, net in enumerate(nets):
-            try:
-                course = net._course(X, y)
-                # One copy of what is the same for all is enough.
-                first = first or course
-                started[number] = course = replace(
-                    course,
-                    X=_shared(first.X, course.X),
-                    targets=_shared(first.targets, course.targets),
-                )
-                seeded = net._torch_seeded(course.rng)
-                if len(started) == 1:
-                    # For what modules draw in training, such as dropout.
-                    stack.enter_context(seeded)
-                    net._start(course)
-                else:
-                    with seeded:
-                        net._start(course)
-            except Exception as problem:
-                outcomes[number] = problem
-                started.pop(number, None)
-        return started
+    def _crews(
+        self, nets: list[Any], courses: dict[int, Course], outcomes: list[Any]
+    ) -> list[list[int]]:
+        """Return the numbers of nets that can be trained together."""
+        alike: dict[Any, list[int]] = {}
+        for number, course in courses.items():
+            if not is_common(nets[number]):
+                continue
+            # Grouping looks at a first start; training begins from the same coins once more.
+            started = _outcome(_started, nets[number], course)
+            if isinstance(started, Exception):
+                outcomes[number] = started
+                continue
+            key = likeness(nets[number])
+            if key is not None:
+                alike.setdefault((key, id(course.X)), []).append(number)
+        shared = _holders_of_callbacks(nets, alike)
+        groups = [[number for number in group if number not in shared] for group in alike.values()]
+        return [crew for group in groups for crew in self._fitting(nets, courses, group)]
+
+    def _fitting(
+        self, nets: list[Any], courses: dict[int, Course], numbers: list[int]
+    ) -> Iterator[list[int]]:
+        """Yield parts of a group that are within filling and memory."""
+        crew: list[int] = []
+        for number in sorted(numbers, key=lambda number: courses[number].plan.batch_size):
+            half = _memory(self.max_memory, torch.device(nets[number].device)) // 2
+            most = max(1, half // bytes_of_weights(nets[number]))
+            longest = _FILLING * courses[crew[0]].plan.batch_size if crew else math.inf
+            if len(crew) >= most or courses[number].plan.batch_size > longest:
+                yield crew
+                crew = []
+            crew.append(number)
+        if crew:
+            yield crew
 
     def _train(
         self,
         nets: list[Any],
         numbers: list[int],
-        started: dict[int, Course],
+        courses: dict[int, Course],
         outcomes: list[Any],
-    ) -> bool:
-        """Train nets of one shape together, and note what became of each; say if they could be."""
-        modules = [nets[number].module_.train() for number in numbers]
-        first = nets[numbers[0]]
-        device = torch.device(first.device)
-        X, targets = (getattr(started[numbers[0]], name) for name in ("X", "targets"))
-        gradients = stacked_gradients(
-            modules,
-            first._losses,
-            torch.rand(X.shape[1:], device=device),
-            torch.zeros(targets.shape[1:], dtype=targets.dtype, device=device),
-        )
-        if gradients is None:
-            return False
-        members = [Member(nets[number], started[number]) for number in numbers]
+    ) -> None:
+        """Train nets of one shape together; if one fails, in halves, and at last alone.
+
+        Every try is made with the same coins, so that what becomes of a net is a function of its
+        own, whatever happens to the others.
+        """
+        found = _outcome(self._trained, [nets[n] for n in numbers], [courses[n] for n in numbers])
+        if isinstance(found, Exception) and len(numbers) > 1:
+            middle = len(numbers) // 2
+            self._train(nets, numbers[:middle], courses, outcomes)
+            self._train(nets, numbers[middle:], courses, outcomes)
+        elif isinstance(found, list):
+            for number, outcome in zip(numbers, found, strict=True):
+                outcomes[number] = outcome
+
+    def _trained(self, nets: list[Any], courses: list[Course]) -> list[Any] | None:
+        """Return what became of nets of one shape; None if they cannot be trained together."""
+        courses = [_started(net, course) for net, course in zip(nets, courses, strict=True)]
+        first, device = nets[0], torch.device(nets[0].device)
+        X, targets = courses[0].X, courses[0].targets
+        modules = [net.module_.train() for net in nets]
+        before = [settings_of(part) for part in (*modules, first.criterion_)]
+        with first._torch_seeded(np.random.default_rng(0)):
+            gradients = stacked_gradients(
+                modules,
+                first._losses,
+                torch.randn(X.shape[1:], device=device),
+                torch.zeros(targets.shape[1:], dtype=targets.dtype, device=device),
+                is_known=type(first.criterion_) in _KNOWN_CRITERIA,
+            )
+        if gradients is None or before != [settings_of(p) for p in (*modules, first.criterion_)]:
+            return None
+        members = [Member(net, course) for net, course in zip(nets, courses, strict=True)]
         memory = _memory(self.max_memory, device)
         if device.type != "cpu" and X.nbytes <= memory // 2:
             memory -= X.nbytes
             X = X.to(device)
         room = _Room(memory, members, gradients.numbers_per_record)
         Crew(members, X, gradients, room.records_at_once).run()
-        for number, member in zip(numbers, members, strict=True):
-            outcomes[number] = _outcome(member.net._settle, member.course.plan, member.taken)
-        return True
+        return [_outcome(m.net._settle, m.course.plan, m.taken) for m in members]
+
+
+def _courses(nets: list[Any], X: Any, y: Any, outcomes: list[Any]) -> dict[int, Course]:
+    """Return what each net is to train on, with coins of its own that can be tossed again."""
+    courses: dict[int, Course] = {}
+    first: Course | None = None
+    for number, net in enumerate(nets):
+        course = _outcome(net._course, X, y)
+        if isinstance(course, Exception):
+            outcomes[number] = course
+            continue
+        rng = course.rng
+        if isinstance(net.random_state, np.random.Generator):
+            # One that several nets may have been given.
+            rng = np.random.default_rng(rng.integers(0, 2**63, size=4).tolist())
+        # One copy of what is the same for all is enough.
+        first = first or course
+        records, targets = _shared(first.X, course.X), _shared(first.targets, course.targets)
+        courses[number] = replace(course, rng=rng, X=records, targets=targets)
+    return courses
+
+
+def _fresh(course: Course) -> Course:
+    """Return a course from its beginning, with the coins that belong to it."""
+    return replace(course, rng=copy.deepcopy(course.rng))
+
+
+def _started(net: PrivateNet, course: Course) -> Course:
+    course = _fresh(course)
+    with net._torch_seeded(course.rng):
+        net._start(course)
+    return course
+
+
+def _holders_of_callbacks(nets: list[Any], alike: dict[Any, list[int]]) -> set[int]:
+    """Return the nets that hold a callback that another net holds, too.
+
+    It keeps what it learns of one training, and must not be told of two at once.
+    """
+    numbers = [number for group in alike.values() for number in group]
+    held = {
+        number: [id(callback) for _, callback in nets[number].callbacks_] for number in numbers
+    }
+    counts = Counter(one for ids in held.values() for one in ids)
+    return {number for number, ids in held.items() if any(counts[one] > 1 for one in ids)}
 
 
 def _shared(first: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -208,31 +293,6 @@ def _memory(limit: int | None, device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0] // 2
     return _DEFAULT_MEMORY
-
-
-def _crews(nets: list[Any], started: dict[int, Course], limit: int | None) -> Iterator[list[int]]:
-    """Yield the numbers of nets that can be trained together, within filling and memory."""
-    alike: dict[Any, list[int]] = {}
-    holders = Counter(
-        id(callback) for number in started for _, callback in nets[number].callbacks_
-    )
-    for number in started:
-        # A callback keeps what it learns of one training, and must not be told of two at once.
-        shares = any(holders[id(callback)] > 1 for _, callback in nets[number].callbacks_)
-        key = likeness(nets[number]), id(started[number].X), number if shares else None
-        alike.setdefault(key, []).append(number)
-    for numbers in alike.values():
-        numbers.sort(key=lambda number: started[number].plan.batch_size)
-        half = _memory(limit, torch.device(nets[numbers[0]].device)) // 2
-        most = max(1, half // bytes_of_weights(nets[numbers[0]]))
-        crew: list[int] = []
-        for number in numbers:
-            size = started[number].plan.batch_size
-            if crew and (len(crew) == most or size > _FILLING * started[crew[0]].plan.batch_size):
-                yield crew
-                crew = []
-            crew.append(number)
-        yield crew
 
 
 def _outcome(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,10 +21,20 @@ from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._components import NetComponents, no_training
 from skdptune.neural_network._course import Course, steps_of_epochs
 from skdptune.neural_network._inputs import as_array
-from skdptune.neural_network._module_check import check_module
+from skdptune.neural_network._module_check import (
+    check_losses,
+    check_module,
+    check_outer_products,
+    has_outer_products,
+)
 from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._noise_source import noise_source
-from skdptune.neural_network._noisy_steps import NoisySteps, NotPrivateError, quiet_hooks
+from skdptune.neural_network._noisy_steps import (
+    NoisySteps,
+    NotPrivateError,
+    exact_arithmetic,
+    quiet_hooks,
+)
 from skdptune.neural_network._parameters import NetParameters
 from skdptune.neural_network._search_hooks import NetSearchHooks
 
@@ -52,7 +63,7 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
         batch_size: int | float = 256,
         max_grad_norm: float = 1.0,
         noise_multiplier: float | None = None,
-        grad_sample_mode: str = "hooks",
+        grad_sample_mode: str = "auto",
         poisson_sampling: bool = True,
         max_physical_batch_size: int | None = None,
         fix_module: bool = False,
@@ -145,11 +156,7 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
         if refused:
             told = f"fit must be given X and y alone; got {sorted(refused)} as well."
             raise TypeError(_REFUSED_WEIGHTS if "sample_weight" in refused else told)
-        course = self._course(X, y)
-        with self._torch_seeded(course.rng), quiet_hooks():
-            self._start(course)
-            taken = self._train(course)
-        return self._settle(course.plan, taken)
+        return self._fit_course(self._course(X, y))
 
     def _course(self, X: Any, y: Any) -> Course:
         """Return what a fit trains on, and how long; parameters must have been checked."""
@@ -161,6 +168,12 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
         records, targets = torch.from_numpy(X), torch.from_numpy(targets)
         return Course(self._plan(n_samples), records, targets, rng, sizes)
 
+    def _fit_course(self, course: Course) -> Any:
+        with self._torch_seeded(course.rng), quiet_hooks(), exact_arithmetic():
+            self._start(course)
+            taken = self._train(course)
+        return self._settle(course.plan, taken)
+
     def _start(self, course: Course) -> None:
         """Make module, criterion, optimizer and callbacks afresh, and check them."""
         # If this training fails, the report of an earlier one must not stand for its weights.
@@ -169,7 +182,22 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
         self._sizes = course.sizes
         self.initialize()
         check_callbacks([callback for _, callback in self.callbacks_])
-        check_module(self.module_, course.sizes["input_shape"], self.device)
+        shape = course.sizes["input_shape"]
+        check_module(self.module_, shape, self.device)
+        self._check_losses(shape, course.targets)
+
+    def _check_losses(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+        criterion = self.criterion_
+
+        def losses(*arguments: Any) -> torch.Tensor:
+            # A fresh copy each time: a criterion may keep what it learns of a call.
+            vars(self)["criterion_"] = copy.deepcopy(criterion)
+            return self._losses(*arguments)
+
+        try:
+            check_losses(self.module_, losses, shape, targets, self.device)
+        finally:
+            vars(self)["criterion_"] = criterion
 
     def _settle(self, plan: NoisyGradientPlan, taken: int) -> Any:
         """Check and describe the net that so many steps have made."""
@@ -244,7 +272,7 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
             noise_multiplier=course.plan.noise_multiplier,
             max_grad_norm=self.max_grad_norm,
             divisor=course.plan.batch_size,
-            mode=self.grad_sample_mode,
+            mode=self._mode(course.sizes["input_shape"]),
             generator=noise_source(course.rng, self.device),
             largest_part=self.max_physical_batch_size,
         )
@@ -259,6 +287,14 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
             self._engine.detach()
             self.module_.eval()
             self._engine = None
+
+    def _mode(self, shape: tuple[int, ...]) -> str:
+        if self.grad_sample_mode == "auto":
+            fits = has_outer_products(self.module_, shape, self.device)
+            return "ghost" if fits else "hooks"
+        if self.grad_sample_mode == "ghost":
+            check_outer_products(self.module_, shape, self.device)
+        return self.grad_sample_mode
 
     def _wipe(self) -> None:
         """Forget the weights: nothing that a step without noise made may stay."""

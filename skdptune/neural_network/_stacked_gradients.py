@@ -69,11 +69,15 @@ class ClosedFormGradients:
         What `layers_of` returns.
     losses : callable
         One loss per record, from outputs and targets.
+    is_known : bool
+        Whether losses are sure to treat records one by one, so that those of all nets can be
+        found in one call.
     """
 
-    def __init__(self, layers: list[Layer], losses: LossPerRecord) -> None:
+    def __init__(self, layers: list[Layer], losses: LossPerRecord, is_known: bool) -> None:
         self._layers = layers
         self._losses = losses
+        self._is_known = is_known
         self.numbers_per_record = 0
 
     def of(self, modules: Sequence[nn.Module]) -> ClosedFormGradients:
@@ -90,28 +94,30 @@ class ClosedFormGradients:
     ) -> Stack:
         """Return the sums; see `StackedGradients`."""
         outputs, trained = self.outputs(stack, inputs)
-        losses = self._losses(outputs.flatten(0, 1), targets.flatten(0, 1))
-        slopes = torch.autograd.grad(losses.sum(), [made for _, _, made in trained])
-        parts = [(layer, prepared) for layer, prepared, _ in trained]
+        losses = self._total_loss(outputs, targets)
+        slopes = torch.autograd.grad(losses, [made for _, _, made in trained])
+        parts = [
+            (layer, layer.gradients(prepared, slope))
+            for (layer, prepared, _), slope in zip(trained, slopes, strict=True)
+        ]
         del outputs, losses, trained
-        squares = sum(
-            layer.squared_norms(prepared, slope)
-            for (layer, prepared), slope in zip(parts, slopes, strict=True)
-        )
+        squares = sum(layer.squared_norms(gradients) for layer, gradients in parts)
         factors = clipping_factors(squares, present, norms)
-        # What is not finite stays so when multiplied by zero.
         poisoned = ~squares.isfinite()
-        has_poison = bool(poisoned.any())
+        if bool(poisoned.any()):
+            # What is not finite stays so when multiplied by zero.
+            parts = [(layer, [_without(v, poisoned) for v in vs]) for layer, vs in parts]
         sums: Stack = [torch.empty(0)] * len(stack)
-        for (layer, prepared), slope in zip(parts, slopes, strict=True):
-            scaled = slope * factors.reshape(*factors.shape, *[1] * (slope.ndim - 2))
-            if has_poison:
-                scaled[poisoned] = 0.0
-                prepared = prepared.clone()
-                prepared[poisoned] = 0.0
-            for place, found in layer.sums(prepared, scaled):
+        for layer, gradients in parts:
+            for place, found in layer.sums(gradients, factors):
                 sums[place] = found.reshape(stack[place].shape)
         return sums
+
+    def _total_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        if self._is_known:
+            return self._losses(outputs.flatten(0, 1), targets.flatten(0, 1)).sum()
+        own = zip(outputs, targets, strict=True)
+        return torch.stack([self._losses(*pair).sum() for pair in own]).sum()
 
     def outputs(
         self, stack: Stack, inputs: torch.Tensor
@@ -133,6 +139,11 @@ class ClosedFormGradients:
             numbers += 3 * values[0, :1].numel()
         self.numbers_per_record = inputs[0, :1].numel() + numbers
         return values, trained
+
+
+def _without(values: torch.Tensor, poisoned: torch.Tensor) -> torch.Tensor:
+    """Return values with zeros in place of some records'."""
+    return values.masked_fill(poisoned.reshape(*poisoned.shape, *[1] * (values.ndim - 2)), 0.0)
 
 
 class TracedGradients:
@@ -201,6 +212,7 @@ def stacked_gradients(
     losses: LossPerRecord,
     record: torch.Tensor,
     target: torch.Tensor,
+    is_known: bool = False,
 ) -> StackedGradients | None:
     """Return what finds the gradients of modules of one shape; None if nothing can.
 
@@ -212,48 +224,62 @@ def stacked_gradients(
         One loss per record, from outputs and targets.
     record, target : tensor
         A made-up record and target, to try.
+    is_known : bool, default=False
+        Whether losses are sure to treat records one by one.
+
+    Notes
+    -----
+    Whatever is returned gave each module's own gradient on the made-up record. So a module whose
+    outputs are random, or that is not what its layers seem to make it, is left to others.
     """
-    stack = [
-        torch.stack(values)
-        for values in zip(
-            *([p.detach() for p in m.parameters() if p.requires_grad] for m in modules),
-            strict=True,
-        )
-    ]
+    parameters = zip(
+        *([p.detach() for p in m.parameters() if p.requires_grad] for m in modules), strict=True
+    )
+    stack = [torch.stack(same) for same in parameters]
     layers = layers_of(modules[0])
     if layers is not None:
-        closed = ClosedFormGradients(layers, losses)
-        if _works(closed, stack, record, target) and _agrees(closed, stack, modules, record):
+        closed = ClosedFormGradients(layers, losses, is_known)
+        if _agrees(closed, stack, modules, losses, record, target):
             return closed
     traced = TracedGradients(modules, losses)
-    return traced if _works(traced, stack, record, target) else None
-
-
-def _works(
-    gradients: StackedGradients, stack: Stack, record: torch.Tensor, target: torch.Tensor
-) -> bool:
-    size = len(stack[0])
-    try:
-        found = gradients.clipped_sums(
-            stack,
-            record.expand(size, 2, *record.shape),
-            target.expand(size, 2, *target.shape),
-            torch.ones(size, 2, dtype=torch.bool, device=record.device),
-            torch.ones(size, device=record.device),
-        )
-    except Exception:
-        return False
-    return all(sums.shape == like.shape for sums, like in zip(found, stack, strict=True))
+    return traced if _agrees(traced, stack, modules, losses, record, target) else None
 
 
 def _agrees(
-    closed: ClosedFormGradients, stack: Stack, modules: Sequence[nn.Module], record: torch.Tensor
+    gradients: StackedGradients,
+    stack: Stack,
+    modules: Sequence[nn.Module],
+    losses: LossPerRecord,
+    record: torch.Tensor,
+    target: torch.Tensor,
 ) -> bool:
-    """Say whether the layers, applied in turn, give what the modules give."""
-    found, _ = closed.outputs(stack, record.expand(len(modules), 1, *record.shape))
-    for values, module in zip(found.detach(), modules, strict=True):
-        with torch.no_grad():
-            wanted = module(record[None])
-        if not torch.allclose(values, wanted, rtol=_AGREEMENT, atol=_AGREEMENT):
-            return False
-    return True
+    """Say whether what is found for a record is each module's own gradient."""
+    size = len(modules)
+    one = torch.ones(size, 1, dtype=torch.bool, device=record.device)
+    try:
+        found = gradients.clipped_sums(
+            stack,
+            record.expand(size, 1, *record.shape),
+            target.expand(size, 1, *target.shape),
+            one,
+            torch.full((size,), torch.finfo(record.dtype).max, device=record.device),
+        )
+        wanted = [_gradient(module, losses, record, target) for module in modules]
+    except Exception:
+        return False
+    own = [torch.stack(same) for same in zip(*wanted, strict=True)]
+    return all(
+        sums.shape == truth.shape
+        and torch.allclose(
+            sums, truth, rtol=_AGREEMENT, atol=_AGREEMENT * float(truth.abs().max())
+        )
+        for sums, truth in zip(found, own, strict=True)
+    )
+
+
+def _gradient(
+    module: nn.Module, losses: LossPerRecord, record: torch.Tensor, target: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    trained = [p for p in module.parameters() if p.requires_grad]
+    loss = losses(module(record[None]), target[None])[0]
+    return torch.autograd.grad(loss, trained)

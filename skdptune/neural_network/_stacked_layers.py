@@ -3,7 +3,8 @@
 A layer's inputs are held for all nets together: (nets, records, ...). The gradient of a record by
 the weights of a linear layer is the outer product of its slope (the derivative of its loss by its
 outputs) and its input. So its norm is a product of two norms, and a sum of gradients, each scaled
-by its own factor, is one product of matrices: no gradient of a single record is ever made.
+by its own factor, is one product of matrices: no gradient of a single record is ever made. Those
+of convolutions are made, as sums over patches.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from skdptune.neural_network._modules import SizedModule, TemperedSigmoid, ToImages
+from skdptune.neural_network._modules import (
+    MLP,
+    LogisticHead,
+    SmallCNN,
+    TemperedSigmoid,
+    ToImages,
+)
 
 # Layers without parameters that treat records one by one, whatever their settings.
 _PER_RECORD = (
@@ -88,20 +95,25 @@ class StackedLinear:
             return torch.bmm(prepared, weight)
         return torch.baddbmm(stack[self.bias].unsqueeze(1), prepared, weight)
 
-    def squared_norms(self, prepared: torch.Tensor, slopes: torch.Tensor) -> torch.Tensor:
+    def gradients(self, prepared: torch.Tensor, slopes: torch.Tensor) -> Stack:
+        """Return what the records' gradients are made of: slopes, and what they multiply."""
+        return [slopes, prepared]
+
+    def squared_norms(self, gradients: Stack) -> torch.Tensor:
         """Return the squared norm of each record's gradient: (nets, records)."""
+        slopes, prepared = gradients
         sizes = _squared_length(prepared)
         if self.bias is not None:
             sizes = sizes + 1.0
         return _squared_length(slopes) * sizes
 
-    def sums(
-        self, prepared: torch.Tensor, slopes: torch.Tensor
-    ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield, for each parameter, its place and the sum over records."""
-        yield self.weight, torch.bmm(slopes.transpose(1, 2), prepared)
+    def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield, for each parameter, its place and the sum of gradients times factors."""
+        slopes, prepared = gradients
+        scaled = slopes * factors[..., None]
+        yield self.weight, torch.bmm(scaled.transpose(1, 2), prepared)
         if self.bias is not None:
-            yield self.bias, slopes.sum(dim=1)
+            yield self.bias, scaled.sum(dim=1)
 
 
 @dataclass(frozen=True)
@@ -150,23 +162,26 @@ class StackedConv2d:
             for side, kernel, stride, padding, dilation in parts
         )
 
-    def squared_norms(self, prepared: torch.Tensor, slopes: torch.Tensor) -> torch.Tensor:
-        """Return the squared norm of each record's gradient: (nets, records)."""
-        slopes = slopes.flatten(3)
-        gradients = torch.einsum("kbop,kbcp->kboc", slopes, prepared)
-        found = gradients.square().sum(dim=(2, 3))
-        if self.bias is not None:
-            found = found + slopes.sum(dim=3).square().sum(dim=2)
-        return found
+    def gradients(self, prepared: torch.Tensor, slopes: torch.Tensor) -> Stack:
+        """Return the records' gradients.
 
-    def sums(
-        self, prepared: torch.Tensor, slopes: torch.Tensor
-    ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield, for each parameter, its place and the sum over records."""
+        What is clipped and added must be the very numbers whose norm is taken. A sum over
+        patches and records at once would let a record's large patches, which cancel each other
+        in its own gradient, swallow in rounding what other records add.
+        """
         slopes = slopes.flatten(3)
-        yield self.weight, torch.einsum("kbop,kbcp->koc", slopes, prepared)
-        if self.bias is not None:
-            yield self.bias, slopes.sum(dim=(1, 3))
+        found = [torch.einsum("kbop,kbcp->kboc", slopes, prepared)]
+        return found if self.bias is None else [*found, slopes.sum(dim=3)]
+
+    def squared_norms(self, gradients: Stack) -> torch.Tensor:
+        """Return the squared norm of each record's gradient: (nets, records)."""
+        return sum(values.flatten(2).square().sum(dim=2) for values in gradients)
+
+    def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield, for each parameter, its place and the sum of gradients times factors."""
+        places = [self.weight] if self.bias is None else [self.weight, self.bias]
+        for place, values in zip(places, gradients, strict=True):
+            yield place, torch.bmm(factors[:, None], values.flatten(2))[:, 0]
 
 
 def _squared_length(vectors: torch.Tensor) -> torch.Tensor:
@@ -199,19 +214,19 @@ def layers_of(module: nn.Module) -> list[Layer] | None:
 
 def _sequence(module: nn.Module) -> Iterator[nn.Module | None]:
     """Yield the layers in the order in which they are applied; None for what is not known."""
-    if module._forward_hooks or module._forward_pre_hooks or module._backward_hooks:
+    if "forward" in vars(module):
         yield None
     elif type(module) is nn.Sequential:
         for layer in module:
             yield from _sequence(layer)
-    elif isinstance(module, SizedModule) and type(module).forward is SizedModule.forward:
+    elif type(module) in (MLP, LogisticHead, SmallCNN):
         yield from _sequence(module.layers)
     else:
         yield module
 
 
 def _layer_of(layer: nn.Module | None, places: dict[int, int]) -> Layer | None:
-    if layer is None or "forward" in vars(layer) or getattr(layer, "inplace", False):
+    if layer is None or getattr(layer, "inplace", False):
         return None
     if type(layer) in _PER_RECORD or (type(layer) is nn.Flatten and layer.start_dim == 1):
         return PlainLayer(layer)

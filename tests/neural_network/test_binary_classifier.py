@@ -177,6 +177,7 @@ def test_module_with_two_outputs_is_refused():
 
 def test_module_that_gives_probabilities():
     X, y = separable()
+    torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(3, 1), nn.Sigmoid())
     net = DPNeuralNetBinaryClassifier(
         module, criterion=nn.BCELoss, delta=DELTA, epsilon=5.0, random_state=0

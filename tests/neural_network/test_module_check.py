@@ -5,7 +5,12 @@ import torch
 from torch import nn
 
 from skdptune.neural_network import MLP, SmallCNN
-from skdptune.neural_network._module_check import check_module, fixed_module
+from skdptune.neural_network._module_check import (
+    check_losses,
+    check_module,
+    check_outer_products,
+    fixed_module,
+)
 
 
 class Centred(nn.Linear):
@@ -32,6 +37,42 @@ class Counting(nn.Module):
 class Pooled(nn.Linear):
     def forward(self, inputs):
         return super().forward(inputs).mean(dim=0, keepdim=True)
+
+
+class Detached(nn.Linear):
+    """Subtracts the batch's mean, behind the back of gradients."""
+
+    def forward(self, inputs):
+        return super().forward(inputs - inputs.detach().mean(dim=0))
+
+
+class Shortening(nn.Linear):
+    """Changes its weights when it is looked at."""
+
+    def forward(self, inputs):
+        with torch.no_grad():
+            self.weight.mul_(0.9)
+        return super().forward(inputs)
+
+
+class Reused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, inputs):
+        return self.last(self.first(self.first(inputs)))
+
+
+class Loose(nn.Module):
+    """Has a weight outside of layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.scale = nn.Linear(4, 2), nn.Parameter(torch.ones(2))
+
+    def forward(self, inputs):
+        return self.scale * self.layer(inputs)
 
 
 class Looked(nn.Module):
@@ -75,6 +116,9 @@ def test_images_pass():
     [
         (batch_norm(), "BatchNorm cannot support training.*fix_module=True"),
         (Centred(4, 2), "in which a record changes the outputs of others"),
+        (Detached(4, 2), "in which a record changes the outputs of others"),
+        (Shortening(4, 2), "in which a record changes a buffer or a parameter"),
+        (nn.Sequential(nn.Linear(4, 2), nn.Embedding(3, 2, max_norm=1.0)), "no max_norm"),
         (Counting(), "in which a record changes a buffer"),
         (Pooled(4, 2), "one output for each record; got 1 for 3 records"),
         (nn.Flatten(), "module must have parameters to train"),
@@ -91,3 +135,55 @@ def test_fix_leaves_the_original_alone():
     fixed = fixed_module(module)
     assert isinstance(module[1], nn.BatchNorm1d)
     assert isinstance(fixed[1], nn.GroupNorm)
+
+
+class Mixing(nn.CrossEntropyLoss):
+    def forward(self, outputs, targets):
+        losses = super().forward(outputs, targets)
+        return losses * losses.detach().sum()
+
+
+class Choosy(nn.CrossEntropyLoss):
+    def forward(self, outputs, targets):
+        raise ValueError("not these")
+
+
+def test_losses_that_hang_on_other_records_are_refused():
+    targets = torch.zeros(5, dtype=torch.long)
+    module = nn.Linear(4, 2)
+    check_losses(module, nn.CrossEntropyLoss(reduction="none"), (4,), targets, "cpu")
+    check_losses(module, Choosy(reduction="none"), (4,), targets, "cpu")
+    weights = nn.CrossEntropyLoss(reduction="none", weight=torch.tensor([1.0, 5.0]))
+    check_losses(module, weights, (4,), targets, "cpu")
+    with pytest.raises(ValueError, match="changes the losses of others"):
+        check_losses(module, Mixing(reduction="none"), (4,), targets, "cpu")
+    # By targets alone.
+    by_targets = lambda outputs, targets: outputs[:, 0] * targets.float().sum()  # noqa: E731
+    with pytest.raises(ValueError, match="changes the losses of others"):
+        check_losses(module, by_targets, (4,), targets, "cpu")
+
+
+def test_losses_are_compared_with_the_same_dropout():
+    module = nn.Sequential(nn.Linear(4, 50), nn.Dropout(), nn.Linear(50, 2))
+    targets = torch.zeros(5, dtype=torch.long)
+    check_losses(module, nn.CrossEntropyLoss(reduction="none"), (4,), targets, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "sound"),
+    [
+        (MLP(input_shape=4, n_outputs=2), (4,), True),
+        (nn.Sequential(nn.Linear(4, 3, bias=False), nn.ReLU(), nn.Linear(3, 2)), (4,), True),
+        (nn.Linear(4, 2), (5, 4), False),
+        (SmallCNN(input_shape=(1, 8, 8), n_outputs=2), (1, 8, 8), False),
+        (nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 2)), (4,), False),
+        (Reused(), (4,), False),
+        (Loose(), (4,), False),
+    ],
+)
+def test_clipping_by_norms_is_for_single_outer_products(module, shape, sound):
+    if sound:
+        check_outer_products(module, shape, "cpu")
+    else:
+        with pytest.raises(ValueError, match="must not be 'ghost'"):
+            check_outer_products(module, shape, "cpu")

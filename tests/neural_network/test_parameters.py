@@ -28,7 +28,7 @@ from tests.neural_network.nets import KINDS, data, net_of, weights_of
         ({"batch_size": 0}, "batch_size must be"),
         ({"batch_size": 1.5}, "batch_size must be"),
         ({"max_physical_batch_size": 0}, "max_physical_batch_size must be"),
-        ({"grad_sample_mode": "exact"}, "grad_sample_mode must be one of 'hooks'"),
+        ({"grad_sample_mode": "exact"}, "grad_sample_mode must be one of 'auto', 'hooks'"),
         ({"n_public": 0}, "n_public must be"),
         ({"n_public": 9, "poisson_sampling": False}, "n_public must be None with poisson_samp"),
         ({"lr": -1.0}, "lr must be"),

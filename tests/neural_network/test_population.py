@@ -13,6 +13,7 @@ from torch import nn
 from skdptune.model_selection import DPRandomSearchCV, _base
 from skdptune.neural_network import (
     MLP,
+    DPNeuralNetBinaryClassifier,
     DPNeuralNetClassifier,
     DPNeuralNetRegressor,
     LogisticHead,
@@ -283,6 +284,215 @@ def test_records_that_make_a_loss_raise_fail_only_nets_that_meet_them(monkeypatc
             assert np.allclose(weights_of(net), weights_of(other.fit(records, Y)), atol=1e-5)
 
 
+class Brittle(nn.BCELoss):
+    """Fails by the weights, as a loss that refuses what is no probability does."""
+
+    def forward(self, outputs, targets):
+        if outputs.requires_grad and float(outputs.detach().mean()) > 0.5:
+            raise ValueError("out of range")
+        return super().forward(outputs, targets)
+
+
+def test_what_becomes_of_a_net_is_a_function_of_its_own_coins():
+    # Failing must be no second chance: a crew that fails is trained again on the same coins.
+    start = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
+    for parameter in start.parameters():
+        nn.init.zeros_(parameter)
+    records = np.random.default_rng(0).normal(size=(8, 2))
+    targets = np.arange(8) % 2
+
+    def made(seeds):
+        return [
+            DPNeuralNetBinaryClassifier(
+                start,
+                criterion=Brittle,
+                epsilon=None,
+                noise_multiplier=2.0,
+                delta=1e-4,
+                batch_size=1.0,
+                max_epochs=2,
+                lr=1.0,
+                classes=[0, 1],
+                random_state=seed,
+            )
+            for seed in seeds
+        ]
+
+    trainer = PopulationTrainer()
+    seeds = list(range(30))
+    found = trainer.fit(made(seeds), records, targets, return_exceptions=True)
+    failed = [isinstance(one, ValueError) for one in found]
+    assert 3 < sum(failed) < 27
+    for seed, is_failure in zip(seeds, failed, strict=True):
+        (alone,) = trainer.fit(made([seed]), records, targets, return_exceptions=True)
+        assert isinstance(alone, ValueError) == is_failure
+    # The coins of a net that is not seeded are tossed once as well.
+    courses = population_module._courses(made([None]), records, targets, [None])
+    draws = {float(population_module._fresh(courses[0]).rng.random()) for _ in range(3)}
+    assert len(draws) == 1
+
+
+def test_nets_that_share_a_generator_have_coins_of_their_own():
+    shared = np.random.default_rng(0)
+    nets = together([net_of(random_state=shared) for _ in range(3)])
+    assert len({weights_of(net).tobytes() for net in nets}) == 3
+    courses = population_module._courses(
+        [net_of(random_state=shared) for _ in range(2)], X, Y, [None, None]
+    )
+    assert courses[0].rng.random() != courses[1].rng.random()
+
+
+class Counting(nn.Module):
+    """Changes from call to call, whatever the data."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.calls = nn.Linear(4, 2), 0
+
+    def forward(self, inputs):
+        self.calls += 1
+        return self.layer(inputs) / (1.0 + 0.3 * self.calls)
+
+
+class CountingLoss(nn.CrossEntropyLoss):
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.calls = 0
+
+    def forward(self, outputs, targets):
+        self.calls += 1
+        return super().forward(outputs / (1.0 + 0.3 * self.calls), targets)
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, inputs):
+        return self.last(self.first(self.first(inputs)))
+
+
+class Scaled(nn.Module):
+    def __init__(self, scale=1.0):
+        super().__init__()
+        self.layer, self._scale = nn.Linear(4, 2), scale
+
+    def forward(self, inputs):
+        return self._scale * self.layer(inputs)
+
+
+class Hooked(nn.Sequential):
+    def __init__(self, scale=2.0):
+        super().__init__(nn.Linear(4, 2))
+        self[0].register_forward_hook(lambda _layer, _inputs, outputs: scale * outputs)
+
+
+class Subclass(MLP):
+    def __call__(self, inputs):
+        return 2.0 * super().__call__(inputs)
+
+
+class Moving(torch.optim.SGD):
+    """Puts weights elsewhere at each step."""
+
+    def step(self, closure=None):
+        super().step(closure)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data = parameter.data.clone()
+
+
+class StepsTwice(DPNeuralNetClassifier):
+    def train_step(self, batch, **settings):
+        inputs, targets = batch
+        return super().train_step((2.0 * inputs, targets), **settings)
+
+
+PECULIAR = {
+    "module that counts": [{"module": Counting}] * 2,
+    "criterion that counts": [{"criterion": CountingLoss}] * 2,
+    "layer used twice": [{"module": Tied}] * 2,
+    "private settings": [{"module": Scaled, "module__scale": scale} for scale in (1.0, 3.0)],
+    "other hooks": [{"module": Hooked, "module__scale": scale} for scale in (1.0, 3.0)],
+    "subclass of a ready module": [{"module": Subclass}] * 2,
+    "dropout": [{"module": nn.Sequential(nn.Linear(4, 4), nn.Dropout(), nn.Linear(4, 2))}] * 2,
+    "optimizer that moves weights": [{"optimizer": Moving}] * 2,
+    "subclass of the net": [{"kind": StepsTwice}] * 2,
+    "whole number for a fraction": [{"module": Scaled, "module__scale": s} for s in (1, 1.0)],
+}
+
+
+@pytest.mark.parametrize("case", PECULIAR)
+def test_what_cannot_be_shared_is_not(case):
+    def made():
+        return [net_of(random_state=seed, **one) for seed, one in enumerate(PECULIAR[case])]
+
+    for one, other in zip(together(made()), made(), strict=True):
+        assert np.allclose(weights_of(one), weights_of(other.fit(X, Y)), atol=1e-5)
+
+
+class Keeping(torch.optim.SGD):
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter]["kept"] = parameter.grad
+        return super().step(closure)
+
+
+def test_an_optimizer_that_keeps_gradients_keeps_its_own():
+    nets = together([net_of(random_state=seed, optimizer=Keeping) for seed in range(20)])
+    alone = net_of(optimizer=Keeping).fit(X, Y)
+    assert len(pickle.dumps(nets[0])) < len(pickle.dumps(alone)) + 500
+
+
+def test_parts_of_modules_that_are_given_are_copied():
+    class Given(nn.Module):
+        def __init__(self, part):
+            super().__init__()
+            self.part = part
+
+        def forward(self, inputs):
+            return self.part(inputs)
+
+    part = nn.Linear(4, 2)
+    before = part.weight.detach().clone()
+    nets = together([net_of(module=Given, module__part=part, random_state=s) for s in range(2)])
+    assert torch.equal(part.weight, before)
+    assert not np.allclose(weights_of(nets[0]), weights_of(nets[1]))
+
+
+def test_a_callback_of_the_user_hears_of_one_training_at_a_time():
+    class Watching(Callback):
+        data_independent = True
+        heard = []
+
+        def on_train_begin(self, net, **kwargs):
+            self.heard.append("begin")
+
+        def on_train_end(self, net, **kwargs):
+            self.heard.append("end")
+
+    together([net_of(random_state=s, callbacks=[Watching()]) for s in range(3)])
+    assert Watching.heard == ["begin", "end"] * 3
+
+
+def test_weights_of_nets_that_have_ended_are_let_go(monkeypatch):
+    stacks = []
+    form = crew_module.Crew._form
+
+    def watched(self):
+        form(self)
+        live = {p.data_ptr() for m in self._live for p in m.parameters}
+        ended = [m for m in self._members if m not in self._live]
+        stacks.append(all(p.data_ptr() not in live and not p.data._is_view() for m in ended
+                          for p in m.parameters))  # fmt: skip
+
+    monkeypatch.setattr(crew_module.Crew, "_form", watched)
+    together([net_of(random_state=seed, max_epochs=seed + 1) for seed in range(4)])
+    assert stacks == [True] * 4
+
+
 def test_noise_that_is_missing_is_noticed_and_nothing_stays(monkeypatch):
     monkeypatch.setattr(
         crew_module.torch, "normal", lambda *a, size, **k: torch.zeros(size), raising=True
@@ -297,7 +507,7 @@ def test_noise_that_is_missing_is_noticed_and_nothing_stays(monkeypatch):
 def test_gradients_that_are_not_clipped_are_noticed(monkeypatch):
     monkeypatch.setattr(
         "skdptune.neural_network._stacked_gradients.clipping_factors",
-        lambda squares, present, norms: 100.0 * present,
+        lambda squares, present, norms: 1.0 * present,
     )
     with pytest.raises(NotPrivateError, match="clipped"):
         together([net_of(max_grad_norm=1e-3)])

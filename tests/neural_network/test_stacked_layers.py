@@ -26,12 +26,6 @@ def tied():
     return nn.Sequential(first, nn.Tanh(), second)
 
 
-def hooked():
-    module = nn.Sequential(nn.Linear(3, 2))
-    module[0].register_forward_hook(lambda *_: None)
-    return module
-
-
 class Other(nn.Sequential):
     pass
 
@@ -59,7 +53,6 @@ def test_known_sequences_are_taken_apart():
         Other(nn.Linear(3, 2)),
         frozen(nn.Sequential(nn.Linear(3, 2))),
         tied(),
-        hooked(),
         torch.nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)),
     ],
     ids=lambda module: repr(module).replace("\n", "")[:60],
@@ -101,8 +94,9 @@ def test_closed_forms_equal_a_loop_over_records(layer, shape, bias):
             norms[net, record] = sum(g.square().sum() for g in gradients)
             for total, gradient in zip(sums, gradients, strict=True):
                 total[net] += gradient
-    assert torch.allclose(rule.squared_norms(prepared, slopes), norms, rtol=1e-5)
-    for place, found in rule.sums(prepared, slopes):
+    gradients = rule.gradients(prepared, slopes)
+    assert torch.allclose(rule.squared_norms(gradients), norms, rtol=1e-5)
+    for place, found in rule.sums(gradients, torch.ones(NETS, RECORDS)):
         assert torch.allclose(found.reshape(sums[place].shape), sums[place], atol=1e-4)
 
 
@@ -112,7 +106,23 @@ def test_slopes_whose_squares_vanish_do_not_hide_a_long_gradient():
     inputs = torch.full((1, 1, 100), 1e18)
     slopes = torch.full((1, 1, 1), 1e-23)
     truth = 100 * (1e18 * 1e-23) ** 2
-    assert float(rule.squared_norms(inputs, slopes)) >= truth
+    assert float(rule.squared_norms(rule.gradients(inputs, slopes))) >= truth
+
+
+def test_large_patches_that_cancel_do_not_swallow_what_others_add():
+    # Pixels of 2^40 and -2^40 side by side: the record's own gradient is moderate.
+    rule = StackedConv2d(0, None, {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1})
+    inputs = torch.rand(1, 201, 1, 1, 64)
+    inputs[0, 200, ..., ::2], inputs[0, 200, ..., 1::2] = 2.0**40, -(2.0**40)
+    prepared = rule.prepared(inputs)
+    slopes = torch.full((1, 201, 1, 1, 64), 0.5)
+    sums = []
+    for size in (200, 201):
+        gradients = rule.gradients(prepared[:, :size], slopes[:, :size])
+        factors = (1.0 / rule.squared_norms(gradients).sqrt()).clamp(max=1.0)
+        ((_, total),) = rule.sums(gradients, factors)
+        sums.append(float(total))
+    assert abs(sums[1] - sums[0]) <= 1.0 + 1e-3
 
 
 def test_linear_layers_on_sequences_have_no_closed_form_here():
