@@ -7,9 +7,15 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0.dev0"
-__all__ = ["DPGridSearchCV", "DPRandomSearchCV", "DoublingThresholdSearchCV"]
+__all__ = [
+    "DPGridSearchCV",
+    "DPRandomSearchCV",
+    "DParetoSearchCV",
+    "DoublingThresholdSearchCV",
+    "pareto_search",
+]
 
-_SEARCHERS = ("DPGridSearchCV", "DPRandomSearchCV", "DoublingThresholdSearchCV")
+_SEARCHERS = tuple(__all__)
 
 
 def __getattr__(name: str) -> Any:

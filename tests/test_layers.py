@@ -35,10 +35,13 @@ LAYERS = (
 # pandas only where a table is asked for: it is among the optional ones below.
 ACCOUNTING_MAY_IMPORT = {"numpy", "scipy", "dp_accounting", "pandas", "skdptune"}
 OPTIONAL = {
+    "botorch",
     "dask",
     "diffprivlib",
     "distributed",
+    "gpytorch",
     "matplotlib",
+    "moocore",
     "opacus",
     "optuna",
     "pandas",

@@ -8,6 +8,7 @@ from skdptune.accounting._budget_filter import BudgetExceededError, BudgetFilter
 from skdptune.accounting._calibration import Calibration, UnreachableBudgetError, calibrate
 from skdptune.accounting._comparison import BoundComparison, compare_bounds
 from skdptune.accounting._failure import with_failure
+from skdptune.accounting._filters import RenyiFilter, suitable_order
 from skdptune.accounting._laws import (
     Binomial,
     Geometric,
@@ -51,6 +52,7 @@ __all__ = [
     "Poisson",
     "PrivacyProfile",
     "PrivacyReport",
+    "RenyiFilter",
     "RunLaw",
     "TruncatedNegativeBinomial",
     "UnreachableBudgetError",
@@ -69,6 +71,7 @@ __all__ = [
     "selection_lower_bound",
     "sparse_vector",
     "sparse_vector_split",
+    "suitable_order",
     "tune_then_fit",
     "with_failure",
 ]

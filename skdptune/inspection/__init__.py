@@ -1,0 +1,8 @@
+"""Displays of what searches found and what it cost.
+
+matplotlib is loaded when something is drawn; the extra ``plot`` brings it.
+"""
+
+from skdptune.inspection._pareto_front import ParetoFrontDisplay
+
+__all__ = ["ParetoFrontDisplay"]

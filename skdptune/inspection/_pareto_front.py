@@ -1,0 +1,414 @@
+"""Drawings of fronts of privacy and utility."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdptune.accounting._checks import check_kind, check_option
+from skdptune.inspection._front_points import (
+    Front,
+    best_of,
+    front_of,
+    reference_of,
+    study_epsilon_of,
+)
+
+FloatArray = NDArray[np.float64]
+
+# Okabe and Ito's colours, which can be told apart with any colour vision; without yellow.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#3C3C3C")
+_DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
+_AXIS_LABELS = {"error": "error (1 − utility)", "utility": "utility"}
+_LEAST_EPSILON = 1e-12
+
+
+class ParetoFrontDisplay:
+    """Fronts of privacy and utility on one pair of axes.
+
+    It is best made by `from_search`, or by `from_points` for fronts known otherwise.
+
+    Parameters
+    ----------
+    fronts : dict of str to Front
+        From the names in the legend to fronts.
+    reference_point : tuple of float, optional
+        Worst epsilon and error that count for the hypervolume.
+    delta : float, optional
+        At which the epsilons are stated, for the axis.
+    study_epsilon : float, optional
+        What the release of the front cost.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Drawn on.
+    figure_ : matplotlib Figure
+        Of these axes.
+    lines_ : list of matplotlib artists
+        The fronts' lines, in the order of `fronts`.
+
+    See Also
+    --------
+    skdptune.model_selection.DParetoSearchCV : Finds fronts.
+
+    Notes
+    -----
+    The line has steps: between two points, a larger budget buys no more than the point to the
+    left does. To the right it goes on to the end of the axes.
+
+    Examples
+    --------
+    >>> from skdptune.inspection import ParetoFrontDisplay
+    >>> display = ParetoFrontDisplay.from_points({"grid": ([0.1, 1.0], [0.3, 0.1])})
+    >>> display.fronts["grid"].points.tolist()
+    [[0.1, 0.3], [1.0, 0.1]]
+    >>> display.plot().ax_.get_xlabel()  # doctest: +SKIP
+    'ε at δ = 1e-05'
+    """
+
+    def __init__(
+        self,
+        fronts: Mapping[str, Front],
+        *,
+        reference_point: tuple[float, float] | None = None,
+        delta: float | None = None,
+        study_epsilon: float | None = None,
+    ) -> None:
+        if not fronts:
+            raise ValueError("fronts must hold at least one front; got none.")
+        self.fronts = dict(fronts)
+        self.reference_point = reference_point
+        self.delta = delta
+        self.study_epsilon = study_epsilon
+
+    # Making ---------------------------------------------------------------------------------
+
+    @classmethod
+    def from_search(
+        cls,
+        search: Any,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        y: str = "error",
+        evaluations: bool = True,
+        spread: bool = True,
+        reference: bool = False,
+        annotate: Sequence[float] = (),
+        colors: Sequence[str] | None = None,
+    ) -> ParetoFrontDisplay:
+        """Draw the front of a search, or compare several.
+
+        Parameters
+        ----------
+        search : DParetoSearchCV, ParetoResult, or dict of str to such
+            Fitted. Several, under their names, are drawn on one pair of axes.
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        name : str, optional
+            In the legend, of a single search.
+        y, evaluations, spread, reference, annotate, colors
+            As for `plot`.
+
+        Returns
+        -------
+        ParetoFrontDisplay
+        """
+        named = search if isinstance(search, Mapping) else {name or "Pareto front": search}
+        fronts = {label: front_of(one, label) for label, one in named.items()}
+        first = next(iter(named.values()), None)
+        report = getattr(first, "privacy_", None)
+        display = cls(
+            fronts,
+            reference_point=reference_of(first),
+            delta=getattr(report, "delta", None),
+            study_epsilon=study_epsilon_of(named.values()),
+        )
+        return display.plot(
+            ax=ax,
+            y=y,
+            evaluations=evaluations,
+            spread=spread,
+            reference=reference,
+            annotate=annotate,
+            colors=colors,
+        )
+
+    @classmethod
+    def from_points(
+        cls,
+        points: Mapping[str, tuple[ArrayLike, ArrayLike]],
+        *,
+        reference_point: tuple[float, float] | None = None,
+        delta: float | None = None,
+    ) -> ParetoFrontDisplay:
+        """Return a display of fronts of points, yet to be plotted.
+
+        Parameters
+        ----------
+        points : dict of str to (epsilons, errors)
+            Under their names; points that others dominate are not on the front.
+        reference_point : tuple of float, optional
+            As for the class.
+        delta : float, optional
+            At which the epsilons are stated, for the axis.
+
+        Returns
+        -------
+        ParetoFrontDisplay
+        """
+        check_kind(points, name="points", kind=Mapping, domain="a dict of names to points")
+        fronts = {}
+        for label, (epsilons, errors) in points.items():
+            pairs = np.column_stack([np.asarray(epsilons, float), np.asarray(errors, float)])
+            pairs = pairs[np.isfinite(pairs).all(axis=1)]
+            fronts[label] = Front(best_of(pairs), pairs)
+        return cls(fronts, reference_point=reference_point, delta=delta)
+
+    # Drawing --------------------------------------------------------------------------------
+
+    def plot(
+        self,
+        *,
+        ax: Any = None,
+        y: str = "error",
+        evaluations: bool = True,
+        spread: bool = True,
+        reference: bool = False,
+        annotate: Sequence[float] = (),
+        colors: Sequence[str] | None = None,
+    ) -> ParetoFrontDisplay:
+        """Draw the fronts.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        y : {"error", "utility"}, default="error"
+            What is drawn against epsilon.
+        evaluations : bool, default=True
+            Whether to show all evaluations behind the front.
+        spread : bool, default=True
+            Whether to show the fronts of the best and the worst repeats as a band.
+        reference : bool, default=False
+            Whether to show the reference point, and shade the hypervolume of a single front.
+        annotate : sequence of float, default=()
+            Budgets at which to write what the first front buys.
+        colors : sequence of str, optional
+            One per front; by default colours that can be told apart with any colour vision.
+
+        Returns
+        -------
+        ParetoFrontDisplay
+            Itself.
+        """
+        check_option(y, name="y", options=tuple(_AXIS_LABELS))
+        pyplot = _pyplot()
+        if ax is None:
+            _, ax = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
+        palette = list(colors or _COLOURS)
+        is_empty = not (ax.lines or ax.collections)
+        left, right = self._ends()
+        self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
+        for place, (label, front) in enumerate(self.fronts.items()):
+            colour = palette[place % len(palette)]
+            self.lines_.append(_draw(ax, front, label, colour, place, right, y, evaluations))
+            if spread and front.band is not None:
+                _draw_band(ax, front.band, colour, right, y)
+        if reference and self.reference_point is not None:
+            self._draw_reference(ax, y, palette[0])
+        if is_empty:
+            _dress(ax, (left, right), self.delta, y)
+        self._annotate(ax, annotate, y)
+        self._legend(ax)
+        return self
+
+    def _ends(self) -> tuple[float, float]:
+        """Return the ends of the epsilons, with some room."""
+        shown = [front.evaluated[:, 0] for front in self.fronts.values()]
+        shown += [front.points[:, 0] for front in self.fronts.values()]
+        found = np.concatenate(shown) if shown else np.empty(0)
+        found = found[(found > _LEAST_EPSILON) & np.isfinite(found)]
+        if not found.size:
+            return 0.1, 10.0
+        return float(found.min()) / 1.35, float(found.max()) * 1.35
+
+    def _draw_reference(self, ax: Any, y: str, colour: str) -> None:
+        worst, error = (float(value) for value in self.reference_point or (0.0, 0.0))
+        level = _shown(np.array([error]), y)[0]
+        ax.plot(
+            worst,
+            level,
+            marker="X",
+            markersize=8,
+            color="#666666",
+            markeredgecolor="white",
+            linestyle="none",
+            zorder=5,
+            label="reference point",
+        )
+        points = next(iter(self.fronts.values())).points
+        points = points[(points[:, 0] < worst) & (points[:, 1] < error)]
+        if len(self.fronts) == 1 and len(points):
+            x, heights = _steps(points, worst)
+            ax.fill_between(
+                x, _shown(heights, y), level, step="post", color=colour, alpha=0.07, linewidth=0
+            )
+
+    def _annotate(self, ax: Any, budgets: Sequence[float], y: str) -> None:
+        """Write at budgets what the first front buys for them."""
+        points = next(iter(self.fronts.values())).points
+        bottom, top = ax.get_ylim()
+        for budget in budgets:
+            bought = points[points[:, 0] <= budget]
+            if not len(bought):
+                continue
+            level = float(_shown(bought[-1:, 1], y)[0])
+            ax.vlines(budget, bottom, level, color="#999999", lw=0.8, ls=":", zorder=1)
+            ax.annotate(
+                f"ε = {budget:g}: {level:.3g}",
+                (budget, level),
+                xytext=(7, 9 if y == "error" else -14),
+                textcoords="offset points",
+                fontsize="small",
+                color="#333333",
+                bbox={"boxstyle": "round,pad=0.25", "fc": "white", "ec": "#CCCCCC", "lw": 0.6},
+                zorder=6,
+            )
+        ax.set_ylim(bottom, top)
+
+    def _legend(self, ax: Any) -> None:
+        handles, labels = ax.get_legend_handles_labels()
+        if len(labels) > 1 or (labels and labels != ["Pareto front"]):
+            legend = ax.legend(handles, labels, frameon=False, fontsize="small")
+            if self.study_epsilon is not None:
+                legend.set_title(f"released for ε = {self.study_epsilon:g}", {"size": "small"})
+        elif self.study_epsilon is not None:
+            ax.set_title(f"released for ε = {self.study_epsilon:g}", fontsize="small", loc="left")
+
+
+def _pyplot() -> Any:
+    """Return matplotlib's pyplot, or raise naming the extra that brings it."""
+    try:
+        from matplotlib import pyplot
+    except ModuleNotFoundError as problem:
+        raise ModuleNotFoundError(
+            "ParetoFrontDisplay needs matplotlib, which is not installed. "
+            "The extra 'plot' brings it: pip install 'skdptune[plot]'.",
+            name="matplotlib",
+        ) from problem
+    return pyplot
+
+
+# What is drawn ------------------------------------------------------------------------------
+
+
+def _draw(
+    ax: Any,
+    front: Front,
+    label: str,
+    colour: str,
+    place: int,
+    right: float,
+    y: str,
+    evaluations: bool,
+) -> Any:
+    """Draw one front and return its line."""
+    if evaluations and len(front.evaluated):
+        ax.scatter(
+            front.evaluated[:, 0],
+            _shown(front.evaluated[:, 1], y),
+            s=13,
+            color=colour,
+            alpha=0.28,
+            linewidths=0,
+            zorder=2,
+        )
+    x, heights = _steps(front.points, right)
+    (line,) = ax.step(
+        x,
+        _shown(heights, y),
+        where="post",
+        color=colour,
+        linewidth=1.7,
+        linestyle=_DASHES[place % len(_DASHES)],
+        label=label,
+        zorder=4,
+        solid_joinstyle="round",
+    )
+    ax.plot(
+        front.points[:, 0],
+        _shown(front.points[:, 1], y),
+        linestyle="none",
+        marker="o",
+        markersize=5.2,
+        color=colour,
+        markeredgecolor="white",
+        markeredgewidth=0.9,
+        zorder=5,
+    )
+    return line
+
+
+def _draw_band(
+    ax: Any, band: tuple[FloatArray, FloatArray], colour: str, right: float, y: str
+) -> None:
+    """Shade between the front of the best and that of the worst repeats."""
+    best, worst = (_steps(points, right) for points in band)
+    if not (len(best[0]) and len(worst[0])):
+        return
+    x = np.union1d(best[0], worst[0])
+    # Left of the worst repeats' first point there is no telling how bad it gets.
+    x = x[x >= max(best[0][0], worst[0][0])]
+    ax.fill_between(
+        x,
+        _shown(_read(best, x), y),
+        _shown(_read(worst, x), y),
+        step="post",
+        color=colour,
+        alpha=0.16,
+        linewidth=0,
+        zorder=1,
+    )
+
+
+def _dress(ax: Any, ends: tuple[float, float], delta: float | None, y: str) -> None:
+    """Give new axes their scale, labels and grid."""
+    ax.set_xscale("log")
+    ax.set_xlim(*ends)
+    ax.set_xlabel("ε" if delta is None else f"ε at δ = {delta:g}")
+    ax.set_ylabel(_AXIS_LABELS[y])
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.grid(True, which="major", color="#E6E6E6", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.margins(y=0.08)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color("#888888")
+    ax.tick_params(which="both", color="#888888")
+    low, high = ax.get_ylim()
+    ax.set_ylim(max(low, 0.0), min(high, 1.02))
+
+
+def _shown(errors: FloatArray, y: str) -> FloatArray:
+    return errors if y == "error" else 1.0 - errors
+
+
+def _steps(points: FloatArray, right: float) -> tuple[FloatArray, FloatArray]:
+    """Return the corners of a front's steps, with the last one going on to the right."""
+    if not len(points):
+        return np.empty(0), np.empty(0)
+    x, errors = points.T
+    if x[-1] < right:
+        x, errors = np.append(x, right), np.append(errors, errors[-1])
+    return x, errors
+
+
+def _read(steps: tuple[FloatArray, FloatArray], x: FloatArray) -> FloatArray:
+    """Return the errors of steps at points that are not left of them."""
+    return steps[1][np.searchsorted(steps[0], x, side="right") - 1]

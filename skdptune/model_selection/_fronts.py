@@ -1,0 +1,73 @@
+"""Fronts of points of which no coordinate can fall without another's rising."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def non_dominated(points: ArrayLike) -> NDArray[np.bool_]:
+    """Return which points no other one dominates; of equal points only the first.
+
+    Smaller is better. A point dominates another if it is nowhere larger and somewhere smaller.
+    """
+    array = _points(points)
+    if len(array) == 0:
+        return np.zeros(0, dtype=bool)
+    return np.asarray(_moocore().is_nondominated(array, keep_weakly=False), dtype=bool)
+
+
+def front(points: ArrayLike) -> FloatArray:
+    """Return the non-dominated points by rising first coordinate."""
+    array = _points(points)
+    kept = array[non_dominated(array)]
+    return kept[np.lexsort(kept.T[::-1])]
+
+
+def hypervolume(points: ArrayLike, reference: Sequence[float]) -> float:
+    """Return the volume that points dominate below a reference point.
+
+    Points that are somewhere at or beyond the reference add nothing.
+    """
+    array = _points(points)
+    inside = array[(array < np.asarray(reference)).all(axis=1)] if len(array) else array
+    if len(inside) == 0:
+        return 0.0
+    return float(_moocore().hypervolume(inside, ref=np.asarray(reference, dtype=float)))
+
+
+def hypervolume_history(points: ArrayLike, reference: Sequence[float]) -> FloatArray:
+    """Return the hypervolume after each of the points; a row of NaN changes nothing."""
+    array = _points(points)
+    history, known, volume = np.zeros(len(array)), np.empty((0, array.shape[1])), 0.0
+    for number, point in enumerate(array):
+        inside = not np.isnan(point).any() and bool((point < np.asarray(reference)).all())
+        if inside and not (known <= point).all(axis=1).any():
+            known = front(np.vstack([known, point]))
+            volume = hypervolume(known, reference)
+        history[number] = volume
+    return history
+
+
+def _points(points: ArrayLike) -> FloatArray:
+    array = np.asarray(points, dtype=float)
+    if array.ndim != 2:
+        raise ValueError(f"points must be rows of coordinates; got {array.ndim} dimensions.")
+    return array
+
+
+def _moocore() -> Any:
+    try:
+        import moocore
+    except ModuleNotFoundError as problem:
+        raise ModuleNotFoundError(
+            "Pareto fronts need moocore, which is not installed. "
+            "The extra 'pareto' brings it: pip install 'skdptune[pareto]'.",
+            name="moocore",
+        ) from problem
+    return moocore

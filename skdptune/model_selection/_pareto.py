@@ -1,0 +1,673 @@
+"""Search for the whole trade-off between privacy and utility."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import indexable
+from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base._mixin import warn_of_large_delta
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._base import BasePrivateSearch, _routing_is_on
+from skdptune.model_selection._compat import (
+    VisualBlock,
+    number_of_features,
+    number_of_samples,
+    tasks_of_fit,
+)
+from skdptune.model_selection._configuring import check_fit_parameters, set_seeds
+from skdptune.model_selection._dealing import deal, parts
+from skdptune.model_selection._domain import check_domain, check_form, public_labels
+from skdptune.model_selection._layout import make_layout
+from skdptune.model_selection._pareto_checks import (
+    check_pareto_parameters,
+    check_target,
+    third_name,
+)
+from skdptune.model_selection._pareto_evaluation import (
+    Pricing,
+    PrivateTrial,
+    Trial,
+    score_of_all,
+)
+from skdptune.model_selection._pareto_families import Families
+from skdptune.model_selection._pareto_release import plan_release
+from skdptune.model_selection._pareto_result import ParetoResult
+from skdptune.model_selection._pareto_settled import Affordable, Study, study_report
+from skdptune.model_selection._pareto_study import Evaluation, ParetoEngine, Record
+from skdptune.model_selection._plan import PlanRow, SearchPlan
+from skdptune.model_selection._quiet import Quiet
+from skdptune.model_selection._results import untouched_model
+from skdptune.model_selection._runs import Data
+from skdptune.model_selection._streams import Streams, generator_of, spawned
+
+# Points of the space at which a release is planned.
+_PROBES = 16
+_TELLING = ("seconds", "spread", "utilities", "failure")
+
+
+class DParetoSearchCV(BasePrivateSearch):
+    """Search for the Pareto front of privacy and utility.
+
+    Epsilon and error are minimised together by multi-objective Bayesian optimisation: the
+    search finds parameters for which neither can be had smaller without more of the other. From
+    the front one reads what accuracy a budget buys, and takes the parameters for it.
+
+    Parameters
+    ----------
+    estimator : estimator or list of (str, estimator)
+        A private estimator, or a Pipeline of such and of steps that learn nothing; or several
+        families under their names, among which the search chooses as well.
+    param_space : dict
+        From parameter names to lists (categories), tuples ``(low, high)`` or
+        ``(low, high, "log")`` (integers if both ends are), or frozen scipy distributions. With
+        several families, from their names to such dicts. What sets the noise belongs to it.
+    delta : float, default=1e-5
+        At which every epsilon is stated.
+    n_initial : int, default=16
+        Evaluations at random before the search learns from them.
+    n_iter : int, default=256
+        Evaluations after these.
+    batch_size : int, default=1
+        Evaluations under way at a time, proposed with regard to each other.
+    sampler : str or optuna sampler, default="auto"
+        "auto", "hvpoi" (the paper's), "qlognehvi", "random" (independent draws from the space)
+        or "grid"; see `pareto_search`.
+    reference_point : tuple of float, default=(10.0, 1.0)
+        Worst epsilon and error, and worst third objective, that count for the hypervolume.
+    n_repeats : int, default=1
+        Fits per evaluation (and fold), whose mean score counts.
+    scoring : str or BoundedScorer, optional
+        A bounded score, see `skdptune.metrics`; accuracy for classifiers. The error is 1 minus
+        the score, scaled to [0, 1].
+    cv : float or int, default=0.2
+        A fraction keeps each record for validation with that chance; an integer asks for folds.
+    privacy : {"profile", "moments"}, default="profile"
+        By which bound the objective epsilon is found: the estimator's tight profile, or, for
+        comparison, the moments accountant. A release is always priced by profiles.
+    third_objective : None, "time" or tuple of (str, callable), default=None
+        A further objective to be minimised: the seconds of a repeat, or a name and a
+        function ``metric(model, X, y)`` of the fitted model and validation records.
+    release : float, optional
+        What the front may cost to be released, at `delta`: for everything that the fitted search
+        shows. By default nothing is released, and the search is **not private**.
+    refit : False, True or float, default=False
+        An epsilon asks for a model on all records at the end: the evaluated parameters of
+        least error that cost no more. True takes those of least error at any cost. The methods
+        `predict` and so on are those of this model.
+    storage : None, str or optuna storage, default=None
+        A path (SQLite file), a URL or an optuna storage keeps the study, so that it survives
+        a crash and several processes can work on it; give them one `random_state`, by which they
+        deal the records alike. None keeps it in memory.
+    study_name : str, optional
+        Name in the storage. A study of this name goes on.
+    n_jobs : int, optional
+        Workers, each with an evaluation of a batch; in a release, with a fit of an evaluation.
+    verbose : int, default=0
+        Above 0, shows the progress.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws noise from the operating system's entropy; a seed gives reproducible research
+        runs.
+    n_public : int, optional
+        Public constant that stands for the number of records; by default their number.
+
+    Attributes
+    ----------
+    pareto_front_ : DataFrame, or dict of arrays without pandas
+        The front by rising epsilon: ``epsilon``, ``error``, the third objective, the parameters;
+        of a release also ``study_epsilon``, what was paid for all points together.
+    evaluations_ : DataFrame, or dict of arrays without pandas
+        All evaluations; with the repeats' spread, seconds and failures, unless released.
+    hypervolume_ : float
+        Volume between the front and the reference point.
+    hypervolume_history_ : ndarray of shape (n_evaluations,)
+        The same after each evaluation.
+    fronts_ : dict of str to ndarray
+        The fronts of the ``"mean"``, ``"best"`` and ``"worst"`` of the repeats; of a release, of
+        the mean alone.
+    result_ : ParetoResult
+        All this as one object.
+    study_ : optuna.Study
+        Unless released.
+    privacy_ : PrivacyReport
+        What everything that is shown costs: not private, or the price of the release.
+    best_estimator_, best_params_, best_score_, best_index_
+        With `refit`: the model, its parameters, score and row of ``evaluations_``.
+    scorer_, multimetric_, n_splits_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    pareto_search : The same for any mechanism.
+    DPRandomSearchCV : One private model for one budget.
+    skdptune.inspection.ParetoFrontDisplay : Draws fronts.
+
+    Notes
+    -----
+    Avent, González, Diethe, Paleyes and Balle (2020), Automatic Discovery of Privacy-Utility
+    Pareto Fronts. Neighbours differ by adding or removing one record.
+
+    *A point's epsilon* is what a fit of its parameters on all records costs. The search itself
+    reads the data many times, and its exact scores tell of them; hence "for the curator alone".
+
+    *A release* shows one noisy score per evaluation and nothing else: no spread, no time, no
+    failure (a fit that fails scores the worst). Its price is settled beforehand and holds for
+    whatever the search chooses to evaluate from earlier noisy scores. If all fits cost the
+    same, or proposals do not follow the scores ("random", "grid"), their exact curves are
+    composed; otherwise a Rényi filter (`skdptune.accounting.RenyiFilter`) admits what still
+    fits. Evaluations that cannot be paid for are never made; the search ends when the space has
+    none left that can. Proposals are made one after the other, since who finishes first
+    tells of the data; how long a fit took, or the bar of `verbose`, is not to be published either.
+    A model of `refit` is charged to the release, half of whose delta is
+    kept for it; one of `best_estimator_for` is not, and costs its own (epsilon, delta) besides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DParetoSearchCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=1000) > 0
+    >>> search = DParetoSearchCV(
+    ...     DPLogisticRegression(solver="output", data_norm=3.0),
+    ...     {"epsilon": (0.05, 5.0, "log"), "C": (1e-3, 1e2, "log")},
+    ...     n_initial=8, n_iter=2, random_state=0,
+    ... ).fit(X, y)
+    >>> bool(search.pareto_front_["error"].min() < 0.2)
+    True
+    >>> 0.05 <= search.best_params_for(epsilon=1.0)["epsilon"] <= 1.01
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_space: Any,
+        *,
+        delta: float = 1e-5,
+        n_initial: int = 16,
+        n_iter: int = 256,
+        batch_size: int = 1,
+        sampler: Any = "auto",
+        reference_point: tuple[float, ...] = (10.0, 1.0),
+        n_repeats: int = 1,
+        scoring: Any = None,
+        cv: Any = 0.2,
+        privacy: str = "profile",
+        third_objective: Any = None,
+        release: float | None = None,
+        refit: Any = False,
+        storage: Any = None,
+        study_name: str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        n_public: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_space = param_space
+        self.delta = delta
+        self.n_initial = n_initial
+        self.n_iter = n_iter
+        self.batch_size = batch_size
+        self.sampler = sampler
+        self.reference_point = reference_point
+        self.n_repeats = n_repeats
+        self.scoring = scoring
+        self.cv = cv
+        self.privacy = privacy
+        self.third_objective = third_objective
+        self.release = release
+        self.refit = refit
+        self.storage = storage
+        self.study_name = study_name
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_public = n_public
+
+    # Parameters ---------------------------------------------------------------------------
+
+    def _families(self) -> Families:
+        return Families(self.estimator, self.param_space)
+
+    def _as_of(self, estimator: Any) -> DParetoSearchCV:
+        """Return the search as one of a single family, for what concerns the family alone."""
+        if estimator is self.estimator:
+            return self
+        view = copy.copy(self)
+        view.estimator = estimator
+        return view
+
+    def _as_of_lead(self) -> DParetoSearchCV:
+        is_many = isinstance(self.estimator, list) and len(self.estimator) > 0
+        return self._as_of(self.estimator[0][1]) if is_many else self
+
+    def _check_parameters(self) -> None:
+        check_pareto_parameters(self, self._families())
+
+    def _scorer(self) -> BoundedScorer:
+        return BasePrivateSearch._scorer(self._as_of_lead())
+
+    # The price, before data ---------------------------------------------------------------
+
+    def _solve(self, n_samples: int, n_features: int | None, classes: Any, public: bool) -> Study:  # type: ignore[override]
+        self._check_parameters()
+        layout = make_layout(
+            n_samples,
+            n_features,
+            cv=self.cv,
+            public=public,
+            tuning_fraction=None,
+            variant=1,
+            refit=True,
+            is_random=self.n_public is not None,
+        )
+        families = self._families()
+        pricing = Pricing(families, layout, float(self.delta), self.privacy, classes)
+        if self.release is None:
+            return Study(pricing, None)
+        # dp_accounting reports on each fractional order.
+        with Quiet():
+            plan = plan_release(
+                layout,
+                float(self.release),
+                float(self.delta),
+                self.n_initial + self.n_iter,
+                self.n_repeats,
+                self._probed(pricing),
+                is_equal=not families.set_the_price,
+                follows_scores=self.sampler not in ("random", "grid"),
+                final=None if self.refit is False else float(self.refit),
+            )
+        return Study(pricing, plan)
+
+    def _probed(self, pricing: Pricing) -> list[PrivacyProfile]:
+        """Return what fits cost at some points of the space, the same each time."""
+        found, problems = [], []
+        rng = np.random.default_rng(0)
+        wanted = _PROBES if pricing.families.set_the_price else 1
+        for _ in range(_PROBES):
+            try:
+                found.append(pricing.of_evaluation(pricing.families.space.sample(rng)))
+            except (TypeError, ValueError) as problem:
+                problems.append(problem)
+            if len(found) == wanted:
+                break
+        if not found:
+            raise problems[0]
+        return found
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what everything costs that the fitted search shows.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public.
+        n_features : int, optional
+            Number of columns; needed where the estimator's price depends on it.
+
+        Returns
+        -------
+        PrivacyProfile
+            That of no privacy at all, unless `release` is given.
+        """
+        return self._prepare(n_samples, n_features).total  # type: ignore[attr-defined]
+
+    def plan(
+        self,
+        n_samples: int,
+        n_features: int | None = None,
+        *,
+        public_validation: bool = False,
+        compare: bool = True,
+    ) -> SearchPlan:
+        """Return what a release will do and cost, before any data are seen.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public.
+        n_features : int, optional
+            Number of columns; needed where the estimator's price depends on it.
+        public_validation : bool, default=False
+            Whether public validation data will be given to `fit`.
+        compare : bool, default=True
+            For other searches; there are no alternatives to this one.
+
+        Returns
+        -------
+        SearchPlan
+            Prints as a table. What the fits and their number can be is the most of each.
+        """
+        study: Any = self._prepare(n_samples, n_features, public=public_validation)
+        if study.plan is None:
+            raise ValueError("release must be given for a plan of what a release costs; got None.")
+        layout, noise = study.pricing.layout, study.plan.noise
+        fits = float(study.plan.n_evaluations * self.n_repeats * max(layout.folds, 1))
+        work = fits * layout.n_train / layout.n_samples + (self.refit is not False)
+        report = study_report(self, study)
+        name = type(self).__name__
+        row = PlanRow(name, report.epsilon_spent, None, None, None, fits, fits, work)
+        scale = 0.0
+        if noise.kind != "none":
+            scale = noise.ratio * layout.sensitivity(self._scorer())
+        return SearchPlan(report, row, (), None, "", scale)
+
+    # Fitting --------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
+    ) -> Any:
+        """Search for the front.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        y : array-like of shape (n_samples,)
+            Targets.
+        X_val, y_val : array-like, optional
+            Public validation data, whose scores are free; `cv` is then ignored.
+        **params
+            Passed to the estimator's ``fit``; what has one entry per record is divided with the
+            records.
+
+        Returns
+        -------
+        self
+        """
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val must be given together; got one of them.")
+        X, y = indexable(X, y)
+        self._check_parameters()
+        views = [self._as_of(member) for member in self._families()]
+        for view in views:
+            if not _routing_is_on():
+                check_fit_parameters(view.estimator, params)
+            check_form(view.estimator, X)
+            check_target(view.estimator, y)
+        size, is_public = number_of_samples(X), X_val is not None
+        # Which labels there are is public, and estimators may want to be told to know their price.
+        labels = [public_labels(view, y, size) for view in views]
+        classes = next((found for found in labels if found is not None), None)
+        study: Any = self._prepare(size, number_of_features(X), classes=classes, public=is_public)
+        for view in views:
+            check_domain(view, X, y)
+        warn_of_large_delta(self.delta, study.pricing.layout.n_samples, stacklevel=3)
+        data = views[0]._data(X, y, params)
+        self._search(study, data, None if X_val is None else Data(X_val, y_val, {}, {}))
+        return self
+
+    def _search(self, study: Study, data: Data, public: Data | None) -> None:
+        streams = Streams.of(self.random_state)
+        with tasks_of_fit(self, 2, data.X, data.y) as tasks:
+            with tasks.task("search"):
+                trial = self._trial(study, data, public, streams)
+                engine = self._engine(study, trial, streams)
+                engine.run()
+                records = engine.records()
+            with tasks.task("final fit"):
+                if study.plan is not None:
+                    records = [_without_traces(record) for record in records]
+                best = self._best(study, records)
+                model = None if best is None else self._final(study, records[best], data, streams)
+        result = ParetoResult(
+            records,
+            study.pricing.families.space,
+            reference_point=tuple(self.reference_point),
+            extra=third_name(self.third_objective),
+            study=engine.study if study.plan is None else None,
+            privacy=study.pricing,
+        )
+        self._show(study, result)
+        if best is not None:
+            self._show_best(study, records[best], best, model)
+
+    def _trial(self, study: Study, data: Data, public: Data | None, streams: Streams) -> Trial:
+        """Return the evaluation of parameters, with all records dealt."""
+        layout = study.pricing.layout
+        rng = generator_of(streams.deal)
+        folds: list[tuple[Any, Any]] = [(None, None)]
+        validation = public
+        if layout.folds:
+            everyone = np.arange(number_of_samples(data.X))
+            held = parts(everyone, layout.folds, rng)
+            folds = [(np.setdiff1d(everyone, part), part) for part in held]
+        elif not layout.public:
+            dealt = deal(number_of_samples(data.X), layout.validation, None, 1, rng)
+            data, validation = data.take(dealt.tuning), data.take(dealt.validation)
+        return Trial(
+            study.pricing,
+            data,
+            folds,
+            validation,
+            self._scorer(),
+            self.n_repeats,
+            self.random_state is not None,
+            self.third_objective,
+        )
+
+    def _engine(self, study: Study, trial: Trial, streams: Streams) -> ParetoEngine:
+        """Return what proposes and evaluates, held to the plan of a release."""
+        seed = None if streams.draw is None else int(streams.draw.generate_state(1)[0] >> 1)
+        common: dict[str, Any] = {
+            "batch_size": self.batch_size,
+            "sampler": self.sampler,
+            "reference_point": tuple(self.reference_point),
+            "verbose": self.verbose,
+            "random_state": seed,
+        }
+        space, plan = study.pricing.families.space, study.plan
+        if plan is None:
+            return ParetoEngine(
+                trial,
+                space,
+                n_initial=self.n_initial,
+                n_iter=self.n_iter,
+                extra=third_name(self.third_objective),
+                storage=self.storage,
+                study_name=self.study_name,
+                n_jobs=self.n_jobs,
+                **common,
+            )
+        scoring = score_of_all(trial.pricing.layout, trial.scorer, self.n_repeats, plan.noise)
+        n_initial = min(self.n_initial, plan.n_evaluations)
+        return ParetoEngine(
+            PrivateTrial(trial, scoring, self.n_jobs),
+            space,
+            n_initial=n_initial,
+            n_iter=plan.n_evaluations - n_initial,
+            n_jobs=1,
+            affordable=Affordable(study),
+            **common,
+        )
+
+    def _best(self, study: Study, records: list[Record]) -> int | None:
+        """Return the place of the record that is to be fitted again, None for none."""
+        if self.refit is False:
+            return None
+        limit = np.inf if self.refit is True else float(self.refit)
+        places = [
+            place
+            for place, record in enumerate(records)
+            if record.evaluation.error is None and self._costs(study, record) <= limit
+        ]
+        if not places:
+            warnings.warn(
+                "refit must be at least the least epsilon that was evaluated; got "
+                f"{self.refit!r}. No model is fitted.",
+                UserWarning,
+                stacklevel=4,
+            )
+            return None
+        return max(places, key=lambda place: float(np.mean(records[place].evaluation.utilities)))
+
+    def _costs(self, study: Study, record: Record) -> float:
+        if study.plan is None:
+            return record.evaluation.epsilon
+        # At the half of delta that is kept for it.
+        return study.pricing.final(record.params).epsilon(study.plan.delta)
+
+    def _final(self, study: Study, record: Record, data: Data, streams: Streams) -> Any:
+        """Return the model on all records; of a release, one that no failure tells of."""
+        made = study.pricing.configured(record.params, study.pricing.final_size)
+        set_seeds(made, streams.final)
+        try:
+            with Quiet(), np.errstate(all="ignore"):
+                data.fit(made)
+            return made
+        except Exception:
+            if study.plan is None:
+                raise
+            return untouched_model(made, data)
+
+    def _show(self, study: Study, result: ParetoResult) -> None:
+        """Set what may be seen, and forget what an earlier fit left."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        families = study.pricing.families
+        self.result_ = result
+        self._pricing = study.pricing
+        self.hypervolume_ = result.hypervolume_
+        self.hypervolume_history_ = result.hypervolume_history_
+        self.pareto_front_ = families.tidied(result.pareto_front_)
+        self.evaluations_ = families.tidied(result.evaluations_)
+        self.fronts_ = result.fronts_
+        if study.plan is None:
+            self.study_ = result.study_
+        else:
+            self.fronts_ = {"mean": result.fronts_["mean"]}
+            self.pareto_front_ = _priced(self.pareto_front_, float(self.release or 0.0))
+            self.evaluations_ = _untelling(self.evaluations_)
+        self.scorer_ = self._scorer()
+        self.multimetric_ = False
+        self.n_splits_ = study.pricing.layout.folds or 1
+        self.privacy_ = study_report(self, study)
+
+    def _show_best(self, study: Study, record: Record, place: int, model: Any) -> None:
+        scorer = self.scorer_
+        utility = float(np.mean(record.evaluation.utilities))
+        self.best_index_ = place
+        self.best_score_ = scorer.lower + utility * (scorer.upper - scorer.lower)
+        self.best_params_ = study.pricing.families.shown(record.params)
+        self.best_estimator_ = model
+        if hasattr(model, "feature_names_in_"):
+            self.feature_names_in_ = model.feature_names_in_
+
+    # Using ----------------------------------------------------------------------------------
+
+    def best_params_for(
+        self, *, epsilon: float | None = None, error: float | None = None
+    ) -> dict[str, Any]:
+        """Return parameters for a wanted point, found on the surrogate.
+
+        Parameters
+        ----------
+        epsilon : float, optional
+            The most that a fit may cost; the error is then the least that is predicted.
+        error : float, optional
+            The most that the predicted error may be; epsilon is then the least. Both bounds
+            hold if both are given.
+
+        Returns
+        -------
+        dict
+            The epsilon of a fit with these parameters was computed, and is at most the wanted one.
+        """
+        check_is_fitted(self)
+        found = self.result_.best_params_for(epsilon=epsilon, error=error)
+        return self._families().shown(found)
+
+    def best_estimator_for(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float | None = None,
+        error: float | None = None,
+        random_state: Any = None,
+        **params: Any,
+    ) -> Any:
+        """Return a model for a wanted point, fitted to all records.
+
+        The search keeps no records, so they are given once more. The fit costs its own epsilon,
+        in addition to what `privacy_` says.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The records of the search.
+        y : array-like of shape (n_samples,)
+            Targets.
+        epsilon, error : float, optional
+            As for `best_params_for`.
+        random_state : int, Generator, RandomState or None, default=None
+            Of the fit.
+        **params
+            Passed to the estimator's ``fit``.
+
+        Returns
+        -------
+        estimator
+        """
+        check_is_fitted(self)
+        found = self.result_.best_params_for(epsilon=epsilon, error=error)
+        pricing = self._pricing
+        size = number_of_samples(X)
+        if self.n_public is None and size != pricing.layout.n_samples:
+            raise ValueError(
+                f"X must hold the {pricing.layout.n_samples} records of the search, to which the "
+                f"epsilons belong; got {size}."
+            )
+        made = pricing.configured(found, pricing.final_size)
+        set_seeds(made, spawned(Streams.of(random_state).final, 1)[0])
+        return self._as_of(made)._data(X, y, params).fit(made)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what the first family tells."""
+        return BasePrivateSearch.__sklearn_tags__(self._as_of_lead())
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where metadata go: to the fits of the estimator."""
+        return BasePrivateSearch.get_metadata_routing(self._as_of_lead())
+
+    def _sk_visual_block_(self) -> Any:
+        if not isinstance(self.estimator, list) or hasattr(self, "best_estimator_"):
+            return super()._sk_visual_block_()
+        names, members = zip(*self.estimator, strict=True)
+        return VisualBlock(
+            "parallel",
+            [clone(member) for member in members],
+            names=[f"{name}: {type(m).__name__}" for name, m in self.estimator],
+            name_details=[str(member) for member in members],
+        )
+
+
+def _without_traces(record: Record) -> Record:
+    """Return a record with what was charged, and without what was not: the time it took."""
+    found = record.evaluation
+    return Record(record.number, record.params, Evaluation(found.epsilon, found.utilities))
+
+
+def _priced(table: Any, epsilon: float) -> Any:
+    """Return a table with a column of what all its rows cost together."""
+    priced = table.copy()
+    priced["study_epsilon"] = np.full(len(table["epsilon"]), epsilon)
+    return priced
+
+
+def _untelling(table: Any) -> Any:
+    """Return a table without columns that are there for exact evaluations."""
+    if isinstance(table, dict):
+        return {name: column for name, column in table.items() if name not in _TELLING}
+    return table.drop(columns=[name for name in _TELLING if name in table])

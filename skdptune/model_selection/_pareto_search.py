@@ -1,0 +1,265 @@
+"""The search for the privacy-utility front of any mechanism, given what tells its two prices."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import FitFailedWarning
+
+from skdptune.accounting._checks import check_integer
+from skdptune.model_selection._pareto_result import ParetoResult
+from skdptune.model_selection._pareto_study import Evaluation, ParetoEngine, Record
+from skdptune.model_selection._spaces import SearchSpace
+
+Oracle = Callable[..., Any]
+
+
+def pareto_search(
+    privacy_oracle: Callable[[dict[str, Any]], float],
+    utility_oracle: Oracle,
+    param_space: Mapping[str, Any],
+    *,
+    n_initial: int = 16,
+    n_iter: int = 256,
+    batch_size: int = 1,
+    sampler: Any = "auto",
+    reference_point: tuple[float, ...] = (10.0, 1.0),
+    n_repeats: int = 1,
+    third_objective: Any = None,
+    storage: Any = None,
+    study_name: str | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> ParetoResult:
+    """Find which utilities a mechanism's parameters can buy for which epsilon.
+
+    Bayesian optimisation of both objectives at once. The front is for the curator only: it and
+    everything else in the result depend on the data that the utility oracle sees, and nothing
+    is charged for that.
+
+    Parameters
+    ----------
+    privacy_oracle : callable ``(params) -> epsilon``
+        The privacy of parameters (a dict); ``inf`` is none.
+    utility_oracle : callable ``(params, seed) -> utility`` or ``(params) -> utility``
+        The utility in [0, 1] that parameters have; one repeat of it. ``seed`` is a
+        :class:`numpy.random.SeedSequence`, different in each repeat. An oracle that raises or
+        returns NaN is survived: see ``failure`` in the result's ``evaluations_``.
+    param_space : mapping of str
+        For each parameter a list (categories), a tuple ``(low, high)`` or
+        ``(low, high, "log")`` (integers when both ends are), or a frozen scipy distribution.
+    n_initial : int, default=16
+        Evaluations of a design that fills the space evenly, by the given distributions.
+    n_iter : int, default=256
+        Evaluations that follow.
+    batch_size : int, default=1
+        Evaluations under way at the same time. Each is proposed in view of those that are, and
+        a new one as soon as one ends.
+    sampler : {"auto", "hvpoi", "qlognehvi", "random", "grid"} or optuna sampler, default="auto"
+        What proposes. ``"auto"``: the largest expected gain of hypervolume, what did best in
+        our benchmarks (with three objectives ``"hvpoi"``). ``"hvpoi"``: the hypervolume gained
+        at the surrogates' mean times the probability of a gain, as in the paper.
+        ``"qlognehvi"``: BoTorch's noisy expected improvement, some thirty times slower.
+        ``"random"``: the given distributions. ``"grid"``: the finest grid of at most
+        ``n_initial + n_iter`` points, over again if there are fewer. An optuna sampler proposes
+        all points, the first ones too.
+    reference_point : tuple of float, default=(10.0, 1.0)
+        The anti-ideal point: epsilon and error (1 - utility) beyond which nothing counts, and
+        the third objective's value where there is one.
+    n_repeats : int, default=1
+        Calls of the utility oracle per evaluation; their mean is the utility.
+    third_objective : None, "time", or tuple ``(name, function)``, default=None
+        What else is to be small: the seconds of an evaluation's utility oracle, or
+        ``function(params, seed)``, called once per evaluation.
+    storage : None, path, URL or optuna storage, default=None
+        Where the study is kept: in memory, or in an SQLite file of this path. A study that is
+        there goes on until it has ``n_initial + n_iter`` evaluations; those that a crash cut
+        off are done again. Several processes, and with a URL several machines, can work on one.
+    study_name : str or None, default=None
+        The study's name in its storage; None is ``"pareto_search"``.
+    n_jobs : int or None, default=None
+        The workers that share a batch, as joblib understands it; more than ``batch_size`` would
+        idle. Processes, or threads where joblib's backend is threading or an oracle cannot be
+        pickled.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds proposals and repeats. A study that goes on keeps the seed it has.
+    verbose : int, default=0
+        Whether to show progress.
+
+    Returns
+    -------
+    result : ParetoResult
+        ``pareto_front_``, ``evaluations_``, ``hypervolume_``, ``hypervolume_history_``,
+        ``fronts_``, ``study_`` and ``best_params_for(...)``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or all of the first evaluations failed.
+
+    Notes
+    -----
+    The method is that of Avent, Gonzalez, Diethe, Paleyes and Balle, "Automatic Discovery of
+    Privacy-Utility Pareto Fronts" (PoPETs 2020): independent Gaussian processes of Matern 5/2
+    covariance on the logarithm of epsilon and the logit of the utility. Here the first points
+    are a Sobol sequence, pending points count as if they had turned out as predicted, and
+    regions whose evaluations fail are left.
+
+    With the same ``random_state`` a search repeats itself, after a crash as well, as long as
+    evaluations are made one after another and the sampler is not one of optuna's.
+
+    Examples
+    --------
+    >>> from skdptune.model_selection import pareto_search
+    >>> def privacy(params):
+    ...     return params["clip"] / params["noise"]
+    >>> def utility(params):
+    ...     return 1 / (1 + params["noise"] ** 2 + (params["clip"] - 1) ** 2)
+    >>> space = {"noise": (0.1, 10.0, "log"), "clip": (0.1, 10.0, "log")}
+    >>> result = pareto_search(privacy, utility, space, n_iter=16, random_state=0)
+    >>> len(result.hypervolume_history_)
+    32
+    >>> params = result.best_params_for(epsilon=1.0)
+    >>> privacy(params) <= 1.0 and utility(params) > 0.55
+    True
+    """
+    space = SearchSpace(param_space)
+    n_repeats = check_integer(n_repeats, name="n_repeats", lower=1)
+    third = check_third(third_objective)
+    evaluate = Oracles(privacy_oracle, utility_oracle, n_repeats, third)
+    engine = ParetoEngine(
+        evaluate,
+        space,
+        n_initial=n_initial,
+        n_iter=n_iter,
+        batch_size=batch_size,
+        sampler=sampler,
+        reference_point=reference_point,
+        extra=None if third is None else third[0],
+        storage=storage,
+        study_name=study_name,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        verbose=verbose,
+    )
+    study = engine.run()
+    records = engine.records()
+    warn_of_failures(records)
+    again = np.random.SeedSequence(engine.entropy, spawn_key=(3,))
+    return ParetoResult(
+        records,
+        space,
+        reference_point=engine.reference_point,
+        extra=engine.extra,
+        study=study,
+        privacy=privacy_oracle,
+        utility=functools.partial(evaluate.utilities, seed=again),
+    )
+
+
+class Oracles:
+    """Both oracles and perhaps a third, as the engine asks for them.
+
+    Parameters
+    ----------
+    privacy, utility : callable
+        As :func:`pareto_search` has them.
+    n_repeats : int
+        How often the utility is asked for.
+    third : tuple or None
+        A name and a function, or ``("time", None)``.
+    """
+
+    def __init__(self, privacy: Oracle, utility: Oracle, n_repeats: int, third: Any) -> None:
+        for name, oracle in (("privacy_oracle", privacy), ("utility_oracle", utility)):
+            if not callable(oracle):
+                raise TypeError(f"{name} must be callable; got {type(oracle).__name__}.")
+        self.privacy, self.utility = privacy, utility
+        self.n_repeats, self.third = n_repeats, third
+        self.takes_seed = takes_two(utility)
+
+    def __call__(
+        self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
+    ) -> Evaluation:
+        """Return an evaluation; the privacy oracle comes first, since it fails at less cost."""
+        epsilon = self.privacy(dict(params))
+        start = time.perf_counter()
+        utilities = self.utilities(params, seed)
+        extra = self._extra(params, seed, time.perf_counter() - start)
+        return Evaluation(epsilon, utilities, extra)
+
+    def utilities(self, params: dict[str, Any], seed: np.random.SeedSequence) -> tuple[float, ...]:
+        """Return one utility per repeat."""
+        seeds = _children(seed, self.n_repeats)
+        if self.takes_seed:
+            return tuple(self.utility(dict(params), each) for each in seeds)
+        return tuple(self.utility(dict(params)) for _ in seeds)
+
+    def _extra(
+        self, params: dict[str, Any], seed: np.random.SeedSequence, seconds: float
+    ) -> float | None:
+        if self.third is None:
+            return None
+        if self.third == ("time", None):
+            return seconds
+        own = _children(seed, self.n_repeats + 1)[-1]
+        return float(self.third[1](dict(params), own))
+
+
+def _children(seed: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
+    """Return seeds that are the same whoever asks; ``spawn`` counts how often it was called."""
+    keys = (tuple(seed.spawn_key) + (place,) for place in range(number))
+    return [np.random.SeedSequence(seed.entropy, spawn_key=key) for key in keys]
+
+
+def check_third(third_objective: Any) -> Any:
+    """Return a third objective's name and function, None without one, or raise."""
+    if third_objective is None:
+        return None
+    if third_objective == "time":
+        return "time", None
+    if isinstance(third_objective, tuple) and len(third_objective) == 2:
+        name, function = third_objective
+        if isinstance(name, str) and name not in TAKEN and callable(function):
+            return name, function
+    raise ValueError(
+        "third_objective must be None, 'time' or (name, function) with a name of its own; "
+        f"got {third_objective!r}."
+    )
+
+
+TAKEN = (
+    *("", "epsilon", "error", "params", "number", "time"),
+    *("spread", "utilities", "seconds", "failure"),
+)
+
+
+def takes_two(function: Oracle) -> bool:
+    """Return whether a function can be called with parameters and a seed."""
+    try:
+        inspect.signature(function).bind({}, None)
+    except TypeError:
+        return False
+    # Some functions written in C have no signature: they get the parameters alone.
+    except ValueError:
+        return False
+    return True
+
+
+def warn_of_failures(records: list[Record]) -> None:
+    """Warn of evaluations that failed, naming the first."""
+    bad = [record for record in records if record.evaluation.error is not None]
+    if bad:
+        warnings.warn(
+            f"{len(bad)} of {len(records)} evaluations failed. The first, of {bad[0].params}: "
+            f"{bad[0].evaluation.error}. evaluations_ names them all.",
+            FitFailedWarning,
+            stacklevel=3,
+        )

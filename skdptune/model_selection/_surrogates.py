@@ -1,0 +1,285 @@
+"""Gaussian processes that stand in for the objectives between evaluations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, optimize, special
+
+FloatArray = NDArray[np.float64]
+
+_SQRT5 = math.sqrt(5.0)
+_NEEDED_FOR_FIT = 4
+# Hyperparameters are fitted to at most so many points: their cost grows with the cube.
+_MOST_FOR_FIT = 300
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The scales on which objectives are modelled: log epsilon, logit error, and a third one.
+
+    Values beyond what matters are clipped, infinite ones among them: far above the reference
+    all epsilons are alike, and a logit must not see an error of exactly 0 or 1.
+    """
+
+    reference: tuple[float, ...]
+    extra_is_positive: bool = False
+    most_error: float = 1.0 - 1e-3
+
+    def forward(self, values: FloatArray) -> FloatArray:
+        """Return objectives (rows of epsilon, error and perhaps a third) on the scales."""
+        scaled = np.array(values, dtype=float)
+        epsilon = self.reference[0]
+        scaled[:, 0] = np.log(np.clip(scaled[:, 0], 1e-6 * epsilon, 100.0 * epsilon))
+        error = np.clip(scaled[:, 1], 1.0 - self.most_error, self.most_error)
+        scaled[:, 1] = np.log(error) - np.log1p(-error)
+        if self.extra_is_positive:
+            scaled[:, 2:] = np.log(np.maximum(scaled[:, 2:], 1e-9))
+        return scaled
+
+    def limit(self) -> FloatArray:
+        """Return the reference point on the scales."""
+        limit: FloatArray = self.forward(np.array([self.reference]))[0]
+        if self.reference[1] >= 1.0:
+            limit[1] = np.inf
+        return limit
+
+    def backward(self, scaled: FloatArray) -> FloatArray:
+        """Return objectives from where they are on the scales."""
+        values = np.array(scaled, dtype=float)
+        values[..., 0] = np.exp(np.minimum(values[..., 0], 700.0))
+        values[..., 1] = 1.0 / (1.0 + np.exp(-np.clip(values[..., 1], -700.0, 700.0)))
+        if self.extra_is_positive:
+            values[..., 2:] = np.exp(np.minimum(values[..., 2:], 700.0))
+        return values
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """A Gaussian process of Matern 5/2 covariance, conditioned on points.
+
+    ``theta`` holds the logarithms of the variance, of one length for each group of columns
+    (a category's columns share one), and of the noise variance.
+    """
+
+    features: FloatArray
+    targets: FloatArray
+    groups: NDArray[np.int_]
+    theta: FloatArray
+    _weights: FloatArray = field(init=False, repr=False)
+    _inverse: FloatArray = field(init=False, repr=False)
+    _centre: float = field(init=False, repr=False)
+    _spread: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Solve for the weights once."""
+        centre, spread = standardisation(self.targets)
+        covariance = _matern(_squares(self.features, self.features, self._lengths()))
+        covariance *= math.exp(self.theta[0])
+        covariance[np.diag_indices_from(covariance)] += math.exp(self.theta[-1]) + _JITTER
+        inverse = _inverse(covariance)[0]
+        object.__setattr__(self, "_inverse", inverse)
+        object.__setattr__(self, "_weights", inverse @ ((self.targets - centre) / spread))
+        object.__setattr__(self, "_centre", centre)
+        object.__setattr__(self, "_spread", spread)
+
+    def _lengths(self) -> FloatArray:
+        lengths: FloatArray = np.exp(self.theta[1:-1])[self.groups]
+        return lengths
+
+    def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean and standard deviation of the objective, without its noise."""
+        across = _matern(_squares(features, self.features, self._lengths()))
+        across *= math.exp(self.theta[0])
+        mean = across @ self._weights
+        explained = np.einsum("ij,ij->i", across @ self._inverse, across)
+        variance = np.maximum(math.exp(self.theta[0]) - explained, 1e-12)
+        return self._centre + self._spread * mean, self._spread * np.sqrt(variance)
+
+    def joined(self, features: FloatArray) -> Posterior:
+        """Return the process that believes its own means at further points."""
+        mean, _ = self.predict(features)
+        return Posterior(
+            np.vstack([self.features, features]),
+            np.append(self.targets, mean),
+            self.groups,
+            self.theta,
+        )
+
+
+class Surrogate:
+    """One objective's process, whose hyperparameters are fitted now and then.
+
+    The fits happen at fixed numbers of points and each starts from the one before, so that they
+    are a function of the points and their order: a search that is resumed fits the same ones.
+
+    Parameters
+    ----------
+    groups : array of int
+        For each column of features the dimension it belongs to.
+    """
+
+    def __init__(self, groups: Sequence[int]) -> None:
+        self.groups = np.asarray(groups)
+        self._fitted: dict[int, FloatArray] = {}
+
+    def posterior(self, features: FloatArray, targets: FloatArray) -> Posterior:
+        """Return the process conditioned on all points, in the order in which they came."""
+        theta = default_theta(int(self.groups.max()) + 1)
+        for count in fit_counts(len(targets)):
+            if count not in self._fitted:
+                self._fitted[count] = fit_theta(
+                    features[:count], targets[:count], self.groups, theta
+                )
+            theta = self._fitted[count]
+        return Posterior(features, targets, self.groups, theta)
+
+
+def success_probability(
+    good: FloatArray, failed: FloatArray, groups: Sequence[int]
+) -> Callable[[FloatArray], FloatArray]:
+    """Return how likely evaluations are to succeed, as a function of features.
+
+    A process is fitted to ones and zeros, which tells lengths apart: a parameter that decides
+    alone does so everywhere.
+    """
+    if len(failed) == 0:
+        return lambda features: np.ones(len(features))
+    columns = np.asarray(groups)
+    features = np.vstack([good, failed])
+    targets = np.repeat([1.0, 0.0], [len(good), len(failed)])
+    # Every place keeps a chance, and no few points fix how sharp the border is.
+    few = np.linspace(0, len(targets) - 1, min(len(targets), 100)).astype(int)
+    start = default_theta(int(columns.max()) + 1)
+    theta = fit_theta(features[few], targets[few], columns, start)
+    process = Posterior(features, targets, columns, theta)
+
+    def chance(points: FloatArray) -> FloatArray:
+        mean, deviation = process.predict(points)
+        likely: FloatArray = np.clip(special.ndtr((mean - 0.5) / (deviation + 0.1)), 1e-3, 1.0)
+        return likely
+
+    return chance
+
+
+def fit_counts(number: int) -> list[int]:
+    """Return the numbers of points, up to ``number``, at which hyperparameters are fitted."""
+    counts, count = [], _NEEDED_FOR_FIT
+    while count <= number:
+        counts.append(count)
+        count += max(4, count // 7)
+    return counts
+
+
+def default_theta(n_dimensions: int) -> FloatArray:
+    """Return the middle of the prior."""
+    return np.concatenate([[_VARIANCE[0]], np.full(n_dimensions, _LENGTH[0]), [_NOISE[0]]])
+
+
+def fit_theta(
+    features: FloatArray, targets: FloatArray, groups: NDArray[np.int_], start: FloatArray
+) -> FloatArray:
+    """Return the hyperparameters of largest posterior density near a start."""
+    if len(targets) > _MOST_FOR_FIT:
+        kept = np.linspace(0, len(targets) - 1, _MOST_FOR_FIT).astype(int)
+        features, targets = features[kept], targets[kept]
+    centre, spread = standardisation(targets)
+    scaled = (targets - centre) / spread
+    squares = _group_squares(features, groups)
+    starts = [start]
+    if len(targets) < 50:
+        starts.append(default_theta(len(squares)))
+    fits = [
+        optimize.minimize(
+            _loss,
+            first,
+            args=(squares, scaled),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(-4.0, 6.0), *[(-4.0, 4.0)] * len(squares), (-14.0, 1.0)],
+            options={"maxiter": 25, "ftol": 1e-6},
+        )
+        for first in starts
+    ]
+    best = min(fits, key=lambda fit: fit.fun)
+    theta: FloatArray = best.x if np.isfinite(best.fun) else start
+    return theta
+
+
+def standardisation(targets: FloatArray) -> tuple[float, float]:
+    """Return the mean and the standard deviation, 1 where all targets are equal."""
+    spread = float(np.std(targets))
+    return float(np.mean(targets)), spread if spread > 1e-9 else 1.0
+
+
+_JITTER = 1e-7
+# Prior means and standard deviations of the logarithms.
+_VARIANCE, _LENGTH, _NOISE = (0.5, 1.5), (-0.3, 1.0), (-7.0, 3.0)
+
+
+def _loss(theta: FloatArray, squares: FloatArray, targets: FloatArray) -> tuple[float, FloatArray]:
+    """Return minus the log posterior density of hyperparameters, and its gradient."""
+    rates = np.exp(-2.0 * theta[1:-1])
+    variance, noise = math.exp(theta[0]), math.exp(theta[-1])
+    square = np.tensordot(rates, squares, axes=1)
+    distance = _SQRT5 * np.sqrt(square)
+    fading = np.exp(-distance)
+    signal = variance * (1.0 + distance + (5.0 / 3.0) * square) * fading
+    covariance = signal.copy()
+    covariance[np.diag_indices_from(covariance)] += noise + _JITTER
+    try:
+        inverse, log_determinant = _inverse(covariance)
+    except linalg.LinAlgError:
+        return 1e25, np.zeros_like(theta)
+    weights = inverse @ targets
+    slope = inverse - np.outer(weights, weights)
+    pull = slope * ((5.0 / 3.0) * variance * (1.0 + distance) * fading)
+    by_length = np.tensordot(squares, pull, axes=([1, 2], [0, 1])) * rates
+    gradient = 0.5 * np.concatenate(
+        [[np.vdot(slope, signal)], by_length, [noise * np.trace(slope)]]
+    )
+    means, deviations = _prior(len(squares))
+    offset = (theta - means) / deviations
+    loss = 0.5 * float(targets @ weights) + 0.5 * log_determinant + 0.5 * float(offset @ offset)
+    return loss, gradient + offset / deviations
+
+
+def _prior(n_dimensions: int) -> tuple[FloatArray, FloatArray]:
+    columns = np.array([_VARIANCE, *[_LENGTH] * n_dimensions, _NOISE])
+    return columns[:, 0], columns[:, 1]
+
+
+def _inverse(covariance: FloatArray) -> tuple[FloatArray, float]:
+    """Return the inverse and the logarithm of the determinant of a positive definite matrix."""
+    factor = linalg.cholesky(covariance, lower=True, check_finite=False)
+    log_determinant = 2.0 * float(np.log(np.diag(factor)).sum())
+    lower, _ = linalg.lapack.dpotri(factor, lower=1)
+    inverse = np.tril(lower) + np.tril(lower, -1).T
+    return inverse, log_determinant
+
+
+def _matern(squares: FloatArray) -> FloatArray:
+    distance = _SQRT5 * np.sqrt(squares)
+    correlation: FloatArray = (1.0 + distance + (5.0 / 3.0) * squares) * np.exp(-distance)
+    return correlation
+
+
+def _squares(left: FloatArray, right: FloatArray, lengths: FloatArray) -> FloatArray:
+    """Return the squared distances in lengths."""
+    left, right = left / lengths, right / lengths
+    squares = (left**2).sum(axis=1)[:, np.newaxis] + (right**2).sum(axis=1) - 2 * left @ right.T
+    return np.maximum(squares, 0.0)
+
+
+def _group_squares(features: FloatArray, groups: NDArray[np.int_]) -> FloatArray:
+    """Return the squared distances along each dimension."""
+    return np.array(
+        [
+            _squares(features[:, groups == group], features[:, groups == group], np.ones(1))
+            for group in range(int(groups.max()) + 1)
+        ]
+    )

@@ -1,0 +1,493 @@
+"""DParetoSearchCV: scikit-learn's conventions, what it finds, and that it says what it is."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import pickle
+import warnings
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from scipy.stats import uniform
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from skdptune.accounting import UnreachableBudgetError
+from skdptune.base import NoProfileError, privacy_of, profile_of
+from skdptune.model_selection import DParetoSearchCV
+from tests.model_selection.learners import Centroids, Loud, Scripted, table
+from tests.model_selection.test_contract import EXPECTED_FAILURES, MAY_BE_SKIPPED
+
+pytest.importorskip("optuna")
+
+DELTA = 1e-5
+X, Y = table(600)
+SPACE = {"epsilon": (0.1, 5.0, "log"), "quality": (0.5, 0.95)}
+FEW = {"n_initial": 4, "n_iter": 2, "sampler": "random", "random_state": 0}
+
+
+class Trade(Scripted):
+    """Predicts the better, the more it may spend: its accuracy is ``1 - 0.5 / (1 + epsilon)``."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        X = self._table(X)
+        right = X[:, 1] < 1.0 - 0.5 / (1.0 + self.epsilon)
+        return self.classes_[np.where(right, X[:, 0] > 0, X[:, 0] <= 0).astype(int)]
+
+
+class Picky(Scripted):
+    """Refuses to be fitted with a quality below 0.7."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Picky:
+        if self.quality < 0.7:
+            raise ValueError(f"quality {self.quality:.3f} is too low")
+        return super().fit(X, y)
+
+
+def made(estimator: Any = None, space: Any = None, **more: Any) -> DParetoSearchCV:
+    return DParetoSearchCV(estimator or Scripted(), space or SPACE, **{**FEW, **more})
+
+
+def released(**more: Any) -> DParetoSearchCV:
+    return made(**{"release": 30.0, **more})
+
+
+BOTH = [made, released]
+
+
+def same(one: Any, other: Any) -> None:
+    pd.testing.assert_frame_equal(one.pareto_front_, other.pareto_front_)
+    left, right = (
+        search.evaluations_.drop(columns="seconds", errors="ignore") for search in (one, other)
+    )
+    pd.testing.assert_frame_equal(left, right)
+    assert one.privacy_ == other.privacy_
+    assert one.hypervolume_ == other.hypervolume_
+
+
+# scikit-learn's conventions ----------
+
+
+@pytest.mark.parametrize(
+    "more", [{"refit": True}, {"release": 300.0, "refit": 60.0, "delta": 0.1}]
+)
+def test_scikit_learns_checks(more: dict[str, Any]) -> None:
+    space = {"epsilon": (5.0, 20.0), "shrink": [0.0, 0.1]}
+    search = made(Centroids(), space, cv=0.5, n_initial=2, n_iter=1, **more)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            search, expected_failed_checks=EXPECTED_FAILURES, on_fail=None, on_skip=None
+        )
+    by_status: dict[str, list[str]] = {}
+    for result in results:
+        by_status.setdefault(result["status"], []).append(
+            f"{result['check_name']} {result['exception']!r:.900}"
+        )
+    assert by_status.get("failed", []) == []
+    skipped = {line.split()[0] for line in by_status.get("skipped", [])}
+    assert skipped <= MAY_BE_SKIPPED
+    assert len(by_status["passed"]) >= 50
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_constructor_stores_what_it_is_given(make: Any) -> None:
+    search = make()
+    for name, value in search.get_params(deep=False).items():
+        other = type(search)(**{**search.get_params(deep=False), name: (name, value)})
+        assert getattr(other, name) == (name, value)
+    assert vars(search).keys() == search.get_params(deep=False).keys()
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_every_parameter_and_attribute_is_documented(make: Any) -> None:
+    documentation = inspect.getdoc(DParetoSearchCV) or ""
+    search = make(refit=4.0).fit(X, Y)
+    attributes = documentation.partition("Attributes\n")[2].partition("See Also")[0]
+    for name in search.get_params(deep=False):
+        assert name in documentation.partition("Attributes\n")[0], name
+    for name in vars(search):
+        assert not name.endswith("_") or name in attributes, name
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_clone_and_pickle(make: Any) -> None:
+    search = make(refit=4.0).fit(X, Y)
+    copy = clone(search)
+    assert not hasattr(copy, "privacy_")
+    assert repr(copy) == repr(search)
+    same(copy.fit(X, Y), search)
+    again = pickle.loads(pickle.dumps(search))
+    same(again, search)
+    assert again.best_params_for(epsilon=2.0) == search.best_params_for(epsilon=2.0)
+    np.testing.assert_array_equal(again.predict(X), search.predict(X))
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_a_pickle_holds_no_records(make: Any) -> None:
+    secret = X.copy()
+    secret[:, 2] = 7.3421987654321
+    search = make().fit(secret, Y)
+    assert np.float64(7.3421987654321).tobytes() not in pickle.dumps(search)
+
+
+def test_fit_changes_neither_parameters_nor_the_estimator() -> None:
+    estimator = Scripted(mark="mine")
+    search = made(estimator, refit=True)
+    before = {name: repr(value) for name, value in search.get_params().items()}
+    search.fit(X, Y)
+    assert search.estimator is estimator
+    assert {name: repr(value) for name, value in search.get_params().items()} == before
+    assert not [name for name in vars(estimator) if name.endswith("_")]
+    assert search.best_estimator_.mark == "mine"
+
+
+def test_nested_parameters_are_set() -> None:
+    search = made().set_params(estimator__mark="set", n_iter=1, refit=True)
+    assert search.fit(X, Y).best_estimator_.mark == "set"
+    assert len(search.evaluations_) == 5
+
+
+def test_refit_forgets_the_last_fit() -> None:
+    search = made(refit=True).fit(X, Y)
+    search.set_params(refit=False, release=30.0).fit(X, Y)
+    for name in ("best_estimator_", "study_", "best_params_"):
+        assert not hasattr(search, name)
+
+
+def test_data_of_all_kinds() -> None:
+    plain = made(refit=True).fit(X, Y)
+    frame = pd.DataFrame(X, columns=["truth", "rank", "rest"])
+    framed = made(refit=True).fit(frame, pd.Series(Y))
+    assert framed.feature_names_in_.tolist() == ["truth", "rank", "rest"]
+    assert not hasattr(plain, "feature_names_in_")
+    for search in (
+        framed,
+        made(refit=True).fit(sparse.csr_matrix(X), Y),
+        made(refit=True).fit(X.tolist(), Y.tolist()),
+    ):
+        pd.testing.assert_series_equal(search.evaluations_.error, plain.evaluations_.error)
+    words = made(refit=True).fit(X, np.array(["no", "yes"])[Y])
+    assert words.classes_.tolist() == ["no", "yes"]
+    assert set(words.predict(X)) <= {"no", "yes"}
+    assert is_classifier(words) and words.n_features_in_ == 3
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_compositions(make: Any) -> None:
+    inside = {f"scripted__{name}": values for name, values in SPACE.items()}
+    piped = make(estimator=make_pipeline(FunctionTransformer(), Scripted()), space=inside)
+    plain = make().fit(X, Y)
+    pd.testing.assert_series_equal(piped.fit(X, Y).evaluations_.error, plain.evaluations_.error)
+    pipeline = make_pipeline(FunctionTransformer(), make(refit=4.0))
+    cost = profile_of(pipeline, *X.shape)
+    pipeline.fit(X, Y)
+    assert privacy_of(pipeline).profile == cost == pipeline[-1].privacy_.profile
+    np.testing.assert_array_equal(pipeline.predict(X), pipeline[-1].predict(X))
+    scores = cross_val_score(make(refit=4.0), X, Y, cv=2)
+    assert np.all((scores > 0.3) & (scores <= 1.0))
+
+
+def test_methods_are_those_of_the_model() -> None:
+    search = made(refit=2.0)
+    for method in ("predict", "decision_function"):
+        assert hasattr(search, method)
+        with pytest.raises(NotFittedError):
+            getattr(search, method)(X)
+    assert not hasattr(search, "predict_proba")
+    search.fit(X, Y)
+    best = search.best_estimator_
+    np.testing.assert_array_equal(search.predict(X), best.predict(X))
+    assert search.score(X, Y) == np.mean(best.predict(X) == Y)
+    for name in ("best_params_for", "best_estimator_for"):
+        with pytest.raises(NotFittedError):
+            getattr(made(), name)(**({"X": X} if name == "best_estimator_for" else {}), epsilon=1)
+
+
+def test_without_refit_there_is_no_model() -> None:
+    search = made().fit(X, Y)
+    for name in ("best_estimator_", "predict", "classes_", "n_features_in_"):
+        assert not hasattr(search, name)
+    with pytest.raises(AttributeError, match="predict") as caught:
+        _ = search.predict
+    assert "refit=False; predict needs a model" in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_weights_go_with_their_records(routing: bool) -> None:
+    weights = np.linspace(0.0, 1.0, 600)
+    with sklearn.config_context(enable_metadata_routing=routing):
+        estimator = Scripted()
+        if routing:
+            estimator.set_fit_request(sample_weight=True)
+        search = made(estimator, refit=True).fit(X, Y, sample_weight=weights)
+        assert search.best_estimator_.weight_ == pytest.approx(0.5)
+        model = search.best_estimator_for(X, Y, epsilon=2.0, sample_weight=weights)
+        assert model.weight_ == pytest.approx(0.5)
+    with pytest.raises(TypeError, match=r"Scripted.fit takes; got 'weights'"):
+        made().fit(X, Y, weights=weights)
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_html_holds_the_report(make: Any) -> None:
+    search = make()
+    assert "Scripted" in search._repr_html_()
+    search.fit(X, Y)
+    assert search.privacy_._repr_html_() in search._repr_html_()
+
+
+# What it finds ----------
+
+
+def test_points_cost_what_their_models_cost() -> None:
+    search = made(refit=True, n_repeats=2).fit(X, Y)
+    for _, row in search.evaluations_.iterrows():
+        model = Scripted(**row.params)
+        assert row.epsilon == model.privacy_profile(600, 3).epsilon(DELTA)
+        # Scripted's delta is smaller, so that its epsilon at the search's is, too.
+        assert row.epsilon < row.params["epsilon"]
+    front = search.pareto_front_
+    assert (np.diff(front.epsilon) > 0).all() and (np.diff(front.error) < 0).all()
+    assert {"param_epsilon", "param_quality", "params", "epsilon", "error"} == set(front.columns)
+
+
+def test_errors_are_those_of_the_scores() -> None:
+    search = made(n_repeats=3, cv=4).fit(X, Y)
+    for _, row in search.evaluations_.iterrows():
+        # Each record is scored once per repeat, and Scripted follows no coin.
+        exact = np.mean(X[:, 1] >= row.params["quality"])
+        assert row.error == pytest.approx(exact, abs=1e-12)
+        assert len(row.utilities) == 3 and row.spread == pytest.approx(0.0, abs=1e-12)
+
+
+def test_public_validation_data_score() -> None:
+    X_val, y_val = table(300, seed=5)
+    search = made().fit(X, Y, X_val=X_val, y_val=y_val)
+    for _, row in search.evaluations_.iterrows():
+        assert row.error == pytest.approx(np.mean(X_val[:, 1] >= row.params["quality"]))
+    assert any("validation data are public" in words for words in search.privacy_.assumptions)
+    with pytest.raises(ValueError, match="X_val and y_val must be given together"):
+        made().fit(X, Y, X_val=X_val)
+
+
+def test_search_for_the_trade_off_beats_random_draws() -> None:
+    space = {"epsilon": (0.05, 9.0, "log")}
+    more = {"n_initial": 5, "n_iter": 10, "reference_point": (10.0, 0.6)}
+    found = made(Trade(), space, sampler="auto", **more).fit(X, Y)
+    drawn = made(Trade(), space, sampler="random", **more).fit(X, Y)
+    assert found.hypervolume_ > drawn.hypervolume_
+    assert len(found.hypervolume_history_) == 15
+    assert (np.diff(found.hypervolume_history_) >= 0).all()
+    wanted = found.best_params_for(epsilon=1.0)
+    assert 0.5 < profile_of(Trade(**wanted), 600, 3).epsilon(DELTA) <= 1.0
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_estimator_for_a_wanted_point(make: Any) -> None:
+    search = make(n_initial=6).fit(X, Y)
+    model = search.best_estimator_for(X, Y, epsilon=1.2, random_state=3)
+    assert model.privacy_.epsilon_at(DELTA) <= 1.2
+    assert model.get_params()["quality"] == search.best_params_for(epsilon=1.2)["quality"]
+    assert isinstance(model.was_told_, int)
+    assert search.best_estimator_for(X, Y, epsilon=1.2).was_told_ is None
+    with pytest.raises(ValueError, match="X must hold the 600 records"):
+        search.best_estimator_for(X[:500], Y[:500], epsilon=1.2)
+    with pytest.raises(ValueError, match="epsilon"):
+        search.best_params_for(epsilon=1e-6)
+
+
+def test_model_of_a_budget() -> None:
+    search = made(refit=1.0, n_initial=8).fit(X, Y)
+    table_ = search.evaluations_
+    affordable = table_[table_.epsilon <= 1.0]
+    assert search.best_index_ == affordable.error.idxmin()
+    assert search.best_params_ == table_.params[search.best_index_]
+    assert search.best_score_ == pytest.approx(1.0 - affordable.error.min())
+    free = made(refit=True, n_initial=8).fit(X, Y)
+    assert free.best_index_ == free.evaluations_.error.idxmin()
+    with pytest.warns(UserWarning, match="refit must be at least the least epsilon"):
+        none = made(refit=1e-3).fit(X, Y)
+    assert not hasattr(none, "best_estimator_")
+
+
+def test_moments_bound_is_the_papers() -> None:
+    search = made(privacy="moments").fit(X, Y)
+    tight = made().fit(X, Y)
+    for _, row in search.evaluations_.iterrows():
+        profile = Scripted(**row.params).privacy_profile(600)
+        mu = math.sqrt(profile.rdp(2.0))
+        # min over whole moments m of (m (m + 1) mu^2 / 2 + log(1/delta)) / m.
+        moments = np.arange(1, 256)
+        exact = np.min((moments * (moments + 1) * mu**2 / 2 - math.log(DELTA)) / moments)
+        assert row.epsilon == pytest.approx(exact, rel=1e-9)
+    assert (search.evaluations_.epsilon > tight.evaluations_.epsilon).all()
+
+
+def test_families_are_chosen_among() -> None:
+    families = [("plain", Scripted()), ("trade", Trade(mark="t"))]
+    space = {"plain": SPACE, "trade": {"epsilon": uniform(0.1, 2.0)}}
+    search = made(families, space, n_initial=12, refit=3.0).fit(X, Y)
+    chosen = search.evaluations_.param_estimator
+    assert set(chosen) == {"plain", "trade"}
+    for _, row in search.evaluations_.iterrows():
+        own = {"plain": {"plain__epsilon", "plain__quality"}, "trade": {"trade__epsilon"}}
+        assert set(row.params) == {"estimator", *own[row.param_estimator]}
+        kind = {"plain": Scripted, "trade": Trade}[row.param_estimator]
+        values = {key.partition("__")[2]: row.params[key] for key in own[row.param_estimator]}
+        assert row.epsilon == kind(**values).privacy_profile(600).epsilon(DELTA)
+    assert isinstance(search.best_estimator_, Scripted)
+    assert is_classifier(search) and "trade: Trade" in made(families, space)._repr_html_()
+    assert set(search.best_params_for(epsilon=1.0)) >= {"estimator"}
+    copy = clone(search)
+    assert copy.estimator[1][1] is not families[1][1] and copy.estimator[1][1].mark == "t"
+
+
+def test_third_objective() -> None:
+    def far_from_half(model: Any, X: Any, y: Any) -> float:
+        return abs(float(np.mean(model.predict(X))) - 0.5)
+
+    third = ("imbalance", far_from_half)
+    search = made(third_objective=third, reference_point=(10.0, 1.0, 0.5)).fit(X, Y)
+    assert search.evaluations_.imbalance.between(0.0, 0.5).all()
+    assert "imbalance" in search.pareto_front_.columns
+    timed = made(third_objective="time", reference_point=(10.0, 1.0, 5.0)).fit(X, Y)
+    assert (timed.evaluations_.time > 0.0).all()
+
+
+def test_failures_are_survived_and_named() -> None:
+    search = made(Picky(), n_initial=8).fit(X, Y)
+    low = search.evaluations_[search.evaluations_.param_quality < 0.7]
+    assert len(low) and low.failure.str.contains("is too low").all()
+    assert low.error.isna().all()
+    assert (search.pareto_front_.param_quality >= 0.7).all()
+    with pytest.raises(ValueError, match="All 4 evaluations failed"):
+        made(Picky(), {"quality": (0.1, 0.2), "epsilon": (0.1, 1.0)}).fit(X, Y)
+
+
+def test_study_goes_on_from_its_file(tmp_path: Any) -> None:
+    file = tmp_path / "study.db"
+    made(storage=file, study_name="mine", n_iter=0).fit(X, Y)
+    search = made(storage=file, study_name="mine", n_iter=2).fit(X, Y)
+    assert len(search.evaluations_) == 6
+    pd.testing.assert_series_equal(search.evaluations_.error, made().fit(X, Y).evaluations_.error)
+    assert search.study_.study_name == "mine"
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("make", BOTH)
+def test_same_at_any_number_of_workers(make: Any, backend: str) -> None:
+    alone = make(n_repeats=2).fit(X, Y)
+    with joblib.parallel_backend(backend):
+        same(make(n_repeats=2, n_jobs=2).fit(X, Y), alone)
+
+
+def test_batches_are_run_by_workers() -> None:
+    with joblib.parallel_backend("loky"):
+        search = made(batch_size=2, n_jobs=2).fit(X, Y)
+        # The pool of processes is shared with joblib, which must be able to go on with it.
+        assert joblib.Parallel(n_jobs=2)(joblib.delayed(abs)(n) for n in (-1, -2)) == [1, 2]
+    by_number = search.evaluations_.sort_values("number").error.to_numpy()
+    np.testing.assert_array_equal(by_number, made().fit(X, Y).evaluations_.error)
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_randomness(make: Any) -> None:
+    same(make().fit(X, Y), make().fit(X, Y))
+    generated = [make(random_state=np.random.default_rng(3)).fit(X, Y) for _ in range(2)]
+    same(*generated)
+    other = make(random_state=1).fit(X, Y)
+    assert (other.evaluations_.epsilon != make().fit(X, Y).evaluations_.epsilon).all()
+    free = make(random_state=None, refit=3.0, n_initial=8).fit(X, Y)
+    assert free.best_estimator_.was_told_ is None
+    assert not any("seed" in words for words in free.privacy_.assumptions)
+
+
+# What it says of itself ----------
+
+
+def test_unreleased_search_is_not_private_and_says_so() -> None:
+    search = made().fit(X, Y)
+    assert math.isinf(search.privacy_.epsilon)
+    assert search.privacy_.assumptions[0].startswith("NOT PRIVATE")
+    for text in (str(search.privacy_), search._repr_html_(), search.privacy_._repr_html_()):
+        assert "NOT PRIVATE" in text
+    assert search.privacy_profile(600, 3) == search.privacy_.profile
+    assert math.isinf(search.privacy_profile(600).epsilon(0.5))
+    with pytest.raises(ValueError, match="release must be given for a plan"):
+        made().plan(600, 3)
+
+
+# Refusals ----------
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "message"),
+    [
+        ({"delta": 1.0}, ValueError, r"delta must be a number in \[0, 1\)"),
+        ({"n_initial": 0}, ValueError, "n_initial must be an integer of at least 1"),
+        ({"n_iter": 1.5}, TypeError, "n_iter must be an integer"),
+        ({"n_repeats": 0}, ValueError, "n_repeats must be"),
+        ({"batch_size": 0}, ValueError, "batch_size must be"),
+        ({"sampler": "best"}, ValueError, "sampler must be one of 'auto'"),
+        ({"privacy": "rdp"}, ValueError, "privacy must be one of 'profile', 'moments'"),
+        ({"reference_point": (10.0,)}, ValueError, "reference_point must be 2 numbers"),
+        ({"third_objective": "size"}, TypeError, "third_objective must be None, 'time' or"),
+        ({"third_objective": "time"}, ValueError, "reference_point must be 3 numbers"),
+        ({"refit": "winner"}, TypeError, "refit must be a number"),
+        ({"refit": -1.0}, ValueError, r"refit must be a number in \(0, 500\]"),
+        ({"cv": 1.0}, ValueError, "cv must be"),
+        ({"scoring": "r2"}, ValueError, "r2"),
+        ({"random_state": -1}, ValueError, "random_state must be"),
+        ({"n_public": 0}, ValueError, "n_public must be"),
+        ({"space": {"qualities": [1.0]}}, ValueError, "must name parameters of Scripted; got 'q"),
+        ({"space": {"n_public": [1]}}, ValueError, "must leave 'n_public' to the search"),
+        ({"space": [1]}, TypeError, "param_space must be a mapping"),
+        ({"estimator": Scripted}, TypeError, "estimator must be an estimator with fit"),
+        ({"release": 0.0}, ValueError, r"release must be a number in \(0, 500\]"),
+        ({"release": 1.0, "delta": 0.0}, ValueError, "delta must be above 0 with release"),
+        ({"release": 1.0, "storage": "a.db"}, ValueError, "storage must be None with release"),
+        ({"release": 1.0, "refit": True}, ValueError, "refit must be an epsilon or False"),
+        (
+            {"release": 1.0, "third_objective": "time", "reference_point": (1.0, 1.0, 1.0)},
+            ValueError,
+            "third_objective must be None with release",
+        ),
+        ({"release": 1e-4}, UnreachableBudgetError, "release must be above"),
+    ],
+)
+def test_bad_parameters_are_refused_before_data(
+    more: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    class Unread(np.ndarray):
+        """Fails whoever reads a record."""
+
+        def __getitem__(self, key: Any) -> Any:
+            raise AssertionError("a record was read")
+
+    with pytest.raises(error, match=message):
+        made(**more).fit(X.view(Unread), Y)
+
+
+def test_steps_without_a_price_are_named() -> None:
+    pipeline = make_pipeline(StandardScaler(), Scripted())
+    search = made(pipeline, {"scripted__quality": (0.5, 0.9)}, release=10.0)
+    with pytest.raises(NoProfileError, match="StandardScaler"):
+        search.fit(X, Y)
+    with pytest.raises(ValueError, match=r"All 4 evaluations failed.*StandardScaler"):
+        search.set_params(release=None).fit(X, Y)
+
+
+def test_loud_learners_are_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+    made(Loud(mark="m")).fit(X, Y)
+    captured = capfd.readouterr()
+    assert " of m" not in captured.out + captured.err
