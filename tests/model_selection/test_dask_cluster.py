@@ -59,7 +59,7 @@ def in_time(function: Any, seconds: float = 120.0) -> Any:
 
 # Workers that were killed leave sockets and child processes for the collector.
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["random", "grid-compose"])
+@pytest.mark.parametrize("name", ["random", pytest.param("grid-compose", marks=pytest.mark.slow)])
 def test_dask_workers_may_die(name: str) -> None:
     values = {"quality": [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0]}
     settings = {"n_iter": 12} if name == "random" else {}
