@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,8 @@ from skdptune.accounting._renyi import ORDERS, RenyiTable
 # Sums of shares of a budget may exceed it by rounding; the guarantee is made for that much more.
 _SLACK = 1e-12
 _TOLERANCE = 1e-6
+# One for all filters, so that they can be copied and pickled.
+_RECORDING = threading.Lock()
 
 
 class RenyiFilter:
@@ -231,15 +234,16 @@ class RenyiFilter:
         part : PrivacyProfile
             What it costs, given all that was released before.
         """
-        spent = self._with(part)
-        if not self._is_within(spent):
-            divergence, failure = spent[-1]
-            raise BudgetExceededError(
-                f"part must fit into what is left, {self.budget - self.spent:.6g} of divergence "
-                f"and {self.failure - self.spent_failure:.6g} of failure; got {divergence:.6g} "
-                f"and {failure:.6g}. Ask fits before every release."
-            )
-        self._spent = spent
+        with _RECORDING:
+            spent = self._with(part)
+            if not self._is_within(spent):
+                divergence, failure = spent[-1]
+                raise BudgetExceededError(
+                    f"part must fit into what is left, {self.budget - self.spent:.6g} of "
+                    f"divergence and {self.failure - self.spent_failure:.6g} of failure; got "
+                    f"{divergence:.6g} and {failure:.6g}. Ask fits before every release."
+                )
+            self._spent = spent
 
     def _with(self, part: PrivacyProfile) -> tuple[tuple[float, float], ...]:
         check_kind(part, name="part", kind=PrivacyProfile, domain="a PrivacyProfile")
@@ -297,6 +301,12 @@ def suitable_order(
             f"epsilon must be at least {epsilon - budgets.max():.6g} at delta={delta:g} for any "
             f"order; got {epsilon!r}.",
             float(epsilon - budgets.max()),
+        )
+    if not np.isfinite(costs).any():
+        raise UnreachableBudgetError(
+            "failure must be at least what some of parts give away at any order; got "
+            f"{failure!r}.",
+            math.inf,
         )
     # Releases that cost nothing fit at every order, and infinite ones at none.
     many = np.where(budgets > 0.0, budgets / np.maximum(costs, np.finfo(float).tiny), -1.0)

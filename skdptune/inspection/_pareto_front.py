@@ -24,6 +24,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#
 _DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
 _AXIS_LABELS = {"error": "error (1 − utility)", "utility": "utility"}
 _LEAST_EPSILON = 1e-12
+# Axes end here, in units of the reference point's epsilon: without noise it may be 1e9.
+_BEYOND = 10.0
 
 
 class ParetoFrontDisplay:
@@ -58,7 +60,8 @@ class ParetoFrontDisplay:
     Notes
     -----
     The line has steps: between two points, a larger budget buys no more than the point to the
-    left does. To the right it goes on to the end of the axes.
+    left does. To the right it goes on to the end of the axes, which is at most ten times the
+    epsilon of the reference point: what lies beyond counts for nothing.
 
     Examples
     --------
@@ -233,6 +236,9 @@ class ParetoFrontDisplay:
         shown += [front.points[:, 0] for front in self.fronts.values()]
         found = np.concatenate(shown) if shown else np.empty(0)
         found = found[(found > _LEAST_EPSILON) & np.isfinite(found)]
+        if self.reference_point is not None:
+            counting = found[found <= _BEYOND * self.reference_point[0]]
+            found = counting if counting.size else found
         if not found.size:
             return 0.1, 10.0
         return float(found.min()) / 1.35, float(found.max()) * 1.35
@@ -383,6 +389,7 @@ def _dress(ax: Any, ends: tuple[float, float], delta: float | None, y: str) -> N
     ax.set_xlabel("ε" if delta is None else f"ε at δ = {delta:g}")
     ax.set_ylabel(_AXIS_LABELS[y])
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.xaxis.set_minor_formatter(_minor_label if ends[1] < 30 * ends[0] else "")
     ax.grid(True, which="major", color="#E6E6E6", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.margins(y=0.08)
@@ -393,6 +400,12 @@ def _dress(ax: Any, ends: tuple[float, float], delta: float | None, y: str) -> N
     ax.tick_params(which="both", color="#888888")
     low, high = ax.get_ylim()
     ax.set_ylim(max(low, 0.0), min(high, 1.02))
+
+
+def _minor_label(value: float, _: Any) -> str:
+    """Return a label at 2 and 5 times powers of ten, for axes with few of these powers."""
+    text = f"{value:g}"
+    return text if text.strip("0.") in ("2", "5") else ""
 
 
 def _shown(errors: FloatArray, y: str) -> FloatArray:

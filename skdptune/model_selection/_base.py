@@ -59,6 +59,7 @@ from skdptune.model_selection._runs import (
     Run,
     Scoring,
     can_be_together,
+    is_failure,
     perform,
     perform_all,
     perform_together,
@@ -411,7 +412,9 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
                 with Quiet(), np.errstate(all="ignore"):
                     data.take(dealt.final).fit(made, **self._start_from(choice.model))
                 return made
-            except Exception:
+            except BaseException as problem:
+                if not is_failure(problem):
+                    raise
                 if self.error_score == "raise":
                     raise
         return untouched_model(made, data)

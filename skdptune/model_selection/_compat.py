@@ -1,4 +1,4 @@
-"""What differs between the versions of scikit-learn; the one place that knows."""
+"""What differs between the versions of scikit-learn and joblib; the one place that knows."""
 
 from __future__ import annotations
 
@@ -24,11 +24,17 @@ try:  # since 1.7
 except ImportError:
     from sklearn.utils._estimator_html_repr import _VisualBlock as VisualBlock
 
+try:  # a package of its own since joblib 1.6
+    import cloudpickle
+except ImportError:
+    from joblib.externals import cloudpickle
+
 __all__ = [
     "CallbackSupportMixin",
     "Parallel",
     "Tasks",
     "VisualBlock",
+    "cloudpickle",
     "delayed",
     "forget_callbacks",
     "number_of_features",

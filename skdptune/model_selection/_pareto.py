@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base._mixin import warn_of_large_delta
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._base import BasePrivateSearch, _routing_is_on
+from skdptune.model_selection._candidates import copied
 from skdptune.model_selection._compat import (
     VisualBlock,
     number_of_features,
@@ -27,6 +29,7 @@ from skdptune.model_selection._dealing import deal, parts
 from skdptune.model_selection._domain import check_domain, check_form, public_labels
 from skdptune.model_selection._layout import make_layout
 from skdptune.model_selection._pareto_checks import (
+    check_can_be_sent,
     check_pareto_parameters,
     check_target,
     third_name,
@@ -45,7 +48,7 @@ from skdptune.model_selection._pareto_study import Evaluation, ParetoEngine, Rec
 from skdptune.model_selection._plan import PlanRow, SearchPlan
 from skdptune.model_selection._quiet import Quiet
 from skdptune.model_selection._results import untouched_model
-from skdptune.model_selection._runs import Data
+from skdptune.model_selection._runs import Data, is_failure
 from skdptune.model_selection._streams import Streams, generator_of, spawned
 
 # Points of the space at which a release is planned.
@@ -298,7 +301,7 @@ class DParetoSearchCV(BasePrivateSearch):
         for _ in range(_PROBES):
             try:
                 found.append(pricing.of_evaluation(pricing.families.space.sample(rng)))
-            except (TypeError, ValueError) as problem:
+            except Exception as problem:
                 problems.append(problem)
             if len(found) == wanted:
                 break
@@ -404,6 +407,16 @@ class DParetoSearchCV(BasePrivateSearch):
         for view in views:
             check_domain(view, X, y)
         warn_of_large_delta(self.delta, study.pricing.layout.n_samples, stacklevel=3)
+        if len(views) > 1 and params and _routing_is_on():
+            raise ValueError(
+                "fit must be given X and y alone for several families with metadata routing; got "
+                f"{sorted(params)} as well."
+            )
+        if study.plan is not None:
+            check_can_be_sent(self, study.pricing.families)
+        # Copies: what plans were priced for stays out of reach.
+        families = clone(self)._families()
+        study = replace(study, pricing=replace(study.pricing, families=families))
         data = views[0]._data(X, y, params)
         self._search(study, data, None if X_val is None else Data(X_val, y_val, {}, {}))
         return self
@@ -421,6 +434,7 @@ class DParetoSearchCV(BasePrivateSearch):
                     records = [_without_traces(record) for record in records]
                 best = self._best(study, records)
                 model = None if best is None else self._final(study, records[best], data, streams)
+        _warn_of_few(len(records), self.n_initial)
         result = ParetoResult(
             records,
             study.pricing.families.space,
@@ -526,8 +540,8 @@ class DParetoSearchCV(BasePrivateSearch):
             with Quiet(), np.errstate(all="ignore"):
                 data.fit(made)
             return made
-        except Exception:
-            if study.plan is None:
+        except BaseException as problem:
+            if study.plan is None or not is_failure(problem):
                 raise
             return untouched_model(made, data)
 
@@ -559,7 +573,7 @@ class DParetoSearchCV(BasePrivateSearch):
         utility = float(np.mean(record.evaluation.utilities))
         self.best_index_ = place
         self.best_score_ = scorer.lower + utility * (scorer.upper - scorer.lower)
-        self.best_params_ = study.pricing.families.shown(record.params)
+        self.best_params_ = copied(study.pricing.families.shown(record.params))
         self.best_estimator_ = model
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -586,7 +600,7 @@ class DParetoSearchCV(BasePrivateSearch):
         """
         check_is_fitted(self)
         found = self.result_.best_params_for(epsilon=epsilon, error=error)
-        return self._families().shown(found)
+        return copied(self._families().shown(found))
 
     def best_estimator_for(
         self,
@@ -601,7 +615,8 @@ class DParetoSearchCV(BasePrivateSearch):
         """Return a model for a wanted point, fitted to all records.
 
         The search keeps no records, so they are given once more. The fit costs its own epsilon,
-        in addition to what `privacy_` says.
+        in addition to what `privacy_` says; its warnings and exceptions are not hidden, and may
+        tell of the data.
 
         Parameters
         ----------
@@ -650,6 +665,17 @@ class DParetoSearchCV(BasePrivateSearch):
             [clone(member) for member in members],
             names=[f"{name}: {type(m).__name__}" for name, m in self.estimator],
             name_details=[str(member) for member in members],
+        )
+
+
+def _warn_of_few(count: int, wanted: int) -> None:
+    """Warn where a budget was too small to start a search with, as public numbers say."""
+    if count < wanted:
+        warnings.warn(
+            f"release paid for {count} evaluations of {wanted} and more that were wanted. Search "
+            "a space of smaller epsilons, or give more.",
+            UserWarning,
+            stacklevel=5,
         )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.utils import get_tags
 
 from skdptune.accounting._checks import check_integer, check_option, check_real
-from skdptune.base._pricing import replaces_records
-from skdptune.model_selection._configuring import nested
+from skdptune.model_selection._compat import cloudpickle
+from skdptune.model_selection._pareto_evaluation import check_relation
 from skdptune.model_selection._pareto_families import Families
 from skdptune.model_selection._pareto_samplers import SAMPLERS
 from skdptune.model_selection._pareto_study import check_reference
@@ -107,8 +108,24 @@ def _check_release(search: Any, families: Families) -> None:
     for name, why in _UNPAID.items():
         if getattr(search, name) is not None:
             raise ValueError(f"{name} must be None with release: {why}.")
-    if any(replaces_records(part) for member in families for _, part in nested(member)):
+    if not isinstance(search.sampler, str):
         raise TypeError(
-            "estimator must have a guarantee about adding or removing a record with release; "
-            "got one about replacing."
+            "sampler must be a name with release; got an optuna sampler, which is told when "
+            "evaluations began and ended."
         )
+    for member in (*families, *families.steps):
+        check_relation(member)
+
+
+def check_can_be_sent(search: Any, families: Families) -> None:
+    """Refuse workers that could not be given their work: every fit would count as failed."""
+    backend, _ = joblib.parallel.get_active_backend()
+    if search.n_jobs in (None, 1) or getattr(backend, "uses_threads", False):
+        return
+    try:
+        cloudpickle.dumps((search._scorer(), list(families), families.space))
+    except Exception as problem:
+        raise TypeError(
+            "n_jobs must be 1 for an estimator, space or scoring that cannot be pickled; got "
+            f"{search.n_jobs!r}. {type(problem).__name__}: {problem}"
+        ) from problem

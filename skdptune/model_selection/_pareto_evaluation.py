@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._pricing import price
+from skdptune.base._pricing import price, replaces_records
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._compat import number_of_samples
-from skdptune.model_selection._configuring import check_secret_size, set_seeds
+from skdptune.model_selection._configuring import check_secret_size, nested, set_seeds
 from skdptune.model_selection._costs import ScoreNoise
 from skdptune.model_selection._fit_prices import FitPrices, FitSize
 from skdptune.model_selection._layout import Layout
@@ -25,6 +26,7 @@ from skdptune.model_selection._runs import (
     Data,
     Scoring,
     child_stream,
+    is_failure,
     noise_random,
     perform_all,
     values_of,
@@ -73,6 +75,7 @@ class Pricing:
         """Return what a fit of an evaluation costs; raise if that hangs on a secret size."""
         size = self.train_size
         made = self.configured(params, size)
+        check_relation(made)
         if size.is_secret:
             check_secret_size(made, size.n_samples, size.n_features)
         return price(made, size.n_samples, size.n_features)
@@ -94,6 +97,15 @@ class Pricing:
         """All records."""
         layout = self.layout
         return FitSize(layout.n_final, layout.n_final, layout.n_features, layout.final_is_random)
+
+
+def check_relation(estimator: Any) -> None:
+    """Refuse a guarantee that is about other neighbours than the price of a release is."""
+    if any(replaces_records(part) for _, part in nested(estimator)):
+        raise TypeError(
+            "estimator must have a guarantee about adding or removing a record with release; "
+            "got one about replacing."
+        )
 
 
 def moments_epsilon(profile: PrivacyProfile, delta: float) -> float:
@@ -165,10 +177,11 @@ class Trial:
         values, thirds = [], []
         with Quiet(), np.errstate(all="ignore"):
             for place, fold in enumerate(self.folds):
-                held = self.fitted(estimator, fold, child_stream(seed, place))
-                values.append(self.scorer.per_record(estimator, held.X, held.y))
+                model = clone(estimator)
+                held = self.fitted(model, fold, child_stream(seed, place))
+                values.append(self.scorer.per_record(model, held.X, held.y))
                 if isinstance(self.third, tuple):
-                    thirds.append(float(self.third[1](estimator, held.X, held.y)))
+                    thirds.append(float(self.third[1](model, held.X, held.y)))
         score = self.scorer.score(np.concatenate(values), max(sum(map(len, values)), 1))
         third = np.mean(thirds) if thirds else time.perf_counter() - started
         return unit_utility(score, self.scorer), float(third)
@@ -228,7 +241,9 @@ class PrivateTrial:
                     pre_dispatch="2*n_jobs",
                 )
             )
-        except Exception:
+        except BaseException as problem:
+            if not is_failure(problem):
+                raise
             # Fits that take their workers with them tell of the data as well.
             values = None
         noise = noise_random(trial.stream(seed, trial.n_repeats))
@@ -244,9 +259,13 @@ def _private_values(
     held = trial.held(fold[1])
     try:
         with Quiet(), np.errstate(all="ignore"):
-            trial.fitted(estimator, fold, seed)
-            return values_of(trial.scorer, estimator, held, raises=False)
-    except Exception:
+            # Threads share what they are given; and nothing may be carried from fold to fold.
+            model = clone(estimator)
+            trial.fitted(model, fold, seed)
+            return values_of(trial.scorer, model, held, raises=False)
+    except BaseException as problem:
+        if not is_failure(problem):
+            raise
         return np.full(number_of_samples(held.X), trial.scorer.lower)
 
 

@@ -36,6 +36,7 @@ class Families:
             spaces = {"": param_space}
         else:
             self.members, spaces = _named(estimator, param_space)
+        self._spaces = spaces
         flat: dict[str, Any] = {} if self.is_one else {FAMILY: list(self.members)}
         self.own: dict[str, tuple[str, ...]] = {}
         for name, member in self.members.items():
@@ -55,6 +56,14 @@ class Families:
     def lead(self) -> Any:
         """The first estimator."""
         return next(iter(self))
+
+    @property
+    def steps(self) -> Iterator[Any]:
+        """Iterate over the estimators that are values of parameters."""
+        for dimension in self._spaces.values():
+            for values in dimension.values():
+                if isinstance(values, list | tuple):
+                    yield from (value for value in values if hasattr(value, "get_params"))
 
     def split(self, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the family's name and its estimator's own parameters."""

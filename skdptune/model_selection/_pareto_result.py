@@ -94,6 +94,14 @@ class ParetoResult:
             for name, known in ((n, self._points(of)) for n, of in statistics.items())
         }
 
+    def __repr__(self) -> str:
+        """Show what was found in one line."""
+        points = len(self.pareto_front_["epsilon"])
+        return (
+            f"{type(self).__name__}({len(self.records)} evaluations, {points} on the front, "
+            f"hypervolume {self.hypervolume_:.4g})"
+        )
+
     def _points(self, statistic: Callable[[Any], Any]) -> FloatArray:
         """Return the objectives, one row per evaluation; NaN where it failed."""
         width = len(self.reference_point)

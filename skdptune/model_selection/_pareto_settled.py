@@ -62,8 +62,8 @@ class Affordable:
             try:
                 self._pricing(params)
                 fit = self._pricing.of_evaluation(params)
-            except (TypeError, ValueError):
-                # Bad parameters are a public matter.
+            except Exception:
+                # What is known of a price before data, and fails, is a public matter.
                 return False
             return self._budget.charge(fit)
 

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from skdptune.model_selection._compat import number_of_features
 from skdptune.model_selection._configuring import declared_labels
 from skdptune.model_selection._quiet import Quiet
-from skdptune.model_selection._runs import Data
+from skdptune.model_selection._runs import Data, is_failure
 
 
 def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -47,6 +47,8 @@ def untouched_model(estimator: Any, data: Data) -> Any:
             blank = np.zeros((len(labels), number_of_features(data.X) or 1))
         with Quiet(), np.errstate(all="ignore"):
             return made.fit(blank, np.asarray(labels))
-    except Exception:
+    except BaseException as problem:
+        if not is_failure(problem):
+            raise
         # Unfitted: whoever uses it learns that nothing could be fitted to any data of this form.
         return made

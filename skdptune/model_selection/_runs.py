@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from skdptune.mechanisms import gaussian_release, laplace_release
@@ -129,10 +130,12 @@ def perform(
     def find() -> np.ndarray:
         found = []
         for fold, (train, test) in enumerate(deals):
-            set_seeds(run.estimator, child_stream(run.fit_seed, fold))
-            data.take(train).fit(run.estimator)
+            # A model of its own for each fold: none may start from what another has seen.
+            model = run.estimator if len(deals) == 1 else clone(run.estimator)
+            set_seeds(model, child_stream(run.fit_seed, fold))
+            data.take(train).fit(model)
             held = validation if test is None else data.take(test)
-            found.append(values_of(scoring.scorer, run.estimator, held, raises))
+            found.append(values_of(scoring.scorer, model, held, raises))
         return np.concatenate(found)
 
     return _result(run, find, scoring, keep_model, raises)
@@ -150,11 +153,15 @@ def perform_together(
     """Fit runs by their class's `fit_many`, and score each; as one by one, but for the time."""
     started = time.perf_counter()
     values: list[list[np.ndarray]] = [[] for _ in runs]
-    problems: dict[int, Exception] = {}
+    problems: dict[int, BaseException] = {}
     for fold, (train, test) in enumerate(deals):
         going = [number for number in range(len(runs)) if number not in problems]
+        models = [runs[number].estimator for number in going]
+        if len(deals) > 1:
+            models = [clone(model) for model in models]
+        seeds = [child_stream(runs[number].fit_seed, fold) for number in going]
         try:
-            outcomes = _fit_fold([runs[number] for number in going], fold, data.take(train))
+            outcomes = _fit_fold(models, seeds, data.take(train))
         except Exception:
             if raises:
                 raise
@@ -163,14 +170,16 @@ def perform_together(
                 perform(run, data, deals, validation, scoring, keep_model, raises) for run in runs
             ]
         held = validation if test is None else data.take(test)
-        for number, outcome in zip(going, outcomes, strict=True):
+        for number, model, outcome in zip(going, models, outcomes, strict=True):
             try:
                 if isinstance(outcome, Exception):
                     raise outcome
                 with Quiet(), np.errstate(all="ignore"):
-                    found = values_of(scoring.scorer, runs[number].estimator, held, raises)
+                    found = values_of(scoring.scorer, model, held, raises)
                 values[number].append(found)
-            except Exception as problem:
+            except BaseException as problem:
+                if not is_failure(problem):
+                    raise
                 problems[number] = problem
     seconds = (time.perf_counter() - started) / max(len(runs), 1)
 
@@ -185,11 +194,11 @@ def perform_together(
     ]
 
 
-def _fit_fold(runs: Sequence[Run], fold: int, data: Data) -> list[Any]:
-    for run in runs:
-        set_seeds(run.estimator, child_stream(run.fit_seed, fold))
+def _fit_fold(models: Sequence[Any], seeds: Sequence[Any], data: Data) -> list[Any]:
+    for model, seed in zip(models, seeds, strict=True):
+        set_seeds(model, seed)
     with Quiet(), np.errstate(all="ignore"):
-        return fit_together([run.estimator for run in runs], data)
+        return fit_together(models, data)
 
 
 def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
@@ -228,13 +237,21 @@ def _result(
     try:
         with Quiet(), np.errstate(all="ignore"):
             values = find()
-    except Exception as problem:
-        if raises:
+    except BaseException as problem:
+        if raises or not is_failure(problem):
             raise
         error = repr(problem)
     seconds += time.perf_counter() - started
     model = run.estimator if keep_model and error is None else None
     return Result(model, scoring.released(values, noise_random(run.noise_seed)), seconds, error)
+
+
+def is_failure(problem: BaseException) -> bool:
+    """Say whether an exception is a fit's own, whatever its kind, and not the user's wish to stop.
+
+    A model that leaves by way of `SystemExit` must not take a record's text with it.
+    """
+    return not isinstance(problem, KeyboardInterrupt | GeneratorExit)
 
 
 def noise_random(seed: np.random.SeedSequence | None) -> np.random.Generator | None:
@@ -260,8 +277,8 @@ def values_of(scorer: BoundedScorer, model: Any, held: Data, raises: bool) -> np
     size = number_of_samples(held.X)
     try:
         return scorer.per_record(model, held.X, held.y)
-    except Exception:
-        if raises:
+    except BaseException as problem:
+        if raises or not is_failure(problem):
             raise
     if size <= 1:
         return np.full(size, scorer.lower)

@@ -25,6 +25,7 @@ from skdptune.model_selection._runs import (
     can_be_together,
     child_stream,
     fit_together,
+    is_failure,
     perform_all,
     values_of,
 )
@@ -166,7 +167,7 @@ def _scores_on_part(
         fitted = _fitted(task, records, raises)
         for place, model in enumerate(fitted):
             try:
-                if isinstance(model, Exception):
+                if isinstance(model, BaseException):
                     raise model
                 # A model that fails for good is found out by a record of its own part, which may
                 # decide the part's score; a validation record may not.
@@ -174,8 +175,8 @@ def _scores_on_part(
                 counted.per_record(model, first.X, first.y)
                 values = values_of(counted, model, validation, raises)
                 score = counted.score(values, n_public or max(values.size, 1))
-            except Exception:
-                if raises:
+            except BaseException as problem:
+                if raises or not is_failure(problem):
                     raise
                 continue
             scores[place] = (score - scorer.lower) / (scorer.upper - scorer.lower)
@@ -200,7 +201,9 @@ def _fitted(task: _Task, records: Data, raises: bool) -> list[Any]:
 def _fitted_alone(model: Any, records: Data) -> Any:
     try:
         records.fit(model)
-    except Exception as problem:
+    except BaseException as problem:
+        if not is_failure(problem):
+            raise
         return problem
     return model
 

@@ -74,6 +74,24 @@ def test_axes_are_named_and_logarithmic() -> None:
     assert ParetoFrontDisplay.from_points({"one": ([1.0], [0.5])}).plot().ax_.get_xlabel() == "ε"
 
 
+def test_evaluations_almost_without_noise_do_not_squeeze_the_front() -> None:
+    search = found()
+    search.evaluations_ = {"epsilon": np.append(EPSILONS, 1e9), "error": np.append(ERRORS, 0.4)}
+    assert ParetoFrontDisplay.from_search(search).ax_.get_xlim()[1] < 3.0
+    # Unless there is nothing else.
+    alone = ParetoFrontDisplay.from_points({"one": ([1e9], [0.1])}, reference_point=(10.0, 1.0))
+    assert alone.plot().ax_.get_xlim()[1] > 1e9
+
+
+@pytest.mark.parametrize(("right", "labels"), [(1.0, {"0.2", "0.5"}), (100.0, set())])
+def test_small_ranges_have_labels_between_powers_of_ten(right: float, labels: set[str]) -> None:
+    display = ParetoFrontDisplay.from_points({"one": ([0.15, right], [0.5, 0.1])}).plot()
+    low, high = display.ax_.get_xlim()
+    ticks = display.ax_.get_xticklabels(minor=True)
+    shown = {tick.get_text() for tick in ticks if low <= tick.get_position()[0] <= high}
+    assert shown - {""} == labels
+
+
 def test_utility_is_the_mirrored_error() -> None:
     display = ParetoFrontDisplay.from_search(found(), y="utility")
     assert heights(display.lines_[0], [0.1, 0.4, 2.0]) == pytest.approx([0.5, 0.7, 0.9])

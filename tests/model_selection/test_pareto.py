@@ -5,9 +5,12 @@ from __future__ import annotations
 import inspect
 import math
 import pickle
+import sys
+import threading
 import warnings
 from typing import Any
 
+import cloudpickle
 import joblib
 import numpy as np
 import pandas as pd
@@ -18,15 +21,19 @@ from scipy.stats import uniform
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdptune.accounting import UnreachableBudgetError
 from skdptune.base import NoProfileError, privacy_of, profile_of
+from skdptune.metrics import bounded_scorer
 from skdptune.model_selection import DParetoSearchCV
 from tests.model_selection.learners import Centroids, Loud, Scripted, table
 from tests.model_selection.test_contract import EXPECTED_FAILURES, MAY_BE_SKIPPED
+
+# Another package may be named tests where workers look for it.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 pytest.importorskip("optuna")
 
@@ -491,3 +498,91 @@ def test_loud_learners_are_quiet(capfd: pytest.CaptureFixture[str]) -> None:
     made(Loud(mark="m")).fit(X, Y)
     captured = capfd.readouterr()
     assert " of m" not in captured.out + captured.err
+
+
+# What a review tried ----------------------------------------------------------------------------
+
+
+class Remembering(Scripted):
+    """Keeps what it was ever fitted to, and looks its answers up there."""
+
+    seen: Any = frozenset()
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Remembering:
+        super().fit(X, y)
+        self.seen = self.seen | set(map(float, X[:, 2]))
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        right = [float(value) in self.seen for value in X[:, 2]]
+        return self.classes_[np.where(right, X[:, 0] > 0, X[:, 0] <= 0).astype(int)]
+
+
+@pytest.mark.parametrize("release", [None, 40.0])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_no_fold_starts_from_what_another_has_seen(release: float | None, n_jobs: int) -> None:
+    search = made(
+        Remembering(delta=1e-7), {"quality": (0.5, 0.9)}, release=release, cv=3, n_jobs=n_jobs
+    )
+    with joblib.parallel_config(backend="threading"):
+        search.set_params(n_repeats=2).fit(X, Y)
+    assert search.evaluations_["error"].min() > 0.5
+
+
+def test_what_is_returned_does_not_lead_to_later_searches() -> None:
+    def search() -> DParetoSearchCV:
+        step = Scripted(quality=0.9, epsilon=0.5, delta=1e-7)
+        pipeline = Pipeline([("clf", Scripted(epsilon=0.5, delta=1e-7))])
+        return made(pipeline, {"clf": [step]}, scoring="accuracy", release=9.0, refit=1.0)
+
+    first = search().fit(X, Y)
+    before = first.evaluations_["error"].tolist()
+    first.best_params_["clf"].set_params(quality=0.1, epsilon=3.0)
+    assert search().fit(X, Y).evaluations_["error"].tolist() == before
+    first.best_params_for(epsilon=1.0)["clf"].set_params(quality=0.1)
+    assert first.best_params_for(epsilon=1.0)["clf"].quality == 0.9
+
+
+def test_work_that_cannot_be_sent_is_refused_and_not_counted_as_failed() -> None:
+    lock = threading.Lock()
+
+    def locked(labels: Any, guesses: Any) -> Any:
+        with lock:
+            return (np.asarray(labels) == guesses).astype(float)
+
+    scorer = bounded_scorer(locked, 0.0, 1.0, greater_is_better=True)
+    search = released(n_jobs=2, scoring=scorer)
+    with pytest.raises(TypeError, match="n_jobs must be 1 for .* cannot be pickled"):
+        search.fit(X, Y)
+    with joblib.parallel_config(backend="threading"):
+        search.fit(X, Y)
+    assert search.evaluations_["error"].min() < 0.5
+
+
+def test_several_families_take_no_routed_metadata() -> None:
+    families = [("a", Scripted()), ("b", Scripted())]
+    search = made(families, {"a": {"epsilon": (0.5, 1.0)}, "b": {"epsilon": (0.5, 1.0)}})
+    with sklearn.config_context(enable_metadata_routing=True):
+        for _, member in families:
+            member.set_fit_request(sample_weight=True)
+        with pytest.raises(ValueError, match="X and y alone for several families"):
+            search.fit(X, Y, sample_weight=np.ones(600))
+
+
+def test_few_evaluations_are_told() -> None:
+    search = made(space={"epsilon": (2.0, 4.0)}, release=8.0, n_initial=8)
+    with pytest.warns(UserWarning, match="release paid for . evaluations of 8"):
+        search.fit(X, Y)
+    assert "evaluations" in repr(search.result_)
+
+
+class Leaving(Scripted):
+    """Leaves by way of the interpreter's exit, with a record in its hands."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        raise SystemExit(f"record {X[0]}")
+
+
+def test_a_fit_that_leaves_takes_nothing_with_it() -> None:
+    search = released(estimator=Leaving(), refit=1.0).fit(X, Y)
+    assert (search.evaluations_["error"] > 0.5).all()

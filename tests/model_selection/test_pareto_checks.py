@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sklearn.pipeline import Pipeline
 
 from skdptune.metrics import neg_brier_score
-from skdptune.model_selection import DParetoSearchCV
+from skdptune.model_selection import DParetoSearchCV, _pareto_evaluation
 from skdptune.model_selection._pareto_checks import (
     check_pareto_parameters,
     check_target,
@@ -67,7 +68,7 @@ def test_scorer_must_suit_every_family() -> None:
 def test_replacing_guarantees_cannot_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scripted, "__module__", "diffprivlib.models")
     monkeypatch.setattr(
-        "skdptune.model_selection._pareto_checks.replaces_records",
+        "skdptune.model_selection._pareto_evaluation.replaces_records",
         lambda part: type(part).__module__.startswith("diffprivlib"),
     )
     check()
@@ -79,3 +80,26 @@ def test_target_that_is_needed() -> None:
     with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
         check_target(Scripted(), None)
     check_target(Scripted(), [1])
+
+
+def test_replacing_guarantees_among_the_values_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Replacing(Scripted):
+        pass
+
+    replaces = _pareto_evaluation.replaces_records
+    monkeypatch.setattr(
+        _pareto_evaluation,
+        "replaces_records",
+        lambda part: isinstance(part, Replacing) or replaces(part),
+    )
+    pipeline = Pipeline([("clf", Scripted())])
+    with pytest.raises(TypeError, match="got one about replacing"):
+        check(pipeline, {"clf": [Scripted(), Replacing()]}, scoring="accuracy", release=9.0)
+    check(pipeline, {"clf": [Scripted()]}, scoring="accuracy", release=9.0)
+
+
+def test_a_sampler_of_the_user_is_not_told_of_times_that_are_released() -> None:
+    optuna = pytest.importorskip("optuna")
+    check(sampler=optuna.samplers.RandomSampler())
+    with pytest.raises(TypeError, match="sampler must be a name with release"):
+        check(sampler=optuna.samplers.RandomSampler(), release=9.0)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import pickle
+import sys
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 from scipy import stats
@@ -19,6 +21,9 @@ from skdptune.model_selection._layout import Layout, make_layout
 from skdptune.model_selection._pareto_release import plan_release
 from tests.model_selection.learners import Private, Scripted, table
 from tests.model_selection.test_release import numbers, visible
+
+# Another package may be named tests where workers look for it.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 pytest.importorskip("optuna")
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import joblib
 import numpy as np
 import pytest
@@ -25,6 +26,9 @@ from skdptune import pareto_search  # noqa: E402
 from skdptune.model_selection._fronts import hypervolume  # noqa: E402
 from skdptune.model_selection._pareto_search import check_third, takes_two  # noqa: E402
 from skdptune.model_selection._spaces import SearchSpace  # noqa: E402
+
+# Another package may be named tests where workers look for it.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = {"noise": (0.1, 10.0, "log"), "kind": ["a", "b"]}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import joblib
 import numpy as np
 import pytest
@@ -19,6 +21,9 @@ from skdptune.model_selection import _pareto_study  # noqa: E402
 from skdptune.model_selection._pareto_storage import Membership  # noqa: E402
 from skdptune.model_selection._pareto_study import Evaluation, ParetoEngine, Record  # noqa: E402
 from skdptune.model_selection._spaces import SearchSpace  # noqa: E402
+
+# Another package may be named tests where workers look for it.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SPACE = SearchSpace({"noise": (0.1, 10.0, "log"), "kind": ["a", "b"]})
 

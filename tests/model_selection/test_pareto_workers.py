@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 from typing import Any
 
+import cloudpickle
 import joblib
 import numpy as np
 import pytest
 
 from skdptune.model_selection._pareto_workers import Evaluation, Workers, checked, perform
+
+# Another package may be named tests where workers look for it.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 SEED = np.random.SeedSequence(5)
 
