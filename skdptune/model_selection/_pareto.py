@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import indexable
@@ -43,6 +45,7 @@ from skdptune.model_selection._pareto_evaluation import (
 from skdptune.model_selection._pareto_families import Families
 from skdptune.model_selection._pareto_release import plan_release
 from skdptune.model_selection._pareto_result import ParetoResult
+from skdptune.model_selection._pareto_search import warn_of_failures
 from skdptune.model_selection._pareto_settled import Affordable, Study, study_report
 from skdptune.model_selection._pareto_study import Evaluation, ParetoEngine, Record
 from skdptune.model_selection._plan import PlanRow, SearchPlan
@@ -110,9 +113,11 @@ class DParetoSearchCV(BasePrivateSearch):
         a crash and several processes can work on it; give them one `random_state`, by which they
         deal the records alike. None keeps it in memory.
     study_name : str, optional
-        Name in the storage. A study of this name goes on.
+        Name in the storage. A study of this name goes on, if it is of the same data, estimators
+        and space.
     n_jobs : int, optional
-        Workers, each with an evaluation of a batch; in a release, with a fit of an evaluation.
+        Workers, each with an evaluation of a batch, so that `batch_size` must be as many; in a
+        release, with a fit of an evaluation.
     verbose : int, default=0
         Above 0, shows the progress.
     random_state : int, Generator, RandomState or None, default=None
@@ -277,8 +282,11 @@ class DParetoSearchCV(BasePrivateSearch):
         families = self._families()
         pricing = Pricing(families, layout, float(self.delta), self.privacy, classes)
         if self.release is None:
+            with Quiet():
+                self._probed(pricing, pricing.final, 1)
             return Study(pricing, None)
         # dp_accounting reports on each fractional order.
+        wanted = _PROBES if families.set_the_price else 1
         with Quiet():
             plan = plan_release(
                 layout,
@@ -286,21 +294,22 @@ class DParetoSearchCV(BasePrivateSearch):
                 float(self.delta),
                 self.n_initial + self.n_iter,
                 self.n_repeats,
-                self._probed(pricing),
+                self._probed(pricing, pricing.of_evaluation, wanted),
                 is_equal=not families.set_the_price,
                 follows_scores=self.sampler not in ("random", "grid"),
                 final=None if self.refit is False else float(self.refit),
             )
         return Study(pricing, plan)
 
-    def _probed(self, pricing: Pricing) -> list[PrivacyProfile]:
+    def _probed(
+        self, pricing: Pricing, of: Callable[[dict[str, Any]], PrivacyProfile], wanted: int
+    ) -> list[PrivacyProfile]:
         """Return what fits cost at some points of the space, the same each time."""
         found, problems = [], []
         rng = np.random.default_rng(0)
-        wanted = _PROBES if pricing.families.set_the_price else 1
         for _ in range(_PROBES):
             try:
-                found.append(pricing.of_evaluation(pricing.families.space.sample(rng)))
+                found.append(of(pricing.families.space.sample(rng)))
             except Exception as problem:
                 problems.append(problem)
             if len(found) == wanted:
@@ -429,6 +438,8 @@ class DParetoSearchCV(BasePrivateSearch):
                 engine = self._engine(study, trial, streams)
                 engine.run()
                 records = engine.records()
+                if study.plan is None:
+                    warn_of_failures(records)
             with tasks.task("final fit"):
                 if study.plan is not None:
                     records = [_without_traces(record) for record in records]
@@ -492,6 +503,7 @@ class DParetoSearchCV(BasePrivateSearch):
                 storage=self.storage,
                 study_name=self.study_name,
                 n_jobs=self.n_jobs,
+                subject="" if self.storage is None else _subject(self, study, trial),
                 **common,
             )
         scoring = score_of_all(trial.pricing.layout, trial.scorer, self.n_repeats, plan.noise)
@@ -677,6 +689,21 @@ def _warn_of_few(count: int, wanted: int) -> None:
             UserWarning,
             stacklevel=5,
         )
+
+
+def _subject(search: DParetoSearchCV, study: Study, trial: Trial) -> str:
+    """Return a short name of all that evaluations follow from beside their parameters."""
+    told = (
+        [clone(member) for member in study.pricing.families],
+        study.pricing.layout,
+        study.pricing.delta,
+        search.privacy,
+        search.n_repeats,
+        trial.scorer.name,
+        trial.data.X,
+        trial.data.y,
+    )
+    return joblib.hash(told) or ""
 
 
 def _without_traces(record: Record) -> Record:

@@ -143,7 +143,8 @@ class ReleasePlan:
         fits = PrivacyReport(self.trained, self.delta, name="evaluations", note=note)
         if self.layout.public:
             return (fits,)
-        note = f"at most {self.n_evaluations}, with noise"
+        also = "" if self.layout.folds else "; for a record that is scored on and not trained on"
+        note = f"at most {self.n_evaluations}, with noise{also}"
         scores = PrivacyReport(self.scores, self.delta, name="scores", note=note)
         return fits, scores
 

@@ -78,7 +78,9 @@ def _data_base(url: str, **given: Any) -> Any:
     return optuna().storages.RDBStorage(url, **given)
 
 
-def open_study(storage: Any, study_name: str | None, objectives: list[str], space: str) -> Any:
+def open_study(
+    storage: Any, study_name: str | None, objectives: list[str], space: str, subject: str = ""
+) -> Any:
     """Return a new study, or the one of the name that is to go on; raise if it is another's."""
     study = optuna().create_study(
         storage=open_storage(storage),
@@ -86,7 +88,10 @@ def open_study(storage: Any, study_name: str | None, objectives: list[str], spac
         directions=["minimize"] * len(objectives),
         load_if_exists=True,
     )
-    for name, value in (("objectives", objectives), ("space", space)):
+    kept = {"objectives": objectives, "space": space}
+    if subject:
+        kept["subject"] = subject
+    for name, value in kept.items():
         known = study.user_attrs.get(name)
         if known is None:
             study.set_user_attr(name, value)

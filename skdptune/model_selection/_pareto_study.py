@@ -82,6 +82,8 @@ random_state, verbose
         ``max_redraws`` times in a row; then the search stops.
     max_redraws : int
         See ``affordable``.
+    subject : str
+        What is evaluated, in short: a study of another subject does not go on.
 
     Attributes
     ----------
@@ -107,6 +109,7 @@ random_state, verbose
         verbose: int = 0,
         affordable: Callable[[dict[str, Any]], bool] | None = None,
         max_redraws: int = 100,
+        subject: str = "",
     ) -> None:
         self.n_initial = check_integer(n_initial, name="n_initial", lower=1)
         self.n_iter = check_integer(n_iter, name="n_iter", lower=0)
@@ -116,6 +119,7 @@ random_state, verbose
         self.extra, self.storage, self.study_name = extra, storage, study_name
         self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
         self.affordable, self.max_redraws = affordable, max_redraws
+        self.subject = subject
         self.study: Any = None
 
     def run(self) -> Any:
@@ -137,7 +141,7 @@ random_state, verbose
     def _open(self) -> None:
         objectives = ["epsilon", "error", *([self.extra] if self.extra else [])]
         described = self.space.describe()
-        self.study = open_study(self.storage, self.study_name, objectives, described)
+        self.study = open_study(self.storage, self.study_name, objectives, described, self.subject)
         self.entropy = study_entropy(self.study, self.random_state)
         settings = SamplerSettings(
             self.reference_point,

@@ -11,6 +11,7 @@ import cloudpickle
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.exceptions import FitFailedWarning
 
 from skdptune.accounting import Geometric, PrivacyProfile, UnreachableBudgetError
 from skdptune.accounting._renyi import ORDERS
@@ -440,7 +441,8 @@ def test_nothing_else_is_found(
 
 
 def test_the_guard_finds_what_the_curator_sees() -> None:
-    fitted = search(release=None).fit(X, Y)
+    with pytest.warns(FitFailedWarning, match="secret exception"):
+        fitted = search(release=None).fit(X, Y)
     assert "secret exception" in visible(fitted)
     assert {"seconds", "spread", "utilities", "failure"} <= set(fitted.evaluations_.columns)
 
