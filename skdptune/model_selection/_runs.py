@@ -162,8 +162,8 @@ def perform_together(
         seeds = [child_stream(runs[number].fit_seed, fold) for number in going]
         try:
             outcomes = _fit_fold(models, seeds, data.take(train))
-        except Exception:
-            if raises:
+        except BaseException as problem:
+            if raises or not is_failure(problem):
                 raise
             # One that fails must not fail the others.
             return [
@@ -172,7 +172,7 @@ def perform_together(
         held = validation if test is None else data.take(test)
         for number, model, outcome in zip(going, models, outcomes, strict=True):
             try:
-                if isinstance(outcome, Exception):
+                if isinstance(outcome, BaseException):
                     raise outcome
                 with Quiet(), np.errstate(all="ignore"):
                     found = values_of(scoring.scorer, model, held, raises)

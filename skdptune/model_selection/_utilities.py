@@ -191,9 +191,9 @@ def _fitted(task: _Task, records: Data, raises: bool) -> list[Any]:
     if can_be_together(models, records):
         try:
             return fit_together(models, records)
-        except Exception:
+        except BaseException as problem:
             # One that fails must not fail the others.
-            if raises:
+            if raises or not is_failure(problem):
                 raise
     return [_fitted_alone(model, records) for model in models]
 

@@ -45,6 +45,8 @@ class NetComponents:
             module = kind(**{**found, **settings, **kwargs})
         if isinstance(module, SizedModule) and module.layers is None and sizes:
             module = module.sized(**sizes)
+        # A factory, or a class that holds a part of the program's, may give the same one again.
+        module = copy.deepcopy(module)
         if sizes and not any(parameter.requires_grad for parameter in module.parameters()):
             raise ValueError("module must have parameters to train; got none.")
         self.module_ = fixed_module(module) if self.fix_module else module

@@ -12,12 +12,12 @@ from torch import nn
 from skdptune.neural_network._binary_classifier import DPNeuralNetBinaryClassifier
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
 from skdptune.neural_network._regressor import DPNeuralNetRegressor
+from skdptune.neural_network._stacked_layers import is_simple
 
 _KINDS = (DPNeuralNetBinaryClassifier, DPNeuralNetClassifier, DPNeuralNetRegressor)
 _PLAIN = (bool, int, float, str, bytes, type(None), type, torch.dtype, torch.device)
 # What torch itself keeps of a module.
 _OF_TORCH = frozenset(vars(nn.Module()))
-_HOOKS = tuple(name for name in _OF_TORCH if name.endswith("_hooks"))
 
 
 def is_common(net: Any) -> bool:
@@ -49,7 +49,7 @@ def likeness(net: Any) -> Hashable | None:
     Settings of layers are compared by value where they are plain, and else by identity: in doubt
     two nets are unlike, which costs time and nothing more.
     """
-    if not (_is_simple(net.module_) and _is_simple(net.criterion_)):
+    if not (is_simple(net.module_) and is_simple(net.criterion_)):
         return None
     held = [id(p) for group in net.optimizer_.param_groups for p in group["params"]]
     trained = {id(p) for p in net.module_.parameters() if p.requires_grad}
@@ -64,16 +64,6 @@ def settings_of(module: nn.Module) -> Hashable:
     return tuple(
         (name, type(part), tuple(_settings(part))) for name, part in module.named_modules()
     )
-
-
-def _is_simple(module: nn.Module) -> bool:
-    for part in module.modules():
-        if any(getattr(part, name, None) for name in _HOOKS) or "forward" in vars(part):
-            return False
-        if nn.utils.parametrize.is_parametrized(part):
-            return False
-    names = list(module.named_parameters(remove_duplicate=False))
-    return len(names) == len(list(module.parameters()))
 
 
 def _settings(part: nn.Module) -> Iterator[tuple[str, Hashable]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,11 +21,23 @@ GRAD_SAMPLE_MODES = ("hooks", "functorch", "ghost")
 _FALSE_ALARM = 1e-12
 # Rounding of float32 in a sum of clipped gradients.
 _SLACK = 1e-3
+# Records with larger numbers count for nothing where norms alone are taken.
+_LARGEST_INPUT = 1e9
 _MISSING_GRADIENT = (
     "each parameter of module must get one gradient per record; got one that does not. Its "
     "forward must use all parameters, and make them from layers that Opacus knows."
 )
 
+
+class _Arithmetic:
+    """How many trainings need exact products now, and what was set before."""
+
+    lock = threading.Lock()
+    users = 0
+    before = "highest"
+
+
+_ARITHMETIC = _Arithmetic()
 LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
@@ -118,7 +131,7 @@ class NoisySteps:
         self.taken = 0
         self._parameters = [p for p in module.parameters() if p.requires_grad]
         self._plain = module
-        self._module = _with_gradients_per_record(module, mode, max_grad_norm)
+        self._module = with_gradients_per_record(module, mode, max_grad_norm)
         kind = DPOptimizerFastGradientClipping if self._is_ghost else DPOptimizer
         self._optimizer = kind(
             optimizer,
@@ -207,6 +220,10 @@ class NoisySteps:
 
     def _find_clipped_sum(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
         """Leave the sum of clipped gradients in ``grad``, by norms alone (Opacus's ghost)."""
+        # Beside numbers so large, a slope may vanish in its square, and with it the norm.
+        sound = inputs.flatten(1).abs().amax(dim=1) <= _LARGEST_INPUT if len(inputs) else None
+        if sound is not None and not bool(sound.all()):
+            inputs, targets = inputs[sound], targets[sound]
         while len(inputs):
             for parameter in self._parameters:
                 # Those of an earlier batch must not stand in for missing ones.
@@ -272,7 +289,8 @@ class NoisySteps:
                 vars(part).pop(name, None)
 
 
-def _with_gradients_per_record(module: nn.Module, mode: str, max_grad_norm: float) -> nn.Module:
+def with_gradients_per_record(module: nn.Module, mode: str, max_grad_norm: float) -> nn.Module:
+    """Return the module in Opacus's hands, which finds gradients, or their norms, per record."""
     try:
         if mode == "ghost":
             return GradSampleModuleFastGradientClipping(
@@ -298,11 +316,20 @@ def quiet_hooks() -> Iterator[None]:
 
 @contextmanager
 def exact_arithmetic() -> Iterator[None]:
-    """Keep torch from rounding products to fewer digits than the clipping counts on."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
+    """Keep torch from rounding products to fewer digits than the clipping counts on.
+
+    The setting is the process's: the first training saves it, the last to end restores it.
+    """
+    with _ARITHMETIC.lock:
+        if not _ARITHMETIC.users:
+            _ARITHMETIC.before = torch.get_float32_matmul_precision()
+            torch.set_float32_matmul_precision("highest")
+        _ARITHMETIC.users += 1
     try:
         with torch.autocast("cpu", enabled=False), torch.autocast("cuda", enabled=False):
             yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        with _ARITHMETIC.lock:
+            _ARITHMETIC.users -= 1
+            if not _ARITHMETIC.users:
+                torch.set_float32_matmul_precision(_ARITHMETIC.before)

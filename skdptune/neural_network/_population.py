@@ -120,7 +120,7 @@ class PopulationTrainer:
                 outcomes[number] = _outcome(nets[number]._fit_course, _fresh(course))
         if not return_exceptions:
             for outcome in outcomes:
-                if isinstance(outcome, Exception):
+                if isinstance(outcome, BaseException):
                     raise outcome
         return outcomes
 
@@ -143,7 +143,7 @@ class PopulationTrainer:
                 continue
             # Grouping looks at a first start; training begins from the same coins once more.
             started = _outcome(_started, nets[number], course)
-            if isinstance(started, Exception):
+            if isinstance(started, BaseException):
                 outcomes[number] = started
                 continue
             key = likeness(nets[number])
@@ -182,7 +182,7 @@ class PopulationTrainer:
         own, whatever happens to the others.
         """
         found = _outcome(self._trained, [nets[n] for n in numbers], [courses[n] for n in numbers])
-        if isinstance(found, Exception) and len(numbers) > 1:
+        if isinstance(found, BaseException) and len(numbers) > 1:
             middle = len(numbers) // 2
             self._train(nets, numbers[:middle], courses, outcomes)
             self._train(nets, numbers[middle:], courses, outcomes)
@@ -223,7 +223,7 @@ def _courses(nets: list[Any], X: Any, y: Any, outcomes: list[Any]) -> dict[int, 
     first: Course | None = None
     for number, net in enumerate(nets):
         course = _outcome(net._course, X, y)
-        if isinstance(course, Exception):
+        if isinstance(course, BaseException):
             outcomes[number] = course
             continue
         rng = course.rng
@@ -299,7 +299,8 @@ def _outcome(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a function returns, or the exception that it raises."""
     try:
         return function(*arguments)
-    except NotPrivateError:
+    except (NotPrivateError, KeyboardInterrupt, GeneratorExit):
         raise
-    except Exception as problem:
+    except BaseException as problem:
+        # A module that leaves by way of SystemExit must not take a record's text with it.
         return problem

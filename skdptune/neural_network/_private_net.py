@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from skdptune.mechanisms import as_generator
 from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._components import NetComponents, no_training
 from skdptune.neural_network._course import Course, steps_of_epochs
+from skdptune.neural_network._gradient_check import check_gradients
 from skdptune.neural_network._inputs import as_array
 from skdptune.neural_network._module_check import (
     check_losses,
@@ -184,18 +185,20 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
         check_callbacks([callback for _, callback in self.callbacks_])
         shape = course.sizes["input_shape"]
         check_module(self.module_, shape, self.device)
-        self._check_losses(shape, course.targets)
+        with self._trial_losses() as losses:
+            check_losses(self.module_, losses, shape, course.targets, self.device)
 
-    def _check_losses(self, shape: tuple[int, ...], targets: torch.Tensor) -> None:
+    @contextmanager
+    def _trial_losses(self) -> Iterator[Callable[..., torch.Tensor]]:
+        """Give the losses, each time of a fresh copy of the criterion, which may keep count."""
         criterion = self.criterion_
 
         def losses(*arguments: Any) -> torch.Tensor:
-            # A fresh copy each time: a criterion may keep what it learns of a call.
             vars(self)["criterion_"] = copy.deepcopy(criterion)
             return self._losses(*arguments)
 
         try:
-            check_losses(self.module_, losses, shape, targets, self.device)
+            yield losses
         finally:
             vars(self)["criterion_"] = criterion
 
@@ -272,7 +275,7 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
             noise_multiplier=course.plan.noise_multiplier,
             max_grad_norm=self.max_grad_norm,
             divisor=course.plan.batch_size,
-            mode=self._mode(course.sizes["input_shape"]),
+            mode=self._mode(course),
             generator=noise_source(course.rng, self.device),
             largest_part=self.max_physical_batch_size,
         )
@@ -288,13 +291,19 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
             self.module_.eval()
             self._engine = None
 
-    def _mode(self, shape: tuple[int, ...]) -> str:
-        if self.grad_sample_mode == "auto":
-            fits = has_outer_products(self.module_, shape, self.device)
-            return "ghost" if fits else "hooks"
-        if self.grad_sample_mode == "ghost":
+    def _mode(self, course: Course) -> str:
+        """Return how gradients are found, after a trial on made-up records."""
+        shape, mode = course.sizes["input_shape"], self.grad_sample_mode
+        if mode == "auto":
+            mode = "ghost" if has_outer_products(self.module_, shape, self.device) else "hooks"
+        if mode == "ghost":
             check_outer_products(self.module_, shape, self.device)
-        return self.grad_sample_mode
+        else:
+            with self._trial_losses() as losses:
+                check_gradients(
+                    self.module_.train(), losses, shape, course.targets, self.device, mode
+                )
+        return mode
 
     def _wipe(self) -> None:
         """Forget the weights: nothing that a step without noise made may stay."""

@@ -42,6 +42,7 @@ _PER_RECORD = (
     TemperedSigmoid,
     ToImages,
 )
+_HOOKS = tuple(name for name in vars(nn.Module()) if name.endswith("_hooks"))
 Stack = list[torch.Tensor]
 
 
@@ -196,8 +197,21 @@ def _squared_length(vectors: torch.Tensor) -> torch.Tensor:
 Layer = PlainLayer | StackedLinear | StackedConv2d
 
 
+def is_simple(module: nn.Module) -> bool:
+    """Say whether a module is no more than its parts: without hooks or shared parameters."""
+    for part in module.modules():
+        if any(getattr(part, name, None) for name in _HOOKS) or "forward" in vars(part):
+            return False
+        if nn.utils.parametrize.is_parametrized(part):
+            return False
+    names = list(module.named_parameters(remove_duplicate=False))
+    return len(names) == len(list(module.parameters()))
+
+
 def layers_of(module: nn.Module) -> list[Layer] | None:
     """Return the layers of a plain sequence of known ones; None for any other module."""
+    if not is_simple(module):
+        return None
     parameters = list(module.parameters())
     places = {id(parameter): place for place, parameter in enumerate(parameters)}
     if not all(parameter.requires_grad for parameter in parameters):
@@ -214,9 +228,7 @@ def layers_of(module: nn.Module) -> list[Layer] | None:
 
 def _sequence(module: nn.Module) -> Iterator[nn.Module | None]:
     """Yield the layers in the order in which they are applied; None for what is not known."""
-    if "forward" in vars(module):
-        yield None
-    elif type(module) is nn.Sequential:
+    if type(module) is nn.Sequential:
         for layer in module:
             yield from _sequence(layer)
     elif type(module) in (MLP, LogisticHead, SmallCNN):

@@ -15,6 +15,7 @@ from skdptune.neural_network._noisy_steps import (
     GRAD_SAMPLE_MODES,
     NoisySteps,
     NotPrivateError,
+    exact_arithmetic,
     quiet_hooks,
 )
 
@@ -328,3 +329,38 @@ def test_buffers_of_trainable_layers_are_refused():
 
     with pytest.raises(ValueError, match="of a kind that Opacus supports"):
         steps_of(Buffered())
+
+
+def test_records_beside_which_slopes_vanish_count_for_nothing_where_norms_are_taken():
+    X, y = batch()
+    X[2] = 1.7e19
+    module = linear()
+    before = weights_of(module)
+    with torch.no_grad():
+        module.weight.zero_()
+        module.bias.zero_()
+    steps_of(module, norm=1e-4, mode="ghost").step(X, y)
+    moved = weights_of(module)
+    other = linear()
+    with torch.no_grad():
+        other.weight.zero_()
+        other.bias.zero_()
+    keep = torch.arange(len(X)) != 2
+    steps_of(other, norm=1e-4, mode="ghost").step(X[keep], y[keep])
+    assert np.allclose(moved, weights_of(other), atol=1e-9)
+    assert before.shape == moved.shape
+
+
+def test_exact_arithmetic_lasts_until_the_last_training_ends():
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        first, second = exact_arithmetic(), exact_arithmetic()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert torch.get_float32_matmul_precision() == "highest"
+        second.__exit__(None, None, None)
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)

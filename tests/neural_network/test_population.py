@@ -293,6 +293,43 @@ class Brittle(nn.BCELoss):
         return super().forward(outputs, targets)
 
 
+class LeavingLoss(nn.CrossEntropyLoss):
+    def forward(self, outputs, targets):
+        if outputs.requires_grad:
+            raise SystemExit("with a record")
+        return super().forward(outputs, targets)
+
+
+def test_a_net_that_leaves_takes_no_other_with_it():
+    nets = [net_of(criterion=LeavingLoss), net_of(random_state=1)]
+    found = PopulationTrainer().fit(nets, X, Y, return_exceptions=True)
+    assert isinstance(found[0], SystemExit) and found[1] is nets[1]
+
+
+SHARED = nn.Linear(4, 2)
+
+
+class Backbone(nn.Module):
+    """Holds a part that belongs to the program."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = SHARED
+
+    def forward(self, inputs):
+        return self.body(inputs)
+
+
+def test_parts_of_the_program_are_copied():
+    before = SHARED.weight.detach().clone()
+    nets = together([net_of(module=Backbone, random_state=seed) for seed in range(2)])
+    weights = weights_of(nets[0])
+    net_of(module=Backbone, random_state=5).fit(X, Y)
+    assert torch.equal(SHARED.weight, before)
+    assert np.array_equal(weights_of(nets[0]), weights)
+    assert not np.allclose(weights, weights_of(nets[1]))
+
+
 def test_what_becomes_of_a_net_is_a_function_of_its_own_coins():
     # Failing must be no second chance: a crew that fails is trained again on the same coins.
     start = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
@@ -382,12 +419,6 @@ class Scaled(nn.Module):
         return self._scale * self.layer(inputs)
 
 
-class Hooked(nn.Sequential):
-    def __init__(self, scale=2.0):
-        super().__init__(nn.Linear(4, 2))
-        self[0].register_forward_hook(lambda _layer, _inputs, outputs: scale * outputs)
-
-
 class Subclass(MLP):
     def __call__(self, inputs):
         return 2.0 * super().__call__(inputs)
@@ -414,7 +445,6 @@ PECULIAR = {
     "criterion that counts": [{"criterion": CountingLoss}] * 2,
     "layer used twice": [{"module": Tied}] * 2,
     "private settings": [{"module": Scaled, "module__scale": scale} for scale in (1.0, 3.0)],
-    "other hooks": [{"module": Hooked, "module__scale": scale} for scale in (1.0, 3.0)],
     "subclass of a ready module": [{"module": Subclass}] * 2,
     "dropout": [{"module": nn.Sequential(nn.Linear(4, 4), nn.Dropout(), nn.Linear(4, 2))}] * 2,
     "optimizer that moves weights": [{"optimizer": Moving}] * 2,

@@ -1,0 +1,100 @@
+"""Whether the gradients that Opacus finds for records are theirs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from skdptune.neural_network._noisy_steps import with_gradients_per_record
+
+_SIZES = (3, 4)
+_SLACK = 1e-3
+
+LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def check_gradients(
+    module: nn.Module,
+    losses: LossPerRecord,
+    record_shape: tuple[int, ...],
+    targets: torch.Tensor,
+    device: str,
+    mode: str,
+) -> None:
+    """Refuse a module for which Opacus takes something else for a record's gradient.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        In training mode, on `device`.
+    losses : callable
+        One loss per record, from outputs and targets.
+    record_shape : tuple of int
+        Shape of one record.
+    targets : tensor
+        Of which the shape and kind are looked at, and nothing else.
+    device : str
+        Where the module is.
+    mode : {"hooks", "functorch"}
+        How Opacus finds gradients.
+
+    Notes
+    -----
+    Layers may hold records along another axis than the first, or mix them on the way back alone.
+    So gradients of made-up records, in batches of two sizes, are compared with those that
+    autograd finds for one loss at a time. It is a check and no proof.
+    """
+    for size in _SIZES:
+        records = torch.rand(size, *record_shape, device=device)
+        wanted = torch.zeros(size, *targets.shape[1:], dtype=targets.dtype, device=device)
+        try:
+            truth = _by_autograd(copy.deepcopy(module), losses, records, wanted)
+        except Exception:
+            # What does not like made-up records cannot be tried on them.
+            return
+        found = _by_opacus(copy.deepcopy(module), losses, records, wanted, mode)
+        slack = _SLACK * max(float(values.abs().max()) for values in truth)
+        if not all(_are_close(*pair, slack) for pair in zip(found, truth, strict=True)):
+            raise ValueError(
+                "module must treat records one by one, along the first axis of every layer's "
+                "inputs; got gradients of records that are not their own."
+            )
+
+
+def _outputs(module: nn.Module, records: torch.Tensor) -> torch.Tensor:
+    """Return outputs with the same random draws, as of dropout, at each call."""
+    devices = [records.device] if records.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(0)
+        return module(records)
+
+
+def _by_autograd(
+    module: nn.Module, losses: LossPerRecord, records: torch.Tensor, targets: torch.Tensor
+) -> list[torch.Tensor]:
+    trained = [p for p in module.parameters() if p.requires_grad]
+    values = losses(_outputs(module, records), targets)
+    rows = [torch.autograd.grad(value, trained, retain_graph=True) for value in values]
+    return [torch.stack(same) for same in zip(*rows, strict=True)]
+
+
+def _by_opacus(
+    module: nn.Module,
+    losses: LossPerRecord,
+    records: torch.Tensor,
+    targets: torch.Tensor,
+    mode: str,
+) -> list[torch.Tensor | None]:
+    watched = with_gradients_per_record(module, mode, 1.0)
+    losses(_outputs(watched, records), targets).sum().backward()
+    trained = [p for p in module.parameters() if p.requires_grad]
+    return [getattr(parameter, "grad_sample", None) for parameter in trained]
+
+
+def _are_close(found: torch.Tensor | None, truth: torch.Tensor, slack: float) -> bool:
+    if not isinstance(found, torch.Tensor) or found.shape != truth.shape:
+        return False
+    return torch.allclose(found, truth, rtol=0.0, atol=slack)
