@@ -73,7 +73,8 @@ def kill_the_first(folder: Path, killed: list[int]) -> None:
 
 # Workers that were killed leave sockets and child processes for the collector.
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["random", pytest.param("grid-compose", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["random", "grid-compose"])
 def test_dask_workers_may_die(name: str, tmp_path: Path) -> None:
     values = {"quality": [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0]}
     settings = {"n_iter": 12} if name == "random" else {}
