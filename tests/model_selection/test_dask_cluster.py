@@ -39,6 +39,12 @@ def add(task: int, more: int) -> int:
     return task + more
 
 
+def test_what_travels_is_small_however_long_the_session_was() -> None:
+    for number in range(1, 30):
+        Slow(delta=1e-5, epsilon=1.0 + number / 10.0).privacy_profile(100)
+    assert len(cloudpickle.dumps(Slow())) < 50_000
+
+
 def test_without_a_cluster_there_is_no_client() -> None:
     assert active_client() is None
     with joblib.parallel_config(backend="threading"):
@@ -73,8 +79,7 @@ def kill_the_first(folder: Path, killed: list[int]) -> None:
 
 # Workers that were killed leave sockets and child processes for the collector.
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["random", "grid-compose"])
+@pytest.mark.parametrize("name", ["random", pytest.param("grid-compose", marks=pytest.mark.slow)])
 def test_dask_workers_may_die(name: str, tmp_path: Path) -> None:
     values = {"quality": [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0]}
     settings = {"n_iter": 12} if name == "random" else {}
