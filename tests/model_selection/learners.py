@@ -34,7 +34,7 @@ class _Here(dict):
     """Stays where it is: workers, to whom this module travels by content, start with none."""
 
     def __reduce__(self) -> Any:
-        return dict, ()
+        return type(self), ()
 
 
 # Not functools.cache, whose wrapper is pickled by its name.
