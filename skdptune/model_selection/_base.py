@@ -39,7 +39,14 @@ from skdptune.model_selection._configuring import (
 )
 from skdptune.model_selection._costs import Cost, CostModel, own_delta
 from skdptune.model_selection._dealing import Deal, parts
-from skdptune.model_selection._domain import check_domain, check_form, is_search, public_labels
+from skdptune.model_selection._domain import (
+    PUBLIC_LABELS,
+    PUBLIC_VALIDATION,
+    check_domain,
+    check_form,
+    is_search,
+    public_labels,
+)
 from skdptune.model_selection._fit_prices import COMPOSITIONS, FitPrices
 from skdptune.model_selection._layout import Layout, make_layout
 from skdptune.model_selection._plan import PlanRow, SearchPlan
@@ -70,8 +77,6 @@ from skdptune.model_selection._winner import WinnerMethods
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
 )
-_PUBLIC_VALIDATION = "the validation data are public"
-_PUBLIC_LABELS = "the label set is public"
 _ADD_OR_REMOVE = "add or remove one record"
 _REPLACE = "replace one of a public number of records"
 # Parameters that change neither the price nor what is priced.
@@ -413,9 +418,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
                     data.take(dealt.final).fit(made, **self._start_from(choice.model))
                 return made
             except BaseException as problem:
-                if not is_failure(problem):
-                    raise
-                if self.error_score == "raise":
+                if self.error_score == "raise" or not is_failure(problem):
                     raise
         return untouched_model(made, data)
 
@@ -575,9 +578,9 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
     def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
         sentences = [PUBLIC_SIZE]
         if is_classifier(self.estimator):
-            sentences.append(_PUBLIC_LABELS)
+            sentences.append(PUBLIC_LABELS)
         if prepared.layout.public:
-            sentences.append(_PUBLIC_VALIDATION)
+            sentences.append(PUBLIC_VALIDATION)
         if self.random_state is not None:
             sentences.append(SEEDED)
         if self.diagnostics:

@@ -9,6 +9,7 @@ from sklearn.base import is_classifier
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._mixin import PUBLIC_SIZE, SEEDED
+from skdptune.model_selection._domain import PUBLIC_LABELS, PUBLIC_VALIDATION
 from skdptune.model_selection._pareto_evaluation import Pricing
 from skdptune.model_selection._pareto_release import ReleasePlan
 from skdptune.model_selection._quiet import Quiet
@@ -18,8 +19,6 @@ _CURATOR = (
     "release=epsilon prices them"
 )
 _OF_A_POINT = "the epsilon of a point is that of its model; whoever fits one pays it besides"
-_PUBLIC_VALIDATION = "the validation data are public"
-_PUBLIC_LABELS = "the label set is public"
 _UNPROTECTED = PrivacyProfile.approximate(0.0, 1.0)
 
 
@@ -91,9 +90,9 @@ def _sentences(search: Any, study: Study) -> tuple[str, ...]:
     sentences = [_CURATOR] if study.plan is None else [_OF_A_POINT]
     sentences.append(PUBLIC_SIZE)
     if any(is_classifier(member) for member in study.pricing.families):
-        sentences.append(_PUBLIC_LABELS)
+        sentences.append(PUBLIC_LABELS)
     if study.pricing.layout.public:
-        sentences.append(_PUBLIC_VALIDATION)
+        sentences.append(PUBLIC_VALIDATION)
     if search.random_state is not None:
         sentences.append(SEEDED)
     return tuple(sentences)

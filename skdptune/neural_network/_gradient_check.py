@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from skdptune.neural_network._module_check import same_draws
 from skdptune.neural_network._noisy_steps import with_gradients_per_record
 
 _SIZES = (3, 4)
@@ -65,10 +66,7 @@ def check_gradients(
 
 
 def _outputs(module: nn.Module, records: torch.Tensor) -> torch.Tensor:
-    """Return outputs with the same random draws, as of dropout, at each call."""
-    devices = [records.device] if records.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(0)
+    with same_draws(records.device):
         return module(records)
 
 

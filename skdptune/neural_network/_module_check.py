@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from opacus.validators import ModuleValidator
@@ -86,11 +87,16 @@ def _others_move(module: nn.Module, records: torch.Tensor) -> bool:
 
 
 def _seeded_output(module: nn.Module, records: torch.Tensor) -> torch.Tensor:
-    """Return outputs with the same random draws, as of dropout, at each call."""
-    devices = [records.device] if records.device.type == "cuda" else []
-    with torch.no_grad(), torch.random.fork_rng(devices=devices):
-        torch.manual_seed(0)
+    with torch.no_grad(), same_draws(records.device):
         return _output_of(copy.deepcopy(module), records)
+
+
+@contextmanager
+def same_draws(device: torch.device) -> Iterator[None]:
+    """Let a module draw the same at each call, as for dropout, and leave torch's state alone."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(0)
+        yield
 
 
 def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:

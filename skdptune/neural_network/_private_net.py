@@ -296,9 +296,9 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
         shape, mode = course.sizes["input_shape"], self.grad_sample_mode
         if mode == "auto":
             mode = "ghost" if has_outer_products(self.module_, shape, self.device) else "hooks"
-        if mode == "ghost":
+        elif mode == "ghost":
             check_outer_products(self.module_, shape, self.device)
-        else:
+        if mode != "ghost":
             with self._trial_losses() as losses:
                 check_gradients(
                     self.module_.train(), losses, shape, course.targets, self.device, mode
