@@ -95,8 +95,31 @@ def fixed_batches(
     >>> [batch.size for batch in fixed_batches(10, 4, 2, np.random.default_rng(0))]
     [4, 4]
     """
-    for _ in range(steps):
-        if batch_size >= n_samples:
+    if batch_size >= n_samples:
+        for _ in range(steps):
             yield slice(None)
-        else:
+        return
+    if batch_size**2 > 2 * n_samples:
+        for _ in range(steps):
             yield np.sort(rng.choice(n_samples, batch_size, replace=False, shuffle=False))
+        return
+    block = max(1, _INDICES_AT_ONCE // batch_size)
+    for first in range(0, steps, block):
+        yield from _small_fixed_batches(n_samples, batch_size, min(block, steps - first), rng)
+
+
+def _small_fixed_batches(
+    n_samples: int, batch_size: int, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return batches as sorted rows, each redrawn until all of its records differ.
+
+    Independent uniform draws that happen to differ are a uniform set. Where the batch's square is
+    below twice the number of records, more than one row in three comes out so.
+    """
+    batches = np.empty((count, batch_size), dtype=np.int64)
+    missing = np.arange(count)
+    while missing.size:
+        rows = np.sort(rng.integers(n_samples, size=(missing.size, batch_size)), axis=1)
+        batches[missing] = rows
+        missing = missing[(rows[:, 1:] == rows[:, :-1]).any(axis=1)]
+    return batches

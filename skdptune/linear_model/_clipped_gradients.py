@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
@@ -98,9 +98,11 @@ class ClippedGradients:
         self._targets = np.asarray(targets)
         self._residuals_of = residuals_of
         # The residuals' norm beyond which a record's gradient is clipped.
-        self._longest = max_grad_norm / np.sqrt(np.maximum(design.squared_norms, 1e-300))
+        norms = np.sqrt(np.maximum(design.squared_norms, 1e-300))
+        self._longest = (max_grad_norm / norms)[:, None]
         # Multiplying by ones would change nothing and costs a tenth of a step.
-        self._scale = None if (design.scale == 1.0).all() else design.scale
+        self._scale = None if (design.scale == 1.0).all() else design.scale[:, None]
+        self._n_features = design.rows.shape[1]
         self._is_sparse = sparse.issparse(design.rows)
         row_bytes = max(1, design.rows.shape[1] * design.rows.dtype.itemsize)
         self._rows_at_once = max(_LEAST_ROWS, _BUFFER_BYTES // row_bytes)
@@ -118,50 +120,50 @@ class ClippedGradients:
     def __call__(self, weights: np.ndarray, batch: Batch) -> np.ndarray:
         """Return the sum over a batch, float64 of the shape of the weights (width, n_outputs)."""
         total = np.zeros(weights.shape)
-        intercept = self._design.intercept
-        features = weights[:-1] if intercept else weights
         # The products run in the precision of the rows: a mixed product would copy the rows.
-        features = features.astype(self._design.rows.dtype, copy=False)
+        features = weights[: self._n_features].astype(self._design.rows.dtype)
         for chunk in self._chunks(batch):
             rows = self._gather(chunk)
-            scale = None if self._scale is None else _part(self._scale, chunk)[:, None]
             decision = (rows @ features).astype(np.float64, copy=False)
-            if scale is not None:
+            if self._scale is not None:
+                scale = _part(self._scale, chunk)
                 decision *= scale
-            if intercept:
+            if self._design.intercept:
                 decision += weights[-1]
-            residuals = self._clipped(decision, chunk)
-            if intercept:
-                total[-1] += np.add.reduce(residuals, axis=0)
-            if scale is not None:
+            residuals, sums = self._clipped(decision, chunk)
+            if self._design.intercept:
+                total[-1] += sums
+            if self._scale is not None:
                 residuals *= scale
-            total[: len(features)] += rows.T @ residuals.astype(features.dtype, copy=False)
+            total[: self._n_features] += rows.T @ residuals.astype(features.dtype, copy=False)
         return total
 
-    def _clipped(self, decision: np.ndarray, chunk: Batch) -> np.ndarray:
-        """Return the residuals of a chunk, scaled to where the gradients meet the bound."""
+    def _clipped(self, decision: np.ndarray, chunk: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Return a chunk's residuals, scaled to where the gradients meet the bound; their sum."""
         residuals = self._residuals_of(decision, _part(self._targets, chunk))
         residuals = np.array(residuals, dtype=np.float64).reshape(decision.shape)
-        longest = _part(self._longest, chunk)[:, None]
+        longest = _part(self._longest, chunk)
         if residuals.shape[1] == 1:
             np.minimum(residuals, longest, out=residuals)
             np.maximum(residuals, -longest, out=residuals)
         else:
             norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))[:, None]
             residuals *= np.minimum(1.0, longest / np.maximum(norms, 1e-300))
-        if not math.isfinite(np.add.reduce(residuals, axis=None)):
+        sums = np.add.reduce(residuals, axis=0)
+        if not math.isfinite(sums[0] if sums.size == 1 else np.add.reduce(sums)):
             residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
-        return residuals
+            sums = np.add.reduce(residuals, axis=0)
+        return residuals, sums
 
-    def _chunks(self, batch: Batch) -> Iterator[Batch]:
+    def _chunks(self, batch: Batch) -> list[Batch]:
         size = self._rows_at_once
         if isinstance(batch, slice):
             n_samples = self._design.n_samples
-            for start in range(0, n_samples, size):
-                yield slice(start, min(start + size, n_samples))
-            return
-        for start in range(0, batch.size, size):
-            yield batch[start : start + size]
+            starts = range(0, n_samples, size)
+            return [slice(start, min(start + size, n_samples)) for start in starts]
+        if batch.size <= size:
+            return [batch]
+        return [batch[start : start + size] for start in range(0, batch.size, size)]
 
     def _gather(self, chunk: Batch) -> np.ndarray:
         rows = self._design.rows

@@ -102,6 +102,7 @@ def fit_noisy_gradient(
     limit = _positive(max_grad_norm, "max_grad_norm")
     weights = _starting_weights(initial, shape)
     shrinkage = _checked_regularization(regularization, design.width) / plan.n_samples
+    is_shrunk = bool(shrinkage.any())
     step = _optimizer(optimizer, _positive(learning_rate, "learning_rate"), shape)
     sums = ClippedGradients(design, targets, residuals_of, limit)
     batches = _batches(plan, design.n_samples, rng)
@@ -111,7 +112,8 @@ def fit_noisy_gradient(
             gradient = sums(weights, batch)
             gradient += noise
             gradient /= plan.batch_size
-            gradient += shrinkage * weights
+            if is_shrunk:
+                gradient += shrinkage * weights
             step(weights, gradient)
     return weights
 

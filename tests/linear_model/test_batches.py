@@ -88,3 +88,20 @@ def test_fixed_batches_are_uniform_sets():
 def test_fixed_batches_of_too_few_records_take_all():
     (batch,) = fixed_batches(3, 4, 1, np.random.default_rng(0))
     assert np.arange(3)[batch].tolist() == [0, 1, 2]
+
+
+def test_fixed_batches_are_uniform_sets_where_draws_collide():
+    # 3 of 5 is drawn by rejection, 4 of 5 is not.
+    for size, sets in ((3, 10), (4, 5)):
+        batches = list(fixed_batches(5, size, 20_000, np.random.default_rng(7)))
+        assert all((np.diff(batch) > 0).all() for batch in batches)
+        counts = np.array(list(Counter(tuple(batch) for batch in batches).values()))
+        assert counts.size == sets
+        assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_as_many_fixed_batches_come_as_there_are_steps():
+    # More than one block, the last of them not full.
+    batches = list(fixed_batches(100, 10, 7001, np.random.default_rng(8)))
+    assert len(batches) == 7001
+    assert {batch.size for batch in batches} == {10}
