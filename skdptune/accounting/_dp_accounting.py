@@ -18,7 +18,7 @@ _LARGEST_TRANSFORM = 2**21
 _FEW_MASSES = 16
 
 
-class _Accountant(PLDAccountant):
+class _Accountant(PLDAccountant):  # type: ignore[misc]
     """The PLD accountant, faster where a Gaussian mechanism runs on Poisson samples."""
 
     def _maybe_compose(self, event: dp_event.DpEvent, count: int, do_compose: bool) -> Any:
@@ -29,7 +29,7 @@ class _Accountant(PLDAccountant):
             event.sampling_probability,
             self._value_discretization_interval,
         )
-        self._pld = self._pld.compose(single.self_compose(count))
+        self._pld: PrivacyLossDistribution = self._pld.compose(single.self_compose(count))
         return None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdptune.accounting._budget_filter import BudgetExceededError
 from skdptune.accounting._calibration import UnreachableBudgetError, calibrate
-from skdptune.accounting._checks import FloatArray, check_kind, check_real
+from skdptune.accounting._checks import FloatArray, check_integer, check_kind, check_real
 from skdptune.accounting._failure import with_failure
 from skdptune.accounting._losses import LossDistribution
 from skdptune.accounting._profile import PrivacyProfile
@@ -216,15 +216,19 @@ class RenyiFilter:
         """Sum so far of the probabilities of giving everything away."""
         return math.fsum(failure for _, failure in self._spent)
 
-    def fits(self, part: PrivacyProfile) -> bool:
-        """Say whether one more release still fits.
+    def fits(self, part: PrivacyProfile, count: int = 1) -> bool:
+        """Say whether one more release still fits, or several of one cost.
 
         Parameters
         ----------
         part : PrivacyProfile
-            What it costs, given all that was released before.
+            What one costs, given all that was released before.
+        count : int, default=1
+            How many.
         """
-        return self._is_within(self._with(part))
+        count = check_integer(count, name="count", lower=1)
+        *before, (divergence, failure) = self._with(part)
+        return self._is_within((*before, (count * divergence, count * failure)))
 
     def record(self, part: PrivacyProfile) -> None:
         """Charge one release, before it is made.

@@ -8,7 +8,7 @@ import numpy as np
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 
-from skdptune.accounting._losses import FloatArray
+from skdptune.accounting._checks import FloatArray
 
 
 def sampled_gaussian_pld(
@@ -42,7 +42,7 @@ def sampled_gaussian_pld(
     return pld.PrivacyLossDistribution(remove, add)
 
 
-class _SampledGaussianLoss(GaussianPrivacyLoss):
+class _SampledGaussianLoss(GaussianPrivacyLoss):  # type: ignore[misc]
     """The loss of adding or removing a record, inverted for whole arrays."""
 
     def get_delta_for_epsilon(self, epsilon: FloatArray) -> FloatArray:
@@ -67,7 +67,7 @@ class _SampledGaussianLoss(GaussianPrivacyLoss):
 
 
 def _before_sampling(losses: FloatArray, rate: float) -> FloatArray:
-    """Return ``log(1 + (e^loss - 1) / rate)``, which is ``-inf`` at and below ``log(1 - rate)``."""
+    """Return ``log(1 + (e^loss - 1) / rate)``, and ``-inf`` at and below ``log(1 - rate)``."""
     with np.errstate(divide="ignore"):
         small = np.log1p(np.maximum(np.expm1(np.minimum(losses, 1.0)) / rate, -1.0))
     large = np.maximum(losses, 1.0)

@@ -76,3 +76,12 @@ def study_epsilon_of(searches: Any) -> float | None:
     """Return what the release of a single search cost."""
     released = [getattr(search, "release", None) for search in searches]
     return released[0] if len(released) == 1 else None
+
+
+def utility_of(searches: Any) -> str:
+    """Return what the scores of searches are called, where they are on the scale of utilities."""
+    scorers = [getattr(search, "scorer_", None) for search in searches]
+    names = {getattr(scorer, "name", None) for scorer in scorers}
+    is_plain = all((s.lower, s.upper) == (0.0, 1.0) for s in scorers if s is not None)
+    only = names.pop() if len(names) == 1 and is_plain else None
+    return str(only or "utility")

@@ -15,6 +15,7 @@ from skdptune.inspection._front_points import (
     front_of,
     reference_of,
     study_epsilon_of,
+    utility_of,
 )
 
 FloatArray = NDArray[np.float64]
@@ -22,7 +23,7 @@ FloatArray = NDArray[np.float64]
 # Okabe and Ito's colours, which can be told apart with any colour vision; without yellow.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#3C3C3C")
 _DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
-_AXIS_LABELS = {"error": "error (1 − utility)", "utility": "utility"}
+_SIDES = ("error", "utility")
 _LEAST_EPSILON = 1e-12
 # Axes end here, in units of the reference point's epsilon: without noise it may be 1e9.
 _BEYOND = 10.0
@@ -43,6 +44,8 @@ class ParetoFrontDisplay:
         At which the epsilons are stated, for the axis.
     study_epsilon : float, optional
         What the release of the front cost.
+    utility : str, default="utility"
+        What 1 minus the error is called.
 
     Attributes
     ----------
@@ -80,6 +83,7 @@ class ParetoFrontDisplay:
         reference_point: tuple[float, float] | None = None,
         delta: float | None = None,
         study_epsilon: float | None = None,
+        utility: str = "utility",
     ) -> None:
         if not fronts:
             raise ValueError("fronts must hold at least one front; got none.")
@@ -87,6 +91,7 @@ class ParetoFrontDisplay:
         self.reference_point = reference_point
         self.delta = delta
         self.study_epsilon = study_epsilon
+        self.utility = utility
 
     # Making ---------------------------------------------------------------------------------
 
@@ -130,6 +135,7 @@ class ParetoFrontDisplay:
             reference_point=reference_of(first),
             delta=getattr(report, "delta", None),
             study_epsilon=study_epsilon_of(named.values()),
+            utility=utility_of(named.values()),
         )
         return display.plot(
             ax=ax,
@@ -209,7 +215,7 @@ class ParetoFrontDisplay:
         ParetoFrontDisplay
             Itself.
         """
-        check_option(y, name="y", options=tuple(_AXIS_LABELS))
+        check_option(y, name="y", options=_SIDES)
         pyplot = _pyplot()
         if ax is None:
             _, ax = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
@@ -225,7 +231,8 @@ class ParetoFrontDisplay:
         if reference and self.reference_point is not None:
             self._draw_reference(ax, y, palette[0])
         if is_empty:
-            _dress(ax, (left, right), self.delta, y)
+            level = self.utility if y == "utility" else f"error (1 − {self.utility})"
+            _dress(ax, (left, right), self.delta, level)
         self._annotate(ax, annotate, y)
         self._legend(ax)
         return self
@@ -382,12 +389,12 @@ def _draw_band(
     )
 
 
-def _dress(ax: Any, ends: tuple[float, float], delta: float | None, y: str) -> None:
+def _dress(ax: Any, ends: tuple[float, float], delta: float | None, level: str) -> None:
     """Give new axes their scale, labels and grid."""
     ax.set_xscale("log")
     ax.set_xlim(*ends)
     ax.set_xlabel("ε" if delta is None else f"ε at δ = {delta:g}")
-    ax.set_ylabel(_AXIS_LABELS[y])
+    ax.set_ylabel(level)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_formatter(_minor_label if ends[1] < 30 * ends[0] else "")
     ax.grid(True, which="major", color="#E6E6E6", linewidth=0.8)

@@ -72,7 +72,7 @@ class DParetoSearchCV(BasePrivateSearch):
         A private estimator, or a Pipeline of such and of steps that learn nothing; or several
         families under their names, among which the search chooses as well.
     param_space : dict
-        From parameter names to lists (categories), tuples ``(low, high)`` or
+        From parameter names to lists or arrays (categories), tuples ``(low, high)`` or
         ``(low, high, "log")`` (integers if both ends are), or frozen scipy distributions. With
         several families, from their names to such dicts. What sets the noise belongs to it.
     delta : float, default=1e-5
@@ -103,7 +103,9 @@ class DParetoSearchCV(BasePrivateSearch):
         function ``metric(model, X, y)`` of the fitted model and validation records.
     release : float, optional
         What the front may cost to be released, at `delta`: for everything that the fitted search
-        shows. By default nothing is released, and the search is **not private**.
+        shows. By default nothing is released, and the search is **not private**. So that a few
+        dear points do not use it up, each of the first `n_initial` evaluations may cost at most an
+        equal share of what is left, and a later one half of it.
     refit : False, True or float, default=False
         An epsilon asks for a model on all records at the end: the evaluated parameters of
         least error that cost no more. True takes those of least error at any cost. The methods
@@ -295,6 +297,7 @@ class DParetoSearchCV(BasePrivateSearch):
                 self.n_initial + self.n_iter,
                 self.n_repeats,
                 self._probed(pricing, pricing.of_evaluation, wanted),
+                n_initial=self.n_initial,
                 is_equal=not families.set_the_price,
                 follows_scores=self.sampler not in ("random", "grid"),
                 final=None if self.refit is False else float(self.refit),
@@ -446,6 +449,7 @@ class DParetoSearchCV(BasePrivateSearch):
                 best = self._best(study, records)
                 model = None if best is None else self._final(study, records[best], data, streams)
         _warn_of_few(len(records), self.n_initial)
+        _warn_of_one_price(records)
         result = ParetoResult(
             records,
             study.pricing.families.space,
@@ -677,6 +681,18 @@ class DParetoSearchCV(BasePrivateSearch):
             [clone(member) for member in members],
             names=[f"{name}: {type(m).__name__}" for name, m in self.estimator],
             name_details=[str(member) for member in members],
+        )
+
+
+def _warn_of_one_price(records: list[Record]) -> None:
+    found = [record.evaluation for record in records if record.evaluation.error is None]
+    if len(found) > 1 and len({evaluation.epsilon for evaluation in found}) == 1:
+        warnings.warn(
+            f"All evaluations cost epsilon={found[0].epsilon:.4g}, so that the front is a single "
+            "point. Let param_space hold what sets the noise, such as epsilon or "
+            "noise_multiplier.",
+            UserWarning,
+            stacklevel=5,
         )
 
 

@@ -12,7 +12,7 @@ from skdptune.accounting._checks import check_integer, check_option, check_real
 from skdptune.model_selection._compat import cloudpickle
 from skdptune.model_selection._pareto_evaluation import check_relation
 from skdptune.model_selection._pareto_families import Families
-from skdptune.model_selection._pareto_samplers import SAMPLERS
+from skdptune.model_selection._pareto_samplers import check_sampler
 from skdptune.model_selection._pareto_study import check_reference
 from skdptune.model_selection._streams import Streams
 
@@ -64,8 +64,9 @@ def check_target(estimator: Any, y: Any) -> None:
 
 
 def _check_sampler(search: Any, families: Families) -> None:
-    if isinstance(search.sampler, str):
-        check_option(search.sampler, name="sampler", options=SAMPLERS)
+    # A class is no sampler.
+    if isinstance(search.sampler, str | type):
+        check_sampler(search.sampler)
         if search.sampler == "grid" and not families.is_one:
             raise ValueError(
                 "sampler must be another than 'grid' for several families, whose parameters would "

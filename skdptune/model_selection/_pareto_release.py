@@ -8,6 +8,9 @@ noisy scores of those before, and so may what they cost.
   data are seen, and the exact curves compose as well.
 * Otherwise a `RenyiFilter` decides what may still be done.
 
+Where costs differ, no evaluation may take what others need: each of the first ones at most an
+equal share of what is left for them, a later one half of it.
+
 The scores of a whole study cost what one Gaussian release would: each of N scores has the
 noise of that release times the root of N. With a validation part, shared by all evaluations, a
 record pays for the scores or for the fits: the mixture over where it went (see
@@ -21,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdptune.accounting import (
     PrivacyProfile,
@@ -35,11 +39,15 @@ from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._costs import NO_NOISE, ScoreNoise
 from skdptune.model_selection._layout import Layout
 
+FloatArray = NDArray[np.float64]
+
 # With folds, the scores' share of what all evaluations may cost together.
 _SCORE_SHARE = 0.1
 # Of delta, for estimators that with a small probability may give everything away.
 _FAILURE_SHARE = 0.5
 _NEVER = 1e-16
+# An evaluation after the first must leave room for another like it.
+_LATER = 2
 _ROUNDING = 1e-6
 # Of epsilon, set aside for rounding: the first that is enough.
 _SLACKS = (1e-6, 5e-4, 2e-3, 1e-2)
@@ -75,6 +83,8 @@ class ReleasePlan:
         Of the filter.
     fit : PrivacyProfile or None
         What each fit costs, where all cost the same.
+    n_sure : int
+        Evaluations that share what is left equally, if the dearest admitted are proposed.
     """
 
     layout: Layout
@@ -90,6 +100,7 @@ class ReleasePlan:
     order: float = 0.0
     failure: float = 0.0
     fit: PrivacyProfile | None = None
+    n_sure: int = 1
 
     @property
     def total(self) -> PrivacyProfile:
@@ -187,38 +198,52 @@ class StudyBudget:
 
     def _is_admitted(self, fit: PrivacyProfile) -> bool:
         cost = fit.epsilon(self.plan.left)
-        # What was too dear once stays so; curves need not be added to know.
-        if cost < self._too_dear and self._is_paid(fit * self.plan.n_fits):
+        # Curves need not be added to know that what costs more is refused as well.
+        if cost >= self._too_dear:
+            return False
+        evaluation = fit * self.plan.n_fits
+        if self.pays(evaluation, self._n_sharing()):
+            self._record(evaluation)
+            self._too_dear = math.inf
             return True
-        self._too_dear = min(self._too_dear, cost)
+        self._too_dear = cost
         return False
 
-    def _is_paid(self, evaluation: PrivacyProfile) -> bool:
+    def _n_sharing(self) -> int:
+        """Return how many evaluations like the next must fit into what is left."""
+        n_sure = self.plan.n_sure
+        return n_sure - self.n_charged if self.n_charged < n_sure else min(n_sure, _LATER)
+
+    def pays(self, evaluation: PrivacyProfile, count: int) -> bool:
+        """Say whether so many more evaluations of one cost fit into what is left."""
         if self._filter is not None:
-            if not self._filter.fits(evaluation):
-                return False
-            self._filter.record(evaluation)
-            return True
-        if _renyi_meets(self.plan, [self._spent, *self._pending, evaluation]):
-            self._pending.append(evaluation)
+            return self._filter.fits(evaluation, count)
+        parts = [self._spent, *self._pending]
+        divergences = np.sum([_divergences(part) for part in parts], axis=0)
+        if _renyi_meets(self.plan, divergences + count * _divergences(evaluation)):
             return True
         # Exact curves are added only where the quick bound does not suffice.
         self._spent = sum(self._pending, self._spent)
         self._pending = []
-        spent = self._spent + evaluation
-        if not self.plan.meets(spent):
-            return False
-        self._spent = spent
-        return True
+        return self.plan.meets(self._spent + evaluation * count)
+
+    def _record(self, evaluation: PrivacyProfile) -> None:
+        if self._filter is not None:
+            self._filter.record(evaluation)
+        else:
+            self._pending.append(evaluation)
 
 
-def _renyi_meets(plan: ReleasePlan, evaluations: Sequence[PrivacyProfile]) -> bool:
-    """Say whether Rényi divergences already prove that evaluations keep to the total."""
+def _divergences(part: PrivacyProfile) -> FloatArray:
+    return part.rdp(np.array(_QUICK))
+
+
+def _renyi_meets(plan: ReleasePlan, divergences: FloatArray) -> bool:
+    """Say whether sums of Rényi divergences already prove that the total is kept."""
     orders = np.array(_QUICK)
-    sums = np.sum([evaluation.rdp(orders) for evaluation in evaluations], axis=0)
     # The conversion of `RenyiFilter`.
     offsets = (math.log(plan.left) + np.log(orders)) / (orders - 1.0)
-    return bool(np.min(sums + np.log1p(-1.0 / orders) - offsets) <= plan.epsilon)
+    return bool(np.min(divergences + np.log1p(-1.0 / orders) - offsets) <= plan.epsilon)
 
 
 def plan_release(
@@ -229,6 +254,7 @@ def plan_release(
     n_repeats: int,
     fits: Sequence[PrivacyProfile],
     *,
+    n_initial: int,
     is_equal: bool,
     follows_scores: bool,
     final: float | None = None,
@@ -246,6 +272,8 @@ def plan_release(
         Fits per evaluation and fold.
     fits : sequence of PrivacyProfile
         What fits cost at points of the space that are public.
+    n_initial : int
+        Evaluations that are to be made at least, if there are points cheap enough.
     is_equal : bool
         Whether all fits cost the same.
     follows_scores : bool
@@ -270,7 +298,7 @@ def plan_release(
         plan = ReleasePlan(
             layout, inner, share, last, n_evaluations, n_fits, _NOTHING, _NOTHING, 0.0, "known"
         )
-        plan = _filled(_with_scores(plan), fits, is_equal, follows_scores)
+        plan = _filled(_with_scores(plan), fits, n_initial, is_equal, follows_scores)
         # Curves are added and mixed on a grid, which can cost a little.
         if plan.total.epsilon(delta) <= epsilon + (final or 0.0):
             return plan
@@ -280,7 +308,11 @@ def plan_release(
 
 
 def _filled(
-    plan: ReleasePlan, fits: Sequence[PrivacyProfile], is_equal: bool, follows_scores: bool
+    plan: ReleasePlan,
+    fits: Sequence[PrivacyProfile],
+    n_initial: int,
+    is_equal: bool,
+    follows_scores: bool,
 ) -> ReleasePlan:
     """Return the plan with what the fits may cost together."""
     if is_equal:
@@ -294,8 +326,21 @@ def _filled(
     if not affordable:
         raise _unreachable(evaluations, plan)
     if follows_scores:
-        return _filtered(plan, affordable)
-    return replace(plan, trained=PrivacyProfile.approximate(plan.epsilon, plan.left))
+        plan = _filtered(plan, affordable)
+    else:
+        plan = replace(plan, trained=PrivacyProfile.approximate(plan.epsilon, plan.left))
+    cheapest = min(affordable, key=lambda fit: fit.epsilon(plan.left)) * plan.n_fits
+    return replace(plan, n_sure=_most(min(n_initial, plan.n_evaluations), plan, cheapest))
+
+
+def _most(limit: int, plan: ReleasePlan, evaluation: PrivacyProfile) -> int:
+    """Return how many equal evaluations can be paid, one at least and at most so many."""
+    budget = plan.budget()
+    low, high = 1, limit + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if budget.pays(evaluation, middle) else (low, middle)
+    return low
 
 
 def _with_scores(plan: ReleasePlan) -> ReleasePlan:
@@ -326,11 +371,8 @@ def _equal(plan: ReleasePlan, fit: PrivacyProfile) -> ReleasePlan:
 
     if not plan.meets(trained(1)):
         raise _unreachable([evaluation], plan)
-    low, high = 1, plan.n_evaluations + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if plan.meets(trained(middle)) else (low, middle)
-    return replace(plan, n_evaluations=low, trained=trained(low), kind="equal", fit=fit)
+    count = _most(plan.n_evaluations, plan, evaluation)
+    return replace(plan, n_evaluations=count, trained=trained(count), kind="equal", fit=fit)
 
 
 def _filtered(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> ReleasePlan:

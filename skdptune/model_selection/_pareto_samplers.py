@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.accounting._checks import check_option
 from skdptune.model_selection._ehvi import improvement_of_promising
 from skdptune.model_selection._fronts import non_dominated
 from skdptune.model_selection._hvpoi import hvpoi
@@ -146,8 +145,18 @@ def make_sampler(sampler: Any, space: SearchSpace, settings: SamplerSettings) ->
 
     if isinstance(sampler, BaseSampler):
         return sampler
-    name = check_option(sampler, name="sampler", options=SAMPLERS)
-    return _sampler_class()(name, space, settings)
+    return _sampler_class()(check_sampler(sampler), space, settings)
+
+
+def check_sampler(sampler: Any) -> Any:
+    """Return the name of one of our samplers, or raise and say how to give another."""
+    if not isinstance(sampler, str) or sampler not in SAMPLERS:
+        names = ", ".join(map(repr, SAMPLERS))
+        raise ValueError(
+            f"sampler must be one of {names} or an optuna sampler, such as "
+            f"optuna.samplers.TPESampler(seed=0); got {sampler!r}."
+        )
+    return sampler
 
 
 def _proposer(name: str, space: SearchSpace, settings: SamplerSettings) -> Propose:

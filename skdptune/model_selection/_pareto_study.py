@@ -326,7 +326,8 @@ def check_reference(reference_point: Any, extra: str | None) -> tuple[float, ...
     point = tuple(float(value) for value in reference_point)
     if len(point) != wanted:
         raise ValueError(
-            f"reference_point must be {wanted} numbers, one per objective; got {len(point)}."
+            f"reference_point must be {wanted} numbers, the worst epsilon, error"
+            f"{f' and {extra}' if extra else ''} that count; got {reference_point!r}."
         )
     if not (
         0.0 < point[0] < math.inf and 0.0 < point[1] <= 1.0 and all(map(math.isfinite, point))

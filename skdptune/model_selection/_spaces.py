@@ -60,6 +60,9 @@ class Interval:
 
     def value(self, unit: float) -> float:
         """Return the value at a unit number."""
+        if unit in (0.0, 1.0):
+            # A logarithm's exponential may be off by a rounding.
+            return self.high if unit else self.low
         scaled = self._bottom + unit * (self._top - self._bottom)
         number = math.exp(scaled) if self.log else scaled
         number = round(number) if self.is_integer else number
@@ -210,7 +213,7 @@ class SearchSpace:
     Parameters
     ----------
     param_space : mapping of str
-        For each parameter a list (categories), a tuple ``(low, high)`` or
+        For each parameter a list or array (categories), a tuple ``(low, high)`` or
         ``(low, high, "log")`` (integers when both ends are), or a frozen scipy distribution.
 
     Examples
@@ -287,6 +290,8 @@ def _dimension(name: str, given: Any) -> Dimension:
     """Return the dimension that is meant, or raise."""
     if isinstance(given, tuple):
         return _interval(name, given)
+    if isinstance(given, np.ndarray) and given.ndim == 1:
+        given = given.tolist()
     if isinstance(given, list):
         if not given:
             raise ValueError(f"param_space[{name!r}] must hold at least one category; got [].")
@@ -294,8 +299,8 @@ def _dimension(name: str, given: Any) -> Dimension:
     if callable(getattr(given, "ppf", None)) and hasattr(given, "dist"):
         return Quantiles(_finite(name, given))
     raise TypeError(
-        f"param_space[{name!r}] must be a list of categories, a tuple (low, high) or "
-        f"(low, high, 'log'), or a frozen scipy distribution; got {given!r}."
+        f"param_space[{name!r}] must be a list or array of categories, a tuple (low, high) "
+        f"or (low, high, 'log'), or a frozen scipy distribution; got {given!r}."
     )
 
 

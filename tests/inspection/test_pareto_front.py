@@ -98,6 +98,23 @@ def test_utility_is_the_mirrored_error() -> None:
     assert display.ax_.get_ylabel() == "utility"
 
 
+def test_the_score_names_the_axis_where_it_is_the_utility() -> None:
+    accurate, precise, wide = (
+        found(scorer_=SimpleNamespace(name=name, lower=low, upper=1.0))
+        for name, low in (("accuracy", 0.0), ("precision", 0.0), ("r2", -1.0))
+    )
+    for searches, y, label in (
+        (accurate, "utility", "accuracy"),
+        (accurate, "error", "error (1 − accuracy)"),
+        ({"one": accurate, "other": accurate}, "utility", "accuracy"),
+        ({"one": accurate, "other": precise}, "utility", "utility"),
+        ({"one": accurate, "other": found()}, "utility", "utility"),
+        (wide, "utility", "utility"),
+    ):
+        display = ParetoFrontDisplay.from_search(searches, y=y)
+        assert display.ax_.get_ylabel() == label
+
+
 def test_evaluations_are_shown_if_wanted() -> None:
     shown = ParetoFrontDisplay.from_search(found(), spread=False).ax_.collections
     # Those with both numbers; what failed and what has no privacy is nowhere on the axes.

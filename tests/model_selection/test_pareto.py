@@ -448,10 +448,11 @@ def test_unreleased_search_is_not_private_and_says_so() -> None:
         ({"n_repeats": 0}, ValueError, "n_repeats must be"),
         ({"batch_size": 0}, ValueError, "batch_size must be"),
         ({"sampler": "best"}, ValueError, "sampler must be one of 'auto'"),
+        ({"sampler": Scripted}, ValueError, "or an optuna sampler, such as .*; got <class"),
         ({"privacy": "rdp"}, ValueError, "privacy must be one of 'profile', 'moments'"),
         ({"reference_point": (10.0,)}, ValueError, "reference_point must be 2 numbers"),
         ({"third_objective": "size"}, TypeError, "third_objective must be None, 'time' or"),
-        ({"third_objective": "time"}, ValueError, "reference_point must be 3 numbers"),
+        ({"third_objective": "time"}, ValueError, "3 numbers, the worst epsilon, error and time"),
         ({"refit": "winner"}, TypeError, "refit must be a number"),
         ({"refit": -1.0}, ValueError, r"refit must be a number in \(0, 500\]"),
         ({"cv": 1.0}, ValueError, "cv must be"),
@@ -520,6 +521,7 @@ class Remembering(Scripted):
         return self.classes_[np.where(right, X[:, 0] > 0, X[:, 0] <= 0).astype(int)]
 
 
+@pytest.mark.filterwarnings("ignore:All evaluations cost")
 @pytest.mark.parametrize("release", [None, 40.0])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_no_fold_starts_from_what_another_has_seen(release: float | None, n_jobs: int) -> None:
@@ -571,8 +573,9 @@ def test_several_families_take_no_routed_metadata() -> None:
             search.fit(X, Y, sample_weight=np.ones(600))
 
 
+@pytest.mark.filterwarnings("ignore:All evaluations cost")
 def test_few_evaluations_are_told() -> None:
-    search = made(space={"epsilon": (2.0, 4.0)}, release=8.0, n_initial=8)
+    search = made(space={"epsilon": (2.0, 4.0)}, release=4.5, n_initial=8)
     with pytest.warns(UserWarning, match="release paid for . evaluations of 8"):
         search.fit(X, Y)
     assert "evaluations" in repr(search.result_)
@@ -610,3 +613,12 @@ def test_evaluations_that_fail_are_told_to_the_curator_alone() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         released(estimator=Picky()).fit(X, Y)
+
+
+@pytest.mark.parametrize("search", BOTH)
+def test_a_space_of_one_price_is_named(search: Any) -> None:
+    fitted = search(space={"quality": (0.5, 0.95)})
+    with pytest.warns(UserWarning, match="^All evaluations cost epsilon=.*a single"):
+        fitted.fit(X, Y)
+    assert len(set(fitted.evaluations_["epsilon"])) == 1
+    assert len(fitted.pareto_front_) == 1

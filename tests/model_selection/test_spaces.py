@@ -90,6 +90,20 @@ def test_grid_holds_both_ends_and_every_category() -> None:
     assert {point["kind"] for point in points} == {"a", "b"}
 
 
+def test_ends_are_what_was_given() -> None:
+    space = SearchSpace({"rate": (0.1, 0.7, "log"), "share": (0.1, 0.7)})
+    assert space.from_unit([0.0, 0.0]) == {"rate": 0.1, "share": 0.1}
+    assert space.from_unit([1.0, 1.0]) == {"rate": 0.7, "share": 0.7}
+    assert [point["rate"] for point in space.grid(2)] == [0.1, 0.1, 0.7, 0.7]
+
+
+def test_a_column_of_numbers_is_categories() -> None:
+    space = SearchSpace({"C": np.logspace(-1, 1, 3)})
+    values = [space.from_unit([unit])["C"] for unit in (0.0, 0.5, 1.0)]
+    assert values == [0.1, 1.0, 10.0]
+    assert {type(value) for value in values} == {float}
+
+
 def test_categories_may_be_arrays() -> None:
     space = SearchSpace({"weights": [np.zeros(2), np.ones(2)]})
     assert space.to_unit({"weights": np.ones(2)}) == pytest.approx([0.75])
