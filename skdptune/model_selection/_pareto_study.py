@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
@@ -17,6 +18,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from tqdm.auto import tqdm
 
 from skdptune.accounting._checks import check_integer
@@ -128,6 +130,14 @@ random_state, verbose
         Evaluations that a process left running when it died are done again first. Raises
         ValueError when the first ``n_initial`` evaluations all failed.
         """
+        is_told = self.n_jobs is not None and effective_n_jobs(self.n_jobs) > 1
+        if is_told and self.batch_size == 1:
+            warnings.warn(
+                "batch_size must be above 1 for evaluations to run at the same time; got 1, and "
+                f"n_jobs={self.n_jobs}.",
+                UserWarning,
+                stacklevel=4,
+            )
         with quiet():
             self._open()
             workers = Workers(self.evaluate, self.n_jobs, self.batch_size)

@@ -393,15 +393,15 @@ def test_study_goes_on_from_its_file(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
-@pytest.mark.parametrize("make", BOTH)
-def test_same_at_any_number_of_workers(make: Any, backend: str) -> None:
-    alone = make(n_repeats=2).fit(X, Y)
+def test_release_is_the_same_at_any_number_of_workers(backend: str) -> None:
+    alone = released(n_repeats=2).fit(X, Y)
     with joblib.parallel_backend(backend):
-        same(make(n_repeats=2, n_jobs=2).fit(X, Y), alone)
+        same(released(n_repeats=2, n_jobs=2).fit(X, Y), alone)
 
 
-def test_batches_are_run_by_workers() -> None:
-    with joblib.parallel_backend("loky"):
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_batches_are_run_by_workers(backend: str) -> None:
+    with joblib.parallel_backend(backend):
         search = made(batch_size=2, n_jobs=2).fit(X, Y)
         # The pool of processes is shared with joblib, which must be able to go on with it.
         assert joblib.Parallel(n_jobs=2)(joblib.delayed(abs)(n) for n in (-1, -2)) == [1, 2]
@@ -521,7 +521,7 @@ class Remembering(Scripted):
         return self.classes_[np.where(right, X[:, 0] > 0, X[:, 0] <= 0).astype(int)]
 
 
-@pytest.mark.filterwarnings("ignore:All evaluations cost")
+@pytest.mark.filterwarnings("ignore:(All evaluations cost|batch_size must be)")
 @pytest.mark.parametrize("release", [None, 40.0])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_no_fold_starts_from_what_another_has_seen(release: float | None, n_jobs: int) -> None:

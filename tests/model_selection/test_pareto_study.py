@@ -291,6 +291,13 @@ def test_progress_is_shown_when_asked_for(capfd: pytest.CaptureFixture[str]) -> 
     assert "5/5" in capfd.readouterr().err
 
 
+def test_workers_without_a_batch_are_named() -> None:
+    with pytest.warns(UserWarning, match="batch_size must be above 1 .* n_jobs=2"):
+        ran(n_initial=1, n_iter=0, n_jobs=2)
+    with joblib.parallel_config(n_jobs=2):
+        ran(n_initial=1, n_iter=0)
+
+
 def test_batch_runs_in_threads_where_joblib_was_told_so() -> None:
     with joblib.parallel_config(backend="threading", n_jobs=2):
         made = ran(batch_size=2)
