@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import indexable
@@ -27,7 +24,6 @@ from skdptune.model_selection._compat import (
     tasks_of_fit,
 )
 from skdptune.model_selection._configuring import check_fit_parameters, set_seeds
-from skdptune.model_selection._dealing import deal, parts
 from skdptune.model_selection._domain import check_domain, check_form, public_labels
 from skdptune.model_selection._layout import make_layout
 from skdptune.model_selection._pareto_checks import (
@@ -36,26 +32,16 @@ from skdptune.model_selection._pareto_checks import (
     check_target,
     third_name,
 )
-from skdptune.model_selection._pareto_evaluation import (
-    Pricing,
-    PrivateTrial,
-    Trial,
-    score_of_all,
-)
 from skdptune.model_selection._pareto_families import Families
-from skdptune.model_selection._pareto_release import plan_release
 from skdptune.model_selection._pareto_result import ParetoResult
+from skdptune.model_selection._pareto_run import ParetoRun, warn_of_few, warn_of_one_price
 from skdptune.model_selection._pareto_search import warn_of_failures
-from skdptune.model_selection._pareto_settled import Affordable, Study, study_report
-from skdptune.model_selection._pareto_study import Evaluation, ParetoEngine, Record
+from skdptune.model_selection._pareto_settled import Study, settled, study_report
+from skdptune.model_selection._pareto_study import Record
 from skdptune.model_selection._plan import PlanRow, SearchPlan
-from skdptune.model_selection._quiet import Quiet
-from skdptune.model_selection._results import untouched_model
-from skdptune.model_selection._runs import Data, is_failure
-from skdptune.model_selection._streams import Streams, generator_of, spawned
+from skdptune.model_selection._runs import Data
+from skdptune.model_selection._streams import Streams, spawned
 
-# Points of the space at which a release is planned.
-_PROBES = 16
 _TELLING = ("seconds", "spread", "utilities", "failure")
 
 
@@ -281,45 +267,7 @@ class DParetoSearchCV(BasePrivateSearch):
             refit=True,
             is_random=self.n_public is not None,
         )
-        families = self._families()
-        pricing = Pricing(families, layout, float(self.delta), self.privacy, classes)
-        if self.release is None:
-            with Quiet():
-                self._probed(pricing, pricing.final, 1)
-            return Study(pricing, None)
-        # dp_accounting reports on each fractional order.
-        wanted = _PROBES if families.set_the_price else 1
-        with Quiet():
-            plan = plan_release(
-                layout,
-                float(self.release),
-                float(self.delta),
-                self.n_initial + self.n_iter,
-                self.n_repeats,
-                self._probed(pricing, pricing.of_evaluation, wanted),
-                n_initial=self.n_initial,
-                is_equal=not families.set_the_price,
-                follows_scores=self.sampler not in ("random", "grid"),
-                final=None if self.refit is False else float(self.refit),
-            )
-        return Study(pricing, plan)
-
-    def _probed(
-        self, pricing: Pricing, of: Callable[[dict[str, Any]], PrivacyProfile], wanted: int
-    ) -> list[PrivacyProfile]:
-        """Return what fits cost at some points of the space, the same each time."""
-        found, problems = [], []
-        rng = np.random.default_rng(0)
-        for _ in range(_PROBES):
-            try:
-                found.append(of(pricing.families.space.sample(rng)))
-            except Exception as problem:
-                problems.append(problem)
-            if len(found) == wanted:
-                break
-        if not found:
-            raise problems[0]
-        return found
+        return settled(self, self._families(), layout, classes)
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what everything costs that the fitted search shows.
@@ -434,132 +382,28 @@ class DParetoSearchCV(BasePrivateSearch):
         return self
 
     def _search(self, study: Study, data: Data, public: Data | None) -> None:
-        streams = Streams.of(self.random_state)
+        run = ParetoRun(self, study, Streams.of(self.random_state))
         with tasks_of_fit(self, 2, data.X, data.y) as tasks:
             with tasks.task("search"):
-                trial = self._trial(study, data, public, streams)
-                engine = self._engine(study, trial, streams)
-                engine.run()
-                records = engine.records()
+                records, kept = run.evaluated(data, public)
                 if study.plan is None:
                     warn_of_failures(records)
             with tasks.task("final fit"):
-                if study.plan is not None:
-                    records = [_without_traces(record) for record in records]
-                best = self._best(study, records)
-                model = None if best is None else self._final(study, records[best], data, streams)
-        _warn_of_few(len(records), self.n_initial)
-        _warn_of_one_price(records)
+                best = run.best(records)
+                model = None if best is None else run.final(records[best], data)
+        warn_of_few(len(records), self.n_initial)
+        warn_of_one_price(records)
         result = ParetoResult(
             records,
             study.pricing.families.space,
             reference_point=tuple(self.reference_point),
             extra=third_name(self.third_objective),
-            study=engine.study if study.plan is None else None,
+            study=kept,
             privacy=study.pricing,
         )
         self._show(study, result)
         if best is not None:
             self._show_best(study, records[best], best, model)
-
-    def _trial(self, study: Study, data: Data, public: Data | None, streams: Streams) -> Trial:
-        """Return the evaluation of parameters, with all records dealt."""
-        layout = study.pricing.layout
-        rng = generator_of(streams.deal)
-        folds: list[tuple[Any, Any]] = [(None, None)]
-        validation = public
-        if layout.folds:
-            everyone = np.arange(number_of_samples(data.X))
-            held = parts(everyone, layout.folds, rng)
-            folds = [(np.setdiff1d(everyone, part), part) for part in held]
-        elif not layout.public:
-            dealt = deal(number_of_samples(data.X), layout.validation, None, 1, rng)
-            data, validation = data.take(dealt.tuning), data.take(dealt.validation)
-        return Trial(
-            study.pricing,
-            data,
-            folds,
-            validation,
-            self._scorer(),
-            self.n_repeats,
-            self.random_state is not None,
-            self.third_objective,
-        )
-
-    def _engine(self, study: Study, trial: Trial, streams: Streams) -> ParetoEngine:
-        """Return what proposes and evaluates, held to the plan of a release."""
-        seed = None if streams.draw is None else int(streams.draw.generate_state(1)[0] >> 1)
-        common: dict[str, Any] = {
-            "batch_size": self.batch_size,
-            "sampler": self.sampler,
-            "reference_point": tuple(self.reference_point),
-            "verbose": self.verbose,
-            "random_state": seed,
-        }
-        space, plan = study.pricing.families.space, study.plan
-        if plan is None:
-            return ParetoEngine(
-                trial,
-                space,
-                n_initial=self.n_initial,
-                n_iter=self.n_iter,
-                extra=third_name(self.third_objective),
-                storage=self.storage,
-                study_name=self.study_name,
-                n_jobs=self.n_jobs,
-                subject="" if self.storage is None else _subject(self, study, trial),
-                **common,
-            )
-        scoring = score_of_all(trial.pricing.layout, trial.scorer, self.n_repeats, plan.noise)
-        n_initial = min(self.n_initial, plan.n_evaluations)
-        return ParetoEngine(
-            PrivateTrial(trial, scoring, self.n_jobs),
-            space,
-            n_initial=n_initial,
-            n_iter=plan.n_evaluations - n_initial,
-            n_jobs=1,
-            affordable=Affordable(study),
-            **common,
-        )
-
-    def _best(self, study: Study, records: list[Record]) -> int | None:
-        """Return the place of the record that is to be fitted again, None for none."""
-        if self.refit is False:
-            return None
-        limit = np.inf if self.refit is True else float(self.refit)
-        places = [
-            place
-            for place, record in enumerate(records)
-            if record.evaluation.error is None and self._costs(study, record) <= limit
-        ]
-        if not places:
-            warnings.warn(
-                "refit must be at least the least epsilon that was evaluated; got "
-                f"{self.refit!r}. No model is fitted.",
-                UserWarning,
-                stacklevel=4,
-            )
-            return None
-        return max(places, key=lambda place: float(np.mean(records[place].evaluation.utilities)))
-
-    def _costs(self, study: Study, record: Record) -> float:
-        if study.plan is None:
-            return record.evaluation.epsilon
-        # At the half of delta that is kept for it.
-        return study.pricing.final(record.params).epsilon(study.plan.delta)
-
-    def _final(self, study: Study, record: Record, data: Data, streams: Streams) -> Any:
-        """Return the model on all records; of a release, one that no failure tells of."""
-        made = study.pricing.configured(record.params, study.pricing.final_size)
-        set_seeds(made, streams.final)
-        try:
-            with Quiet(), np.errstate(all="ignore"):
-                data.fit(made)
-            return made
-        except BaseException as problem:
-            if study.plan is None or not is_failure(problem):
-                raise
-            return untouched_model(made, data)
 
     def _show(self, study: Study, result: ParetoResult) -> None:
         """Set what may be seen, and forget what an earlier fit left."""
@@ -682,50 +526,6 @@ class DParetoSearchCV(BasePrivateSearch):
             names=[f"{name}: {type(m).__name__}" for name, m in self.estimator],
             name_details=[str(member) for member in members],
         )
-
-
-def _warn_of_one_price(records: list[Record]) -> None:
-    found = [record.evaluation for record in records if record.evaluation.error is None]
-    if len(found) > 1 and len({evaluation.epsilon for evaluation in found}) == 1:
-        warnings.warn(
-            f"All evaluations cost epsilon={found[0].epsilon:.4g}, so that the front is a single "
-            "point. Let param_space hold what sets the noise, such as epsilon or "
-            "noise_multiplier.",
-            UserWarning,
-            stacklevel=5,
-        )
-
-
-def _warn_of_few(count: int, wanted: int) -> None:
-    """Warn where a budget was too small to start a search with, as public numbers say."""
-    if count < wanted:
-        warnings.warn(
-            f"release paid for {count} evaluations of {wanted} and more that were wanted. Search "
-            "a space of smaller epsilons, or give more.",
-            UserWarning,
-            stacklevel=5,
-        )
-
-
-def _subject(search: DParetoSearchCV, study: Study, trial: Trial) -> str:
-    """Return a short name of all that evaluations follow from beside their parameters."""
-    told = (
-        [clone(member) for member in study.pricing.families],
-        study.pricing.layout,
-        study.pricing.delta,
-        search.privacy,
-        search.n_repeats,
-        trial.scorer.name,
-        trial.data.X,
-        trial.data.y,
-    )
-    return joblib.hash(told) or ""
-
-
-def _without_traces(record: Record) -> Record:
-    """Return a record with what was charged, and without what was not: the time it took."""
-    found = record.evaluation
-    return Record(record.number, record.params, Evaluation(found.epsilon, found.utilities))
 
 
 def _priced(table: Any, epsilon: float) -> Any:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import is_classifier
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._mixin import PUBLIC_SIZE, SEEDED
 from skdptune.model_selection._domain import PUBLIC_LABELS, PUBLIC_VALIDATION
+from skdptune.model_selection._layout import Layout
 from skdptune.model_selection._pareto_evaluation import Pricing
-from skdptune.model_selection._pareto_release import ReleasePlan
+from skdptune.model_selection._pareto_families import Families
+from skdptune.model_selection._pareto_release import ReleasePlan, plan_release
 from skdptune.model_selection._quiet import Quiet
 
 _CURATOR = (
@@ -19,6 +23,8 @@ _CURATOR = (
     "release=epsilon prices them"
 )
 _OF_A_POINT = "the epsilon of a point is that of its model; whoever fits one pays it besides"
+# Points of the space at which a release is planned.
+_PROBES = 16
 _UNPROTECTED = PrivacyProfile.approximate(0.0, 1.0)
 
 
@@ -40,6 +46,49 @@ class Study:
     def total(self) -> PrivacyProfile:
         """What everything that is shown costs."""
         return _UNPROTECTED if self.plan is None else self.plan.total
+
+
+def settled(search: Any, families: Families, layout: Layout, classes: Any) -> Study:
+    """Return what the parameters of a search settle, or raise for what cannot be priced."""
+    pricing = Pricing(families, layout, float(search.delta), search.privacy, classes)
+    if search.release is None:
+        with Quiet():
+            _probed(pricing, pricing.final, 1)
+        return Study(pricing, None)
+    # dp_accounting reports on each fractional order.
+    wanted = _PROBES if families.set_the_price else 1
+    with Quiet():
+        plan = plan_release(
+            layout,
+            float(search.release),
+            float(search.delta),
+            search.n_initial + search.n_iter,
+            search.n_repeats,
+            _probed(pricing, pricing.of_evaluation, wanted),
+            n_initial=search.n_initial,
+            is_equal=not families.set_the_price,
+            follows_scores=search.sampler not in ("random", "grid"),
+            final=None if search.refit is False else float(search.refit),
+        )
+    return Study(pricing, plan)
+
+
+def _probed(
+    pricing: Pricing, of: Callable[[dict[str, Any]], PrivacyProfile], wanted: int
+) -> list[PrivacyProfile]:
+    """Return what fits cost at some points of the space, the same each time."""
+    found, problems = [], []
+    rng = np.random.default_rng(0)
+    for _ in range(_PROBES):
+        try:
+            found.append(of(pricing.families.space.sample(rng)))
+        except Exception as problem:
+            problems.append(problem)
+        if len(found) == wanted:
+            break
+    if not found:
+        raise problems[0]
+    return found
 
 
 class Affordable:

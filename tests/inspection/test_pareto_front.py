@@ -15,6 +15,7 @@ from skdptune.inspection import ParetoFrontDisplay
 from skdptune.inspection._front_points import Front
 
 matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib.pyplot")
 EPSILONS = np.array([0.1, 0.4, 0.2, 1.0, 2.0, np.nan, np.inf])
 ERRORS = np.array([0.5, 0.3, 0.6, 0.35, 0.1, np.nan, 0.0])
 FRONT = np.array([[0.1, 0.5], [0.4, 0.3], [2.0, 0.1]])

@@ -533,6 +533,7 @@ def test_no_fold_starts_from_what_another_has_seen(release: float | None, n_jobs
     assert search.evaluations_["error"].min() > 0.5
 
 
+@pytest.mark.filterwarnings("ignore:All evaluations cost")
 def test_what_is_returned_does_not_lead_to_later_searches() -> None:
     def search() -> DParetoSearchCV:
         step = Scripted(quality=0.9, epsilon=0.5, delta=1e-7)
