@@ -1,7 +1,7 @@
 """How fast searches find the front of privacy and utility, and what they take themselves.
 
     python benchmarks/pareto.py samplers [--problem logreg-sgd ...] [--samplers auto random ...]
-                            [--repetitions 10] [--evaluations 256] [--train 4000]
+                            [--repetitions 10] [--evaluations 256] [--train 10000]
                                                  hypervolume against evaluations
     python benchmarks/pareto.py overhead         time of proposals; batches beside one at a time
     python benchmarks/pareto.py examples         share of the hypervolume of exact fronts
@@ -20,158 +20,26 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
+from pareto_problems import ADULT, ADULT_TRAIN, PROBLEMS, Problem, search_space
 from scipy import stats
-from sklearn.base import BaseEstimator
 
-from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.model_selection import DParetoSearchCV, pareto_search
 from skdptune.model_selection._fronts import hypervolume
 from skdptune.model_selection._spaces import SearchSpace
 
 DELTA, INITIAL = 1e-5, 16
-ADULT_TRAIN = 40_000
 # Table 2 of the paper: mean difference of the hypervolume to random sampling at 256 points.
 PAPER_GAINS = {"logreg-sgd": 0.158, "logreg-adam": 0.439, "svm-sgd": 0.282}
 OWN = ("auto", "hvpoi", "qlognehvi")
 SAMPLERS = (*OWN, "gp", "tpe", "random", "grid3", "grid4")
-Space = dict[str, Any]
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-
-
-# Problems -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Domain:
-    """Intervals of the search, the law of random sampling, and the ends of the grid."""
-
-    epochs: tuple[int, int]
-    batch: tuple[int, int]
-    batch_law: tuple[float, float]
-    rate: tuple[float, float]
-    widest_rate: tuple[float, float]
-    clip: tuple[float, float]
-    # Of the exponential laws of the learning rate, of the noise and of the clipping norm.
-    decay: tuple[float, float, float]
-    noise: tuple[float, float] = (0.1, 16.0)
-
-
-# In the paper's words: epochs, lot size, learning rate, clipping norm, noise.
-ADULT = Domain(
-    (1, 64), (8, 512), (128, 64), (5e-4, 5e-2), (1e-3, 0.1), (0.1, 4.0), (10.0, 0.1, 0.1)
-)
-MNIST = Domain(
-    (1, 400), (16, 4000), (800, 800), (1e-3, 0.5), (1e-3, 0.5), (0.1, 12.0), (10.0, 0.5, 0.5)
-)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """An estimator, what its parameters are called, where they may lie, and records."""
-
-    estimator: BaseEstimator
-    names: tuple[str, str, str, str, str]
-    domain: Domain
-    split: Split
-
-    def space(self, sampler: str) -> Space:
-        """Return the space in which a sampler searches."""
-        kind = sampler.rstrip("34")
-        make = {"random": random_space, "grid": grid_space}.get(kind, search_space)
-        return dict(zip(self.names, make(self.domain, len(self.split[0])), strict=True))
-
-
-def search_space(domain: Domain, size: int) -> list[Any]:
-    """Return intervals; scales are logarithmic where a user would take such."""
-    noise = tuple(2.0 * end for end in domain.noise)
-    batch = domain.batch[0], min(domain.batch[1], size)
-    logs = [(*ends, "log") for ends in (batch, domain.rate, noise, domain.clip)]
-    return [domain.epochs, *logs]
-
-
-def random_space(domain: Domain, size: int) -> list[Any]:
-    """Return the laws from which the paper draws: Tables 3 and 4."""
-    mean, deviation = domain.batch_law
-    sizes = np.arange(domain.batch[0], min(domain.batch[1], size) + 1)
-    weights = stats.norm.pdf(sizes, mean, deviation)
-    batch = stats.rv_discrete(values=(sizes, weights / weights.sum()))()
-    rate, noise, clip = (
-        stats.truncexpon((high - low) * decay, loc=scale * low, scale=scale / decay)
-        for (low, high), decay, scale in zip(
-            (domain.widest_rate, domain.noise, domain.clip), domain.decay, (1, 2, 1), strict=True
-        )
-    )
-    return [stats.randint(domain.epochs[0], domain.epochs[1] + 1), batch, rate, noise, clip]
-
-
-def grid_space(domain: Domain, size: int) -> list[Any]:
-    """Return the intervals that the paper's grids divide evenly."""
-    noise = tuple(2.0 * end for end in domain.noise)
-    batch = domain.batch[0], min(domain.batch[1], size)
-    return [domain.epochs, batch, domain.widest_rate, noise, domain.clip]
-
-
-def folder() -> Path:
-    """Return where the data lie."""
-    return Path(os.environ.get("SKDPTUNE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-
-
-def adult(train: int) -> Split:
-    """Return the first records of Adult, and those after the 40,000th."""
-    with np.load(folder() / "a9a.npz") as file:
-        packed = np.concatenate([file["X_train"], file["X_test"]])
-        y = np.concatenate([file["y_train"], file["y_test"]])
-        X = np.unpackbits(packed, axis=1)[:, : int(file["n_features"])].astype(np.float32)
-    train = min(train, ADULT_TRAIN)
-    return X[:train], X[ADULT_TRAIN:], y[:train], y[ADULT_TRAIN:]
-
-
-def mnist(train: int) -> Split:
-    """Return the first images of MNIST, in [0, 1], and all of its test images."""
-    with np.load(folder() / "mnist.npz") as file:
-        X, X_test = (file[name].reshape(-1, 784) for name in ("X_train", "X_test"))
-        y, y_test = (file[name].astype(np.int64) for name in ("y_train", "y_test"))
-    rows, test = ((images / 255.0).astype(np.float32) for images in (X[:train], X_test))
-    return rows, test, y[:train], y_test
-
-
-def linear(kind: Callable[..., BaseEstimator], solver: str, train: int) -> Problem:
-    """Return a linear model on Adult."""
-    names = ("epochs", "batch_size", "learning_rate", "noise_multiplier", "max_grad_norm")
-    model = kind(solver=solver, sampling="fixed", classes=[-1, 1])
-    return Problem(model, names, ADULT, adult(train))
-
-
-def network(hidden: tuple[int, ...], train: int) -> Problem:
-    """Return a perceptron on MNIST."""
-    from skdptune.neural_network import MLP, DPNeuralNetClassifier
-
-    names = ("max_epochs", "batch_size", "lr", "noise_multiplier", "max_grad_norm")
-    model = DPNeuralNetClassifier(
-        MLP(hidden=hidden), classes=range(10), poisson_sampling=False, epsilon=None
-    )
-    return Problem(model, names, MNIST, mnist(train))
-
-
-PROBLEMS: dict[str, Callable[[int], Problem]] = {
-    "logreg-sgd": lambda train: linear(DPLogisticRegression, "sgd", train),
-    "logreg-adam": lambda train: linear(DPLogisticRegression, "adam", train),
-    "svm-sgd": lambda train: linear(DPLinearSVC, "sgd", train),
-    "mlp1": lambda train: network((1000,), train),
-    "mlp2": lambda train: network((128, 64), train),
-}
-
 
 # Samplers -----------------------------------------------------------------------------------
 
@@ -235,7 +103,7 @@ def print_samplers(arguments: argparse.Namespace) -> None:
     samplers.sort(key=lambda name: name != "random")
     for name in arguments.problem:
         try:
-            problem = PROBLEMS[name](arguments.train)
+            problem = PROBLEMS[name](arguments.train).with_epochs(arguments.epochs)
         except (FileNotFoundError, ModuleNotFoundError) as missing:
             print(f"\n{name}: left out: {missing}")
             continue
@@ -392,6 +260,7 @@ def main() -> None:
     parser.add_argument("--evaluations", type=int, default=256, help="of all samplers but grids")
     parser.add_argument("--repeats", type=int, default=1, help="fits per evaluation")
     parser.add_argument("--train", type=int, default=ADULT_TRAIN, help="records to fit on")
+    parser.add_argument("--epochs", type=int, help="most epochs, by default the paper's")
     parser.add_argument("--privacy", choices=("profile", "moments"), default="profile")
     parser.add_argument("--n-jobs", type=int, default=1, help="repetitions at a time")
     arguments = parser.parse_args()
