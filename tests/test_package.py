@@ -85,8 +85,8 @@ def test_tests_mirror_the_package() -> None:
         path.relative_to(ROOT / "tests").with_name(path.name.removeprefix("test_"))
         for path in (ROOT / "tests").rglob("test_*.py")
     }
-    # These are about the tree, or about all searchers, not about a module.
-    tests -= {Path("layers.py"), Path("package.py")}
+    # These are about the tree, the examples or all searchers, not about a module.
+    tests -= {Path("layers.py"), Path("package.py"), Path("examples.py")}
     tests -= {
         Path("model_selection", name)
         for name in ("audit.py", "contract.py", "recomputation.py", "release.py")
