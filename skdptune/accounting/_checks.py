@@ -16,6 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.floating[Any]]
 
+# Characters of a value that a message repeats.
+_LONGEST = 100
+
 
 def check_real(
     value: Any,
@@ -33,7 +36,7 @@ def check_real(
         raise TypeError(_message(name, domain, type(value).__name__, hint))
     number = float(value)
     if not (_above(number, lower, lower_open) and _above(-number, -upper, upper_open)):
-        raise ValueError(_message(name, domain, repr(value), hint))
+        raise ValueError(_message(name, domain, _shown(value), hint))
     return number
 
 
@@ -41,9 +44,9 @@ def check_integer(value: Any, *, name: str, lower: int | None = None, hint: str 
     """Return ``value`` as an int, or raise if it is no integer of at least ``lower``."""
     domain = "an integer" if lower is None else f"an integer of at least {lower}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
-        raise TypeError(_message(name, domain, repr(value), hint))
+        raise TypeError(_message(name, domain, _shown(value), hint))
     if lower is not None and int(value) < lower:
-        raise ValueError(_message(name, domain, repr(value), hint))
+        raise ValueError(_message(name, domain, _shown(value), hint))
     return int(value)
 
 
@@ -51,7 +54,7 @@ def check_option(value: Any, *, name: str, options: Collection[Any]) -> Any:
     """Return ``value`` if it is one of ``options``, or raise."""
     if not isinstance(value, str | int) or value not in options:
         listed = ", ".join(repr(option) for option in options)
-        raise ValueError(_message(name, f"one of {listed}", repr(value), ""))
+        raise ValueError(_message(name, f"one of {listed}", _shown(value), ""))
     return value
 
 
@@ -80,7 +83,7 @@ def check_vector(
             _message(name, "an array of numbers", "rows of unequal length", "")
         ) from None
     if raw.dtype.kind not in "iuf" and raw.size:
-        raise TypeError(_message(name, "an array of numbers", repr(values), ""))
+        raise TypeError(_message(name, "an array of numbers", _shown(values), ""))
     array = raw.astype(np.float64)
     if array.ndim != 1:
         raise ValueError(_message(name, "one-dimensional", f"{array.ndim} dimensions", ""))
@@ -90,6 +93,12 @@ def check_vector(
     if not inside.all():
         raise ValueError(_message(name, domain, repr(float(array[~inside][0])), ""))
     return array
+
+
+def _shown(value: Any) -> str:
+    """Return the value where it is short, else its type: a table given by mistake is no text."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST and "\n" not in text else type(value).__name__
 
 
 def _message(name: str, domain: str, got: str, hint: str) -> str:

@@ -182,6 +182,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
             Prints as a table.
         """
         prepared = self._prepare(n_samples, n_features, public=public_validation)
+        warn_of_large_delta(prepared.delta, prepared.layout.n_samples, stacklevel=3)
         others = self._alternatives(prepared, n_samples) if compare else []
         layout, noise = prepared.layout, prepared.cost.score_noise
         scale = 0.0

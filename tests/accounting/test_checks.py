@@ -117,3 +117,15 @@ def test_a_vector_is_one_dimensional_and_of_numbers():
 def test_a_vector_does_not_take_none_for_a_number():
     with pytest.raises((TypeError, ValueError), match="^x must be "):
         check_vector([None], name="x")
+
+
+def test_a_table_given_by_mistake_is_not_printed():
+    table = np.full((3, 3), 17.0)
+    for check in (
+        lambda: check_integer(table, name="count"),
+        lambda: check_option(table, name="kind", options=("a", "b")),
+        lambda: check_real(table, name="share"),
+        lambda: check_option("x" * 200, name="kind", options=("a", "b")),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"got (ndarray|str)\.$"):
+            check()

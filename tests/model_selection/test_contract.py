@@ -327,9 +327,11 @@ def test_public_size_stands_for_the_number_of_records(usual: Way) -> None:
 
 
 def test_large_delta_is_warned_of(usual: Way) -> None:
-    with pytest.warns(PrivacyWarning, match="Choose a smaller delta") as caught:
-        made(usual, delta=0.01).fit(X, Y)
-    assert caught[0].filename == __file__
+    search = made(usual, delta=0.01)
+    for act in (lambda: search.fit(X, Y), lambda: search.plan(len(X), 3, compare=False)):
+        with pytest.warns(PrivacyWarning, match="Choose a smaller delta") as caught:
+            act()
+        assert caught[0].filename == __file__
 
 
 def test_pure_budget(way: Way) -> None:
