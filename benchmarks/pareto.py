@@ -11,7 +11,8 @@ Automatic Discovery of Privacy-Utility Pareto Fronts (2020), Tables 1, 3 and 4: 
 Adult (a9a, 40,000 records, and 8,842 for the utility) and two networks on MNIST (10,000 images for
 the utility), both read from SKDPTUNE_DATA, or ../shared/data. As there, batches have a fixed size
 m, and the noise of a mean gradient has the deviation 2 z L / m for a clipping norm L; z (not its
-square) is in [0.1, 16], and delta is 1e-5, as in the authors' program. Epsilon is the tight one,
+square, unless ``--variances``: the paper's words) is in [0.1, 16], and delta is 1e-5, as in the
+authors' program. Epsilon is the tight one,
 or with ``--privacy moments`` that of the moments accountant. Intervals hold 95 %, by Student's
 law. Examples: the oracles of the tests, which are exact expectations.
 """
@@ -104,6 +105,7 @@ def print_samplers(arguments: argparse.Namespace) -> None:
     for name in arguments.problem:
         try:
             problem = PROBLEMS[name](arguments.train).with_epochs(arguments.epochs)
+            problem = problem.with_variances() if arguments.variances else problem
         except (FileNotFoundError, ModuleNotFoundError) as missing:
             print(f"\n{name}: left out: {missing}")
             continue
@@ -261,6 +263,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1, help="fits per evaluation")
     parser.add_argument("--train", type=int, default=ADULT_TRAIN, help="records to fit on")
     parser.add_argument("--epochs", type=int, help="most epochs, by default the paper's")
+    parser.add_argument("--variances", action="store_true", help="read the domain of z as z**2's")
     parser.add_argument("--privacy", choices=("profile", "moments"), default="profile")
     parser.add_argument("--n-jobs", type=int, default=1, help="repetitions at a time")
     arguments = parser.parse_args()

@@ -32,6 +32,15 @@ class Domain:
     # Of the exponential laws of the learning rate, of the noise and of the clipping norm.
     decay: tuple[float, float, float]
     noise: tuple[float, float] = (0.1, 16.0)
+    # Whether these numbers are squares of z.
+    is_variance: bool = False
+
+    @property
+    def noise_ends(self) -> tuple[float, float]:
+        """Noise multipliers of the records' gradients: 2 z for batches of a fixed size."""
+        power = 0.5 if self.is_variance else 1.0
+        low, high = (2.0 * end**power for end in self.noise)
+        return low, high
 
 
 # In the paper's words: epochs, lot size, learning rate, clipping norm, noise.
@@ -58,6 +67,10 @@ class Problem:
         epochs = low, high if most is None else min(most, high)
         return replace(self, domain=replace(self.domain, epochs=epochs))
 
+    def with_variances(self) -> Problem:
+        """Return the problem with the domain of z read as one of its square."""
+        return replace(self, domain=replace(self.domain, is_variance=True))
+
     def space(self, sampler: str) -> Space:
         """Return the space in which a sampler searches."""
         kind = sampler.rstrip("34")
@@ -67,10 +80,25 @@ class Problem:
 
 def search_space(domain: Domain, size: int) -> list[Any]:
     """Return intervals; scales are logarithmic where a user would take such."""
-    noise = tuple(2.0 * end for end in domain.noise)
     batch = domain.batch[0], min(domain.batch[1], size)
-    logs = [(*ends, "log") for ends in (batch, domain.rate, noise, domain.clip)]
+    logs = [(*ends, "log") for ends in (batch, domain.rate, domain.noise_ends, domain.clip)]
     return [domain.epochs, *logs]
+
+
+class NoiseLaw(stats.rv_continuous):
+    """The law of ``2 z`` if a power of ``z`` has a truncated exponential one."""
+
+    def _get_support(self, *shapes: float) -> tuple[float, float]:
+        low, high, _, power = shapes
+        return 2.0 * low ** (1.0 / power), 2.0 * high ** (1.0 / power)
+
+    def _cdf(self, x: Any, low: Any, high: Any, decay: Any, power: Any) -> Any:
+        law = stats.truncexpon((high - low) * decay, loc=low, scale=1.0 / decay)
+        return law.cdf((x / 2.0) ** power)
+
+    def _ppf(self, q: Any, low: Any, high: Any, decay: Any, power: Any) -> Any:
+        law = stats.truncexpon((high - low) * decay, loc=low, scale=1.0 / decay)
+        return 2.0 * law.ppf(q) ** (1.0 / power)
 
 
 def random_space(domain: Domain, size: int) -> list[Any]:
@@ -79,20 +107,22 @@ def random_space(domain: Domain, size: int) -> list[Any]:
     sizes = np.arange(domain.batch[0], min(domain.batch[1], size) + 1)
     weights = stats.norm.pdf(sizes, mean, deviation)
     batch = stats.rv_discrete(values=(sizes, weights / weights.sum()))()
-    rate, noise, clip = (
-        stats.truncexpon((high - low) * decay, loc=scale * low, scale=scale / decay)
-        for (low, high), decay, scale in zip(
-            (domain.widest_rate, domain.noise, domain.clip), domain.decay, (1, 2, 1), strict=True
+    rate, clip = (
+        stats.truncexpon((high - low) * decay, loc=low, scale=1 / decay)
+        for (low, high), decay in (
+            (domain.widest_rate, domain.decay[0]),
+            (domain.clip, domain.decay[2]),
         )
     )
+    power = 2.0 if domain.is_variance else 1.0
+    noise = NoiseLaw(name="noise")(*domain.noise, domain.decay[1], power)
     return [stats.randint(domain.epochs[0], domain.epochs[1] + 1), batch, rate, noise, clip]
 
 
 def grid_space(domain: Domain, size: int) -> list[Any]:
     """Return the intervals that the paper's grids divide evenly."""
-    noise = tuple(2.0 * end for end in domain.noise)
     batch = domain.batch[0], min(domain.batch[1], size)
-    return [domain.epochs, batch, domain.widest_rate, noise, domain.clip]
+    return [domain.epochs, batch, domain.widest_rate, domain.noise_ends, domain.clip]
 
 
 def folder() -> Path:
