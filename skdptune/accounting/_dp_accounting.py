@@ -25,8 +25,9 @@ class _Accountant(PLDAccountant):  # type: ignore[misc]
         if not (do_compose and _is_sampled_gaussian(event)):
             return super()._maybe_compose(event, count, do_compose)
         single = sampled_gaussian_pld(
-            event.event.noise_multiplier,
-            event.sampling_probability,
+            # A rate of single precision would leave few digits of 1 - rate.
+            float(event.event.noise_multiplier),
+            float(event.sampling_probability),
             self._value_discretization_interval,
         )
         self._pld: PrivacyLossDistribution = self._pld.compose(single.self_compose(count))

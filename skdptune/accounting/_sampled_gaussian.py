@@ -10,6 +10,9 @@ from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPriv
 
 from skdptune.accounting._checks import FloatArray
 
+# Losses up to here are small: log 2.
+_SMALL = math.log(2.0)
+
 
 def sampled_gaussian_pld(
     deviation: float, rate: float, discretization: float
@@ -68,8 +71,11 @@ class _SampledGaussianLoss(GaussianPrivacyLoss):  # type: ignore[misc]
 
 def _before_sampling(losses: FloatArray, rate: float) -> FloatArray:
     """Return ``log(1 + (e^loss - 1) / rate)``, and ``-inf`` at and below ``log(1 - rate)``."""
-    with np.errstate(divide="ignore"):
-        small = np.log1p(np.maximum(np.expm1(np.minimum(losses, 1.0)) / rate, -1.0))
-    large = np.maximum(losses, 1.0)
-    large = large - math.log(rate) + np.log1p(-(1.0 - rate) * np.exp(-large))
-    return np.where(losses < 1.0, small, large)
+    is_small = np.abs(losses) < _SMALL
+    small = np.where(is_small, losses, 0.0)
+    # Far from 0 this would overflow, or lose all digits of 1 - rate where the rate is near 1.
+    large = np.where(is_small, _SMALL, losses)
+    with np.errstate(divide="ignore", over="ignore"):
+        small = np.log1p(np.maximum(np.expm1(small) / rate, -1.0))
+        logs = np.log1p(np.maximum(-(1.0 - rate) * np.exp(-large), -1.0))
+        return np.where(is_small, small, large - math.log(rate) + logs)

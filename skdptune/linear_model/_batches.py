@@ -95,6 +95,7 @@ def fixed_batches(
     >>> [batch.size for batch in fixed_batches(10, 4, 2, np.random.default_rng(0))]
     [4, 4]
     """
+    n_samples, batch_size = int(n_samples), int(batch_size)
     if batch_size >= n_samples:
         for _ in range(steps):
             yield slice(None)

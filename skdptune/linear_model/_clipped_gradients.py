@@ -97,9 +97,12 @@ class ClippedGradients:
         self._design = design
         self._targets = np.asarray(targets)
         self._residuals_of = residuals_of
+        # The products run in the precision of the rows: a mixed product would copy the rows.
+        dtype = design.rows.dtype
+        self._precision = np.finfo(dtype if dtype.kind == "f" else np.float64)
         # The residuals' norm beyond which a record's gradient is clipped.
-        norms = np.sqrt(np.maximum(design.squared_norms, 1e-300))
-        self._longest = (max_grad_norm / norms)[:, None]
+        self._longest = self._longest_residuals(max_grad_norm)[:, None]
+        self._has_huge_rows = self._largest_denormal() > 1e-9 * max_grad_norm
         # Multiplying by ones would change nothing and costs a tenth of a step.
         self._scale = None if (design.scale == 1.0).all() else design.scale[:, None]
         self._n_features = design.rows.shape[1]
@@ -107,6 +110,20 @@ class ClippedGradients:
         row_bytes = max(1, design.rows.shape[1] * design.rows.dtype.itemsize)
         self._rows_at_once = max(_LEAST_ROWS, _BUFFER_BYTES // row_bytes)
         self._buffer = self._make_buffer()
+
+    def _longest_residuals(self, max_grad_norm: float) -> np.ndarray:
+        """Return for each record the norm of residuals beyond which its gradient is clipped."""
+        design = self._design
+        norms = np.sqrt(np.maximum(design.squared_norms, 1e-300))
+        # In the precision of the products it must be a number for rows near zero, too.
+        return np.minimum(max_grad_norm / norms, 0.25 * float(self._precision.max))
+
+    def _largest_denormal(self) -> float:
+        """Return the norm of a gradient of the longest row whose residual is barely normal."""
+        design = self._design
+        squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
+        lengths = np.sqrt(squares) / design.scale
+        return float(self._precision.tiny) * float(np.max(lengths, initial=0.0))
 
     def _make_buffer(self) -> np.ndarray | None:
         """Return room for a gathered chunk; None where ``take`` would copy all the data first."""
@@ -120,8 +137,7 @@ class ClippedGradients:
     def __call__(self, weights: np.ndarray, batch: Batch) -> np.ndarray:
         """Return the sum over a batch, float64 of the shape of the weights (width, n_outputs)."""
         total = np.zeros(weights.shape)
-        # The products run in the precision of the rows: a mixed product would copy the rows.
-        features = weights[: self._n_features].astype(self._design.rows.dtype)
+        features = weights[: self._n_features].astype(self._precision.dtype)
         for chunk in self._chunks(batch):
             rows = self._gather(chunk)
             decision = (rows @ features).astype(np.float64, copy=False)
@@ -135,6 +151,9 @@ class ClippedGradients:
                 total[-1] += sums
             if self._scale is not None:
                 residuals *= scale
+            if self._has_huge_rows:
+                # Rounded to few digits they would be too long for their rows.
+                residuals[np.abs(residuals) < self._precision.tiny] = 0.0
             total[: self._n_features] += rows.T @ residuals.astype(features.dtype, copy=False)
         return total
 

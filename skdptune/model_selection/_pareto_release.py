@@ -20,7 +20,7 @@ record pays for the scores or for the fits: the mixture over where it went (see
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -172,7 +172,7 @@ class StudyBudget:
     plan: ReleasePlan
     n_charged: int = 0
     _spent: PrivacyProfile = field(default=_NOTHING, repr=False)
-    _too_dear: float = field(default=math.inf, repr=False)
+    _refused: FloatArray | None = field(default=None, repr=False)
     _pending: list[PrivacyProfile] = field(default_factory=list, repr=False)
     _filter: RenyiFilter | None = field(default=None, repr=False)
 
@@ -197,17 +197,23 @@ class StudyBudget:
         return True
 
     def _is_admitted(self, fit: PrivacyProfile) -> bool:
-        cost = fit.epsilon(self.plan.left)
-        # Curves need not be added to know that what costs more is refused as well.
-        if cost >= self._too_dear:
-            return False
         evaluation = fit * self.plan.n_fits
-        if self.pays(evaluation, self._n_sharing()):
-            self._record(evaluation)
-            self._too_dear = math.inf
-            return True
-        self._too_dear = cost
-        return False
+        if self._is_like_refused(evaluation):
+            return False
+        if not self.pays(evaluation, self._n_sharing()):
+            self._refused = _divergences(evaluation)
+            return False
+        self._record(evaluation)
+        self._refused = None
+        return True
+
+    def _is_like_refused(self, evaluation: PrivacyProfile) -> bool:
+        """Say whether no order tells the evaluation from a dearer one than was refused last."""
+        # A filter answers at once; exact curves need not be added again to say no.
+        if self._filter is not None or self._refused is None:
+            return False
+        divergences = _divergences(evaluation)
+        return bool(np.isfinite(divergences).all() and (divergences >= self._refused).all())
 
     def _n_sharing(self) -> int:
         """Return how many evaluations like the next must fit into what is left."""
@@ -330,16 +336,16 @@ def _filled(
     else:
         plan = replace(plan, trained=PrivacyProfile.approximate(plan.epsilon, plan.left))
     cheapest = min(affordable, key=lambda fit: fit.epsilon(plan.left)) * plan.n_fits
-    return replace(plan, n_sure=_most(min(n_initial, plan.n_evaluations), plan, cheapest))
+    budget, wanted = plan.budget(), min(n_initial, plan.n_evaluations)
+    return replace(plan, n_sure=_most(wanted, lambda count: budget.pays(cheapest, count)))
 
 
-def _most(limit: int, plan: ReleasePlan, evaluation: PrivacyProfile) -> int:
+def _most(limit: int, is_paid: Callable[[int], bool]) -> int:
     """Return how many equal evaluations can be paid, one at least and at most so many."""
-    budget = plan.budget()
     low, high = 1, limit + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if budget.pays(evaluation, middle) else (low, middle)
+        low, high = (middle, high) if is_paid(middle) else (low, middle)
     return low
 
 
@@ -371,7 +377,7 @@ def _equal(plan: ReleasePlan, fit: PrivacyProfile) -> ReleasePlan:
 
     if not plan.meets(trained(1)):
         raise _unreachable([evaluation], plan)
-    count = _most(plan.n_evaluations, plan, evaluation)
+    count = _most(plan.n_evaluations, lambda count: plan.meets(trained(count)))
     return replace(plan, n_evaluations=count, trained=trained(count), kind="equal", fit=fit)
 
 

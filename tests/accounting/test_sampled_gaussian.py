@@ -1,5 +1,6 @@
 """The sampled Gaussian mechanism's losses: dp_accounting's own, and the inverse of the loss."""
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting import dp_event
@@ -70,3 +71,26 @@ def test_events_cost_what_the_accountant_says(event):
 def _delta(losses, epsilon):
     grid = (losses.lowest + np.arange(losses.masses.size)) * losses.step
     return losses.infinity - np.sum(losses.masses * np.minimum(np.expm1(epsilon - grid), 0.0))
+
+
+@pytest.mark.parametrize("rest", [1e-6, 1e-12, 2.0**-53])
+def test_a_rate_near_one_keeps_the_digits_of_what_is_left(rest):
+    """Adding a record: the largest loss is -log(1 - rate), and is likely where noise is low."""
+    with mpmath.workdps(50):
+        for below in (1e-3, 0.1, 2.0):
+            loss = float(np.log(rest)) + below
+            found = float(_before_sampling(np.array([loss]), 1.0 - rest)[0])
+            exact = mpmath.log(1 + mpmath.expm1(mpmath.mpf(loss)) / mpmath.mpf(1.0 - rest))
+            # The loss itself is rounded, to 4e-15 near 36.
+            assert found == pytest.approx(float(exact), abs=2e-14 + 1e-14 / below)
+
+
+def test_rates_of_single_precision_cost_no_less():
+    rate = np.float32(1.0 - 1e-6)
+    exact = losses_of_event(_sampled(float(rate)), 1e-3)
+    for found, known in zip(losses_of_event(_sampled(rate), 1e-3), exact, strict=True):
+        np.testing.assert_array_equal(found.masses, known.masses)
+
+
+def _sampled(rate):
+    return dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(0.5))

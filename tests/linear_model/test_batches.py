@@ -105,3 +105,8 @@ def test_as_many_fixed_batches_come_as_there_are_steps():
     batches = list(fixed_batches(100, 10, 7001, np.random.default_rng(8)))
     assert len(batches) == 7001
     assert {batch.size for batch in batches} == {10}
+
+
+def test_sizes_of_few_bits_do_not_overflow():
+    (batch,) = fixed_batches(10**5, np.int32(60_000), 1, np.random.default_rng(9))
+    assert batch.size == 60_000

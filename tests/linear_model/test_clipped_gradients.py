@@ -131,3 +131,34 @@ def test_residuals_are_derivatives_of_the_losses():
 def test_softmax_residuals_do_not_overflow():
     result = softmax_residuals(np.array([[1e5, 0.0], [-1e5, 0.0]]), np.array([1, 1]))
     assert result.tolist() == [[1.0, -1.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("limit", [2.137e-7, 1e-5, 1.0])
+@pytest.mark.parametrize("length", [3e38, 1e30, 1.0])
+def test_no_rounding_of_a_small_residual_makes_a_gradient_too_long(limit, length):
+    # The scale of a huge row leaves single precision a residual of one digit.
+    rows = np.array([[length], [1.0]], dtype=np.float32)
+    design = Design.clipped(rows, norm=1.0, intercept=False)
+    for residual in (1.0, 1e-7, 0.3):
+        sums = ClippedGradients(
+            design, np.array([residual, 0.0]), lambda _, target: target[:, None], limit
+        )
+        assert np.abs(sums(np.zeros((1, 1)), slice(None))).max() <= limit * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("length", [0.0, 1e-40])
+def test_endless_residuals_of_rows_near_zero_stay_numbers(length):
+    rows = np.array([[length], [1.0]], dtype=np.float32)
+    design = Design.clipped(rows, norm=1.0, intercept=False)
+    targets = np.array([1e39, 0.5])
+    sums = ClippedGradients(design, targets, lambda _, target: target[:, None], 1.0)
+    total = sums(np.zeros((1, 1)), slice(None))
+    assert 0.5 <= float(total[0, 0]) <= 1.5
+
+
+def test_nothing_that_is_kept_changes_in_a_call():
+    _, design, targets, weights = problem(1, dtype=np.float32)
+    sums = ClippedGradients(design, targets, logistic, LIMIT)
+    for batch in (slice(None), np.arange(50), slice(None)):
+        first = sums(weights, batch)
+        np.testing.assert_array_equal(sums(weights, batch), first)

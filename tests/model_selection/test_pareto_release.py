@@ -216,6 +216,24 @@ def test_the_share_grows_where_all_points_are_dear() -> None:
     assert not kept.charge(gaussian(0.9))
 
 
+@pytest.mark.parametrize("follows", [True, False])
+def test_what_was_refused_bars_nothing_that_is_cheaper_together(follows: bool) -> None:
+    """A pure guarantee costs less than a Gaussian by epsilon, and sixteen of it cost more."""
+    pure, dearer, small = PrivacyProfile.pure(0.028), PrivacyProfile.pure(0.05), gaussian(0.02)
+    settings: dict[str, Any] = {"n_initial": 16, "is_equal": False, "follows_scores": follows}
+    plan = plan_release(layout_of("public"), 0.45, DELTA, 100, 1, [small, pure], **settings)
+    kept = plan.budget()
+    assert not kept.charge(dearer)
+    assert sum(kept.charge(small) for _ in range(30)) == 30
+
+
+def test_equal_prices_at_a_tiny_delta_are_paid_as_far_as_curves_show() -> None:
+    settings: dict[str, Any] = {"n_initial": 1, "is_equal": True, "follows_scores": True}
+    plan = plan_release(layout_of("public"), 1.0, 3e-15, 272, 1, [gaussian(0.05)], **settings)
+    assert plan.n_evaluations >= 1
+    assert plan.total.epsilon(3e-15) <= 1.0
+
+
 def test_exact_composition_admits_more_than_the_filter() -> None:
     fit = PrivacyProfile.gaussian(0.5)
     counts = []
