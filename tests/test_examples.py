@@ -13,7 +13,14 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "examples"
 # CI runs this one as the README's main command.
 MAIN = "tune_logistic_regression"
-SLOW = {"pareto_front": "moocore", "subsampled_tuning_of_nets": "opacus"}
+SLOW = ("pareto_front", "subsampled_tuning_of_nets")
+# What an example takes beside the package itself.
+NEEDS = {
+    "doubling_walk": "matplotlib",
+    "pareto_front": "moocore",
+    "subsampled_tuning_of_nets": "opacus",
+    "tune_a_table": "pandas",
+}
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
 
 
@@ -24,8 +31,9 @@ def marked(name: str) -> object:
 
 @pytest.mark.parametrize("name", [marked(name) for name in NAMES if name != MAIN])
 def test_example_runs(name: str, tmp_path: Path) -> None:
-    if find_spec(SLOW.get(name, "numpy")) is None:
-        pytest.skip(f"{SLOW[name]} is not installed")
+    needed = NEEDS.get(name, "numpy")
+    if find_spec(needed) is None:
+        pytest.skip(f"{needed} is not installed")
     done = subprocess.run(
         [sys.executable, "-W", "error::FutureWarning", FOLDER / f"{name}.py"],
         cwd=tmp_path,
