@@ -85,6 +85,11 @@ def search_space(domain: Domain, size: int) -> list[Any]:
     return [domain.epochs, *logs]
 
 
+def exponential(low: Any, high: Any, decay: Any) -> Any:
+    """Return an exponential law that starts at one end and is cut off at the other."""
+    return stats.truncexpon((high - low) * decay, loc=low, scale=1.0 / decay)
+
+
 class NoiseLaw(stats.rv_continuous):
     """The law of ``2 z`` if a power of ``z`` has a truncated exponential one."""
 
@@ -93,12 +98,10 @@ class NoiseLaw(stats.rv_continuous):
         return 2.0 * low ** (1.0 / power), 2.0 * high ** (1.0 / power)
 
     def _cdf(self, x: Any, low: Any, high: Any, decay: Any, power: Any) -> Any:
-        law = stats.truncexpon((high - low) * decay, loc=low, scale=1.0 / decay)
-        return law.cdf((x / 2.0) ** power)
+        return exponential(low, high, decay).cdf((x / 2.0) ** power)
 
     def _ppf(self, q: Any, low: Any, high: Any, decay: Any, power: Any) -> Any:
-        law = stats.truncexpon((high - low) * decay, loc=low, scale=1.0 / decay)
-        return 2.0 * law.ppf(q) ** (1.0 / power)
+        return 2.0 * exponential(low, high, decay).ppf(q) ** (1.0 / power)
 
 
 def random_space(domain: Domain, size: int) -> list[Any]:
@@ -107,13 +110,8 @@ def random_space(domain: Domain, size: int) -> list[Any]:
     sizes = np.arange(domain.batch[0], min(domain.batch[1], size) + 1)
     weights = stats.norm.pdf(sizes, mean, deviation)
     batch = stats.rv_discrete(values=(sizes, weights / weights.sum()))()
-    rate, clip = (
-        stats.truncexpon((high - low) * decay, loc=low, scale=1 / decay)
-        for (low, high), decay in (
-            (domain.widest_rate, domain.decay[0]),
-            (domain.clip, domain.decay[2]),
-        )
-    )
+    rate = exponential(*domain.widest_rate, domain.decay[0])
+    clip = exponential(*domain.clip, domain.decay[2])
     power = 2.0 if domain.is_variance else 1.0
     noise = NoiseLaw(name="noise")(*domain.noise, domain.decay[1], power)
     return [stats.randint(domain.epochs[0], domain.epochs[1] + 1), batch, rate, noise, clip]
