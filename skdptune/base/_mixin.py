@@ -10,6 +10,7 @@ from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.accounting._checks import check_integer, check_real
 
 PUBLIC_SIZE = "the number of records is public"
+PUBLIC_LABELS = "the label set is public"
 SEEDED = "the noise is drawn from a seed: whoever knows the seed sees through it"
 
 

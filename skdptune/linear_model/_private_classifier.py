@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdptune.accounting import PrivacyProfile
 from skdptune.accounting._checks import check_integer
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._mixin import PUBLIC_SIZE
+from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE
 from skdptune.linear_model._clipped_gradients import margin_residuals
 from skdptune.linear_model._design import Design
 from skdptune.linear_model._initial_weights import initial_weights
@@ -339,7 +339,7 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
         bound = self._row_bound(n_features)
         sentences = [PUBLIC_SIZE]
         if self.classes is None:
-            sentences.append("the label set is public")
+            sentences.append(PUBLIC_LABELS)
         if math.isfinite(bound):
             sentences.append(f"rows are clipped to Euclidean norm {bound:.4g}")
         if self.solver == "psgd":

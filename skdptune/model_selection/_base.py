@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import (
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport, UnreachableBudgetError
 from skdptune.accounting._checks import check_integer, check_kind, check_option, check_real
-from skdptune.base._mixin import PUBLIC_SIZE, SEEDED, warn_of_large_delta
+from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE, SEEDED, warn_of_large_delta
 from skdptune.base._pricing import has_price, price, replaces_records
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
 from skdptune.model_selection._candidates import Candidates, copied, is_finite
@@ -40,7 +40,6 @@ from skdptune.model_selection._configuring import (
 from skdptune.model_selection._costs import Cost, CostModel, own_delta
 from skdptune.model_selection._dealing import Deal, parts
 from skdptune.model_selection._domain import (
-    PUBLIC_LABELS,
     PUBLIC_VALIDATION,
     check_domain,
     check_form,

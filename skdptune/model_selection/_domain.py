@@ -15,9 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from skdptune.model_selection._compat import number_of_samples
 from skdptune.model_selection._configuring import declared_labels, nested, own_parameters
 
-# Assumptions that reports state.
+# An assumption that reports state.
 PUBLIC_VALIDATION = "the validation data are public"
-PUBLIC_LABELS = "the label set is public"
 
 
 def is_search(estimator: Any) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._mixin import PUBLIC_SIZE, SEEDED
-from skdptune.model_selection._domain import PUBLIC_LABELS, PUBLIC_VALIDATION
+from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE, SEEDED
+from skdptune.model_selection._domain import PUBLIC_VALIDATION
 from skdptune.model_selection._layout import Layout
 from skdptune.model_selection._pareto_evaluation import Pricing
 from skdptune.model_selection._pareto_families import Families

@@ -10,6 +10,7 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 from skorch import NeuralNetClassifier
 
+from skdptune.base._mixin import PUBLIC_LABELS
 from skdptune.neural_network._inputs import codes_of
 from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._private_net import PrivateNet
@@ -180,7 +181,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         return self.classes_[best]
 
     def _assumptions(self, *arguments: Any) -> tuple[str, ...]:
-        public = () if self.classes is not None else ("the label set is public",)
+        public = () if self.classes is not None else (PUBLIC_LABELS,)
         return (*super()._assumptions(*arguments), *public)
 
     def __sklearn_tags__(self) -> Any:
