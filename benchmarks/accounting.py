@@ -16,13 +16,7 @@ from collections.abc import Callable
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 
-from skdptune.accounting import (
-    Geometric,
-    PrivacyProfile,
-    calibrate,
-    compare_bounds,
-    tune_then_fit,
-)
+from skdptune.accounting import Geometric, PrivacyProfile, calibrate, compare_bounds, tune_then_fit
 
 DELTA = 1e-5
 LAW = Geometric.from_mean(20)

@@ -33,8 +33,8 @@ from pareto_problems import ADULT, ADULT_TRAIN, PROBLEMS, Problem, search_space
 from scipy import stats
 
 from skdptune.model_selection import DParetoSearchCV, pareto_search
-from skdptune.model_selection._fronts import hypervolume
-from skdptune.model_selection._spaces import SearchSpace
+from skdptune.model_selection._pareto._sampling._fronts import hypervolume
+from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
 
 DELTA, INITIAL = 1e-5, 16
 # Table 2 of the paper: mean difference of the hypervolume to random sampling at 256 points.

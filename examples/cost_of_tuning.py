@@ -9,13 +9,7 @@ to try about 20. Every run looks at the data, so every run costs.
 
 from dp_accounting import dp_event
 
-from skdptune.accounting import (
-    Geometric,
-    PrivacyProfile,
-    calibrate,
-    compare_bounds,
-    tune_then_fit,
-)
+from skdptune.accounting import Geometric, PrivacyProfile, calibrate, compare_bounds, tune_then_fit
 
 EPSILON, DELTA = 1.0, 1e-5
 LAW = Geometric.from_mean(20)

@@ -7,9 +7,9 @@ composing their steps, other libraries' models through `register_profile`.
 """
 
 # Registers scikit-learn's own objects.
-from skdptune.base import _scikit_learn as _scikit_learn
+from skdptune.base import _scikit_learn
+from skdptune.base._costs import NoProfileError, privacy_of, profile_of, register_profile
 from skdptune.base._mixin import PrivacyWarning, PrivateEstimatorMixin
-from skdptune.base._pricing import NoProfileError, privacy_of, profile_of, register_profile
 
 __all__ = [
     "NoProfileError",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.accounting._checks import check_real
-from skdptune.base._pricing import NoProfileError, register_profile, report_registry
+from skdptune.base._costs import NoProfileError, register_profile, report_registry
 
 _RELATION = (
     "diffprivlib's guarantee is taken as stated there: pure epsilon for replacing one of a public "

@@ -6,8 +6,8 @@ import math
 import warnings
 from typing import Any
 
+from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.accounting._checks import check_integer, check_real
 
 PUBLIC_SIZE = "the number of records is public"
 PUBLIC_LABELS = "the label set is public"

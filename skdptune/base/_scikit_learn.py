@@ -21,7 +21,7 @@ from sklearn.preprocessing import (
 )
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._pricing import (
+from skdptune.base._costs import (
     NoProfileError,
     no_profile,
     price,

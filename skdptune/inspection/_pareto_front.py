@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune.accounting._checks import check_kind, check_option
+from skdptune._validation import check_kind, check_option
 from skdptune.inspection._front_points import (
     Front,
     best_of,

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from skdptune.linear_model._clipped_gradients import softmax_residuals
-from skdptune.linear_model._margin_losses import LOGISTIC, huber_hinge
-from skdptune.linear_model._noisy_gradient import OPTIMIZERS
 from skdptune.linear_model._private_classifier import PrivateLinearClassifier
+from skdptune.linear_model._solvers import LOGISTIC, OPTIMIZERS, huber_hinge, softmax_residuals
 
 
 class DPLogisticRegression(PrivateLinearClassifier):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from skdptune.accounting._checks import check_integer, check_option, check_real
-from skdptune.linear_model._noisy_gradient import OPTIMIZERS
-from skdptune.linear_model._noisy_gradient_plan import SAMPLINGS
+from skdptune._validation import check_integer, check_option, check_real
+from skdptune.linear_model._solvers import OPTIMIZERS
+from skdptune.mechanisms._noisy_gradient_plan import SAMPLINGS
 
 SOLVERS = ("objective", "output", "psgd", *OPTIMIZERS)
 # Bounds on C within which no regularization overflows.

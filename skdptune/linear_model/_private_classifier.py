@@ -12,27 +12,30 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.accounting._checks import check_integer
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE
-from skdptune.linear_model._clipped_gradients import margin_residuals
-from skdptune.linear_model._design import Design
-from skdptune.linear_model._initial_weights import initial_weights
-from skdptune.linear_model._margin_losses import MarginLoss
-from skdptune.linear_model._noisy_gradient import (
+from skdptune.linear_model._parameters import check_parameters
+from skdptune.linear_model._search_hooks import SearchHooks
+from skdptune.linear_model._solvers import ASSUMPTION as PERMUTATION_ASSUMPTION
+from skdptune.linear_model._solvers import (
     OPTIMIZERS,
+    Design,
+    MarginLoss,
     default_learning_rate,
     fit_noisy_gradient,
+    fit_objective,
+    fit_output,
+    fit_permutation,
+    initial_weights,
+    largest_part,
+    margin_residuals,
+    plan_objective,
+    plan_output,
+    plan_permutation,
 )
-from skdptune.linear_model._noisy_gradient_plan import plan_noisy_gradient
-from skdptune.linear_model._objective import fit_objective, plan_objective
-from skdptune.linear_model._output import fit_output, plan_output
-from skdptune.linear_model._parameters import check_parameters
-from skdptune.linear_model._permutation import ASSUMPTION as PERMUTATION_ASSUMPTION
-from skdptune.linear_model._permutation import fit_permutation, plan_permutation
-from skdptune.linear_model._perturbation import largest_part
-from skdptune.linear_model._search_hooks import SearchHooks
+from skdptune.mechanisms._noisy_gradient_plan import plan_noisy_gradient
 
 _PERTURBATIONS = {
     "objective": (plan_objective, fit_objective),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from skdptune.accounting._checks import check_integer
-from skdptune.linear_model._noisy_gradient import OPTIMIZERS, SGD_LEARNING_RATE
+from skdptune._validation import check_integer
 from skdptune.linear_model._parameters import LARGEST_C
+from skdptune.linear_model._solvers import OPTIMIZERS, SGD_LEARNING_RATE
 
 _BUDGET = frozenset({"solver", "epsilon", "delta", "noise_multiplier"})
 _DESCENT = _BUDGET | {"epochs", "batch_size", "sampling", "n_public"}

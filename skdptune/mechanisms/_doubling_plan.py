@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import (
     BudgetFilter,
     PrivacyProfile,
@@ -19,7 +20,6 @@ from skdptune.accounting import (
     sparse_vector,
     sparse_vector_split,
 )
-from skdptune.accounting._checks import check_integer, check_option, check_real
 from skdptune.mechanisms._noise import unprotected
 
 _LARGEST_EPSILON = 600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from skdptune.accounting._checks import check_real
+from skdptune._validation import check_real
 
 _FINEST = 1e-9
 # Counts a level that is whole up to rounding as whole: (1 - 0.7) / 0.1 is 3 levels.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile, calibrate
-from skdptune.accounting._checks import check_real
 from skdptune.mechanisms import _opendp
 from skdptune.mechanisms._randomness import as_generator
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune.accounting._checks import check_kind, check_real
+from skdptune._validation import check_kind, check_real
 from skdptune.mechanisms import _opendp
 from skdptune.mechanisms._randomness import as_generator, random_below
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile, exponential_mechanism
-from skdptune.accounting._checks import check_real
 from skdptune.mechanisms._noise import unprotected
 from skdptune.mechanisms._randomness import as_generator, open_uniforms, random_below
 

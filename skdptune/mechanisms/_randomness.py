@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.accounting._checks import check_integer
+from skdptune._validation import check_integer
 
 _BITS = 53
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdptune.accounting._checks import check_integer, check_kind, check_option, check_real
+from skdptune._validation import check_integer, check_kind, check_option, check_real
 from skdptune.mechanisms import unit_sum
 
 RESPONSES = ("predict", "predict_proba", "decision_function")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdptune.accounting._checks import check_kind, check_real
+from skdptune._validation import check_kind, check_real
 from skdptune.metrics._bounded import BoundedScorer, bounded_scorer
 
 

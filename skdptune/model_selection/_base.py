@@ -15,20 +15,16 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 
-from skdptune.accounting import PrivacyProfile, PrivacyReport, UnreachableBudgetError
-from skdptune.accounting._checks import check_integer, check_kind, check_option, check_real
-from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE, SEEDED, warn_of_large_delta
-from skdptune.base._pricing import has_price, price, replaces_records
-from skdptune.metrics import BoundedScorer, get_bounded_scorer
-from skdptune.model_selection._candidates import Candidates, copied, is_finite
-from skdptune.model_selection._compat import (
+from skdptune._compat import (
     CallbackSupportMixin,
     Tasks,
     number_of_features,
     number_of_samples,
     tasks_of_fit,
 )
-from skdptune.model_selection._configuring import (
+from skdptune._validation import check_integer, check_kind, check_option, check_real
+from skdptune.accounting import PrivacyProfile, PrivacyReport, UnreachableBudgetError
+from skdptune.base._configuring import (
     BUDGET_PARAMETERS,
     RESERVED,
     check_fit_parameters,
@@ -37,41 +33,54 @@ from skdptune.model_selection._configuring import (
     price_parameters,
     set_seeds,
 )
-from skdptune.model_selection._costs import Cost, CostModel, own_delta
-from skdptune.model_selection._dealing import Deal, parts
-from skdptune.model_selection._domain import (
-    PUBLIC_VALIDATION,
-    check_domain,
-    check_form,
-    is_search,
-    public_labels,
-)
-from skdptune.model_selection._fit_prices import COMPOSITIONS, FitPrices
-from skdptune.model_selection._layout import Layout, make_layout
-from skdptune.model_selection._plan import PlanRow, SearchPlan
-from skdptune.model_selection._prepared import (
+from skdptune.base._costs import has_price, price, replaces_records
+from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE, SEEDED, warn_of_large_delta
+from skdptune.metrics import BoundedScorer, get_bounded_scorer
+from skdptune.model_selection._cost import (
+    COMPOSITIONS,
+    Candidates,
     Choice,
+    Cost,
+    CostModel,
+    FitPrices,
+    Layout,
+    PlanRow,
     Prepared,
+    SearchPlan,
+    copied,
     dealt_for,
+    is_finite,
+    make_layout,
     named_in,
+    own_delta,
     prepared_cache,
 )
-from skdptune.model_selection._progress import Progress
-from skdptune.model_selection._quiet import Quiet
-from skdptune.model_selection._results import results_of, untouched_model
-from skdptune.model_selection._runs import (
+from skdptune.model_selection._running import (
+    PUBLIC_VALIDATION,
     Data,
+    Deal,
+    Progress,
+    Quiet,
     Result,
     Run,
     Scoring,
+    Streams,
+    WinnerMethods,
     can_be_together,
+    check_domain,
+    check_form,
+    generator_of,
     is_failure,
+    is_search,
+    parts,
     perform,
     perform_all,
     perform_together,
+    public_labels,
+    results_of,
+    spawned,
+    untouched_model,
 )
-from skdptune.model_selection._streams import Streams, generator_of, spawned
-from skdptune.model_selection._winner import WinnerMethods
 
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"

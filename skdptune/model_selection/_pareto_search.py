@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import FitFailedWarning
 
-from skdptune.accounting._checks import check_integer
-from skdptune.model_selection._pareto_result import ParetoResult
-from skdptune.model_selection._pareto_study import Evaluation, ParetoEngine, Record
-from skdptune.model_selection._spaces import SearchSpace
+from skdptune._validation import check_integer
+from skdptune.model_selection._pareto import (
+    Evaluation,
+    ParetoEngine,
+    ParetoResult,
+    Record,
+    SearchSpace,
+)
 
 Oracle = Callable[..., Any]
 

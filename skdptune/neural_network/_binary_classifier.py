@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
 
-from skdptune.accounting._checks import check_real
+from skdptune._validation import check_real
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
 from skdptune.neural_network._modules import MLP
 
@@ -69,6 +69,8 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
     >>> net.predict_proba(X[:3]).shape, net.decision_function(X[:3]).shape
     ((3, 2), (3,))
     """
+
+    _trains_with_others = True
 
     def __init__(
         self,

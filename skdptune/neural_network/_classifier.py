@@ -111,6 +111,8 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
     True
     """
 
+    _trains_with_others = True
+
     def __init__(
         self,
         module: Any = MLP,

@@ -10,7 +10,7 @@ import torch
 from opacus.validators import ModuleValidator
 from torch import nn
 
-from skdptune.neural_network._stacked_layers import StackedConv2d, layers_of
+from skdptune.neural_network._population import StackedConv2d, layers_of
 
 _TRIED = 3
 _MIXING = "module must treat records one by one; got one in which a record"

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from skdptune.accounting._checks import check_integer, check_real
+from skdptune._validation import check_integer, check_real
 
 Shape = int | Sequence[int]
 

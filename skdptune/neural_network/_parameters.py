@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from skdptune.accounting._checks import check_integer, check_option, check_real
+from skdptune._validation import check_integer, check_option, check_real
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES

@@ -11,15 +11,14 @@ import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.accounting._checks import check_integer
 from skdptune.base._mixin import PUBLIC_SIZE
-from skdptune.linear_model._batches import fixed_batches, poisson_batches
-from skdptune.linear_model._noisy_gradient_plan import NoisyGradientPlan, plan_noisy_gradient
 from skdptune.mechanisms import as_generator
+from skdptune.mechanisms._batches import fixed_batches, poisson_batches
+from skdptune.mechanisms._noisy_gradient_plan import NoisyGradientPlan, plan_noisy_gradient
 from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._components import NetComponents, no_training
-from skdptune.neural_network._course import Course, steps_of_epochs
 from skdptune.neural_network._gradient_check import check_gradients
 from skdptune.neural_network._inputs import as_array
 from skdptune.neural_network._module_check import (
@@ -37,6 +36,12 @@ from skdptune.neural_network._noisy_steps import (
     quiet_hooks,
 )
 from skdptune.neural_network._parameters import NetParameters
+from skdptune.neural_network._population import (
+    BatchTrainable,
+    Course,
+    PopulationTrainer,
+    steps_of_epochs,
+)
 from skdptune.neural_network._search_hooks import NetSearchHooks
 
 _REFUSED_WEIGHTS = (
@@ -45,7 +50,7 @@ _REFUSED_WEIGHTS = (
 )
 
 
-class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
+class PrivateNet(NetComponents, NetSearchHooks, NetParameters, BatchTrainable):
     """What DPNeuralNetClassifier and DPNeuralNetRegressor add to skorch's nets."""
 
     # There during `fit` alone: training outside of it would not be charged.
@@ -234,8 +239,6 @@ class PrivateNet(NetComponents, NetSearchHooks, NetParameters):
         --------
         PopulationTrainer : Does this, within a limit of memory.
         """
-        from skdptune.neural_network._population import PopulationTrainer
-
         return PopulationTrainer().fit(estimators, X, y, return_exceptions=return_exceptions)
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:

@@ -43,6 +43,8 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     True
     """
 
+    _trains_with_others = True
+
     def __init__(
         self, module: Any = MLP, *, criterion: Any = torch.nn.MSELoss, **parameters: Any
     ) -> None:

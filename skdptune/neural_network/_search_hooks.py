@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from skdptune.accounting._checks import check_integer
+from skdptune._validation import check_integer
 
 _PRICE_PARAMETERS = frozenset(
     {

@@ -6,11 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdptune.preprocessing._bounds import (
-    bounds_per_feature,
-    check_bounds,
-    check_feature_range,
-)
+from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds, check_feature_range
 from skdptune.preprocessing._stateless import StatelessTransformer
 
 

@@ -8,17 +8,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdptune._validation import check_integer, check_kind
 from skdptune.accounting import PrivacyProfile
-from skdptune.accounting._checks import check_integer, check_kind
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._mixin import PUBLIC_SIZE
 from skdptune.mechanisms import as_generator, private_quantile
 from skdptune.mechanisms._noise import pure_profile
-from skdptune.preprocessing._bounds import (
-    bounds_per_feature,
-    check_bounds,
-    check_feature_range,
-)
+from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds, check_feature_range
 from skdptune.preprocessing._stateless import FLOATS
 
 # A smaller part of the bounds' distance than this is taken for no distance at all.

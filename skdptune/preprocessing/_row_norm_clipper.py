@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdptune.accounting._checks import check_real
+from skdptune._validation import check_real
 from skdptune.preprocessing._stateless import StatelessTransformer
 
 

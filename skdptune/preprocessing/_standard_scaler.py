@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdptune._validation import check_integer, check_kind
 from skdptune.accounting import PrivacyProfile
-from skdptune.accounting._checks import check_integer, check_kind
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._mixin import PUBLIC_SIZE
 from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget, unit_sum

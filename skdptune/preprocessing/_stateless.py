@@ -7,8 +7,8 @@ from typing import Any
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.accounting._checks import check_integer
 
 FLOATS = ("float64", "float32")
 

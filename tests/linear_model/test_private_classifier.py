@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from skdptune.base import PrivacyWarning
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
-from skdptune.linear_model._perturbation import largest_part
+from skdptune.linear_model._solvers._perturbation import largest_part
 
 KINDS = [DPLogisticRegression, DPLinearSVC]
 # Those whose proofs let the size be secret.

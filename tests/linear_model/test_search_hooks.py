@@ -7,13 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model import (
-    DPLinearSVC,
-    DPLogisticRegression,
-    _objective,
-    _output,
-    _permutation,
-)
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
+from skdptune.linear_model._solvers import _objective, _output, _permutation
 
 CLASSES = [DPLogisticRegression, DPLinearSVC]
 SOLVERS = ["objective", "output", "psgd", "sgd", "adam"]

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skdptune.accounting import Geometric, Poisson
 from skdptune.mechanisms import gaussian_profile
 from skdptune.metrics import accuracy, bounded_scorer
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, _base, _runs
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, _base
+from skdptune.model_selection._running import _runs
 
 DELTA = 1e-5
 # One-sided confidence of each bound.

@@ -16,7 +16,7 @@ import sklearn
 from packaging.version import Version
 
 from skdptune.accounting import Geometric
-from skdptune.model_selection import _runs
+from skdptune.model_selection._running import _runs
 from tests.model_selection.learners import Loud, Told, table
 from tests.model_selection.ways import WAYS, Way
 

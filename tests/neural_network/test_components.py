@@ -5,9 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from skdptune.neural_network import (
-    MLP,
-)
+from skdptune.neural_network import MLP
 from skdptune.neural_network._noisy_steps import NotPrivateError
 from tests.neural_network.nets import data, net_of, weights_of
 

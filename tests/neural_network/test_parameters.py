@@ -6,11 +6,7 @@ import torch
 from sklearn.base import clone
 from skorch.callbacks import EarlyStopping
 
-from skdptune.neural_network import (
-    MLP,
-    DPNeuralNetClassifier,
-    LogisticHead,
-)
+from skdptune.neural_network import MLP, DPNeuralNetClassifier, LogisticHead
 from tests.neural_network.nets import KINDS, data, net_of, weights_of
 
 

@@ -17,10 +17,7 @@ from torch import nn
 
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.neural_network import (
-    DPNeuralNetClassifier,
-    _private_net,
-)
+from skdptune.neural_network import DPNeuralNetClassifier, _private_net
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES, NotPrivateError
 from tests.neural_network.nets import DELTA, KINDS, data, net_of, weights_of
 

@@ -1,0 +1,6 @@
+""" """
+
+from skdptune.accounting._budgets._budget_filter import BudgetExceededError, BudgetFilter
+from skdptune.accounting._budgets._renyi_filter import RenyiFilter, suitable_order
+
+__all__ = ["BudgetExceededError", "BudgetFilter", "RenyiFilter", "suitable_order"]

@@ -1,0 +1,205 @@
+"""A filter that stops a walk of threshold rounds before a pure budget can be exceeded."""
+
+from __future__ import annotations
+
+import numbers
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from skdptune._validation import check_integer, check_kind, check_real
+from skdptune.accounting._losses import LARGEST_LOSS
+
+
+class BudgetExceededError(RuntimeError):
+    """A round was recorded that the filter did not allow."""
+
+
+class BudgetFilter:
+    r"""Keeps the cost of a walk of threshold rounds within a pure budget.
+
+    A round compares candidates with a noisy threshold, in order, and stops at the first that
+    passes. A round with a hit costs `round_epsilon`, a round without costs half of it (see
+    `doubling_walk`). Before each round ask `may_continue`, after it tell the outcome to `record`.
+    A walk that stops no later than the filter says is `budget`-differentially private.
+
+    Parameters
+    ----------
+    round_epsilon : float
+        What a hit costs, in (0, 600].
+    budget : float or None
+        What the walk may cost, at least `round_epsilon`. None means no budget; then
+        `max_rounds` must be given.
+    max_rounds : int, optional
+        Most rounds of the walk.
+
+    Attributes
+    ----------
+    may_continue : bool
+        Whether the next round may run: its worst outcome, a hit, still fits.
+    spent : float
+        What the rounds so far have cost.
+    rounds : int
+        Number of rounds so far.
+    history : tuple of bool
+        Outcomes so far, True for a hit.
+    max_possible_rounds : int
+        Most rounds that any walk of this filter can have.
+    max_possible_spent : float
+        Most that any walk of this filter can cost.
+
+    Raises
+    ------
+    BudgetExceededError
+        By `record`, for a round that may not run. The filter is left as it was.
+
+    Notes
+    -----
+    *Why the stop may depend on the outcomes.* Let ``P`` and ``Q`` be the laws of the whole
+    transcript on two data sets that differ in one record. A transcript ``t = (o_1, ..., o_T)`` has
+    ``P(t) = prod_i P(o_i | o_1 .. o_{i-1})``: what is asked in round i, and whether there is
+    a round i at all, is a function of the outcomes before it, the same one for both data
+    sets. For each outcome ``P(o_i | ...) <= exp(cost(o_i)) Q(o_i | ...)``, and vice versa, so
+    ``P(t) <= exp(cost(o_1) + ... + cost(o_T)) Q(t)``. The filter lets a round run only if
+    either outcome keeps this sum within the budget, so the sum is at most the budget for **every**
+    transcript at which a walk can stop; summing over any set of transcripts gives
+    budget-differential privacy, in both directions. Every round costs something, so every
+    walk ends.
+
+    The argument is about single outcomes, which is why an outcome can be charged what
+    it is worth rather than what its round could have cost. It does not carry over to bounds with
+    a delta, where the cost of the rounds must not be picked by their outcomes.
+
+    *How many rounds.* With ``N = floor(2 budget / round_epsilon)`` half-rounds to spend, the
+    next round may run while ``2 hits + misses <= N - 2``. Misses are cheapest, so no walk has
+    more than ``N - 1`` rounds, and all misses attain it; between a half and a whole
+    `round_epsilon` is then left. All hits make ``floor(N / 2)`` rounds.
+
+    *Rounding.* The count is made in whole half-rounds, after one exact division, and numbers
+    count as they are written: 0.1 is one tenth, so that a budget of 1.0 holds ten rounds of
+    0.1 (binary fractions would leave room for nine). A `fractions.Fraction` is taken as it is.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import BudgetFilter
+    >>> budget_filter = BudgetFilter(round_epsilon=0.1, budget=0.3)
+    >>> while budget_filter.may_continue:
+    ...     budget_filter.record(hit=budget_filter.rounds == 1)
+    >>> budget_filter.history
+    (False, True, False, False)
+    >>> budget_filter.spent, budget_filter.max_possible_rounds
+    (0.25, 5)
+    """
+
+    __slots__ = ("_affordable", "_budget", "_history", "_max_rounds", "_round", "_used")
+
+    def __init__(
+        self,
+        round_epsilon: float,
+        budget: float | None,
+        max_rounds: int | None = None,
+    ) -> None:
+        self._round = _positive(round_epsilon, "round_epsilon")
+        self._budget = None if budget is None else _positive(budget, "budget")
+        if max_rounds is not None:
+            max_rounds = check_integer(max_rounds, name="max_rounds", lower=1)
+        self._max_rounds = max_rounds
+        self._affordable = self._half_rounds()
+        self._used = 0
+        # A tuple, so that copies and what `history` has shown stay as they are.
+        self._history: tuple[bool, ...] = ()
+
+    def _half_rounds(self) -> int:
+        """Return how many halves of `round_epsilon` may be spent."""
+        if self._budget is None:
+            if self._max_rounds is None:
+                raise ValueError("budget must be given where max_rounds is not; got neither.")
+            return 2 * self._max_rounds
+        if self._budget < self._round:
+            raise ValueError(
+                f"budget must be at least round_epsilon ({float(self._round)!r}), which one hit "
+                f"costs; got {float(self._budget)!r}."
+            )
+        halves = int(2 * self._budget / self._round)
+        return halves if self._max_rounds is None else min(halves, 2 * self._max_rounds)
+
+    @property
+    def may_continue(self) -> bool:
+        """Whether the next round may run."""
+        return self._used + 2 <= self._affordable and not self._is_at_cap
+
+    @property
+    def _is_at_cap(self) -> bool:
+        return self._max_rounds is not None and self.rounds >= self._max_rounds
+
+    @property
+    def spent(self) -> float:
+        """What the rounds so far have cost."""
+        return self._price(self._used)
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds so far."""
+        return len(self._history)
+
+    @property
+    def history(self) -> tuple[bool, ...]:
+        """Outcomes so far, True for a hit."""
+        return self._history
+
+    @property
+    def max_possible_rounds(self) -> int:
+        """Most rounds that any walk of this filter can have."""
+        within_budget = self._affordable - 1
+        return within_budget if self._max_rounds is None else min(within_budget, self._max_rounds)
+
+    @property
+    def max_possible_spent(self) -> float:
+        """Most that any walk of this filter can cost."""
+        return self._price(self._affordable)
+
+    def record(self, hit: bool) -> None:
+        """Charge one round that has run.
+
+        Parameters
+        ----------
+        hit : bool
+            Whether a candidate passed the threshold.
+        """
+        check_kind(hit, name="hit", kind=(bool, np.bool_), domain="True or False")
+        if not self.may_continue:
+            raise BudgetExceededError(self._refusal())
+        self._used += 2 if hit else 1
+        self._history = (*self._history, bool(hit))
+
+    def _refusal(self) -> str:
+        advice = "Ask may_continue before every round."
+        if self._is_at_cap:
+            return f"rounds must be at most {self._max_rounds}; got one more. {advice}"
+        return (
+            f"spent must leave {float(self._round)!r} of the budget for the next round; got "
+            f"{self.spent!r} spent of {self._shown_budget!r}. {advice}"
+        )
+
+    @property
+    def _shown_budget(self) -> float | None:
+        return None if self._budget is None else float(self._budget)
+
+    def _price(self, half_rounds: int) -> float:
+        return float(half_rounds * self._round / 2)
+
+    def __repr__(self) -> str:
+        """Show the parameters and the state."""
+        return (
+            f"BudgetFilter(round_epsilon={float(self._round)!r}, budget={self._shown_budget!r}, "
+            f"max_rounds={self._max_rounds!r}; spent={self.spent!r}, rounds={self.rounds})"
+        )
+
+
+def _positive(value: Any, name: str) -> Fraction:
+    """Return a number of (0, 600] exactly as it is written."""
+    number = check_real(value, name=name, lower=0.0, lower_open=True, upper=LARGEST_LOSS)
+    if isinstance(value, numbers.Rational):
+        return Fraction(value)
+    return Fraction(repr(number))

@@ -1,0 +1,369 @@
+"""A filter for releases whose costs are chosen on the way, from what was released before."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from skdptune._validation import FloatArray, check_integer, check_kind, check_real
+from skdptune.accounting._budgets._budget_filter import BudgetExceededError
+from skdptune.accounting._losses import ORDERS, LossDistribution, RenyiTable
+from skdptune.accounting._profile import (
+    PrivacyProfile,
+    UnreachableBudgetError,
+    calibrate,
+    with_failure,
+)
+
+# Sums of shares of a budget may exceed it by rounding; the guarantee is made for that much more.
+_SLACK = 1e-12
+_TOLERANCE = 1e-6
+# One for all filters, so that they can be copied and pickled.
+_RECORDING = threading.Lock()
+
+
+class RenyiFilter:
+    r"""Keeps adaptively chosen releases within a total (epsilon, delta).
+
+    Before each release ask `fits`; tell what is released to `record`. Which release comes
+    next, what it costs and when to stop may depend on everything that was released before.
+    Whatever is chosen, all of it together costs at most `profile`, which is known beforehand.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total for everything that is released. Delta is greater than 0.
+    order : float
+        Order of the Rényi divergences that are added up; greater than 1, chosen without looking at
+        the data. `suitable_order` finds a good one.
+    failure : float, default=0.0
+        Part of `delta` that is set aside for releases that with a small probability give
+        everything away, as those with a guarantee at one (epsilon, delta) may.
+
+    Attributes
+    ----------
+    order, failure : float
+        As given.
+    budget : float
+        What the divergences of order `order` may sum to.
+    profile : PrivacyProfile
+        What all releases cost together.
+    spent, spent_failure : float
+        What the releases so far have used of `budget` and `failure`. These depend on what was
+        chosen, and are no guarantee: `profile` is.
+    n_parts : int
+        Number of releases so far.
+
+    Raises
+    ------
+    BudgetExceededError
+        By `record`, for a release that does not fit. The filter is left as it was.
+    UnreachableBudgetError
+        If the order proves no such total, however little is spent.
+
+    See Also
+    --------
+    BudgetFilter : The same for rounds of threshold comparisons, with a pure budget.
+
+    Notes
+    -----
+    *Statement* (Feldman and Zrnic 2021, Theorem 3.1; Lécuyer 2021, for one order). Fix an order
+    ``a > 1`` and numbers ``B, D >= 0``. Release ``t`` is chosen as a function of the releases
+    before it, the same function for both data sets. Given these, let it be dominated, in each
+    direction, by a pair of laws whose loss is infinite with probability at most ``d_t``, and
+    otherwise has moment ``E_Q[l^a; l < inf] <= exp((a - 1) r_t)``, ``l = dP/dQ``. The
+    interaction stops before ``sum r_t > B`` or ``sum d_t > D``. Then in each direction, for all
+    ``e >= 0``,
+
+        delta(e) <= D + exp((a - 1) (B - e)) (1 - 1/a)^(a - 1) / a.
+
+    *Proof.* A release that is dominated by a pair is a random function of a draw from the pair
+    (Blackwell), so that it is enough to look at draws from pairs that are chosen on the way, each
+    a function of the draws before. Write ``L_t`` for the product of the first t ratios,
+    ``F_t`` for the event that they are finite, and ``S_t`` for ``r_1 + ... + r_t``. What
+    release t is, and with it ``r_t`` and ``d_t``, is known after release ``t - 1``, so
+
+        E_Q[L_t^a exp(-(a - 1) S_t) 1_{F_t} | releases before t]
+            <= L_{t-1}^a exp(-(a - 1) S_{t-1}) 1_{F_{t-1}}:
+
+    a non-negative supermartingale that starts from 1. Stopping keeps its mean at most 1, and at
+    the stop ``S <= B`` for **every** course of events; so ``E_Q[L^a; F] <= exp((a - 1) B)``.
+    Under P, some ratio is infinite with probability at most ``E_P[sum d_t] <= D``. For a set
+    ``A`` of outcomes, ``P(A) - exp(e) Q(A) <= D + E_Q[(L - exp(e))_+; F]``, and
+    ``(x - exp(e))_+ <= c x^a`` with ``c`` the maximum of ``(x - exp(e)) / x^a``, attained at
+    ``x = exp(e) a / (a - 1)``: this is the stated factor (the conversion of Canonne, Kamath
+    and Steinke 2020, Proposition 12). For a smaller order b, ``E_P[L^(b-1); F]`` is at most
+    ``exp((b - 1) B)`` by Jensen's inequality, and the same follows. ∎
+
+    *Why one order, and why not the exact curves.* The stop is decided by the sum at this order.
+    At another order, or in the exact composition of the releases that happened to be chosen, the
+    sum at the stop is a random number that may be large where the losses are: adding these
+    up and reporting the result is a guarantee only for costs that are fixed beforehand.
+
+    *The moment of a release* is `PrivacyProfile.rdp` where that is known, and then
+    ``d_t = 0``. Otherwise it is read from the two loss distributions: with masses ``p`` at
+    losses ``x > 0`` of this direction and ``m`` at losses ``y > 0`` of the other,
+
+        E_Q[l^a; l < inf] - 1 <= sum p (exp((a-1)x) - a + (a-1) exp(-x))
+                                 + sum m (exp(-a y) - 1 + a (1 - exp(-y))) + (a-1) m(inf),
+
+    as ``x^a = 1 + a (x - 1) + integral of (hockey-stick curves) * a (a-1) x^(a-2)``, where the
+    curve at ratios below 1 is that of the other direction; ``d_t = p(inf)``. The convex hull of
+    the two is the curve of a pair that dominates, with a moment no larger.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, RenyiFilter
+    >>> total = RenyiFilter(epsilon=2.0, delta=1e-6, order=16.0)
+    >>> part = PrivacyProfile.gaussian(0.1)
+    >>> while total.fits(part):
+    ...     total.record(part)
+    >>> total.n_parts
+    16
+    >>> round(total.profile.epsilon(1e-6), 3)
+    2.0
+    """
+
+    __slots__ = ("_budget", "_epsilon", "_failure", "_order", "_profile", "_spent")
+
+    def __init__(
+        self, epsilon: float, delta: float, order: float, *, failure: float = 0.0
+    ) -> None:
+        self._epsilon = check_real(
+            epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True
+        )
+        delta = check_real(
+            delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True
+        )
+        self._order = check_real(order, name="order", lower=1.0, lower_open=True, upper_open=True)
+        self._failure = check_real(
+            failure, name="failure", lower=0.0, upper=delta, upper_open=True
+        )
+        self._budget, self._profile = self._solved(delta)
+        # Tuples, so that copies spend for themselves.
+        self._spent: tuple[tuple[float, float], ...] = ()
+
+    def _solved(self, delta: float) -> tuple[float, PrivacyProfile]:
+        """Return the largest budget that the total allows, and its profile."""
+        guess = _largest_budget(self._epsilon, delta - self._failure, self._order)
+        if guess <= 0.0:
+            raise UnreachableBudgetError(
+                f"epsilon must be at least {self._epsilon - guess:.6g} at delta={delta:g} for "
+                f"order {self._order:g}; got {self._epsilon!r}. A larger order needs less.",
+                self._epsilon - guess,
+            )
+        found = calibrate(
+            self._of_budget,
+            self._epsilon,
+            delta,
+            parameter="budget",
+            lower=guess * 1e-3,
+            upper=guess * 2.0,
+            guess=guess * (1.0 - _TOLERANCE),
+            tolerance=_TOLERANCE,
+        )
+        return found.value, found.profile
+
+    def _of_budget(self, budget: float) -> PrivacyProfile:
+        """Return what releases cost whose divergences sum to `budget` and a rounding error."""
+        budget = budget * (1.0 + 2.0 * _SLACK)
+        # The divergence grows with the order, so that the budget holds for the smaller ones, too.
+        orders = np.append(ORDERS[ORDERS < self._order], self._order)
+        slopes, offsets = orders - 1.0, (orders - 1.0) * np.log1p(-1.0 / orders) - np.log(orders)
+
+        def delta(points: FloatArray) -> FloatArray:
+            exponents = slopes * (budget - points[:, np.newaxis]) + offsets
+            least: FloatArray = np.exp(np.minimum(exponents.min(axis=1), 0.0))
+            return least
+
+        curve = RenyiTable((self._order,), (budget,))
+        profile = PrivacyProfile._from_function(delta, curve)
+        return with_failure(profile, self._failure * (1.0 + 2.0 * _SLACK))
+
+    @property
+    def order(self) -> float:
+        """Order of the divergences."""
+        return self._order
+
+    @property
+    def failure(self) -> float:
+        """What the probabilities of giving everything away may sum to."""
+        return self._failure
+
+    @property
+    def budget(self) -> float:
+        """What the divergences may sum to."""
+        return self._budget
+
+    @property
+    def profile(self) -> PrivacyProfile:
+        """What all releases cost together, whichever are chosen."""
+        return self._profile
+
+    @property
+    def n_parts(self) -> int:
+        """Number of releases so far."""
+        return len(self._spent)
+
+    @property
+    def spent(self) -> float:
+        """Sum of the divergences so far."""
+        return math.fsum(divergence for divergence, _ in self._spent)
+
+    @property
+    def spent_failure(self) -> float:
+        """Sum so far of the probabilities of giving everything away."""
+        return math.fsum(failure for _, failure in self._spent)
+
+    def fits(self, part: PrivacyProfile, count: int = 1) -> bool:
+        """Say whether one more release still fits, or several of one cost.
+
+        Parameters
+        ----------
+        part : PrivacyProfile
+            What one costs, given all that was released before.
+        count : int, default=1
+            How many.
+        """
+        count = check_integer(count, name="count", lower=1)
+        *before, (divergence, failure) = self._with(part)
+        return self._is_within((*before, (count * divergence, count * failure)))
+
+    def record(self, part: PrivacyProfile) -> None:
+        """Charge one release, before it is made.
+
+        Parameters
+        ----------
+        part : PrivacyProfile
+            What it costs, given all that was released before.
+        """
+        with _RECORDING:
+            spent = self._with(part)
+            if not self._is_within(spent):
+                divergence, failure = spent[-1]
+                raise BudgetExceededError(
+                    f"part must fit into what is left, {self.budget - self.spent:.6g} of "
+                    f"divergence and {self.failure - self.spent_failure:.6g} of failure; got "
+                    f"{divergence:.6g} and {failure:.6g}. Ask fits before every release."
+                )
+            self._spent = spent
+
+    def _with(self, part: PrivacyProfile) -> tuple[tuple[float, float], ...]:
+        check_kind(part, name="part", kind=PrivacyProfile, domain="a PrivacyProfile")
+        divergences, failures = divergences_of(part, np.array([self._order]))
+        return (*self._spent, (float(divergences[0]), float(failures[0])))
+
+    def _is_within(self, spent: tuple[tuple[float, float], ...]) -> bool:
+        divergence, failure = (math.fsum(column) for column in zip(*spent, strict=True))
+        return divergence <= self._budget * (1.0 + _SLACK) and failure <= self._failure * (
+            1.0 + _SLACK
+        )
+
+    def __repr__(self) -> str:
+        """Show the parameters and the state."""
+        return (
+            f"RenyiFilter(order={self._order:g}, budget={self._budget:.6g}, "
+            f"failure={self._failure:g}; spent={self.spent:.6g}, n_parts={self.n_parts})"
+        )
+
+
+def suitable_order(
+    epsilon: float, delta: float, parts: Sequence[PrivacyProfile], *, failure: float = 0.0
+) -> float:
+    """Return the order of a `RenyiFilter` that lets most releases like the given ones pass.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total.
+    parts : sequence of PrivacyProfile
+        Releases such as will be asked for. They must be known without looking at the data.
+    failure : float, default=0.0
+        As for the filter.
+
+    Returns
+    -------
+    float
+        If the total is too small for any order, UnreachableBudgetError is raised.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, suitable_order
+    >>> suitable_order(2.0, 1e-6, [PrivacyProfile.gaussian(0.1)])
+    12.0
+    """
+    epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True)
+    delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
+    failure = check_real(failure, name="failure", lower=0.0, upper=delta, upper_open=True)
+    if not parts:
+        raise ValueError("parts must hold a profile at least; got none.")
+    costs = np.mean([_costs(part, failure) for part in parts], axis=0)
+    budgets = np.array([_largest_budget(epsilon, delta - failure, order) for order in ORDERS])
+    if budgets.max() <= 0.0:
+        raise UnreachableBudgetError(
+            f"epsilon must be at least {epsilon - budgets.max():.6g} at delta={delta:g} for any "
+            f"order; got {epsilon!r}.",
+            float(epsilon - budgets.max()),
+        )
+    if not np.isfinite(costs).any():
+        raise UnreachableBudgetError(
+            "failure must be at least what some of parts give away at any order; got "
+            f"{failure!r}.",
+            math.inf,
+        )
+    # Releases that cost nothing fit at every order, and infinite ones at none.
+    many = np.where(budgets > 0.0, budgets / np.maximum(costs, np.finfo(float).tiny), -1.0)
+    return float(ORDERS[int(np.argmax(many))])
+
+
+def _costs(part: PrivacyProfile, failure: float) -> FloatArray:
+    """Return a release's divergences, infinite where what they leave out cannot be afforded."""
+    divergences, failures = divergences_of(part, ORDERS)
+    return np.where(failures <= failure, divergences, math.inf)
+
+
+def divergences_of(profile: PrivacyProfile, orders: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on a release's divergence of each order, and on what they leave out.
+
+    Returns
+    -------
+    divergences : ndarray
+        In the worse direction.
+    failures : ndarray
+        Probability of an infinite loss, which the divergence leaves out; 0 where it is known
+        without.
+    """
+    known = np.asarray(profile.rdp(orders))
+    is_known = np.isfinite(known)
+    if is_known.all():
+        return known, np.zeros_like(known)
+    remove, add = profile._both
+    sides = [_moments(remove, add, orders), _moments(add, remove, orders)]
+    read = np.log1p(np.max(sides, axis=0)) / (orders - 1.0)
+    left_out = max(remove.infinity, add.infinity)
+    return np.where(is_known, known, read), np.where(is_known, 0.0, left_out)
+
+
+def _moments(own: LossDistribution, other: LossDistribution, orders: FloatArray) -> FloatArray:
+    """Return ``E_Q[l^a; l < inf] - 1`` at each order a."""
+    result = (orders - 1.0) * other.infinity
+    x = own.step * np.arange(1, own.positive_masses.size + 1)
+    y = other.step * np.arange(1, other.positive_masses.size + 1)
+    with np.errstate(over="ignore"):
+        for place, order in enumerate(orders):
+            above = np.expm1((order - 1.0) * x) + (order - 1.0) * np.expm1(-x)
+            below = np.expm1(-order * y) - order * np.expm1(-y)
+            # Without masses of zero, whose product with infinity would be no number.
+            kept = own.positive_masses > 0.0
+            result[place] += own.positive_masses[kept] @ above[kept] if kept.any() else 0.0
+            result[place] += other.positive_masses @ below
+    return result
+
+
+def _largest_budget(epsilon: float, delta: float, order: float) -> float:
+    """Return the divergence from which the conversion of one order proves (epsilon, delta)."""
+    factor = math.log(delta) + math.log(order)
+    return epsilon - math.log1p(-1.0 / order) + factor / (order - 1.0)

@@ -1,0 +1,210 @@
+"""From hockey-stick curves to privacy loss distributions, and back onto other grids.
+
+A direction's curve ``H(alpha)``, ``alpha = exp(epsilon) > 0``, is convex, falls from
+``H(0) = 1``, and is at least ``1 - alpha``. Its part above ``alpha = 1`` is the *upper half*
+of this direction, its part below is the upper half of the other direction by
+
+    H(alpha; P, Q) = 1 - alpha + alpha * H(1 / alpha; Q, P).
+
+So two upper halves, sampled at ``epsilon = 0, step, 2 step, ...``, say everything. Connecting the
+dots linearly in ``alpha`` gives a pair of discrete laws whose curve lies on or above the true one
+everywhere (Doroshenko et al. 2022), which is what a pessimistic accountant needs.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy import optimize
+
+from skdptune._validation import FloatArray
+from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution, normalised
+
+# Steps are 1e-4 times a power of two: two of them always fit into each other, and
+# budgets typed with up to four decimals lie on the grid.
+_UNIT = 1e-4
+# Points of an upper half at most, where a caller leaves the step open.
+MOST_POINTS = 2**17
+
+Sides = tuple[LossDistribution, LossDistribution]
+
+
+def step_at_most(bound: float) -> float:
+    """Return the largest step of the common family that is at most ``bound``."""
+    return math.ldexp(_UNIT, math.floor(math.log2(bound / _UNIT) + 1e-9))
+
+
+def convex_minorant(curve: FloatArray, step: float) -> FloatArray:
+    """Return the largest convex curve below an upper half's points and ``H(0) = 1``.
+
+    Lowering the points is sound: the true curve is convex, passes ``(0, 1)`` and lies
+    below every point, hence below every chord. Without it, connecting the dots of a curve that is
+    not convex would need negative masses.
+    """
+    heights = np.minimum.accumulate(np.clip(curve, 0.0, 1.0))
+    # Counted from alpha = 1, neighbours on a fine grid keep their distance.
+    alphas = np.expm1(step * np.arange(heights.size))
+    x, y = np.concatenate([[-1.0], alphas]), np.concatenate([[1.0], heights])
+    widths = np.diff(x)
+    # The slopes of the greatest convex minorant are the isotonic regression of the slopes.
+    blocks = optimize.isotonic_regression(np.diff(y) / widths, weights=widths).blocks
+    return np.minimum(np.interp(alphas, x[blocks], y[blocks]), heights)
+
+
+def connect_dots(step: float, remove: FloatArray, add: FloatArray) -> Sides:
+    """Return the loss distributions of both directions from their upper halves.
+
+    Parameters
+    ----------
+    step : float
+        Grid of epsilon.
+    remove, add : ndarray
+        Upper bounds on ``delta(k * step)``, ``k = 0, 1, ...``, of the two directions.
+        What is left at the last point becomes mass at infinity.
+
+    Notes
+    -----
+    Both directions' total variation ``delta(0)`` is the same number; the smaller bound
+    counts. With ``c(k) = (H(k) - H(k+1)) / (exp(step) - 1)`` the mass at ``k > 0`` is
+    ``exp(step) c(k-1) - c(k)``; all differences are taken between neighbouring heights,
+    so that tails keep their relative accuracy.
+    """
+    halves = _joined(step, remove, add)
+    total_variation = halves[0][0]
+    tails = [np.append(-np.diff(half) / math.expm1(step), 0.0) for half in halves]
+    # Clipping only adds mass, which only raises the curve.
+    upper, lower = (np.maximum(math.exp(step) * tail[:-1] - tail[1:], 0.0) for tail in tails)
+    middle = max(1.0 - total_variation - tails[0][0] - tails[1][0], 0.0)
+    return (
+        _assemble(step, upper, lower, middle, float(halves[0][-1])),
+        _assemble(step, lower, upper, middle, float(halves[1][-1])),
+    )
+
+
+def _joined(step: float, remove: FloatArray, add: FloatArray) -> list[FloatArray]:
+    """Return the two halves of the convex minorant of the whole curve.
+
+    The halves meet at ``alpha = 1``. Each is lowered by itself, where its tail is accurate, and
+    then both together, which matters around zero: a chord from one half to the other may lie far
+    below both.
+    """
+    upper, lower = convex_minorant(remove, step), convex_minorant(add, step)
+    upper[0] = lower[0] = min(upper[0], lower[0])
+    upper, lower = np.minimum.accumulate(upper), np.minimum.accumulate(lower)
+    left = lower.size - 1
+    grid = step * np.arange(-left, upper.size)
+    alphas, shifted = np.exp(grid), np.expm1(grid)
+    # The height above the floor 1 - alpha is accurate left of alpha = 1.
+    above_floor = np.concatenate([alphas[:left] * lower[:0:-1], upper + shifted[left:]])
+    heights = np.concatenate([above_floor[:left] - shifted[:left], upper])
+    widths = alphas[:-1] * math.expm1(step)
+    slopes = np.where(grid[1:] > 0.0, np.diff(heights), np.diff(above_floor) - widths) / widths
+    blocks = optimize.isotonic_regression(slopes, weights=widths).blocks
+    right = np.interp(shifted[left:], shifted[blocks], heights[blocks])
+    # Near alpha = 1 points are told apart by alpha - 1, near alpha = 0 by alpha.
+    near = np.interp(shifted[: left + 1], shifted[blocks], above_floor[blocks])
+    far = np.interp(alphas[: left + 1], alphas[blocks], above_floor[blocks])
+    other = np.where(shifted[: left + 1] > -0.5, near, far)
+    mirrored = (other / alphas[: left + 1])[::-1]
+    joined = [np.minimum(right, upper), np.minimum(mirrored, lower)]
+    joined[0][0] = joined[1][0] = min(half[0] for half in joined)
+    return joined
+
+
+def _assemble(
+    step: float, own: FloatArray, other: FloatArray, middle: float, infinity: float
+) -> LossDistribution:
+    """Return masses at positive losses, at zero, and the other direction's at negative ones."""
+    mirrored = other * np.exp(-step * np.arange(1, other.size + 1))
+    masses = np.concatenate([mirrored[::-1], [middle], own])
+    return normalised(step, -other.size, masses, infinity)
+
+
+def sampled(losses: LossDistribution, step: float) -> FloatArray:
+    """Return the upper half of a distribution at the points of another grid, to its end."""
+    last = min(math.ceil(losses.highest * losses.step / step - 1e-9), int(LARGEST_LOSS / step))
+    return losses.delta(step * np.arange(last + 1))
+
+
+def regridded(remove: LossDistribution, add: LossDistribution, step: float) -> Sides:
+    """Return both directions on the grid ``step``, exactly where the grids fit."""
+    factor = remove.step / step
+    if abs(factor - round(factor)) <= 1e-9 * factor and round(factor) >= 1:
+        return remove.on_finer_grid(round(factor), step), add.on_finer_grid(round(factor), step)
+    return connect_dots(step, sampled(remove, step), sampled(add, step))
+
+
+def pair_masses(
+    own: LossDistribution, other: LossDistribution
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return falling losses and their masses under both laws of a direction's pair.
+
+    Masses above zero come from this direction, masses below from the other, each where
+    its rounding is small; loss zero gets what is missing. The masses at infinity of the two
+    directions (``P`` alone, ``Q`` alone) are left out.
+    """
+    above, below = own.positive_masses, other.positive_masses
+    rises = own.step * np.arange(1, above.size + 1)
+    falls = other.step * np.arange(1, below.size + 1)
+    p = np.concatenate([above[::-1], [0.0], below * np.exp(-falls)])
+    q = np.concatenate([(above * np.exp(-rises))[::-1], [0.0], below])
+    p[above.size] = max(1.0 - own.infinity - float(p.sum()), 0.0)
+    q[above.size] = max(1.0 - other.infinity - float(q.sum()), 0.0)
+    return np.concatenate([rises[::-1], [0.0], -falls]), p, q
+
+
+def chords(points: FloatArray, deltas: FloatArray, step: float) -> FloatArray:
+    """Return the convex minorant of points, sampled on the grid ``k * step`` to their end."""
+    last = math.ceil(points[-1] / step - 1e-9)
+    grid = np.exp(np.minimum(step * np.arange(last + 1), points[-1]))
+    x = np.concatenate([[0.0], np.exp(points)])
+    y = np.concatenate([[1.0], np.minimum.accumulate(deltas)])
+    widths = np.diff(x)
+    blocks = optimize.isotonic_regression(np.diff(y) / widths, weights=widths).blocks
+    return np.interp(grid, x[blocks], y[blocks])
+
+
+def on_common_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
+    """Return both pairs of directions on one grid, as fine as the finer one if that can be."""
+    steps = [first[0].step, second[0].step]
+    if steps[0] == steps[1]:
+        return first, second
+    extent = sum(max(side.masses.size * side.step for side in pair) for pair in (first, second))
+    step = _finest(*steps)
+    if step < extent / (2 * MOST_POINTS):
+        step = step_at_most(extent / (2 * MOST_POINTS))
+    return regridded(*first, step), regridded(*second, step)
+
+
+def _finest(first: float, second: float) -> float:
+    """Return a step into which both fit, if one does; else one much finer than both."""
+    low, high = min(first, second), max(first, second)
+    ratio = Fraction(high / low).limit_denominator(1000)
+    if abs(high / low - ratio) <= 1e-9 * ratio:
+        return low / ratio.denominator
+    return step_at_most(low / 2**12)
+
+
+def pointwise_maximum(first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the larger of two upper halves on one grid."""
+    size = max(first.size, second.size)
+    padded = [np.pad(curve, (0, size - curve.size), mode="edge") for curve in (first, second)]
+    return np.maximum(*padded)
+
+
+def least_errors(own: LossDistribution, other: LossDistribution, misses: FloatArray) -> FloatArray:
+    """Return ``inf Q(T)`` over tests that miss with ``P(not T) = miss``, for each miss.
+
+    The supremum of the lines that the curve proves, ``(1 - miss - H(alpha)) / alpha``: read from
+    this direction for ``alpha >= 1`` and from the other below.
+    """
+    result = np.zeros_like(misses)
+    above = own.step * np.arange(own.highest + 1)
+    below = other.step * np.arange(other.highest + 1)
+    for index, miss in enumerate(misses):
+        lines = (1.0 - own.curve - miss) * np.exp(-above)
+        mirrored = 1.0 - other.curve - miss * np.exp(below)
+        result[index] = max(lines.max(), mirrored.max(), 0.0)
+    return result

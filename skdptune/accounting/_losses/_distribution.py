@@ -1,0 +1,176 @@
+"""The privacy loss distribution of one direction, on a uniform grid of losses.
+
+For a pair of output laws ``(P, Q)`` the privacy loss of an outcome is
+``log(dP/dQ)``, and the distribution of the loss under ``P`` decides every figure
+of differential privacy. It is kept as masses on the points ``k * step`` and a mass
+at infinity, and it always errs on the safe side: its hockey-stick divergence is an
+upper bound.
+
+Only the losses at and above zero are read here. What a pair does below zero is what
+its mirror image does above, and each half is computed where it is numerically sound
+(the weight ``exp(-loss)`` of a large negative loss would blow rounding noise up to
+any size).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import signal
+
+from skdptune._validation import FloatArray
+
+# Losses above this are counted as infinite: exp(600) is still a float, and no guarantee
+# with such an epsilon is worth telling apart from none.
+LARGEST_LOSS = 600.0
+TAIL_MASS = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class LossDistribution:
+    """Masses on the losses ``(lowest + i) * step`` and at infinity, for one direction.
+
+    Attributes
+    ----------
+    step : float
+        Distance between two losses.
+    lowest : int
+        Grid number of the first mass.
+    masses : ndarray
+        Masses under ``P``; not negative.
+    infinity : float
+        Mass under ``P`` where ``Q`` has none.
+    """
+
+    step: float
+    lowest: int
+    masses: FloatArray
+    infinity: float
+
+    @property
+    def highest(self) -> int:
+        """Grid number of the last mass, and 0 at least."""
+        return max(self.lowest + self.masses.size - 1, 0)
+
+    @cached_property
+    def positive_masses(self) -> FloatArray:
+        """Masses at the losses ``1 * step, 2 * step, ...``."""
+        return self._masses_between(1, self.highest)
+
+    @cached_property
+    def curve(self) -> FloatArray:
+        """Hockey-stick divergences ``delta(k * step)`` for ``k = 0 .. highest``.
+
+        Between two of them the divergence is linear in ``exp(epsilon)``.
+
+        Notes
+        -----
+        ``delta(k) - delta(k+1) = (exp(step) - 1) * c(k)``, where
+        ``c(k) = sum_{i > k} mass(i) exp((k - i) step)`` obeys
+        ``c(k) = exp(-step) (c(k+1) + mass(k+1))``. Sums of positive terms from the
+        top down: no cancellation however small the tail.
+        """
+        drops = self.weighted_tails * math.expm1(self.step)
+        tail = np.concatenate([[self.infinity], drops[::-1]])
+        return np.minimum(np.cumsum(tail)[::-1], 1.0)
+
+    @cached_property
+    def weighted_tails(self) -> FloatArray:
+        """``sum_{i > k} mass(i) exp((k - i) step)`` for ``k = 0 .. highest - 1``."""
+        ratio = math.exp(-self.step)
+        tails: FloatArray = signal.lfilter([ratio], [1.0, -ratio], self.positive_masses[::-1])
+        return tails[::-1]
+
+    def delta(self, epsilon: FloatArray) -> FloatArray:
+        """Return the hockey-stick divergence at each ``epsilon >= 0``."""
+        end = self.highest * self.step
+        position = np.minimum(epsilon, end) / self.step
+        # A point a rounding error below a grid point belongs to it.
+        cell = np.floor(position + 1e-9).astype(np.int64)
+        into = np.maximum(np.minimum(epsilon, end) - cell * self.step, 0.0)
+        share = np.minimum(np.expm1(into) / math.expm1(self.step), 1.0)
+        left = self.curve[cell]
+        right = self.curve[np.minimum(cell + 1, self.highest)]
+        return left + share * (right - left)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least ``epsilon >= 0`` whose divergence is at most ``delta``."""
+        # On a plateau at delta a rounding error must not decide.
+        reached = delta * (1.0 + 1e-12)
+        if self.infinity > reached:
+            return math.inf
+        # The curve falls; the first point at or below delta ends the cell we want.
+        right = int(np.searchsorted(-self.curve, -reached, side="left"))
+        if right == 0:
+            return 0.0
+        high, low = self.curve[right - 1], self.curve[right]
+        share = min((high - delta) / (high - low), 1.0)
+        return (right - 1) * self.step + math.log1p(share * math.expm1(self.step))
+
+    def on_finer_grid(self, factor: int, step: float) -> LossDistribution:
+        """Return the same distribution on a grid ``factor`` times as fine, of that very step."""
+        if factor == 1 and step == self.step:
+            return self
+        masses = np.zeros((self.masses.size - 1) * factor + 1)
+        masses[::factor] = self.masses
+        return LossDistribution(step, self.lowest * factor, masses, self.infinity)
+
+    def equals(self, other: LossDistribution) -> bool:
+        """Say whether both hold the same numbers."""
+        return (self.step, self.lowest, self.infinity) == (
+            other.step,
+            other.lowest,
+            other.infinity,
+        ) and np.array_equal(self.masses, other.masses)
+
+    def _masses_between(self, first: int, last: int) -> FloatArray:
+        start = first - self.lowest
+        values = self.masses[max(start, 0) : max(last + 1 - self.lowest, 0)]
+        return np.pad(values, (min(max(-start, 0), last + 1 - first), 0))
+
+
+def trimmed(
+    step: float,
+    lowest: int,
+    masses: FloatArray,
+    infinity: float,
+    tail: float = TAIL_MASS,
+    error: float = 0.0,
+) -> LossDistribution:
+    """Return a distribution without its negligible ends, made of masses with rounding noise.
+
+    Negative masses (noise of a Fourier transform) become zero; what they lacked, and the
+    allowance for errors that cannot be seen, is paid at the top. An upper end of mass below
+    ``tail`` goes to infinity, a lower end to the lowest loss that stays; both only raise the
+    divergence. With ``tail = 0`` the highest loss stays finite, as a pure guarantee needs it.
+    """
+    noise = float(-np.minimum(masses, 0.0).sum()) + error
+    masses = np.maximum(masses, 0.0)
+    if tail > 0.0:
+        infinity += noise
+        beyond = max(math.floor(LARGEST_LOSS / step) - lowest + 1, 1)
+        keep = int(np.searchsorted(-np.cumsum(masses[::-1])[::-1], -tail, side="right"))
+        keep = min(max(keep, 1), beyond)
+        infinity += float(masses[keep:].sum())
+        masses = masses[:keep].copy()
+    else:
+        masses[-1] = max(masses[-1] + noise, np.finfo(float).tiny)
+    start = int(np.searchsorted(np.cumsum(masses), tail, side="right"))
+    start = min(start, masses.size - 1)
+    masses[start] += masses[:start].sum()
+    return normalised(step, lowest + start, masses[start:], min(infinity, 1.0))
+
+
+def normalised(step: float, lowest: int, masses: FloatArray, infinity: float) -> LossDistribution:
+    """Return the distribution with its finite masses scaled up where they fall short of 1.
+
+    Rounding can lose a share of some 1e-12 of the mass. A total above 1 is pessimistic and stays.
+    """
+    total = float(masses.sum())
+    wanted = 1.0 - infinity
+    if 0.0 < total < wanted:
+        masses = masses * (wanted / total)
+    return LossDistribution(step, lowest, masses, infinity)

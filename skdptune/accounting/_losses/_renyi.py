@@ -1,0 +1,282 @@
+"""Rényi differential privacy beside the profiles: for the bounds of the literature, by name.
+
+A loss distribution that was cut off anywhere has mass at infinity, and then its Rényi
+divergences are infinite. So a profile carries the recipe of its Rényi curve, evaluated only when
+somebody asks for it. A curve bounds both directions.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dp_accounting import dp_event
+from dp_accounting.rdp import RdpAccountant
+from scipy import special
+
+from skdptune._validation import FloatArray
+from skdptune.accounting._run_counts import Poisson, RunLaw, TruncatedNegativeBinomial
+
+INTEGER_ORDERS: FloatArray = np.arange(2.0, 129.0)
+ORDERS: FloatArray = np.unique(
+    np.concatenate([1.0 + np.arange(1, 100) / 10.0, INTEGER_ORDERS, [192.0, 256.0, 512.0, 1024.0]])
+)
+
+
+class RenyiCurve(abc.ABC):
+    """An upper bound on the Rényi divergence of each order above 1."""
+
+    @abc.abstractmethod
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the bound at each order; infinite where none is known."""
+
+    def delta(self, epsilons: FloatArray, orders: FloatArray = ORDERS) -> FloatArray:
+        """Return the least delta that the orders prove at each epsilon >= 0.
+
+        Notes
+        -----
+        Proposition 12 of Canonne, Kamath and Steinke (2020), and at any epsilon the
+        total variation bound of Bretagnolle and Huber, sqrt(1 - exp(-divergence)).
+        """
+        divergences = self.at(orders)
+        finite = np.isfinite(divergences)
+        least = float(np.min(divergences, initial=math.inf))
+        epsilons = np.asarray(epsilons, dtype=np.float64)
+        result = np.full_like(epsilons, math.sqrt(-math.expm1(-least)))
+        for order, divergence in zip(orders[finite], divergences[finite], strict=True):
+            log_delta = (order - 1.0) * (divergence - epsilons + math.log1p(-1.0 / order))
+            result = np.minimum(result, np.exp(np.minimum(log_delta - math.log(order), 0.0)))
+        return result
+
+
+@dataclass(frozen=True)
+class RenyiUnknown(RenyiCurve):
+    """No bound: infinite at every order."""
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return infinity throughout."""
+        return np.full(orders.shape, math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class RenyiOfEvent(RenyiCurve):
+    """What dp_accounting's RDP accountant says of an event."""
+
+    event: dp_event.DpEvent
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the accountant's divergences."""
+        return self._remembered(tuple(orders.tolist())).copy()
+
+    # Fractional orders cost tenths of a second, and one reading asks for the same ones repeatedly.
+    @functools.lru_cache(maxsize=64)  # noqa: B019
+    def _remembered(self, orders: tuple[float, ...]) -> FloatArray:
+        accountant = RdpAccountant(list(orders)).compose(self.event)
+        divergences: FloatArray = np.array(accountant.rdp)
+        return divergences
+
+
+@dataclass(frozen=True)
+class RenyiOfPure(RenyiCurve):
+    """Randomised response, the worst pair of a pure guarantee."""
+
+    epsilon: float
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the exact divergences of the pair."""
+        finite = np.where(np.isinf(orders), 2.0, orders)
+        half, lifted = 0.5 * self.epsilon, (finite - 1.0) * 0.5 * self.epsilon
+        # log(cosh((a - 1/2) e) / cosh(e / 2)), for small arguments without cancellation.
+        small = np.minimum(lifted, 20.0)
+        ratio = 2.0 * np.sinh(small + half) * np.sinh(small) / math.cosh(half)
+        near = np.log1p(ratio)
+        far = np.logaddexp(finite * self.epsilon, (1.0 - finite) * self.epsilon)
+        far = far - np.logaddexp(0.0, self.epsilon)
+        total = np.where(lifted < 20.0, near, far)
+        return np.where(np.isinf(orders), self.epsilon, total / (finite - 1.0))
+
+
+@dataclass(frozen=True)
+class RenyiSum(RenyiCurve):
+    """Composition."""
+
+    parts: tuple[RenyiCurve, ...]
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the sum of the parts."""
+        return np.sum([part.at(orders) for part in self.parts], axis=0)
+
+
+@dataclass(frozen=True)
+class RenyiMultiple(RenyiCurve):
+    """Composition of ``count`` equal parts."""
+
+    count: int
+    part: RenyiCurve
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the part's divergences, multiplied."""
+        return self.count * self.part.at(orders)
+
+
+@dataclass(frozen=True)
+class RenyiMaximum(RenyiCurve):
+    """The worst of several."""
+
+    parts: tuple[RenyiCurve, ...]
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the largest of the parts."""
+        return np.max([part.at(orders) for part in self.parts], axis=0)
+
+
+@dataclass(frozen=True)
+class RenyiTable(RenyiCurve):
+    """Known values, with convexity in between.
+
+    ``(order - 1) * divergence`` is convex in the order, so that the chord between two
+    known orders is an upper bound.
+    """
+
+    orders: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the bound that convexity and monotony give."""
+        known, values = np.array(self.orders), np.array(self.values)
+        finite = np.isfinite(values)
+        known, values = known[finite], values[finite]
+        if known.size == 0:
+            return np.full(orders.shape, math.inf)
+        chords = np.interp(orders, known, (known - 1.0) * values) / (orders - 1.0)
+        # At a known order the value itself: multiplying and dividing would round it.
+        nearest = np.minimum(np.searchsorted(known, orders), known.size - 1)
+        exact = np.where(known[nearest] == orders, values[nearest], chords)
+        bounded = np.where(orders < known[0], values[0], exact)
+        return np.where(orders > known[-1], math.inf, bounded)
+
+
+@dataclass(frozen=True)
+class RenyiSubsampled(RenyiCurve):
+    """Poisson subsampling of any mechanism: Zhu and Wang (2019), Theorem 5.
+
+    Integer orders only; between them convexity helps (`RenyiTable`).
+    """
+
+    part: RenyiCurve
+    fraction: float
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the bound at the next integer orders, interpolated."""
+        return at_integer_orders(self._at_integers, orders)
+
+    def _at_integers(self, integers: FloatArray) -> FloatArray:
+        log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)
+        largest = int(integers[-1])
+        steps = np.arange(2.0, largest + 1.0)
+        moments = (steps - 1.0) * self.part.at(steps)
+        bounds = []
+        for order in integers:
+            j = steps[: int(order) - 1]
+            terms = log_binomial(order, j) + j * log_q + (order - j) * log_rest
+            terms = terms + moments[: j.size] + np.where(j > 2.0, math.log(3.0), 0.0)
+            first = (order - 1.0) * log_rest + math.log1p((order - 1.0) * self.fraction)
+            bounds.append(np.logaddexp(first, special.logsumexp(terms)) / (order - 1.0))
+        return np.array(bounds)
+
+
+@dataclass(frozen=True)
+class RenyiSelected(RenyiCurve):
+    """Private selection: Papernot and Steinke (2022), Theorems 2 and 6."""
+
+    part: RenyiCurve
+    law: RunLaw
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the theorem's divergences; infinite for a law that it does not cover."""
+        if isinstance(self.law, TruncatedNegativeBinomial):
+            return _non_decreasing(orders, lambda some: self._negative_binomial(self.law, some))
+        # Below a mean of 1 the chance of no run at all, which Theorem 6 leaves out, would make the
+        # bound negative.
+        if isinstance(self.law, Poisson) and self.law.mean >= 1.0:
+            return _non_decreasing(orders, lambda some: self._poisson(self.law, some))
+        return np.full(orders.shape, math.inf)
+
+    def _negative_binomial(self, law: Any, orders: FloatArray) -> FloatArray:
+        helpers = ORDERS
+        log_odds = math.log(1.0 / law.gamma)
+        price = (1.0 - 1.0 / helpers) * self.part.at(helpers) + log_odds / helpers
+        excess = (1.0 + law.eta) * float(np.min(price))
+        return self.part.at(orders) + excess + math.log(law.mean) / (orders - 1.0)
+
+    def _poisson(self, law: Any, orders: FloatArray) -> FloatArray:
+        hats = self.part.delta(np.log1p(1.0 / (orders - 1.0)))
+        return self.part.at(orders) + law.mean * hats + math.log(law.mean) / (orders - 1.0)
+
+
+def _non_decreasing(orders: FloatArray, bound: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Return the bound, or that of a larger order where it is less (divergences never fall)."""
+    everywhere = np.union1d(orders, ORDERS)
+    least = np.minimum.accumulate(bound(everywhere)[::-1])[::-1]
+    return least[np.searchsorted(everywhere, orders)]
+
+
+@dataclass(frozen=True)
+class RenyiTuneThenFit(RenyiCurve):
+    """Tuning on a Poisson sample, fit on the rest: Koskela and Kulkarni (2023), Theorem 1.
+
+    Integer orders, chords between them.
+    """
+
+    tune: RenyiCurve
+    fit: RenyiCurve
+    fraction: float
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the larger of the two directions' bounds."""
+        return at_integer_orders(self._at_integers, orders)
+
+    def _at_integers(self, integers: FloatArray) -> FloatArray:
+        log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)
+        j = np.arange(0.0, integers[-1] + 1.0)
+        tune, fit = (_moments(curve, j) for curve in (self.tune, self.fit))
+        bounds = []
+        for order in integers:
+            n = int(order)
+            k = j[: n + 1]
+            # The sampled record's law is the mixture, here in the first place ...
+            remove = log_binomial(order, k) + (order - k) * log_q + k * log_rest
+            remove = remove + tune[: n + 1][::-1] + fit[: n + 1]
+            # ... and here in the second, which leaves one factor of the fit's law.
+            m = k[:n]
+            add = log_binomial(order - 1.0, m) + m * log_q + (order - 1.0 - m) * log_rest
+            add = add + tune[1 : n + 1] + fit[1 : n + 1][::-1]
+            worst = max(special.logsumexp(remove), special.logsumexp(add))
+            bounds.append(worst / (order - 1.0))
+        return np.array(bounds)
+
+
+def _moments(curve: RenyiCurve, orders: FloatArray) -> FloatArray:
+    """Return ``(order - 1) * divergence`` at 0, 1, 2, ...; zero at the first two."""
+    moments = np.zeros_like(orders)
+    moments[2:] = (orders[2:] - 1.0) * curve.at(orders[2:])
+    return moments
+
+
+def at_integer_orders(function: Any, orders: FloatArray) -> FloatArray:
+    """Evaluate a bound for integer orders, and give chords between them."""
+    top = math.ceil(min(float(np.max(orders, initial=2.0)), INTEGER_ORDERS[-1]))
+    integers = INTEGER_ORDERS[: max(top - 1, 1)]
+    table = RenyiTable(tuple(integers.tolist()), tuple(function(integers).tolist()))
+    return table.at(orders)
+
+
+def log_binomial(n: float | FloatArray, k: float | FloatArray) -> FloatArray:
+    """Return the logarithm of the binomial coefficient."""
+    result: FloatArray = -np.log1p(n) - special.betaln(n - k + 1.0, np.asarray(k) + 1.0)
+    return result

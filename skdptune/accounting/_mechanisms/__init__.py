@@ -1,0 +1,33 @@
+""" """
+
+from skdptune.accounting._mechanisms._noisy_max import (
+    exponential_mechanism,
+    permute_and_flip,
+    report_noisy_max,
+)
+from skdptune.accounting._mechanisms._posterior_sample import (
+    largest_squared_residual,
+    posterior_sample,
+    posterior_sample_deltas,
+    printed_posterior_epsilon,
+)
+from skdptune.accounting._mechanisms._thresholds import (
+    above_threshold,
+    doubling_walk,
+    sparse_vector,
+    sparse_vector_split,
+)
+
+__all__ = [
+    "above_threshold",
+    "doubling_walk",
+    "exponential_mechanism",
+    "largest_squared_residual",
+    "permute_and_flip",
+    "posterior_sample",
+    "posterior_sample_deltas",
+    "printed_posterior_epsilon",
+    "report_noisy_max",
+    "sparse_vector",
+    "sparse_vector_split",
+]

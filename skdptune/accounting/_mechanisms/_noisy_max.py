@@ -1,0 +1,301 @@
+"""What it costs to publish which candidate is best, and nothing else.
+
+Every function here prices one release of an index. "Sensitivity" is the most by which one
+record, added or removed, changes any candidate's score. Scores are *monotone* if
+one record moves all of them the same way: all up (or not at all), or all down.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from skdptune._validation import FloatArray, check_integer, check_kind, check_option, check_real
+from skdptune.accounting._losses import LARGEST_LOSS
+from skdptune.accounting._losses import curves as _curves
+from skdptune.accounting._losses import renyi as _renyi
+from skdptune.accounting._profile import PrivacyProfile
+
+NOISES = ("gaussian", "laplace")
+# Losses finer than this drown in the rounding of exp(epsilon); what is smaller is priced as this.
+_FINEST = 1e-6
+# A Gaussian curve this many deviations into its saturation is 1 to the last digit.
+_SATURATED = -9.0
+
+
+def report_noisy_max(
+    n_candidates: int,
+    scale: float,
+    *,
+    sensitivity: float = 1.0,
+    noise: str = "gaussian",
+    monotone: bool = False,
+) -> PrivacyProfile:
+    r"""Return the profile of report noisy max with Gaussian or Laplace noise.
+
+    The mechanism adds independent noise, ``Normal(0, scale**2)`` or ``Laplace(scale)``, to
+    each score and publishes the index of the largest sum; the noisy scores stay secret.
+    The profile holds, in both directions, for data sets that differ in one record, added or
+    removed.
+
+    Parameters
+    ----------
+    n_candidates : int
+        Number of candidates, at least 1.
+    scale : float
+        Standard deviation of the Gaussian noise; parameter ``b`` of the Laplace density
+        ``exp(-abs(x) / b) / (2 b)``.
+    sensitivity : float, default=1.0
+        Most by which one record changes any one score.
+    noise : {"gaussian", "laplace"}, default="gaussian"
+    monotone : bool, default=False
+        Whether one record moves all scores the same way.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    See Also
+    --------
+    permute_and_flip : The same with one-sided exponential noise; better at the same pure price.
+    exponential_mechanism : The same with Gumbel noise; composes better.
+
+    Notes
+    -----
+    Koskela, Redberg and Wang (2024, arXiv 2402.06701), Theorem 3.2: with ``m`` candidates,
+    sensitivity ``D`` and the curve ``delta_s`` of the noise shifted by ``s``,
+    ``delta(epsilon) <= m * sup delta_s(epsilon)`` over ``abs(s) <= 2 D`` (monotone: ``D``).
+
+    *Proof.* Fix the noise of all candidates but one. That one wins if its own noise exceeds a
+    threshold ``t``: the best of the others less its own score. On the neighbouring data the same
+    noise gives ``t' <= t + s``, ``s = 2 D``, since the best of the others and the own score move
+    by ``D`` each; if they move the same way, ``s = D``. With ``F`` the noise's upper tail,
+    ``F(t) - e^epsilon F(t')`` is at most ``F(t) - e^epsilon F(t + s) <= delta_s(epsilon)``. The
+    mean over the others' noise stays below, since ``[.]_+`` is convex; there are ``m`` indices.
+    Nothing in this depends on which data set is larger, so both directions hold. The supremum
+    is at the largest shift: both densities are log-concave, so half-lines are the best tests
+    of a shift, and there ``F(t + s)`` falls as ``s`` grows.
+
+    Two more bounds hold, and the smallest counts at every epsilon (and what convexity in
+    ``exp(epsilon)`` proves from it, which is less still where two bounds cross):
+
+    * *Gaussian, all scores at once.* The index depends on the noisy scores through their
+      deviations from their mean only. Noise and shift, projected so, are a Gaussian release
+      of sensitivity ``2 D sqrt(a (m - a) / m)``, ``a = floor(m / 2)`` (monotone: half of it): the
+      norm of the projected shift is convex, so largest at a vertex, where ``a`` scores rise and
+      the others fall. It is exact for two candidates, and the smaller bound at every epsilon
+      for up to four.
+    * *Laplace, pure.* ``F(t) <= exp(s / scale) F(t + s)``, so the release is
+      ``s / scale``-differentially private (Dwork and Roth 2014, Claim 3.9). This is always the
+      smaller one: with ``y = s / scale - epsilon`` the theorem says at least
+      ``2 (1 - exp(-y / 2))``, a pure guarantee at most ``1 - exp(-y)``.
+
+    One candidate reveals nothing.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import report_noisy_max
+    >>> round(report_noisy_max(100, scale=10.0).epsilon(1e-6), 3)
+    1.021
+    >>> report_noisy_max(100, scale=10.0, noise="laplace", monotone=True).epsilon(0)
+    0.1
+    """
+    count = check_integer(n_candidates, name="n_candidates", lower=1)
+    spread = check_real(
+        scale, name="scale", lower=0.0, lower_open=True, upper=math.inf, upper_open=True
+    )
+    influence = check_real(
+        sensitivity, name="sensitivity", lower=0.0, upper=math.inf, upper_open=True
+    )
+    check_option(noise, name="noise", options=NOISES)
+    check_kind(monotone, name="monotone", kind=(bool, np.bool_), domain="True or False")
+    if count == 1 or influence == 0.0:
+        return PrivacyProfile.pure(0.0)
+    shift = influence / spread * (1.0 if monotone else 2.0)
+    return _pure_or_cut(shift) if noise == "laplace" else _gaussian_noisy_max(count, shift)
+
+
+def permute_and_flip(epsilon: float) -> PrivacyProfile:
+    r"""Return the profile of permute-and-flip, which is pure.
+
+    The mechanism goes through the candidates in random order and stops at candidate ``j`` with
+    probability ``exp(epsilon * (u_j - max(u)) / (2 * sensitivity))``. Equivalently, it
+    adds to each score ``u`` exponential noise of mean ``2 * sensitivity / epsilon`` and
+    publishes the index of the largest sum. For monotone scores the factor 2 is dropped in both
+    forms. It is `epsilon`-differentially private for data sets that differ in one record,
+    added or removed.
+
+    Parameters
+    ----------
+    epsilon : float
+        In [0, 600]; 0 picks a candidate at random.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Notes
+    -----
+    McKenna and Sheldon (2020) for the first form; Ding, Kifer, Saghaian, Steinke, Wang, Xiao and
+    Zhang (2021, arXiv 2105.07260) for the second. *Proof:* in the notation of
+    `report_noisy_max`, the upper tail ``F(t) = min(1, exp(-t / b))`` has
+    ``F(t) <= exp(s / b) F(t + s)``, here with ``s / b = epsilon``. For one and the same epsilon
+    its expected error is never larger than the exponential mechanism's.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import permute_and_flip
+    >>> permute_and_flip(0.5).epsilon(0)
+    0.5
+    """
+    return PrivacyProfile.pure(_checked_epsilon(epsilon))
+
+
+def exponential_mechanism(epsilon: float) -> PrivacyProfile:
+    r"""Return the exact worst profile of the exponential mechanism.
+
+    The mechanism publishes candidate ``j`` with probability proportional to
+    ``exp(epsilon * u_j / (2 * sensitivity))``; for monotone scores ``u``, proportional to
+    ``exp(epsilon * u_j / sensitivity)``. It is `epsilon`-differentially private, and
+    more than that, for data sets that differ in one record, added or removed.
+
+    Parameters
+    ----------
+    epsilon : float
+        In [0, 600]; 0 picks a candidate at random.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    Notes
+    -----
+    Durfee and Rogers (2019): the mechanism has *bounded range*: between any two neighbouring data
+    sets the privacy losses of all candidates lie in one interval ``[t - epsilon, t]``,
+    ``0 <= t <= epsilon``, because the normalising constant moves all of them alike. Among the
+    pairs ``(P, Q)`` of such losses, any divergence (a mean under ``Q`` of a convex function of
+    ``dP/dQ``, whose own mean is 1) is largest for the pair with losses ``t`` and ``t - epsilon``
+    only, for which, at ``abs(e) <= epsilon``,
+
+    ``delta_t(e) = (exp(-t) - exp(-epsilon)) (exp(t) - exp(e)) / (1 - exp(-epsilon))``.
+
+    The largest over ``t``, at ``t = (epsilon + e) / 2``, is (Dong, Durfee and Rogers 2020)
+
+    ``delta(e) = (exp(epsilon / 2) - exp(e / 2))^2 / (exp(epsilon) - 1)``.
+
+    Two candidates attain it at each ``e``, at different probabilities, so no single instance
+    has this curve, and none of the pairs dominates all others. The supremum is a valid
+    profile all the same. It bounds every instance at every ``e``, negative ones too, and in
+    both directions, since swapping ``P`` and ``Q`` turns ``t`` into ``epsilon - t``. A
+    supremum of hockey-stick curves is convex in ``exp(e)``, falls from 1 and stays above
+    ``1 - exp(e)``, which is all that makes a function the curve of some pair (Zhu, Dong and Wang
+    2022). That pair dominates every instance, and domination is what adaptive composition needs
+    (their Theorem 10): compositions of this profile hold also where ``t`` changes from release
+    to release, in answer to what was published. They need not be optimal, since the dominating
+    pair's own losses spread over twice the range.
+
+    The Rényi curve is the largest over ``t``, too; it is at most ``order * epsilon^2 / 8``.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, exponential_mechanism
+    >>> profile = exponential_mechanism(0.1)
+    >>> round(profile.epsilon(0), 6)
+    0.1
+    >>> round((100 * profile).epsilon(1e-6), 2)
+    2.61
+    >>> round((100 * PrivacyProfile.pure(0.1)).epsilon(1e-6), 2)
+    4.77
+    """
+    bound = _checked_epsilon(epsilon)
+    if bound == 0.0:
+        return PrivacyProfile.pure(0.0)
+    bound = max(bound, _FINEST)
+    # A power of two of steps end exactly at the bound, where the curve is zero.
+    cells = 2**12
+    step = bound / cells
+    rest = np.expm1(0.5 * (step * np.arange(cells + 1) - bound))
+    half = rest * rest / -math.expm1(-bound)
+    return PrivacyProfile._from_halves(step, half, half, _RenyiOfBoundedRange(bound))
+
+
+@dataclass(frozen=True)
+class _RenyiOfBoundedRange(_renyi.RenyiCurve):
+    """Losses within a range of length epsilon, somewhere around zero.
+
+    Notes
+    -----
+    The pair with losses ``t`` and ``t - epsilon`` has ``E_Q[exp(a loss)] = A x^(a-1) - B x^a``,
+    ``x = exp(t)``, ``A = (1 - exp(-a epsilon)) / (1 - exp(-epsilon))`` and
+    ``B = exp(-epsilon) A - exp(-a epsilon)``. It is largest at ``x = (a - 1) A / (a B)``, where
+    it is ``A x^(a-1) / a``. Small divergences drown in rounding; there ``a epsilon^2 / 8``
+    counts: ``log E_Q[exp(a loss)]`` is 0 at ``a = 0`` and ``a = 1``, and its second derivative,
+    the variance of a loss with range epsilon, is at most ``epsilon^2 / 4``.
+    """
+
+    epsilon: float
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the exact worst divergences, or the concentrated bound where it is as good."""
+        less = orders - 1.0
+        ends = np.expm1(-orders * self.epsilon)
+        log_a = np.log(ends / math.expm1(-self.epsilon))
+        log_x = np.log(less / orders * ends / np.expm1(-less * self.epsilon)) + self.epsilon
+        exact = log_x + (log_a - np.log(orders)) / less
+        rounding = 1e-15 * (1.0 + self.epsilon + 1.0 / less)
+        result: FloatArray = np.minimum(exact + rounding, orders * self.epsilon**2 / 8.0)
+        return result
+
+
+def _checked_epsilon(epsilon: float) -> float:
+    return check_real(epsilon, name="epsilon", lower=0.0, upper=LARGEST_LOSS)
+
+
+def _pure_or_cut(epsilon: float) -> PrivacyProfile:
+    """Return a pure guarantee's profile, or what is left of it if no grid reaches that far."""
+    if epsilon <= LARGEST_LOSS:
+        return PrivacyProfile.pure(epsilon)
+    return PrivacyProfile.approximate(LARGEST_LOSS, -math.expm1(LARGEST_LOSS - epsilon))
+
+
+def _gaussian_noisy_max(count: int, shift: float) -> PrivacyProfile:
+    """Return the smaller of the theorem's curve and that of all scores at once.
+
+    Parameters
+    ----------
+    count : int
+        Number of candidates, at least 2.
+    shift : float
+        Largest shift of one candidate's threshold, in standard deviations.
+    """
+    shift = max(shift, _FINEST)
+    rising = count // 2
+    joint = shift * math.sqrt(rising * (count - rising) / count)
+    reach = 9.0 + math.sqrt(2.0 * math.log(count))
+    top = min(shift * (shift / 2.0 + reach), LARGEST_LOSS)
+    step = _curves.step_at_most(min(shift, 30.0) / 2000.0)
+    epsilons = step * np.arange(math.ceil(top / step) + 1)
+    each = count * _gaussian_curve(shift, epsilons)
+    half = np.minimum(each, _gaussian_curve(joint, epsilons))
+    return PrivacyProfile._from_halves(step, half, half)
+
+
+def _gaussian_curve(mu: float, epsilons: FloatArray) -> FloatArray:
+    """Return the hockey-stick curve of a unit Gaussian shifted by ``mu``, at any size of it.
+
+    Notes
+    -----
+    With ``x = e / mu - mu / 2`` the curve ``F(-x) - exp(e) F(-x - mu)`` is the density at ``x``
+    times the difference of the Mills ratios at ``x`` and ``x + mu``: no cancellation in the tail.
+    """
+    lower = epsilons / mu - mu / 2.0
+    inside = lower > _SATURATED
+    x = lower[inside]
+    density = np.exp(-0.5 * x * x)
+    ratios = 0.5 * (special.erfcx(x / math.sqrt(2.0)) - special.erfcx((x + mu) / math.sqrt(2.0)))
+    result = np.ones_like(epsilons)
+    result[inside] = np.minimum(density * ratios, 1.0)
+    return result

@@ -1,0 +1,311 @@
+r"""What one posterior sample of a ridge regression costs, exactly.
+
+With ``H = X'X + ridge I`` and the ridge solution ``t = H^-1 X'y``, the release is one draw of
+``Normal(t, (precision H)^-1)``. Let the larger data set have one more row ``(x, y)``; with H and t
+of the *smaller* one write
+
+* ``leverage = x' H^-1 x``, and
+* ``squared_residual = precision (y - x't)^2``.
+
+**The pair.** ``H' = H + xx'`` and ``t' = t + H^-1 x (y - x't) / (1 + leverage)``. Whitened by
+``sqrt(precision) H^(1/2)``, the shift is along ``H^(-1/2) x``, and so is the change of precision,
+from 1 to ``1 + leverage``. In all other directions the laws agree. So the pair is
+
+    smaller: Normal(0, 1);   larger: Normal(sqrt(leverage squared_residual) / a, 1 / a)
+
+with ``a = 1 + leverage``. The sign of the shift does not matter.
+
+**Its curve.** With ``D = squared_residual / a + log a - 2 e`` the loss of the larger over the
+smaller exceeds e between ``(sqrt(squared_residual) -+ sqrt(D)) / sqrt(leverage)``, and nowhere
+if ``D <= 0``. The remove direction is read at ``e = epsilon``, the add direction, on the
+complement of the interval, at ``e = -epsilon``.
+
+**Over a box** of leverages up to a bound and squared residuals up to a bound, the curve rises with
+the squared residual (its derivative by the shift is the difference of the smaller law's densities
+at the ends of the interval, of which the lower is the nearer to 0). It does not always rise with
+the leverage h. There, for both directions, the derivative has the sign of
+
+    sqrt(D) - b tanh(sqrt(D) sqrt(squared_residual) / h),   b = sqrt(squared_residual) h / a,
+
+since the larger law moves with the velocity ``(sqrt(squared_residual / h) / a - x) / (2 a)`` in x,
+and only the ends of the interval matter. If ``squared_residual <= a`` it is positive. Let
+``c = squared_residual / a > 1`` and y(c) > 0 be the root of ``y = b tanh(c y / b)``; the sign
+is that of ``F(c) = c - log c + const - y(c)^2``, and only the constant knows epsilon. F falls and
+then rises on ``(1, squared_residual)``; that is one function of one variable for each bound,
+checked by the tests over its range. So as h grows the curve rises, may fall, and may rise again,
+and the supremum is at the first crossing or at the end of the box.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from skdptune._validation import FloatArray, check_real
+from skdptune.accounting._losses import LARGEST_LOSS
+from skdptune.accounting._losses import curves as _curves
+from skdptune.accounting._profile import PrivacyProfile
+
+# Points of a curve, or some times as many: chords between them are within 1e-3 of it.
+_POINTS = 2**12
+# What is left of the add direction at the end of its grid becomes mass at infinity.
+_TAIL = 1e-18
+# Rounding of the two masses whose difference a curve is, relative to the first.
+_ROUNDING = 1e-12
+_HALVINGS = 60
+_LARGEST = 1e6
+# A smaller box costs nothing that could be told apart from that of this one.
+_LEAST = 1e-12
+
+BoolArray = NDArray[np.bool_]
+
+
+def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile:
+    """Return the profile of one posterior sample of a ridge regression, over a box.
+
+    Holds for data sets that differ in one record, added or removed, if for every such pair
+    the quantities below, taken on the smaller set, stay in the box.
+
+    Parameters
+    ----------
+    leverage : float
+        Bound on the leverage ``x' H^-1 x`` of the record that the larger set has; positive.
+    squared_residual : float
+        Bound on ``precision * (y - x't)**2`` of that record; not negative.
+
+    Returns
+    -------
+    PrivacyProfile
+
+    See Also
+    --------
+    largest_squared_residual : The bound that meets an epsilon and a delta.
+
+    Notes
+    -----
+    The proof is told in the module's docstring: two Gaussians on a line, of different
+    variance, whose divergence is closed form; its supremum over the box, for each epsilon and each
+    direction. The closed form printed for this mechanism by Koskela, Redberg and Wang (2024,
+    arXiv 2402.06701, section 6.1) is `printed_posterior_epsilon`; it is no bound.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import posterior_sample
+    >>> round(posterior_sample(leverage=0.01, squared_residual=4.0).epsilon(1e-6), 3)
+    0.922
+    """
+    largest, bound = _checked_box(leverage, squared_residual)
+    tops = [_end(largest, bound, sign) for sign in (1.0, -1.0)]
+    # With much leverage the add direction reaches far further than the other.
+    spacing = max(min(max(tops), 2.0 * min(tops)) / _POINTS, max(tops) / (8 * _POINTS))
+    step = _curves.step_at_most(spacing)
+    remove, add = (
+        _supremum(step * np.arange(math.ceil(top / step) + 2), largest, bound, sign)
+        for top, sign in zip(tops, (1.0, -1.0), strict=True)
+    )
+    return PrivacyProfile._from_halves(step, remove, add)
+
+
+def posterior_sample_deltas(
+    epsilons: FloatArray, leverage: float, squared_residual: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the remove and add curves of `posterior_sample` at each epsilon >= 0."""
+    largest, bound = _checked_box(leverage, squared_residual)
+    return (
+        _supremum(epsilons, largest, bound, 1.0),
+        _supremum(epsilons, largest, bound, -1.0),
+    )
+
+
+def largest_squared_residual(leverage: float, epsilon: float, delta: float) -> float:
+    """Return the largest bound at which a posterior sample is (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    leverage : float
+        Bound on the leverage, as for `posterior_sample`.
+    epsilon, delta : float
+        The pair to be met, in both directions.
+
+    Returns
+    -------
+    float
+        The bound, rounded down; 0 if the change of variance alone already costs more.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import largest_squared_residual
+    >>> round(largest_squared_residual(leverage=0.001, epsilon=1.0, delta=1e-6), 1)
+    55.1
+    >>> largest_squared_residual(leverage=0.5, epsilon=1.0, delta=1e-6)
+    0.0
+    """
+    largest, _ = _checked_box(leverage, 0.0)
+    point = np.array([check_real(epsilon, name="epsilon", lower=0.0, upper=LARGEST_LOSS)])
+    delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
+
+    def is_met(bound: float) -> bool:
+        return max(float(c[0]) for c in posterior_sample_deltas(point, largest, bound)) <= delta
+
+    if not is_met(_LEAST):
+        return 0.0
+    low, high = math.log(_LEAST), math.log(_LARGEST)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if is_met(math.exp(middle)) else (low, middle)
+    return math.exp(low)
+
+
+def printed_posterior_epsilon(leverage: float, squared_residual: float, delta: float) -> float:
+    """Return the closed form printed for this mechanism. It is *no* bound; do not rely on it.
+
+    With b the norm bound of rows and L the largest gradient, ``leverage = b^2 / lambda`` and
+    ``squared_residual = precision L^2 / b^2``:
+    ``sqrt(precision L^2 log(2/delta) / lambda) + precision L^2 / (2 (lambda + b^2))
+    + (1 + log(2/delta)) b^2 / (2 lambda)`` (arXiv 2402.06701, section 6.1). It is kept for
+    comparison.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import posterior_sample, printed_posterior_epsilon
+    >>> round(printed_posterior_epsilon(0.001, 63.6, delta=1e-6), 2)
+    1.0
+    >>> posterior_sample(0.001, 63.6).delta(1.0) > 3.8e-6
+    True
+    """
+    largest, bound = _checked_box(leverage, squared_residual)
+    delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True)
+    tail = math.log(2.0 / delta)
+    shift = largest * bound
+    return math.sqrt(shift * tail) + shift / (2.0 * (1.0 + largest)) + (1.0 + tail) * largest / 2.0
+
+
+def _checked_box(leverage: float, squared_residual: float) -> tuple[float, float]:
+    largest = check_real(leverage, name="leverage", lower=0.0, lower_open=True, upper=_LARGEST)
+    bound = check_real(squared_residual, name="squared_residual", lower=0.0, upper=_LARGEST)
+    return max(largest, _LEAST), max(bound, _LEAST)
+
+
+# The curve at one leverage ------------------------------------------------------------------
+
+
+def _discriminant(signed: FloatArray, leverage: FloatArray, bound: float) -> FloatArray:
+    """Return D; `signed` is epsilon for the remove direction and minus epsilon for add."""
+    return bound / (1.0 + leverage) + np.log1p(leverage) - 2.0 * signed
+
+
+def hockey_stick(
+    epsilons: FloatArray, leverage: FloatArray, bound: float, sign: float
+) -> FloatArray:
+    """Return the exact curve at one leverage for each epsilon; sign 1 is remove, -1 is add."""
+    square = np.maximum(_discriminant(sign * epsilons, leverage, bound), 0.0)
+    half, center, root = np.sqrt(square), math.sqrt(bound), np.sqrt(leverage)
+    precision = np.sqrt(1.0 + leverage)
+    ends = [(center + side * half) / root for side in (-1.0, 1.0)]
+    larger = [(center / precision + side * precision * half) / root for side in (-1.0, 1.0)]
+    if sign > 0.0:
+        first, second = _inside(larger[0], larger[1]), _inside(ends[0], ends[1])
+    else:
+        first, second = _outside(ends[0], ends[1]), _outside(larger[0], larger[1])
+    value = first - np.exp(epsilons) * second + _ROUNDING * first
+    return np.where(square > 0.0, np.clip(value, 0.0, 1.0), 0.0)
+
+
+def _inside(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    """Return the normal mass of intervals, from the tail on whose side they lie."""
+    flip = lower > 0.0
+    low, high = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
+    mass: FloatArray = special.ndtr(high) - special.ndtr(low)
+    return mass
+
+
+def _outside(lower: FloatArray, upper: FloatArray) -> FloatArray:
+    mass: FloatArray = special.ndtr(lower) + special.ndtr(-upper)
+    return mass
+
+
+# The supremum over the box -------------------------------------------------------------------
+
+
+def _supremum(epsilons: FloatArray, largest: float, bound: float, sign: float) -> FloatArray:
+    """Return the curve of the worst leverage in ``(0, largest]``, for each epsilon by itself."""
+    corner = np.full(epsilons.shape, largest)
+    value = hockey_stick(epsilons, corner, bound, sign)
+    turn = min(_turning_leverage(bound), largest)
+    if turn <= 0.0:
+        return value
+    falls = ~_is_rising(sign * epsilons, np.full(epsilons.shape, turn), bound)
+    if falls.any():
+        crossing = _first_crossing(sign * epsilons[falls], turn, bound)
+        inner = hockey_stick(epsilons[falls], crossing, bound, sign)
+        value[falls] = np.maximum(value[falls], inner)
+    return value
+
+
+def _is_rising(signed: FloatArray, leverage: FloatArray, bound: float) -> BoolArray:
+    """Say where the curve rises with the leverage; it does not where it is 0."""
+    square = _discriminant(signed, leverage, bound)
+    half = np.sqrt(np.maximum(square, 0.0))
+    root = math.sqrt(bound)
+    rising: BoolArray = (square > 0.0) & (
+        half >= root * leverage / (1.0 + leverage) * np.tanh(half * root / leverage)
+    )
+    return rising
+
+
+def _first_crossing(signed: FloatArray, turn: float, bound: float) -> FloatArray:
+    """Return where a curve that falls at `turn` stops rising; it turns once below that."""
+    # In the logarithm: the leverage of the worst case may be a small part of the box.
+    low = np.full(signed.shape, math.log(turn * 1e-9))
+    high = np.full(signed.shape, math.log(turn))
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        rising = _is_rising(signed, np.exp(middle), bound)
+        low, high = np.where(rising, middle, low), np.where(rising, high, middle)
+    return np.exp(low)
+
+
+def _turning_leverage(bound: float) -> float:
+    """Return the leverage at which F, of the module's docstring, is least; 0 if it only rises.
+
+    With ``z = c y / b`` the root obeys ``c = z / tanh z``, so all is explicit in z.
+    """
+    if bound <= 1.0:
+        return 0.0
+    low = 1e-4
+    high = _inverse_of_ratio(bound)
+    if high <= low or turning_slope(low, bound) >= 0.0:
+        return bound - 1.0
+    z = optimize.brentq(turning_slope, low, high, args=(bound,), xtol=1e-12)
+    return max(bound * math.tanh(z) / z - 1.0, 0.0)
+
+
+def _inverse_of_ratio(value: float) -> float:
+    """Return z > 0 with ``z / tanh z = value > 1``."""
+    return float(optimize.brentq(lambda z: z - value * math.tanh(z), 1e-9, value + 1.0))
+
+
+def turning_slope(z: float, bound: float) -> float:
+    """Return the derivative of F by c at ``c = z / tanh z``."""
+    t = math.tanh(z)
+    c = z / t
+    rest = 1.0 - t * t
+    t_slope = t * rest / (1.0 - c * rest)
+    gap = bound - c
+    return 1.0 - 1.0 / c + 2.0 * gap * t * t / bound - 2.0 * gap * gap * t * t_slope / bound
+
+
+def _end(largest: float, bound: float, sign: float) -> float:
+    """Return an epsilon beyond which a direction's curve is zero, or next to it."""
+    limit = LARGEST_LOSS
+    if sign > 0.0:
+        # D falls in the leverage and then rises: one end of the box has the largest.
+        highest = max(bound, bound / (1.0 + largest) + math.log1p(largest))
+        limit = min(max(highest / 2.0, 1e-9), limit)
+    top = min(1e-3 * math.sqrt(min(largest * (1.0 + bound), 1.0)), limit)
+    while top < limit and _supremum(np.array([top]), largest, bound, sign)[0] > _TAIL:
+        top *= 1.5
+    return min(top, limit)

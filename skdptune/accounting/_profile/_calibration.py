@@ -1,0 +1,212 @@
+"""Solving for the one parameter that meets a budget: total epsilon in, noise out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from skdptune._validation import check_kind, check_option, check_real
+from skdptune.accounting._profile._profile import PrivacyProfile
+
+_STEPS = 60
+
+
+class UnreachableBudgetError(ValueError):
+    """No value of the parameter within its range meets the budget.
+
+    Attributes
+    ----------
+    least_epsilon : float
+        The smallest epsilon that the range can reach at the wanted delta.
+    """
+
+    def __init__(self, message: str, least_epsilon: float) -> None:
+        super().__init__(message)
+        self.least_epsilon = least_epsilon
+
+    def __reduce__(self) -> tuple[type[UnreachableBudgetError], tuple[str, float]]:
+        """Pickle with both arguments."""
+        return type(self), (str(self), self.least_epsilon)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A parameter that meets a budget, and what it costs.
+
+    Attributes
+    ----------
+    value : float
+        The parameter.
+    profile : PrivacyProfile
+        What it costs; its epsilon at the wanted delta is at most the target.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, calibrate
+    >>> found = calibrate(lambda noise: PrivacyProfile.pure(1 / noise), 0.5, 0.0)
+    >>> round(float(found), 2)
+    2.0
+    """
+
+    value: float
+    profile: PrivacyProfile
+
+    def __float__(self) -> float:
+        """Return the parameter."""
+        return self.value
+
+
+def calibrate(
+    make_profile: Callable[[float], PrivacyProfile],
+    epsilon: float,
+    delta: float,
+    *,
+    parameter: str = "noise",
+    lower: float = 1e-6,
+    upper: float = 1e6,
+    guess: float | None = None,
+    tolerance: float = 1e-4,
+) -> Calibration:
+    """Return the least noise, or the largest budget parameter, that meets a total budget.
+
+    Parameters
+    ----------
+    make_profile : callable
+        From the parameter to the profile of everything that it influences.
+    epsilon, delta : float
+        The budget. The result's epsilon at delta never exceeds `epsilon`.
+    parameter : {"noise", "budget"}, default="noise"
+        "noise" costs less the larger it is, "budget" costs more.
+    lower, upper : float
+        Range of the parameter; positive.
+    guess : float, optional
+        Where to start; a good guess saves evaluations.
+    tolerance : float, default=1e-4
+        Share of epsilon that may be left unspent.
+
+    Returns
+    -------
+    Calibration
+        The parameter as ``value``, and its ``profile``.
+
+    Raises
+    ------
+    UnreachableBudgetError
+        If even the safest end of the range costs more; the message and
+        ``least_epsilon`` say how much.
+
+    Notes
+    -----
+    Bisection in the parameter's logarithm, sped up by secants in log epsilon, from a bracket that
+    grows from the guess. Only the safe end of the last bracket is ever returned.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, calibrate
+    >>> found = calibrate(lambda sigma: PrivacyProfile.gaussian(1 / sigma), 1.0, delta=1e-5)
+    >>> round(found.value, 3)
+    3.731
+    >>> found.profile.epsilon(1e-5) <= 1.0
+    True
+    """
+    epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True)
+    delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
+    check_option(parameter, name="parameter", options=("noise", "budget"))
+    lower = check_real(lower, name="lower", lower=0.0, lower_open=True, upper_open=True)
+    upper = check_real(upper, name="upper", lower=lower, upper_open=True)
+    tolerance = check_real(tolerance, name="tolerance", lower=1e-12, upper=0.5)
+    start = 1.0 if guess is None else check_real(guess, name="guess", lower=lower, upper=upper)
+    return _Solver(make_profile, epsilon, delta, parameter, (lower, upper), tolerance).solve(
+        min(max(start, lower), upper)
+    )
+
+
+@dataclass
+class _Point:
+    """A tried parameter: its safety (the larger, the less it costs) and its cost."""
+
+    safety: float
+    excess: float
+    profile: PrivacyProfile
+
+
+class _Solver:
+    """The search for the least safety whose cost fits the budget."""
+
+    def __init__(
+        self,
+        make_profile: Callable[[float], PrivacyProfile],
+        epsilon: float,
+        delta: float,
+        parameter: str,
+        limits: tuple[float, float],
+        tolerance: float,
+    ) -> None:
+        self._make_profile = make_profile
+        self._epsilon, self._delta = epsilon, delta
+        self._sign = 1.0 if parameter == "noise" else -1.0
+        self._limits = limits
+        ends = sorted(self._sign * math.log(limit) for limit in limits)
+        self._riskiest, self._safest = ends
+        self._tolerance = tolerance
+
+    def solve(self, start: float) -> Calibration:
+        safe, risky = self._bracket(self._try(self._sign * math.log(start)))
+        halve = False
+        for _ in range(_STEPS):
+            if risky is None or -safe.excess <= self._tolerance:
+                break
+            width = safe.safety - risky.safety
+            if width <= 1e-3 * self._tolerance:
+                break
+            point = self._try(risky.safety + width * self._share(safe, risky, halve))
+            safe, risky = (point, risky) if point.excess <= 0.0 else (safe, point)
+            # A secant that left more than half of the bracket is followed by a bisection.
+            halve = not halve and safe.safety - risky.safety > 0.5 * width
+        return Calibration(self._value(safe.safety), safe.profile)
+
+    def _value(self, safety: float) -> float:
+        lower, upper = self._limits
+        return min(max(math.exp(self._sign * safety), lower), upper)
+
+    def _try(self, safety: float) -> _Point:
+        profile = self._make_profile(self._value(safety))
+        check_kind(profile, name="make_profile", kind=PrivacyProfile, domain="a PrivacyProfile")
+        cost = profile.epsilon(self._delta)
+        excess = math.log(cost / self._epsilon) if cost > 0.0 else -math.inf
+        return _Point(safety, excess, profile)
+
+    def _bracket(self, point: _Point) -> tuple[_Point, _Point | None]:
+        """Return a point that fits the budget and one that does not (None: all do)."""
+        stride = 0.7
+        safe: _Point | None = point if point.excess <= 0.0 else None
+        risky: _Point | None = None if safe else point
+        while safe is None or risky is None:
+            known = point.safety
+            wanted = known + stride if safe is None else known - stride
+            safety = min(max(wanted, self._riskiest), self._safest)
+            if safety == known:
+                break
+            point = self._try(safety)
+            safe, risky = (point, risky) if point.excess <= 0.0 else (safe, point)
+            stride *= 1.6
+        if safe is None:
+            raise self._unreachable(point)
+        return safe, risky
+
+    def _unreachable(self, point: _Point) -> UnreachableBudgetError:
+        least = math.exp(point.excess) * self._epsilon
+        return UnreachableBudgetError(
+            f"epsilon must be at least {least:.4g} at delta={self._delta:g}, the least that the "
+            f"range of the parameter can reach; got {self._epsilon:g}.",
+            least,
+        )
+
+    def _share(self, safe: _Point, risky: _Point, halve: bool) -> float:
+        """Return where in the bracket to look next: where the line through its ends crosses."""
+        if halve or not (math.isfinite(safe.excess) and math.isfinite(risky.excess)):
+            return 0.5
+        # Aimed at half the tolerance below the budget, so that the hit is on the safe side.
+        aim = risky.excess + 0.5 * self._tolerance
+        return min(max(aim / (risky.excess - safe.excess), 0.01), 0.99)

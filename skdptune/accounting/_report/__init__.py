@@ -1,0 +1,5 @@
+""" """
+
+from skdptune.accounting._report._report import PrivacyReport
+
+__all__ = ["PrivacyReport"]

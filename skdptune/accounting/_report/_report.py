@@ -1,0 +1,298 @@
+"""Privacy reports: what was asked for, what it cost, and where the cost arose."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skdptune._formatting import shown_delta, shown_number
+from skdptune._validation import check_kind, check_real
+from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._report._html import to_html
+from skdptune.accounting._report._view import one_line, to_text, view_of
+
+_FORMAT = 1
+_KEYS = (
+    "format",
+    "name",
+    "note",
+    "bound",
+    "neighbouring",
+    "epsilon",
+    "delta",
+    "assumptions",
+    "profile",
+    "parts",
+)
+_SLACK = 1e-9
+_LONGEST_NAME_IN_REPR = 40
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class PrivacyReport:
+    """What a fitted estimator or search guarantees, and the tree of parts it is made of.
+
+    A report holds public numbers and words only; nothing in it depends on the data. It is
+    immutable, can be hashed and pickled, and equals another report of the same content. Two
+    data sets are neighbours when they differ as `neighbouring` says.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        What everything together costs.
+    delta : float
+        The delta asked for, in [0, 1].
+    epsilon : float, optional
+        The budget asked for; it may exceed what `profile` costs at `delta`, but not fall below.
+        The default is that cost.
+    name : str, default="release"
+        What was released, such as the estimator's name.
+    note : str, default=""
+        Public constants worth showing beside the name, such as "mean 20 runs, geometric law".
+    parts : sequence of PrivacyReport, default=()
+        What the release is made of. The profiles of the parts need not compose to `profile`: a
+        selection costs more than the run it repeats, but less than all runs together.
+    assumptions : sequence of str, default=()
+        What must hold for the guarantee, in plain sentences.
+    neighbouring : str, default="add or remove one record"
+        How neighbouring data sets differ.
+    bound : str, optional
+        Name of the bound by which `profile` was found.
+
+    Attributes
+    ----------
+    epsilon : float
+        The budget asked for, or the cost where none was asked for. The guarantee is
+        (`epsilon`, `delta`)-differential privacy.
+
+    Notes
+    -----
+    In the printed tree, the first line shows the pair asked for, and what was spent of it where
+    that is less. Every other figure is the cost of **that part alone, at the delta of the report
+    that is printed**: the epsilon that its own profile has there. The figures of parts
+    therefore do not add up to the whole, which is found from whole profiles.
+
+    Figures are rounded up when shown, so that none is below the number it stands for.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import Geometric, PrivacyProfile
+    >>> from skdptune.accounting._report._report import PrivacyReport
+    >>> scaling, run = PrivacyProfile.pure(0.125), PrivacyProfile.pure(0.25)
+    >>> best = run.selected(Geometric(0.1))
+    >>> report = PrivacyReport(
+    ...     scaling + best,
+    ...     delta=0.0,
+    ...     epsilon=1.0,
+    ...     name="DPRandomSearchCV",
+    ...     assumptions=["the number of records is public"],
+    ...     parts=[
+    ...         PrivacyReport(scaling, 0.0, name="scaling"),
+    ...         PrivacyReport(
+    ...             best,
+    ...             0.0,
+    ...             name="selection",
+    ...             note="mean 10 runs, geometric law",
+    ...             bound="envelope",
+    ...             parts=[PrivacyReport(run, 0.0, name="one run")],
+    ...         ),
+    ...     ],
+    ... )
+    >>> print(report)
+    DPRandomSearchCV: ε = 1.000 at δ = 0, spent 0.784 (add or remove one record)
+    ├─ scaling                                             ε = 0.125
+    └─ selection (mean 10 runs, geometric law) [envelope]  ε = 0.659
+       └─ one run                                          ε = 0.250
+    Each part's ε is its cost alone at δ = 0; they need not add up.
+    Assumes:
+    - the number of records is public
+    """
+
+    profile: PrivacyProfile
+    delta: float
+    epsilon: float
+    name: str
+    note: str
+    parts: tuple[PrivacyReport, ...]
+    assumptions: tuple[str, ...]
+    neighbouring: str
+    bound: str | None
+
+    def __init__(
+        self,
+        profile: PrivacyProfile,
+        delta: float,
+        *,
+        epsilon: float | None = None,
+        name: str = "release",
+        note: str = "",
+        parts: Sequence[PrivacyReport] = (),
+        assumptions: Sequence[str] = (),
+        neighbouring: str = "add or remove one record",
+        bound: str | None = None,
+    ) -> None:
+        check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
+        # Adding 0.0 turns -0.0, which would be shown with its sign, into 0.0.
+        delta = check_real(delta, name="delta", lower=0.0, upper=1.0) + 0.0
+        content = {
+            "profile": profile,
+            "delta": delta,
+            "epsilon": _claimed_epsilon(epsilon, profile.epsilon(delta), delta),
+            "name": _check_text(name, name="name"),
+            "note": check_kind(note, name="note", kind=str, domain="a str"),
+            "parts": _check_items(parts, name="parts", kind=PrivacyReport),
+            "assumptions": _check_items(assumptions, name="assumptions", kind=str),
+            "neighbouring": _check_text(neighbouring, name="neighbouring"),
+            "bound": None if bound is None else _check_text(bound, name="bound"),
+        }
+        for key, value in content.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def epsilon_spent(self) -> float:
+        """What `profile` costs at `delta`, which may be less than `epsilon`, the budget."""
+        return self.epsilon_at(self.delta)
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the epsilon that the same release costs at another delta."""
+        return self.profile.epsilon(delta)
+
+    # Showing -------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        """Draw the tree of parts."""
+        return to_text(view_of(self))
+
+    def __repr__(self) -> str:
+        """Show the guarantee in one line."""
+        name = one_line(self.name)
+        if len(name) > _LONGEST_NAME_IN_REPR:
+            name = name[: _LONGEST_NAME_IN_REPR - 1] + "…"
+        epsilon, delta = shown_number(self.epsilon), shown_delta(self.delta)
+        return (
+            f"PrivacyReport({name!r}, epsilon={epsilon}, delta={delta}, parts={len(self.parts)})"
+        )
+
+    def _repr_html_(self) -> str:
+        """Draw the tree of parts for a notebook."""
+        return to_html(view_of(self))
+
+    # Storing -------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, fit for strict JSON, that `from_dict` makes an equal report of."""
+        return {
+            "format": _FORMAT,
+            "name": self.name,
+            "note": self.note,
+            "bound": self.bound,
+            "neighbouring": self.neighbouring,
+            "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
+            "delta": self.delta,
+            "assumptions": list(self.assumptions),
+            "profile": self.profile.to_dict(),
+            "parts": [part.to_dict() for part in self.parts],
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> PrivacyReport:
+        """Return the report that `to_dict` described.
+
+        What is read is checked like any other arguments: a stored epsilon below what the stored
+        profile costs is refused.
+        """
+        _check_keys(content)
+        given = {key: content[key] for key in _KEYS if key != "format"}
+        if given["epsilon"] == "inf":
+            given["epsilon"] = math.inf
+        # A missing epsilon must not silently become the cost.
+        given["epsilon"] = check_real(given["epsilon"], name="epsilon", lower=0.0)
+        given["profile"] = _read_profile(given["profile"])
+        parts = check_kind(given["parts"], name="parts", kind=list, domain="a list of dicts")
+        given["parts"] = [cls.from_dict(part) for part in parts]
+        return cls(**given)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return `to_dict` as strict JSON: without NaN and infinities."""
+        return json.dumps(self.to_dict(), allow_nan=False, indent=indent)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> PrivacyReport:
+        """Return the report that `to_json` described."""
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"text must be JSON written by to_json; got other ({error})."
+            ) from error
+        return cls.from_dict(content)
+
+
+# Checks ------------------------------------------------------------------------------------
+
+
+def _claimed_epsilon(asked: float | None, cost: float, delta: float) -> float:
+    """Return the epsilon that a report may claim: what was asked for, if that covers the cost."""
+    if asked is None:
+        return cost + 0.0
+    epsilon = check_real(asked, name="epsilon", lower=0.0) + 0.0
+    if cost > epsilon * (1.0 + _SLACK):
+        raise ValueError(
+            f"epsilon must be at least {cost!r}, what the profile costs at delta={delta!r}; got "
+            f"{epsilon!r}. Leave epsilon out to report the cost itself."
+        )
+    return epsilon
+
+
+def _check_text(value: Any, *, name: str) -> str:
+    """Return ``value`` if it is a str with something to show, or raise."""
+    text: str = check_kind(value, name=name, kind=str, domain="a str")
+    if not one_line(text):
+        raise ValueError(f"{name} must be a str that shows something; got {text!r}.")
+    return text
+
+
+def _check_items(values: Any, *, name: str, kind: type) -> tuple[Any, ...]:
+    """Return ``values`` as a tuple if it is a sequence of the kind alone, or raise."""
+    domain = f"a sequence of {kind.__name__}"
+    if isinstance(values, kind):
+        # One str is a sequence of str to Python, and would fall apart into letters.
+        raise TypeError(f"{name} must be {domain}; got one {kind.__name__}. Put it in a list.")
+    check_kind(values, name=name, kind=Sequence, domain=domain)
+    for index, value in enumerate(values):
+        check_kind(value, name=f"{name}[{index}]", kind=kind, domain=f"a {kind.__name__}")
+        if kind is str:
+            _check_text(value, name=f"{name}[{index}]")
+    return tuple(values)
+
+
+def _check_keys(content: Any) -> None:
+    """Raise unless ``content`` has the format and the keys that `to_dict` writes."""
+    check_kind(content, name="content", kind=Mapping, domain="a dict written by to_dict")
+    written = content.get("format")
+    if isinstance(written, bool) or written != _FORMAT:
+        raise ValueError(
+            f"format must be {_FORMAT}; got {written!r:.80}. Another version of skdptune may have "
+            "written this report."
+        )
+    missing = [key for key in _KEYS if key not in content]
+    unknown = [key for key in content if key not in _KEYS]
+    if missing or unknown:
+        raise ValueError(
+            "content must be a dict written by to_dict; got one with missing keys "
+            f"{missing} and unknown keys {unknown}."
+        )
+
+
+def _read_profile(content: Any) -> PrivacyProfile:
+    """Return the stored profile, with one kind of error whatever is wrong with it."""
+    try:
+        return PrivacyProfile.from_dict(content)
+    except Exception as error:
+        # Damaged bytes fail anywhere: in the base64, the compression, the numbers.
+        raise ValueError(
+            f"profile must be what PrivacyProfile.to_dict wrote; got a damaged one ({error!r})."
+        ) from error

@@ -1,0 +1,19 @@
+""" """
+
+from skdptune.accounting._run_counts._distributions import (
+    Binomial,
+    Geometric,
+    Logarithmic,
+    Poisson,
+    RunLaw,
+    TruncatedNegativeBinomial,
+)
+
+__all__ = [
+    "Binomial",
+    "Geometric",
+    "Logarithmic",
+    "Poisson",
+    "RunLaw",
+    "TruncatedNegativeBinomial",
+]

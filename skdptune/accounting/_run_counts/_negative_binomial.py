@@ -1,0 +1,143 @@
+"""The truncated negative binomial law in numbers, accurate for every shape and mean.
+
+With ``a = 1 - gamma`` and ``w(x) = 1 - a x`` every quantity is written in
+
+* ``span = -log gamma``, the value of ``-log w`` at ``x = 1``,
+* ``exprel(t) = (e^t - 1) / t``, which is 1 at ``t = 0``,
+
+so that ``eta = 0`` (the logarithmic law) is a value like any other and nothing overflows.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+from scipy import optimize, special
+
+from skdptune._validation import FloatArray, check_real
+
+# Within these ends the mean and both derivatives of the pgf are finite in double precision.
+SMALLEST_GAMMA = 1e-140
+LARGEST_GAMMA = 1.0 - sys.float_info.epsilon / 2
+LARGEST_ETA = 1e6
+
+# From this shape on, the incomplete beta function is accurate; near 0 it is a ratio of zeros.
+_BETA_FROM_ETA = 0.1
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+def mean(eta: float, gamma: float) -> float:
+    """Return the expected number of runs."""
+    if eta == 1.0:
+        return 1.0 / gamma  # the same number, and free of rounding for round means
+    return _mean_of_span(-math.log(gamma), eta)
+
+
+def gamma_from_mean(target: float, eta: float) -> float:
+    """Return the stopping probability at which the law of shape ``eta`` has mean ``target``."""
+    target = check_real(target, name="mean", lower=1, lower_open=True)
+    end = -math.log(SMALLEST_GAMMA)
+    hint = "Double precision bounds the mean of this law: use a larger eta."
+    target = check_real(
+        target, name="mean", lower=1, lower_open=True, upper=_mean_of_span(end, eta), hint=hint
+    )
+    if eta == 1.0:
+        return min(1.0 / target, LARGEST_GAMMA)
+
+    def excess(span: float) -> float:
+        return math.log(_mean_of_span(span, eta)) - math.log(target)
+
+    start = -math.log(LARGEST_GAMMA)
+    if excess(start) >= 0.0:  # the mean is 1 up to rounding
+        return LARGEST_GAMMA
+    rtol = 4 * sys.float_info.epsilon
+    span = optimize.brentq(excess, start, end, xtol=1e-300, rtol=rtol, maxiter=1000)
+    return max(math.exp(-float(span)), SMALLEST_GAMMA)
+
+
+def pgf(eta: float, gamma: float, x: FloatArray) -> FloatArray:
+    """Return ``(w(x)^-eta - 1) / (gamma^-eta - 1)``, or its limit at ``eta = 0``."""
+    span = -math.log(gamma)
+    below = (1.0 - gamma) * x
+    # 1 - below loses the digits of a small `below`, and log1p(-below) those of a small w.
+    decay = np.where(
+        below < 0.5,
+        -np.log1p(-np.minimum(below, 0.5)),
+        -np.log((1.0 - x) + gamma * x),
+    )
+    # expm1(eta decay) / expm1(eta span), with the large factor taken out where eta > 0.
+    ratio = decay / span * special.exprel(-abs(eta) * decay) / special.exprel(-abs(eta) * span)
+    value: FloatArray = ratio * np.exp(-max(eta, 0.0) * _log_growth(gamma, x))
+    return np.minimum(value, 1.0)
+
+
+def pgf_derivative(eta: float, gamma: float, x: FloatArray) -> FloatArray:
+    """Return ``E[K] (gamma / w(x))^(eta + 1)``, the derivative of the pgf."""
+    return _scaled_decay(mean(eta, gamma), (eta + 1.0) * _log_growth(gamma, x))
+
+
+def pgf_second_derivative(eta: float, gamma: float, x: FloatArray) -> FloatArray:
+    """Return the derivative of ``pgf_derivative``."""
+    scale = mean(eta, gamma) * (eta + 1.0) * ((1.0 - gamma) / gamma)
+    return _scaled_decay(scale, (eta + 2.0) * _log_growth(gamma, x))
+
+
+def probability_at_most(eta: float, gamma: float, count: int) -> float:
+    """Return ``P(K <= count)``.
+
+    Taylor's theorem with integral remainder, for the pgf at 0 evaluated at 1, gives for every
+    ``eta > -1``::
+
+        P(K > k) = Gamma(k + 1 + eta) / (Gamma(k + 1) Gamma(eta + 1))
+                   * integral over [0, span] of (1 - e^-z)^k e^(-eta z) dz
+                   / integral over [0, span] of e^(-eta z) dz,
+
+    which for ``eta > 0`` is an incomplete beta function.
+    """
+    if count == 0:
+        return 0.0
+    number = float(min(count, 10**300))
+    if eta < _BETA_FROM_ETA:
+        return 1.0 - min(_exceedance_by_quadrature(eta, gamma, number), 1.0)
+    log_none = eta * math.log(gamma)  # log P(K = 0) before the truncation
+    some = -math.expm1(log_none)
+    exceedance = float(special.betaincc(eta, number + 1.0, gamma)) / some
+    if exceedance <= 0.5:
+        return 1.0 - exceedance
+    at_most = float(special.betainc(eta, number + 1.0, gamma)) - math.exp(log_none)
+    return max(at_most, 0.0) / some
+
+
+def _mean_of_span(span: float, eta: float) -> float:
+    return float(special.exprel(span) / special.exprel(-eta * span))
+
+
+def _log_growth(gamma: float, x: FloatArray) -> FloatArray:
+    """Return ``log(w(x) / gamma)`` to full relative accuracy near ``x = 1``."""
+    return np.log1p((1.0 - x) * ((1.0 - gamma) / gamma))
+
+
+def _scaled_decay(scale: float, exponent: FloatArray) -> FloatArray:
+    """Return ``scale e^-exponent``, also where the exponential alone would underflow."""
+    root = np.exp(-exponent / 2)
+    return np.asarray(scale * root * root)
+
+
+def _exceedance_by_quadrature(eta: float, gamma: float, count: float) -> float:
+    """Return ``P(K > count)`` for ``eta`` near 0 or below, to about 1e-11.
+
+    The integrand is smooth on the scale of 1 whatever the count: a step near ``z = log count``
+    times an exponential. Panels of at most that width therefore need no adaptation; what
+    limits the accuracy is the ratio of gamma functions.
+    """
+    span = -math.log(gamma)
+    edges = np.linspace(0.0, span, math.ceil(span) + 1)
+    half = span / (edges.size - 1) / 2
+    z = (edges[:-1, np.newaxis] + half * (1.0 + _NODES)).ravel()
+    # log(1 - e^-z) in the form that keeps its digits: the first where z is small.
+    log_step = np.where(z < 0.7, np.log(-np.expm1(-z)), np.log1p(-np.exp(-np.maximum(z, 0.7))))
+    integral = np.exp(count * log_step - eta * z) @ np.tile(_WEIGHTS, edges.size - 1) * half
+    scale = special.poch(count + 1.0, eta) / special.gamma(1.0 + eta)
+    return float(scale * integral / (span * special.exprel(-eta * span)))

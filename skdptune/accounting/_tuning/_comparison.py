@@ -1,0 +1,138 @@
+"""What a private selection costs under each bound, side by side."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from skdptune._validation import check_kind, check_real
+from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._run_counts import RunLaw
+from skdptune.accounting._selection import BoundNotApplicableError
+from skdptune.accounting._tuning._lower_bound import selection_lower_bound
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NOTES = {
+    "one run": "no search: the floor",
+    "composition": "publish the expected number of runs, rounded up",
+    "rdp": "Papernot and Steinke 2022",
+    "profile": "Koskela, Redberg and Wang 2024",
+    "envelope": "the default",
+    "lower bound": "no bound can be below",
+}
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """One bound's figure.
+
+    Attributes
+    ----------
+    name : str
+        Name of the bound.
+    epsilon : float
+        Its epsilon; NaN never: a bound that does not apply has infinity.
+    seconds : float
+        Time that computing it took.
+    note : str
+        What it is.
+    """
+
+    name: str
+    epsilon: float
+    seconds: float
+    note: str
+
+
+@dataclass(frozen=True)
+class BoundComparison:
+    """The table that `compare_bounds` returns: print it, or take ``rows`` or `to_pandas`.
+
+    Attributes
+    ----------
+    rows : tuple of BoundRow
+    law : RunLaw
+    delta : float
+
+    Examples
+    --------
+    >>> from skdptune.accounting import Geometric, PrivacyProfile, compare_bounds
+    >>> table = compare_bounds(PrivacyProfile.pure(0.1), Geometric(0.1), delta=1e-6)
+    >>> print(str(table).splitlines()[0])
+    Best of K runs, K ~ Geometric(gamma=0.1) (mean 10), at δ = 1e-06
+    """
+
+    rows: tuple[BoundRow, ...]
+    law: RunLaw
+    delta: float
+
+    def __str__(self) -> str:
+        """Return the table as plain text."""
+        head = f"Best of K runs, K ~ {self.law} (mean {self.law.mean:.4g}), at δ = {self.delta:g}"
+        lines = [head, f"{'bound':<12} {'ε':>9} {'seconds':>9}"]
+        for row in self.rows:
+            lines.append(f"{row.name:<12} {row.epsilon:>9.4f} {row.seconds:>9.3f}  {row.note}")
+        return "\n".join(lines)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the table as a DataFrame indexed by the bound's name."""
+        # pandas is optional, so it is imported where it is used.
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_pandas needs pandas; install it with pip.") from error
+        columns = ("name", "epsilon", "seconds", "note")
+        table = [{column: getattr(row, column) for column in columns} for row in self.rows]
+        return pd.DataFrame(table, columns=list(columns)).set_index("name")
+
+
+def compare_bounds(profile: PrivacyProfile, law: RunLaw, delta: float) -> BoundComparison:
+    """Return what the best of a random number of runs costs, by each bound.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        One run.
+    law : RunLaw
+        Law of the number of runs.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    BoundComparison
+        Prints as a table; ``rows`` and ``to_pandas()`` give the figures.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import Geometric, PrivacyProfile, compare_bounds
+    >>> table = compare_bounds(PrivacyProfile.gaussian(0.25), Geometric(0.01), delta=1e-6)
+    >>> {row.name: round(row.epsilon, 2) for row in table.rows if row.name != "lower bound"}
+    {'one run': 1.06, 'composition': 14.45, 'rdp': 2.82, 'profile': 2.57, 'envelope': 2.03}
+    """
+    check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
+    check_kind(law, name="law", kind=RunLaw, domain="a run law such as Geometric(0.1)")
+    delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
+    figures: dict[str, Callable[[], float]] = {
+        "one run": lambda: profile.epsilon(delta),
+        "composition": lambda: (math.ceil(law.mean) * profile).epsilon(delta),
+        "rdp": lambda: profile.selected(law, "rdp").epsilon(delta),
+        "profile": lambda: profile.selected(law, "profile").epsilon(delta),
+        "envelope": lambda: profile.selected(law, "envelope").epsilon(delta),
+        "lower bound": lambda: selection_lower_bound(profile, law, delta),
+    }
+    return BoundComparison(tuple(_timed(*item) for item in figures.items()), law, delta)
+
+
+def _timed(name: str, figure: Callable[[], float]) -> BoundRow:
+    start = time.perf_counter()
+    try:
+        epsilon, note = figure(), _NOTES[name]
+    except BoundNotApplicableError:
+        epsilon, note = math.inf, "does not apply"
+    return BoundRow(name, epsilon, time.perf_counter() - start, note)

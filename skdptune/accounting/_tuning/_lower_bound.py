@@ -1,0 +1,129 @@
+"""A lower bound on private selection: scores that an adversary could have chosen.
+
+**Guarantee.** For a run whose output laws are exactly the discretised pair of a profile, there is
+a score, a function of the run's output, with which the search really has the epsilon returned
+here. Any valid upper bound, computed from the same pair, lies above.
+
+If a score sorts the outcomes, and ``A``, ``B`` are the cumulated masses of lower scores under the
+two laws, then an outcome of masses ``(p, q)`` is returned with probability
+``phi(A + p) - phi(A)``, or ``phi(B + q) - phi(B)`` (ties broken by a uniform mark). That is exact.
+The orders tried put the mass of large, but not the largest, losses lowest, which makes ``B`` small
+beside ``A``; then the largest losses, on which the test looks; then the rest.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from skdptune._validation import FloatArray, check_kind, check_real
+from skdptune.accounting._losses import LARGEST_LOSS, LossDistribution, pair_masses
+from skdptune.accounting._profile import DIRECTIONS, PrivacyProfile
+from skdptune.accounting._run_counts import RunLaw
+
+_ATOMS = 2500
+_TINY_MASS = 1e-7
+
+
+def selection_lower_bound(profile: PrivacyProfile, law: RunLaw, delta: float) -> float:
+    """Return an epsilon below which no bound on the selection can be true.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        One run.
+    law : RunLaw
+        Law of the number of runs.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        The largest epsilon found of an actual selection from the profile's discretised pair.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import Geometric
+    >>> run = PrivacyProfile.gaussian(0.5)
+    >>> round(selection_lower_bound(run, Geometric(0.1), 1e-6), 2)
+    3.25
+    """
+    check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
+    check_kind(law, name="law", kind=RunLaw, domain="a run law such as Geometric(0.1)")
+    delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
+    best = 0.0
+    for direction in DIRECTIONS:
+        best = _worst_order(*_atoms(*profile._sides(direction)), law, delta, best)
+    return best
+
+
+def _atoms(own: LossDistribution, other: LossDistribution) -> tuple[FloatArray, FloatArray]:
+    """Return masses under both laws, largest loss first, neighbours merged to a few thousand."""
+    _, p, q = pair_masses(own, other)
+    starts = np.arange(0, p.size, math.ceil(p.size / _ATOMS))
+    merged = [np.add.reduceat(masses, starts) for masses in (p, q)]
+    p = np.concatenate([[own.infinity], merged[0], [0.0]])
+    q = np.concatenate([[0.0], merged[1], [other.infinity]])
+    used = (p > 0.0) | (q > 0.0)
+    return p[used] / p.sum(), q[used] / q.sum()
+
+
+def _worst_order(p: FloatArray, q: FloatArray, law: RunLaw, delta: float, best: float) -> float:
+    """Return the largest epsilon over the family of orders, or ``best`` if that is larger."""
+    cumulated = np.cumsum(p)
+    tails = np.unique(np.searchsorted(cumulated, np.geomspace(delta / law.mean / 10.0, 0.9, 40)))
+    remaining = np.geomspace(1e-4 / law.mean, 1.0, 40)
+    lows = np.unique(np.concatenate([1.0 - remaining, np.linspace(0.0, 1.0, 20)]))
+    index = np.arange(p.size)
+    for tail in tails:
+        for low in lows:
+            stop = int(np.searchsorted(cumulated, low + cumulated[tail], side="right"))
+            middle, top, rest = index[tail + 1 : stop], index[: tail + 1], index[stop:]
+            for order in (
+                np.concatenate([middle, top, rest]),
+                np.concatenate([middle[::-1], top[::-1], rest]),
+            ):
+                best = _epsilon_of_order(p[order], q[order], law, delta, best)
+    return best
+
+
+def _epsilon_of_order(
+    p: FloatArray, q: FloatArray, law: RunLaw, delta: float, best: float
+) -> float:
+    """Return the epsilon of a selection with scores in this order, if it exceeds ``best``."""
+    if math.isinf(best):
+        return best
+    chosen_p = np.diff(law.pgf(_lower_mass(p)))
+    passed = _lower_mass(q)
+    # A difference of two numbers of order 1 says nothing of a tiny mass, for which the largest
+    # slope of the convex function is an upper bound.
+    chosen_q = np.where(
+        q < _TINY_MASS, q * law.pgf_derivative(passed[1:]), np.diff(law.pgf(passed))
+    )
+
+    # A mass that underflowed is small, not zero: it must not look like an infinite loss.
+    chosen_p = np.where((chosen_q == 0.0) & (q > 0.0), 0.0, chosen_p)
+    # What rounding of the ranks may add to the selected masses.
+    rounding = 64.0 * float(np.finfo(np.float64).eps) * law.mean
+
+    def excess(epsilon: float) -> float:
+        gained = float(np.maximum(chosen_p - math.exp(epsilon) * chosen_q, 0.0).sum())
+        return gained - rounding - delta
+
+    if excess(best) <= 0.0:
+        return best
+    low, high = best, best + 1e-3
+    while excess(high) > 0.0:
+        if high >= LARGEST_LOSS:
+            return math.inf
+        low, high = high, min(2.0 * high, LARGEST_LOSS)
+    while high - low > 1e-7 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
+    return low
+
+
+def _lower_mass(masses: FloatArray) -> FloatArray:
+    return np.minimum(np.concatenate([[0.0], np.cumsum(masses)]), 1.0)

@@ -1,0 +1,23 @@
+""" """
+
+from skdptune.linear_model._regression._noisy_statistics import (
+    AdaSSPLinearRegression,
+    NoisyStatisticsRidge,
+)
+from skdptune.linear_model._regression._ops_regression import (
+    AdaOPSLinearRegression,
+    OPSLinearRegression,
+)
+from skdptune.linear_model._regression._output_regression import OutputPerturbationLinearRegression
+from skdptune.linear_model._regression._ptr_regression import PTRLinearRegression
+from skdptune.linear_model._regression._sufficient_statistics import SufficientStatistics
+
+__all__ = [
+    "AdaOPSLinearRegression",
+    "AdaSSPLinearRegression",
+    "NoisyStatisticsRidge",
+    "OPSLinearRegression",
+    "OutputPerturbationLinearRegression",
+    "PTRLinearRegression",
+    "SufficientStatistics",
+]

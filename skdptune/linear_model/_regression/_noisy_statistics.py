@@ -1,0 +1,230 @@
+"""Ridge regression on sums that were released with Gaussian noise."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model._regression._posterior_plan import LARGEST_EPSILON
+from skdptune.linear_model._regression._private_regressor import (
+    OptionalRidgeRegressor,
+    PrivateLinearRegressor,
+)
+from skdptune.linear_model._regression._released_bounds import release_noisy_eigenvalue
+from skdptune.linear_model._regression._ridge_problem import LEAST_RIDGE, Noise, Problem
+from skdptune.mechanisms import gaussian_release, noise_for_budget
+from skdptune.mechanisms._noise import unprotected
+
+# Probability with which a choice of the ridge errs; it concerns the model, not privacy.
+_CHOICE_FAILURE = 0.05
+
+
+@dataclass(frozen=True)
+class NoisySumsPlan:
+    """The shift of each Gaussian release, in standard deviations, and the price of all.
+
+    Attributes
+    ----------
+    shift : float
+        Of each of `n_releases` releases.
+    profile : PrivacyProfile
+        Releases of shifts a, b, ... compose to one of ``sqrt(a^2 + b^2 + ...)``.
+    """
+
+    shift: float
+    profile: PrivacyProfile
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise of each release over its sensitivity."""
+        return 1.0 / self.shift
+
+
+@functools.lru_cache(maxsize=256)
+def noisy_sums_plan(epsilon: float, delta: float, n_releases: int) -> NoisySumsPlan:
+    """Return the plan of so many Gaussian releases within a budget.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        An infinite epsilon means no noise.
+    n_releases : int
+    """
+    if math.isinf(epsilon):
+        return NoisySumsPlan(math.inf, unprotected())
+    scale, profile = noise_for_budget(min(epsilon, LARGEST_EPSILON), delta)
+    return NoisySumsPlan(1.0 / (scale * math.sqrt(n_releases)), profile)
+
+
+def release_sums(problem: Problem, shift: float, noise: Noise) -> tuple[np.ndarray, np.ndarray]:
+    """Release the rows' products with rows and with targets.
+
+    Parameters
+    ----------
+    problem : Problem
+    shift : float
+        Sensitivity of each of the two in standard deviations of its noise.
+    noise : Noise
+
+    Notes
+    -----
+    A record changes the upper triangle of the first by that of ``zz'``, of norm at most that of
+    the whole, ``norm(z)^2``; and the second by ``z y``, of norm at most ``norm(z)``.
+    """
+    radius2, radius = problem.radius2, math.sqrt(problem.radius2)
+    upper = np.triu_indices(problem.gram.shape[0])
+    entries = gaussian_release(problem.gram[upper], radius2, radius2 / shift, noise.scalars)
+    gram = np.zeros_like(problem.gram)
+    gram[upper] = entries
+    gram = gram + np.triu(gram, 1).T
+    return gram, gaussian_release(problem.moment, radius, radius / shift, noise.scalars)
+
+
+def solve_noisy(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarray:
+    """Return the weights of a ridge regression on noisy sums.
+
+    Eigenvalues that noise made negative count as 0, as no data have such.
+    """
+    values, vectors = np.linalg.eigh(gram)
+    return vectors @ (vectors.T @ moment / (np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)))
+
+
+class NoisyStatisticsRidge(OptionalRidgeRegressor):
+    r"""Ridge regression on sums of products that were released with Gaussian noise.
+
+    For data sets that differ in one record, added or removed. The price is that of one Gaussian
+    release, exactly, whatever `alpha` is. With its default ridge this is the one to start with:
+    see the benchmark of the regressions.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget of a fit; an infinite epsilon means no noise. `delta` is positive.
+    alpha : float, optional
+        Ridge, added to the sum of squares. The default follows the noise: the root of the number
+        of weights times the standard deviation of the noise on ``X'X``, half of what its
+        eigenvalues may be moved by.
+    data_norm, target_bound, fit_intercept, random_state, n_public
+        As for `PTRLinearRegression`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    privacy_ : PrivacyReport
+        What the fit costs.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Analytic Gaussian noise (Balle and Wang 2018), half of the squared shift on ``X'X``, half on
+    ``X'y``; each number of the sums is exact before the noise is added. Eigenvalues that the noise
+    made negative count as 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import NoisyStatisticsRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = X @ [0.5, -0.5]
+    >>> model = NoisyStatisticsRidge(1.0, data_norm=1.5, target_bound=1.0, random_state=0)
+    >>> model.fit(X, y).coef_.round(2)
+    array([ 0.5, -0.5])
+    """
+
+    def _plan(self, n_public: int, n_features: int | None) -> NoisySumsPlan:
+        return noisy_sums_plan(*self._checked_budget(), 2)
+
+    def _weights(self, plan: NoisySumsPlan, problem: Problem, noise: Noise) -> np.ndarray:
+        ridge = problem.alpha
+        if self.alpha is None:
+            # Eigenvalues of symmetric noise reach twice as far; less ridge has less bias.
+            ridge = math.sqrt(problem.moment.size) * problem.radius2 / plan.shift
+        return solve_noisy(*release_sums(problem, plan.shift, noise), ridge)
+
+
+class AdaSSPLinearRegression(PrivateLinearRegressor):
+    r"""Private linear regression on noisy sums, with a ridge that follows the noise.
+
+    The least eigenvalue of the rows' products is released, too, and the ridge is what the noise
+    needs beyond it. For data sets that differ in one record, added or removed. There is
+    nothing to tune.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget of a fit; an infinite epsilon means no noise. `delta` is positive.
+    alpha : float, default=0.0
+        Least ridge.
+    data_norm, target_bound, fit_intercept, random_state, n_public
+        As for `PTRLinearRegression`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    privacy_ : PrivacyReport
+        What the fit costs.
+    n_features_in_ : int
+
+    Notes
+    -----
+    Wang (2018, arXiv 1803.02596, Algorithm 2), with analytic Gaussian noise and the exact
+    composition of its three releases in place of tail bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import AdaSSPLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = X @ [0.5, -0.5]
+    >>> model = AdaSSPLinearRegression(1.0, data_norm=1.5, target_bound=1.0, random_state=0)
+    >>> model.fit(X, y).coef_.round(2)
+    array([ 0.5, -0.5])
+    """
+
+    _least_alpha: ClassVar[float] = 0.0
+
+    def __init__(
+        self,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
+        *,
+        alpha: float = 0.0,
+        data_norm: float | None = None,
+        target_bound: float | None = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        n_public: int | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta,
+            alpha=alpha,
+            data_norm=data_norm,
+            target_bound=target_bound,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            n_public=n_public,
+        )
+
+    def _plan(self, n_public: int, n_features: int | None) -> NoisySumsPlan:
+        return noisy_sums_plan(*self._checked_budget(), 3)
+
+    def _weights(self, plan: NoisySumsPlan, problem: Problem, noise: Noise) -> np.ndarray:
+        least = release_noisy_eigenvalue(
+            float(problem.values[0]), problem.radius2, plan.shift, _CHOICE_FAILURE, noise.scalars
+        )
+        gram, moment = release_sums(problem, plan.shift, noise)
+        d = moment.size
+        # Bound on the norm of a symmetric matrix of noise.
+        spread = math.sqrt(d * math.log(2.0 * d * d / _CHOICE_FAILURE))
+        ridge = spread * problem.radius2 / plan.shift - least
+        return solve_noisy(gram, moment, max(ridge, problem.alpha, 0.0))

@@ -1,0 +1,379 @@
+"""What the private linear regressions share: parameters, price, sums, predictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdptune._validation import check_integer, check_kind, check_real
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._mixin import PUBLIC_SIZE
+from skdptune.linear_model._regression._chunks import chunks_of, is_streamed
+from skdptune.linear_model._regression._regression_hooks import LARGEST_ALPHA, RegressionHooks
+from skdptune.linear_model._regression._ridge_problem import Noise, Problem
+from skdptune.linear_model._regression._sufficient_statistics import (
+    CONSTANT,
+    SufficientStatistics,
+    check_bound,
+    squared_radius,
+)
+from skdptune.linear_model._solvers import largest_part
+
+
+class PrivateLinearRegressor(
+    RegressionHooks, PrivateEstimatorMixin, RegressorMixin, BaseEstimator
+):
+    """What the private linear regressions share.
+
+    A subclass implements `_plan`, which prices a fit, and `_weights`, which makes one.
+    """
+
+    # Whether delta may be 0.
+    _pure: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
+        *,
+        alpha: float = 1.0,
+        data_norm: float | None = None,
+        target_bound: float | None = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        n_public: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.data_norm = data_norm
+        self.target_bound = target_bound
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.n_public = n_public
+
+    # The price, before data -----------------------------------------------------------------
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what a fit costs, from the parameters and public sizes alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Number of features; needed where the price depends on ``data_norm`` and that is not
+            given.
+
+        Returns
+        -------
+        PrivacyProfile
+        """
+        return self._plan_before_data(n_samples, n_features).profile
+
+    def _plan_before_data(self, n_samples: int, n_features: int | None) -> Any:
+        self._check_parameters()
+        check_integer(n_samples, name="n_samples", lower=1)
+        return self._plan(self._size_bound(n_samples), n_features)
+
+    def _plan(self, n_public: int, n_features: int | None) -> Any:
+        """Return the plan of a fit, with its ``profile`` and ``noise_multiplier``."""
+        raise NotImplementedError
+
+    def _size_bound(self, n_samples: int) -> int:
+        """Return a public number of records that bounds the real one."""
+        if self.n_public is None:
+            return n_samples
+        return largest_part(check_integer(self.n_public, name="n_public", lower=1))
+
+    def _norm(self, n_features: int | None) -> float:
+        if self.data_norm is not None:
+            return float(self.data_norm)
+        if n_features is None:
+            raise ValueError(
+                "data_norm must be given where n_features is not; got None. Its default is "
+                "sqrt(n_features), about the norm of a row of standardised features."
+            )
+        return math.sqrt(n_features)
+
+    def _scaled_alpha(self, n_features: int | None) -> float:
+        return float(self.alpha) / self._norm(n_features) ** 2
+
+    def _check_parameters(self) -> None:
+        """Refuse bad parameters, before any data are read."""
+        self._checked_budget()
+        if self.delta == 0.0 and not self._pure:
+            raise ValueError(
+                "delta must be positive, as this release is never purely private; got 0. Use "
+                "OutputPerturbationLinearRegression for delta=0."
+            )
+        self._check_alpha()
+        if self.data_norm is not None:
+            check_bound(self.data_norm, name="data_norm")
+        if self.target_bound is None:
+            raise ValueError(
+                "target_bound must be given; got None. The influence of a record on a regression "
+                "is bounded by that of its target: give the range that targets are known to have."
+            )
+        check_bound(self.target_bound, name="target_bound")
+        check_kind(
+            self.fit_intercept, name="fit_intercept", kind=(bool, np.bool_), domain="True or False"
+        )
+        self._size_bound(1)
+
+    def _check_alpha(self) -> None:
+        check_real(self.alpha, name="alpha", lower=self._least_alpha, upper=LARGEST_ALPHA)
+
+    # Fitting ----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Fit the model privately.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), or iterator
+            Rows longer than ``data_norm`` are shortened to it. Memory-mapped and dask arrays are
+            read piece by piece; an iterator gives chunks, as pairs ``(X_chunk, y_chunk)``.
+        y : array-like of shape (n_samples,)
+            Targets; those beyond ``target_bound`` are clipped to it. None with an iterator.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        statistics, size = self._gathered(X, y)
+        return self._fit_checked(statistics, size)
+
+    def fit_statistics(self, statistics: SufficientStatistics) -> Any:
+        """Fit the model privately to sums that were gathered before.
+
+        Parameters
+        ----------
+        statistics : SufficientStatistics
+            Made with this model's ``data_norm``, ``target_bound`` and ``fit_intercept``.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        check_kind(
+            statistics,
+            name="statistics",
+            kind=SufficientStatistics,
+            domain="SufficientStatistics",
+        )
+        if not hasattr(statistics, "n_features_in_"):
+            raise ValueError("statistics must hold at least one chunk; got none.")
+        wanted = self._gathering(statistics.n_features_in_)
+        given = (statistics.data_norm, statistics.target_bound, statistics.fit_intercept)
+        if given != wanted:
+            raise ValueError(
+                "statistics must be made with the model's data_norm, target_bound and "
+                f"fit_intercept, {wanted}; got {given}."
+            )
+        self.n_features_in_ = statistics.n_features_in_
+        return self._fit_checked(statistics, statistics.n_samples)
+
+    @classmethod
+    def fit_many(
+        cls,
+        estimators: Sequence[PrivateLinearRegressor],
+        X: Any,
+        y: Any = None,
+        *,
+        return_exceptions: bool = False,
+    ) -> list[Any]:
+        """Fit many regressions in one pass over the data.
+
+        Each comes out as if it were fitted by itself, with the same seed. What all cost together
+        is the composition of what each costs, unless a selection among them is all that is shown.
+
+        Parameters
+        ----------
+        estimators : sequence of private linear regressions
+            Of any class of this family.
+        X, y
+            As for `fit`.
+        return_exceptions : bool, default=False
+            Whether an estimator whose fit fails stands in the result by its exception, in place
+            of raising it.
+
+        Returns
+        -------
+        list
+            The estimators, fitted in place.
+        """
+        models = list(estimators)
+        for model in models:
+            check_kind(
+                model,
+                name="each of estimators",
+                kind=PrivateLinearRegressor,
+                domain="a private linear regression",
+            )
+            model._check_parameters()
+        if isinstance(X, Iterator) and len({_bounds_of(model) for model in models}) > 1:
+            raise ValueError(
+                "estimators must agree on data_norm, target_bound and fit_intercept where X is an "
+                "iterator, which can be read once; got several."
+            )
+        return _fit_all(models, X, y, return_exceptions)
+
+    def _fit_checked(self, statistics: SufficientStatistics, n_samples: int) -> Any:
+        features = statistics.n_features_in_
+        size = self._size_bound(n_samples)
+        self._warn_of_large_delta(self._public_size(n_samples))
+        plan = self._plan(size, features)
+        gram, moment = statistics.gram_and_moment
+        values, vectors = statistics.spectrum
+        alpha = 0.0 if self.alpha is None else self._scaled_alpha(features)
+        radius2 = squared_radius(self.fit_intercept)
+        problem = Problem(values, vectors, moment, gram, radius2, alpha, size)
+        weights = self._weights(plan, problem, Noise.of(self.random_state))
+        self._set_weights(weights, statistics)
+        self.privacy_ = self._make_report(plan.profile, self._assumptions(features))
+        return self
+
+    def _weights(self, plan: Any, problem: Problem, noise: Noise) -> np.ndarray:
+        """Return private weights, in units of the bounds."""
+        raise NotImplementedError
+
+    def _gathering(self, n_features: int) -> tuple[float, float, bool]:
+        return self._norm(n_features), float(self.target_bound), self.fit_intercept
+
+    def _gathered(self, X: Any, y: Any) -> tuple[SufficientStatistics, int]:
+        """Return the sums over the data, and the number of records."""
+        if is_streamed(X):
+            return self._gathered_chunks(X, y)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            dtype=[np.float64, np.float32],
+            y_numeric=True,
+            # That a random part is empty must not be told by an error.
+            ensure_min_samples=1 if self.n_public is None else 0,
+        )
+        return SufficientStatistics(*self._gathering(X.shape[1])).update(X, y), X.shape[0]
+
+    def _gathered_chunks(self, X: Any, y: Any) -> tuple[SufficientStatistics, int]:
+        statistics = None
+        for rows, targets in chunks_of(X, y):
+            if statistics is None:
+                if rows.ndim != 2:
+                    raise ValueError(f"each chunk must have two dimensions; got {rows.ndim}.")
+                statistics = SufficientStatistics(*self._gathering(rows.shape[1]))
+            statistics.update(rows, targets)
+        if statistics is None:
+            raise ValueError("X must hold at least one chunk; got none.")
+        self.n_features_in_ = statistics.n_features_in_
+        return statistics, statistics.n_samples
+
+    def _set_weights(self, weights: np.ndarray, statistics: SufficientStatistics) -> None:
+        # Noise that overflowed is a bad model, not an error: errors would tell of the data.
+        bounded = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
+        d = statistics.n_features_in_
+        self.coef_ = bounded[:d] * (statistics.target_bound / statistics.data_norm)
+        constant = CONSTANT * float(bounded[d]) if self.fit_intercept else 0.0
+        self.intercept_ = constant * statistics.target_bound
+
+    def _assumptions(self, n_features: int) -> tuple[str, ...]:
+        return (
+            PUBLIC_SIZE,
+            f"rows are clipped to Euclidean norm {self._norm(n_features):.4g}",
+            f"targets are clipped to absolute value {float(self.target_bound):.4g}",
+        )
+
+    # Using ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(X @ self.coef_) + self.intercept_
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what to expect of a noisy linear regression."""
+        tags = super().__sklearn_tags__()
+        # Noise: with a few dozen records of a test a private model has nothing to say.
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+
+class OptionalRidgeRegressor(PrivateLinearRegressor):
+    """What the regressions share that choose a ridge themselves where ``alpha`` is None."""
+
+    def __init__(
+        self,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-6,
+        *,
+        alpha: float | None = None,
+        data_norm: float | None = None,
+        target_bound: float | None = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+        n_public: int | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta,
+            alpha=alpha,
+            data_norm=data_norm,
+            target_bound=target_bound,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            n_public=n_public,
+        )
+
+    def _check_alpha(self) -> None:
+        if self.alpha is not None:
+            super()._check_alpha()
+
+
+def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
+    """Return what decides the sums that a model needs."""
+    return (model.data_norm, model.target_bound, model.fit_intercept)
+
+
+def _fit_all(
+    models: list[PrivateLinearRegressor], X: Any, y: Any, return_exceptions: bool
+) -> list[Any]:
+    gathered: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int]] = {}
+    outcomes: list[Any] = []
+    for model in models:
+        # Whether an empty part is refused hangs on n_public.
+        key = (*_bounds_of(model), isinstance(X, Iterator) or model.n_public is None)
+        try:
+            if key not in gathered:
+                gathered[key] = (model, *model._gathered(X, y))
+            first, statistics, size = gathered[key]
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(first, name):
+                    setattr(model, name, getattr(first, name))
+                else:
+                    vars(model).pop(name, None)
+            outcomes.append(model._fit_checked(statistics, size))
+        except Exception as problem:
+            if not return_exceptions:
+                raise
+            outcomes.append(problem)
+    return outcomes

@@ -1,0 +1,58 @@
+"""What a search asks of a linear regression beside its price."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from skdptune._validation import check_integer
+
+# Bounds on alpha within which nothing overflows.
+LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
+
+
+class RegressionHooks:
+    """Noise, price and extrapolation of a regression, for searchers to ask."""
+
+    # Names of the parameters on which the price depends.
+    _prices: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
+    _least_alpha: ClassVar[float] = LEAST_ALPHA
+
+    @property
+    def price_parameters(self) -> frozenset[str]:
+        """Names of the parameters on which `privacy_profile` depends."""
+        return self._prices
+
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        """Return the parameters with which a fit on fewer records stands for the final fit.
+
+        Parameters
+        ----------
+        n_tune, n_final : int
+            Numbers of records, or their public expectations.
+
+        Returns
+        -------
+        dict
+            The ridge per record stays. The noise has a size that does not depend on the number of
+            records; nothing takes that back.
+        """
+        n_tune = check_integer(n_tune, name="n_tune", lower=1)
+        n_final = check_integer(n_final, name="n_final", lower=1)
+        if self.alpha is None:
+            return {}
+        alpha = self.alpha * (n_tune / n_final)
+        return {"alpha": min(max(alpha, self._least_alpha), LARGEST_ALPHA)}
+
+    def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
+        """Return the noise of a fit, in units of a record's influence.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            As for `privacy_profile`.
+
+        Returns
+        -------
+        float
+        """
+        return float(self._plan_before_data(n_samples, n_features).noise_multiplier)

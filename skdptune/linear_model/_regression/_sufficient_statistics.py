@@ -1,0 +1,205 @@
+"""The sums that a ridge regression needs, gathered in one pass over the data."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from skdptune._validation import check_kind, check_real
+
+# The constant feature of an intercept, in units of the longest row. It uses up norm that the
+# other features then lack, and is dyadic, so that its sums are exact.
+CONSTANT = 0.5
+# Entries are cut to multiples of 2^-20 of the bound: products of two are whole multiples of
+# 2^-40, and 2^12 of them sum below 2^53, where doubles count exactly in any order.
+_UNIT = 2.0**20
+BLOCK = 2**12
+# Blocks of 2^52 at most that a 64-bit integer holds together.
+_MOST_BLOCKS = 2**10
+_ROUNDING = 1.0 + 1e-6
+_HAIR = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
+
+
+class SufficientStatistics:
+    r"""Sums of squares and products of clipped rows and targets, from data in chunks.
+
+    Every row is shortened to norm `data_norm`, every target clipped to `target_bound`, by
+    itself. Data that do not fit in memory are added chunk by chunk; the sums are exact, so
+    that the chunks and their order make no difference. **They are not private**: give them
+    to ``fit_statistics`` of a private regression, which is.
+
+    Parameters
+    ----------
+    data_norm : float
+        Bound on the norm of a row.
+    target_bound : float
+        Bound on the absolute value of a target.
+    fit_intercept : bool, default=True
+        Whether rows end with a constant feature, half as large as `data_norm`.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns; known after the first chunk.
+    n_samples : int
+        Number of records so far.
+
+    Notes
+    -----
+    Entries are rounded towards zero to multiples of ``data_norm * 2**-20`` (targets:
+    ``target_bound * 2**-20``) before they are multiplied. No norm grows by that, all sums are
+    whole numbers, and one record changes them by its own products and nothing else. A float sum
+    lacks this: one record more may change the rounding of all others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import PTRLinearRegression, SufficientStatistics
+    >>> rng = np.random.default_rng(0)
+    >>> sums = SufficientStatistics(data_norm=2.0, target_bound=1.0)
+    >>> for _ in range(3):
+    ...     X = rng.uniform(-1, 1, size=(1000, 3))
+    ...     sums = sums.update(X, X @ [0.3, 0.2, -0.1])
+    >>> model = PTRLinearRegression(data_norm=2.0, target_bound=1.0, random_state=0)
+    >>> model.fit_statistics(sums).coef_.shape
+    (3,)
+    """
+
+    def __init__(self, data_norm: float, target_bound: float, fit_intercept: bool = True) -> None:
+        self.data_norm = check_bound(data_norm, name="data_norm")
+        self.target_bound = check_bound(target_bound, name="target_bound")
+        check_kind(
+            fit_intercept, name="fit_intercept", kind=(bool, np.bool_), domain="True or False"
+        )
+        self.fit_intercept = bool(fit_intercept)
+        self.n_samples = 0
+        self._blocks = 0
+
+    def update(self, X: Any, y: Any) -> SufficientStatistics:
+        """Add a chunk of records.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Real numbers of any precision; read once, block by block, and not changed.
+        y : ndarray of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        X, y = np.asarray(X), np.asarray(y)
+        self._check_chunk(X, y)
+        if not hasattr(self, "n_features_in_"):
+            self.n_features_in_ = X.shape[1]
+            width = self.width + 1
+            self._sums = np.zeros((width, width), dtype=np.int64)
+            self._large = np.zeros((width, width), dtype=object)
+            self._buffer = np.empty((BLOCK, width))
+        vars(self).pop("gram_and_moment", None)
+        vars(self).pop("spectrum", None)
+        for start in range(0, X.shape[0], BLOCK):
+            self._add(X[start : start + BLOCK], y[start : start + BLOCK])
+        self.n_samples += X.shape[0]
+        return self
+
+    def _check_chunk(self, X: np.ndarray, y: np.ndarray) -> None:
+        if X.ndim != 2 or y.shape != X.shape[:1]:
+            raise ValueError(
+                "each chunk must be of shapes (n_samples, n_features) and (n_samples,); got "
+                f"{X.shape} and {y.shape}."
+            )
+        for name, array in (("X", X), ("y", y)):
+            if array.dtype.kind not in "fiub":
+                raise TypeError(f"{name} must be real numbers; got dtype {array.dtype}.")
+        known = getattr(self, "n_features_in_", X.shape[1])
+        if X.shape[1] != known:
+            raise ValueError(f"each chunk must have {known} columns; got {X.shape[1]}.")
+
+    def _add(self, rows: np.ndarray, targets: np.ndarray) -> None:
+        """Add one block, in units of 2^-20 of the bounds."""
+        size, d = rows.shape
+        if rows.dtype not in (np.float32, np.float64):
+            rows = rows.astype(np.float64)
+        block = self._buffer[:size]
+        units = block[:, :d]
+        with np.errstate(over="ignore", invalid="ignore"):
+            # In the precision of the rows, each by itself: twice as fast as in double.
+            np.multiply(rows, _UNIT / self.data_norm, out=units, casting="unsafe")
+            squares = np.einsum("ij,ij->i", units, units)
+        if not np.isfinite(squares).all():
+            _rescue(rows, units, squares, self.data_norm)
+        limit = _UNIT * _HAIR
+        long = np.flatnonzero(squares > limit * limit)
+        if long.size:
+            units[long] *= (limit / np.sqrt(squares[long]))[:, None]
+        if self.fit_intercept:
+            block[:, d] = CONSTANT * _UNIT
+        if not np.isfinite(targets).all():
+            raise ValueError("y must be finite; got NaN or infinity.")
+        bound = self.target_bound
+        bounded = np.clip(targets.astype(np.float64), -bound, bound)
+        block[:, -1] = np.clip(bounded * (_UNIT / bound), -_UNIT, _UNIT)
+        np.trunc(block, out=block)
+        self._sums += (block.T @ block).astype(np.int64)
+        self._blocks += 1
+        if self._blocks % _MOST_BLOCKS == 0:
+            self._large += self._sums.astype(object)
+            self._sums[:] = 0
+
+    # Reading -------------------------------------------------------------------------------
+
+    @property
+    def width(self) -> int:
+        """Number of weights, the intercept's included."""
+        return self.n_features_in_ + int(self.fit_intercept)
+
+    @cached_property
+    def gram_and_moment(self) -> tuple[np.ndarray, np.ndarray]:
+        """Products of rows with rows, and of rows with targets, in units of the bounds."""
+        total = (self._large + self._sums.astype(object)).astype(np.float64) / _UNIT**2
+        return total[:-1, :-1], total[:-1, -1]
+
+    @cached_property
+    def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
+        """Eigenvalues, rising and not negative, and eigenvectors of the rows' products."""
+        values, vectors = np.linalg.eigh(self.gram_and_moment[0])
+        return np.maximum(values, 0.0), vectors
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the block's buffer out of copies."""
+        state = dict(vars(self))
+        if "_buffer" in state:
+            state["_buffer"] = np.empty_like(state["_buffer"])
+        return state
+
+
+def squared_radius(fit_intercept: bool) -> float:
+    """Return the largest squared norm of a row in units of ``data_norm``, constant included.
+
+    A little more is said, for what rounding does to eigenvalues and to sums read as floats:
+    with 10^9 records they are off by some 10^-7 at most.
+    """
+    return (1.0 + (CONSTANT**2 if fit_intercept else 0.0)) * _ROUNDING
+
+
+def check_bound(value: Any, *, name: str) -> float:
+    """Return a bound on data as a float, or raise."""
+    return check_real(value, name=name, lower=1e-100, upper=1e100)
+
+
+def _rescue(rows: np.ndarray, units: np.ndarray, squares: np.ndarray, norm: float) -> None:
+    """Shorten rows whose squares overflow; refuse those that are not finite."""
+    for index in np.flatnonzero(~np.isfinite(squares)):
+        row = rows[index].astype(np.float64)
+        if not np.isfinite(row).all():
+            raise ValueError("X must be finite; got NaN or infinity.")
+        largest = float(np.abs(row).max())
+        row = row / largest
+        length = math.sqrt(float(row @ row))
+        # The row is far longer than any bound.
+        units[index] = row * (_UNIT * _HAIR / length)
+        squares[index] = 0.0

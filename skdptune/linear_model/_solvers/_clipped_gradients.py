@@ -1,0 +1,197 @@
+"""Sums of clipped per-record gradients of linear models, without the per-record gradients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy import sparse
+
+from skdptune.linear_model._solvers._design import Design
+from skdptune.mechanisms._batches import Batch
+
+# Rows are gathered into a buffer that stays in a processor's cache between its two products.
+_BUFFER_BYTES = 1 << 20
+_LEAST_ROWS = 64
+
+Residuals = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def margin_residuals(derivative: Callable[[np.ndarray], np.ndarray]) -> Residuals:
+    """Return the residuals of a loss of the margin, from the loss's derivative.
+
+    The targets are signs, of shape (n,) for one output and (n, k) for one output against the
+    rest each: ``d loss(sign * decision) / d decision = sign * loss'(sign * decision)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> hinge = margin_residuals(lambda margins: np.where(margins < 1, -1.0, 0.0))
+    >>> hinge(np.array([[0.5], [2.0], [0.5]]), np.array([1, 1, -1])).ravel().tolist()
+    [-1.0, 0.0, 1.0]
+    """
+
+    def residuals(decision: np.ndarray, signs: np.ndarray) -> np.ndarray:
+        signs = signs.reshape(decision.shape)
+        return signs * derivative(signs * decision)
+
+    return residuals
+
+
+def softmax_residuals(decision: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the residuals of multinomial logistic loss, for labels 0, ..., k - 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> softmax_residuals(np.zeros((1, 2)), np.array([1])).tolist()
+    [[0.5, -0.5]]
+    """
+    result = np.exp(decision - decision.max(axis=1, keepdims=True))
+    result /= result.sum(axis=1, keepdims=True)
+    result[np.arange(labels.size), labels] -= 1.0
+    return result
+
+
+class ClippedGradients:
+    """The sum over a batch of gradients clipped to a norm.
+
+    Parameters
+    ----------
+    design : Design
+        The rows ``z``.
+    targets : ndarray of shape (n_samples, ...)
+        What `residuals_of` takes as its second argument.
+    residuals_of : callable
+        From decisions (b, k) and targets of a batch to residuals ``r`` (b, k), the derivatives of
+        each record's loss by its decisions.
+    max_grad_norm : float
+        The norm to which the gradient of each record is clipped.
+
+    Notes
+    -----
+    The gradient of a record is the outer product of its row and its residuals, whose norm is
+    ``|z| |r|``: the clipping factor is known before any gradient is formed (Goodfellow 2015,
+    arXiv:1510.01799), and the sum is one matrix product with the residuals scaled.
+
+    A record whose residuals are no numbers, or several and not finite, counts as a gradient of
+    zero: the bound on its influence must not hang on the absence of overflow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> design = Design.clipped(np.array([[3.0, 4.0], [0.0, 1.0]]), norm=5.0, intercept=False)
+    >>> sums = ClippedGradients(design, np.zeros(2), lambda m, t: m - t[:, None] - 1.0, 1.0)
+    >>> sums(np.zeros((2, 1)), slice(None)).ravel().round(12).tolist()
+    [-0.6, -1.8]
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        targets: np.ndarray,
+        residuals_of: Residuals,
+        max_grad_norm: float,
+    ) -> None:
+        self._design = design
+        self._targets = np.asarray(targets)
+        self._residuals_of = residuals_of
+        # The products run in the precision of the rows: a mixed product would copy the rows.
+        dtype = design.rows.dtype
+        self._precision = np.finfo(dtype if dtype.kind == "f" else np.float64)
+        # The residuals' norm beyond which a record's gradient is clipped.
+        self._longest = self._longest_residuals(max_grad_norm)[:, None]
+        self._has_huge_rows = self._largest_denormal() > 1e-9 * max_grad_norm
+        # Multiplying by ones would change nothing and costs a tenth of a step.
+        self._scale = None if (design.scale == 1.0).all() else design.scale[:, None]
+        self._n_features = design.rows.shape[1]
+        self._is_sparse = sparse.issparse(design.rows)
+        row_bytes = max(1, design.rows.shape[1] * design.rows.dtype.itemsize)
+        self._rows_at_once = max(_LEAST_ROWS, _BUFFER_BYTES // row_bytes)
+        self._buffer = self._make_buffer()
+
+    def _longest_residuals(self, max_grad_norm: float) -> np.ndarray:
+        """Return for each record the norm of residuals beyond which its gradient is clipped."""
+        design = self._design
+        norms = np.sqrt(np.maximum(design.squared_norms, 1e-300))
+        # In the precision of the products it must be a number for rows near zero, too.
+        return np.minimum(max_grad_norm / norms, 0.25 * float(self._precision.max))
+
+    def _largest_denormal(self) -> float:
+        """Return the norm of a gradient of the longest row whose residual is barely normal."""
+        design = self._design
+        squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
+        lengths = np.sqrt(squares) / design.scale
+        return float(self._precision.tiny) * float(np.max(lengths, initial=0.0))
+
+    def _make_buffer(self) -> np.ndarray | None:
+        """Return room for a gathered chunk; None where ``take`` would copy all the data first."""
+        rows = self._design.rows
+        if self._is_sparse or not rows.flags.c_contiguous:
+            return None
+        # A slice of the data needs no gathering, so no more rows than there are can be gathered.
+        size = min(self._rows_at_once, rows.shape[0])
+        return np.empty((size, rows.shape[1]), dtype=rows.dtype)
+
+    def __call__(self, weights: np.ndarray, batch: Batch) -> np.ndarray:
+        """Return the sum over a batch, float64 of the shape of the weights (width, n_outputs)."""
+        total = np.zeros(weights.shape)
+        features = weights[: self._n_features].astype(self._precision.dtype)
+        for chunk in self._chunks(batch):
+            rows = self._gather(chunk)
+            decision = (rows @ features).astype(np.float64, copy=False)
+            if self._scale is not None:
+                scale = _part(self._scale, chunk)
+                decision *= scale
+            if self._design.intercept:
+                decision += weights[-1]
+            residuals, sums = self._clipped(decision, chunk)
+            if self._design.intercept:
+                total[-1] += sums
+            if self._scale is not None:
+                residuals *= scale
+            if self._has_huge_rows:
+                # Rounded to few digits they would be too long for their rows.
+                residuals[np.abs(residuals) < self._precision.tiny] = 0.0
+            total[: self._n_features] += rows.T @ residuals.astype(features.dtype, copy=False)
+        return total
+
+    def _clipped(self, decision: np.ndarray, chunk: Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Return a chunk's residuals, scaled to where the gradients meet the bound; their sum."""
+        residuals = self._residuals_of(decision, _part(self._targets, chunk))
+        residuals = np.array(residuals, dtype=np.float64).reshape(decision.shape)
+        longest = _part(self._longest, chunk)
+        if residuals.shape[1] == 1:
+            np.minimum(residuals, longest, out=residuals)
+            np.maximum(residuals, -longest, out=residuals)
+        else:
+            norms = np.sqrt(np.einsum("ij,ij->i", residuals, residuals))[:, None]
+            residuals *= np.minimum(1.0, longest / np.maximum(norms, 1e-300))
+        sums = np.add.reduce(residuals, axis=0)
+        if not math.isfinite(sums[0] if sums.size == 1 else np.add.reduce(sums)):
+            residuals[~np.isfinite(residuals).all(axis=1)] = 0.0
+            sums = np.add.reduce(residuals, axis=0)
+        return residuals, sums
+
+    def _chunks(self, batch: Batch) -> list[Batch]:
+        size = self._rows_at_once
+        if isinstance(batch, slice):
+            n_samples = self._design.n_samples
+            starts = range(0, n_samples, size)
+            return [slice(start, min(start + size, n_samples)) for start in starts]
+        if batch.size <= size:
+            return [batch]
+        return [batch[start : start + size] for start in range(0, batch.size, size)]
+
+    def _gather(self, chunk: Batch) -> np.ndarray:
+        rows = self._design.rows
+        if self._buffer is None or isinstance(chunk, slice):
+            return rows[chunk]
+        # Clipping indices, all in range, spares the copy that checking them would make.
+        return rows.take(chunk, axis=0, out=self._buffer[: chunk.size], mode="clip")
+
+
+def _part(values: np.ndarray, chunk: Batch) -> np.ndarray:
+    """Return some of the values; ``take`` has half the overhead of an index."""
+    return values[chunk] if isinstance(chunk, slice) else values.take(chunk, axis=0)

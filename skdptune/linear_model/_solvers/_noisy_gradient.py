@@ -1,0 +1,245 @@
+"""Noisy gradient descent for linear models: DP-SGD and DP-Adam."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdptune._validation import check_integer, check_kind, check_option, check_real
+from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
+from skdptune.linear_model._solvers._design import Design
+from skdptune.mechanisms._batches import Batch, fixed_batches, poisson_batches
+from skdptune.mechanisms._noisy_gradient_plan import NoisyGradientPlan, plan_noisy_gradient
+
+__all__ = ["NoisyGradientPlan", "fit_noisy_gradient", "plan_noisy_gradient"]
+
+OPTIMIZERS = ("sgd", "adam")
+SGD_LEARNING_RATE = 2.0
+# How far Adam's steps may wander in all, if each went up or down by chance.
+_ADAM_WANDERING = 0.3
+# Random numbers drawn at one go.
+_NOISE_AT_ONCE = 1 << 16
+_FIRST_DECAY, _SECOND_DECAY, _ADAM_FLOOR = 0.9, 0.999, 1e-8
+
+Step = Callable[[np.ndarray, np.ndarray], None]
+
+
+def fit_noisy_gradient(
+    plan: NoisyGradientPlan,
+    design: Design,
+    residuals_of: Residuals,
+    targets: np.ndarray,
+    n_outputs: int,
+    *,
+    optimizer: str = "sgd",
+    learning_rate: float,
+    max_grad_norm: float,
+    regularization: float | ArrayLike = 0.0,
+    rng: np.random.Generator,
+    initial: np.ndarray | None = None,
+) -> np.ndarray:
+    r"""Return the last weights of a noisy gradient descent.
+
+    Parameters
+    ----------
+    plan : NoisyGradientPlan
+        Sampling, number of steps and noise; its profile is what the weights cost.
+    design : Design
+        The rows.
+    residuals_of : callable
+        From decisions (b, n_outputs) and targets of a batch to the derivatives of each record's
+        loss by its decisions (b, n_outputs). It treats each record by itself.
+    targets : ndarray of shape (n_samples, ...)
+        What `residuals_of` takes as its second argument.
+    n_outputs : int
+        Number of linear functions, whose gradients are clipped jointly.
+    optimizer : {"sgd", "adam"}, default="sgd"
+        How a gradient becomes a step; Adam with bias correction and the usual constants.
+    learning_rate : float
+        Length of a step.
+    max_grad_norm : float
+        Norm to which the gradient of each record is clipped.
+    regularization : float or array-like of shape (width,), default=0
+        Weight of half the squared norm beside the *sum* of the losses; an array gives each
+        coefficient its own, 0 for an intercept that is to go free.
+    rng : numpy.random.Generator
+        Source of the batches and of the noise.
+    initial : ndarray of shape (width, n_outputs), optional
+        Where to start, chosen without looking at the data; zeros by default.
+
+    Returns
+    -------
+    ndarray of float64 of shape (width, n_outputs)
+        It may be infinite or NaN if the learning rate is too large to converge.
+
+    Notes
+    -----
+    A step moves along ``(sum of clipped gradients + s C N(0, I)) / B + (lambda / n) w``, where
+    ``B`` and ``n`` are the plan's batch size and number of records: constants, not what was drawn.
+    That sum is the only use of the data (Abadi et al. 2016, arXiv:1607.00133); all else is
+    post-processing. The guarantee is for adding or removing one record, with the plan kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(500, 2))
+    >>> design = Design.clipped(rows, norm=2.0, intercept=False)
+    >>> plan = plan_noisy_gradient(500, epochs=20, batch_size=100, noise_multiplier=0.5)
+    >>> weights = fit_noisy_gradient(
+    ...     plan, design, lambda decision, target: decision - target[:, None],
+    ...     rows @ [1.0, -1.0], 1, learning_rate=0.3, max_grad_norm=1.0, rng=rng,
+    ... )
+    >>> bool(np.abs(weights.ravel() - [1.0, -1.0]).max() < 0.2)
+    True
+    """
+    _check_problem(plan, design, targets, rng)
+    shape = design.width, check_integer(n_outputs, name="n_outputs", lower=1)
+    limit = _positive(max_grad_norm, "max_grad_norm")
+    weights = _starting_weights(initial, shape)
+    shrinkage = _checked_regularization(regularization, design.width) / plan.n_samples
+    is_shrunk = bool(shrinkage.any())
+    step = _optimizer(optimizer, _positive(learning_rate, "learning_rate"), shape)
+    sums = ClippedGradients(design, targets, residuals_of, limit)
+    batches = _batches(plan, design.n_samples, rng)
+    # A warning that hangs on the data would be a release.
+    with np.errstate(all="ignore"):
+        for batch, noise in zip(batches, _noises(plan, limit, shape, rng), strict=True):
+            gradient = sums(weights, batch)
+            gradient += noise
+            gradient /= plan.batch_size
+            if is_shrunk:
+                gradient += shrinkage * weights
+            step(weights, gradient)
+    return weights
+
+
+def default_learning_rate(optimizer: str, steps: int) -> float:
+    """Return a step length that suits standardised rows, from public numbers.
+
+    Parameters
+    ----------
+    optimizer : {"sgd", "adam"}
+    steps : int
+        Number of steps of the descent.
+
+    Notes
+    -----
+    An Adam step has about the learning rate's length, be its gradient signal or noise. Noise
+    alone wanders by ``rate * sqrt(steps)``, and holding this fixed did better than one rate for
+    all on breast cancer, digits and Adult, at 34 to 2,544 steps.
+
+    Examples
+    --------
+    >>> default_learning_rate("sgd", 900), round(default_learning_rate("adam", 900), 6)
+    (2.0, 0.01)
+    """
+    check_option(optimizer, name="optimizer", options=OPTIMIZERS)
+    return SGD_LEARNING_RATE if optimizer == "sgd" else _ADAM_WANDERING / math.sqrt(steps)
+
+
+def _batches(plan: NoisyGradientPlan, n_samples: int, rng: np.random.Generator) -> Iterator[Batch]:
+    if plan.sampling == "fixed":
+        return fixed_batches(n_samples, plan.batch_size, plan.steps, rng)
+    return poisson_batches(n_samples, plan.rate, plan.steps, rng)
+
+
+def _noises(
+    plan: NoisyGradientPlan,
+    max_grad_norm: float,
+    shape: tuple[int, int],
+    rng: np.random.Generator,
+) -> Iterator[np.ndarray | float]:
+    """Yield the noise of each step."""
+    deviation = plan.noise_multiplier * max_grad_norm
+    block = max(1, _NOISE_AT_ONCE // (shape[0] * shape[1]))
+    for first in range(0, plan.steps, block):
+        count = min(block, plan.steps - first)
+        if deviation == 0.0:
+            yield from (0.0 for _ in range(count))
+            continue
+        noise = rng.standard_normal((count, *shape))
+        noise *= deviation
+        yield from noise
+
+
+def _optimizer(name: str, learning_rate: float, shape: tuple[int, int]) -> Step:
+    check_option(name, name="optimizer", options=OPTIMIZERS)
+    return {"sgd": _sgd, "adam": _adam}[name](learning_rate, shape)
+
+
+def _sgd(learning_rate: float, shape: tuple[int, int]) -> Step:
+    def step(weights: np.ndarray, gradient: np.ndarray) -> None:
+        gradient *= learning_rate
+        weights -= gradient
+
+    return step
+
+
+def _adam(learning_rate: float, shape: tuple[int, int]) -> Step:
+    """Return Adam's step (Kingma and Ba 2015, arXiv:1412.6980, Algorithm 1)."""
+    first, second = np.zeros(shape), np.zeros(shape)
+    count = 0
+
+    def step(weights: np.ndarray, gradient: np.ndarray) -> None:
+        nonlocal count, first, second
+        count += 1
+        first *= _FIRST_DECAY
+        first += (1.0 - _FIRST_DECAY) * gradient
+        second *= _SECOND_DECAY
+        second += (1.0 - _SECOND_DECAY) * np.square(gradient)
+        spread = np.sqrt(second / (1.0 - _SECOND_DECAY**count))
+        spread += _ADAM_FLOOR
+        weights -= learning_rate / (1.0 - _FIRST_DECAY**count) * first / spread
+
+    return step
+
+
+def _check_problem(plan: Any, design: Any, targets: Any, rng: Any) -> None:
+    check_kind(plan, name="plan", kind=NoisyGradientPlan, domain="a NoisyGradientPlan")
+    check_kind(design, name="design", kind=Design, domain="a Design")
+    check_kind(rng, name="rng", kind=np.random.Generator, domain="a numpy Generator")
+    if np.shape(targets)[:1] != (design.n_samples,):
+        raise ValueError(
+            f"targets must be as many as the rows, {design.n_samples}; got shape "
+            f"{np.shape(targets)}."
+        )
+    # Fixed-size batches of fewer records reach each of them more often than the plan pays for;
+    # the plan covers a neighbour of one record less.
+    if plan.sampling == "fixed" and design.n_samples < plan.n_samples - 1:
+        raise ValueError(
+            f"design must be of at least the plan's {plan.n_samples} rows; got "
+            f"{design.n_samples}. Make a plan for that number."
+        )
+
+
+def _positive(value: float, name: str) -> float:
+    largest = float(np.finfo(np.float64).max)
+    return check_real(value, name=name, lower=0.0, lower_open=True, upper=largest)
+
+
+def _starting_weights(initial: np.ndarray | None, shape: tuple[int, int]) -> np.ndarray:
+    if initial is None:
+        return np.zeros(shape)
+    weights = np.array(initial, dtype=np.float64)
+    if weights.shape != shape:
+        raise ValueError(f"initial must be of shape {shape}; got {weights.shape}.")
+    return weights
+
+
+def _checked_regularization(value: float | ArrayLike, width: int) -> np.ndarray:
+    """Return one weight for each coefficient, as a column."""
+    if np.ndim(value) == 0:
+        value = np.array(check_real(value, name="regularization", lower=0.0))
+    column = np.asarray(value, dtype=np.float64)
+    if column.ndim and column.shape != (width,):
+        raise ValueError(
+            f"regularization must be a number or of shape ({width},); got shape {column.shape}."
+        )
+    if not (np.isfinite(column).all() and (column >= 0.0).all()):
+        raise ValueError("regularization must be finite and at least 0 throughout.")
+    return np.broadcast_to(column, (width,))[:, None]

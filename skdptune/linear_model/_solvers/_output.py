@@ -1,0 +1,148 @@
+"""Output perturbation: the exact minimum, then noise on the weights.
+
+Chaudhuri, Monteleoni and Sarwate (2011), Theorem 6, for the relation "add or remove one record".
+Let w be the minimum of ``J(w) = sum_i loss(s_i z_i . w) + lam / 2 norm(w)**2`` and w' that of J
+plus one record's loss. At w' the gradient of J is minus that record's gradient, of norm at most
+``L R``; J is lam-strongly convex, so ``norm(w - w') <= L R / lam``. Minima found up to a gradient
+norm `gap` are each within ``gap / lam`` of the exact ones, which makes the sensitivity
+``(L R + 2 gap) / lam``. It holds for every number of records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model._solvers._design import Design
+from skdptune.linear_model._solvers._margin_losses import MarginLoss
+from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
+from skdptune.linear_model._solvers._perturbation import (
+    Task,
+    additive_noise,
+    check_budget,
+    draw_noise,
+)
+
+
+@dataclass(frozen=True)
+class OutputPlan:
+    """How weights will be perturbed, and what all problems cost; made by `plan_output`.
+
+    Attributes
+    ----------
+    task : Task
+        Loss and public sizes.
+    sensitivity : float
+        Bound on how far one record moves the weights that are found.
+    noise_scale : float
+        Standard deviation of the noise, or the scale of its norm if `is_pure`.
+    is_pure : bool
+        Whether the noise gives delta = 0.
+    gap : float
+        Norm of the gradient at which the minimisation stops.
+    profile : PrivacyProfile
+        Cost of all problems together; add or remove one record.
+    max_iter : int
+        Newton steps that the minimisation may take.
+
+    Examples
+    --------
+    >>> from skdptune.linear_model._solvers._margin_losses import LOGISTIC
+    >>> plan = plan_output(LOGISTIC, 1.4, 2.0, 5, 1000, epsilon=1.0, delta=0.0)
+    >>> round(plan.sensitivity, 6), round(plan.noise_scale, 6), plan.profile.epsilon(0.0)
+    (0.7, 0.7, 1.0)
+    """
+
+    task: Task
+    sensitivity: float
+    noise_scale: float
+    is_pure: bool
+    gap: float
+    profile: PrivacyProfile
+    max_iter: int = 300
+
+    @property
+    def noise_multiplier(self) -> float:
+        """The noise in units of the sensitivity."""
+        return self.noise_scale / self.sensitivity
+
+
+def plan_output(
+    loss: MarginLoss,
+    radius: float,
+    regularization: float,
+    width: int,
+    n_samples: int,
+    *,
+    epsilon: float | None = None,
+    delta: float,
+    noise_multiplier: float | None = None,
+    n_problems: int = 1,
+    tolerance: float = 0.0,
+    max_iter: int = 300,
+) -> OutputPlan:
+    """Return the perturbation that meets a budget, or the price of a given one.
+
+    Parameters
+    ----------
+    loss : MarginLoss
+        Loss of each record's margin.
+    radius : float
+        Bound on the norm of a clipped row, the intercept's 1 included.
+    regularization : float
+        Strength for the sum of the losses (scikit-learn's ``1 / C``); the intercept is included.
+    width, n_samples : int
+        Number of weights, and the public number of records.
+    epsilon, delta : float
+        Budget of all problems together. The noise is normal if delta > 0.
+    noise_multiplier : float, optional
+        Noise in units of the sensitivity; epsilon is then not used.
+    n_problems : int, default=1
+        Number of problems on the same records.
+    tolerance : float, default=0.0
+        Norm of the gradient at which to stop, per record's largest gradient and record; never
+        less than rounding allows.
+    max_iter : int, default=300
+        Newton steps that the minimisation may take. Far more than it needs: one that stopped
+        short of the gap would be covered by no guarantee.
+
+    Returns
+    -------
+    OutputPlan
+    """
+    task = Task(loss, radius, regularization, width, n_samples, n_problems)
+    epsilon, delta = check_budget(epsilon, delta, noise_multiplier, n_problems)
+    multiplier, profile = additive_noise(epsilon, delta, noise_multiplier, n_problems)
+    gap = task.gradient_gap(tolerance=tolerance)
+    sensitivity = (task.force + 2.0 * gap) / regularization
+    scale = multiplier * sensitivity
+    return OutputPlan(task, sensitivity, scale, delta == 0.0, gap, profile, max_iter)
+
+
+def fit_output(
+    plan: OutputPlan, design: Design, signs: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the private weights of one problem.
+
+    Parameters
+    ----------
+    plan : OutputPlan
+    design : Design
+        Rows of norm at most the plan's radius.
+    signs : ndarray of shape (n_samples,)
+        -1 or 1.
+    rng : numpy.random.Generator
+        Source of all noise.
+
+    Returns
+    -------
+    ndarray of shape (width,)
+    """
+    task = plan.task
+    task.check_fits(design, signs)
+    flat = np.zeros(task.width)
+    function = RegularisedSum(task.loss, design, signs, task.regularization, flat)
+    noise = draw_noise(rng, task.width, plan.noise_scale, plan.is_pure)
+    return minimise(function, plan.gap, plan.max_iter) + noise

@@ -1,0 +1,117 @@
+"""Whether a candidate from outside is among those that a search was priced for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import clone
+
+from skdptune.base._configuring import BUDGET_PARAMETERS, RESERVED, price_parameters
+from skdptune.model_selection._cost._fit_costs import FitPrices
+
+
+class PricedCandidates:
+    """Candidates that cost no more than a search was priced for.
+
+    Parameters
+    ----------
+    prices : FitPrices
+        What the search was priced by.
+    sets_budget : bool
+        Whether the search sets the estimators' budgets.
+    tuning_estimator : estimator or None
+        What is trained in their place, if something else is.
+
+    Notes
+    -----
+    The price of a fit follows from the parameters that set it. Where the search priced every
+    combination of their values, a candidate must agree with one of these, be it by the estimator's
+    own values. Where it holds every candidate to one budget instead, plain values of the searched
+    parameters may be any.
+    """
+
+    def __init__(self, prices: FitPrices, sets_budget: bool, tuning_estimator: Any) -> None:
+        self._prices = prices
+        self._reserved = RESERVED + (BUDGET_PARAMETERS if sets_budget else ())
+        self._own = prices.estimator.get_params(deep=True)
+        self._tuned = (
+            None if tuning_estimator is None else set(tuning_estimator.get_params(deep=True))
+        )
+
+    def check(self, candidates: Iterable[dict[str, Any]]) -> None:
+        """Raise unless all candidates are among those that were priced."""
+        for candidate in candidates:
+            self._check_names(candidate)
+            self._check_price(candidate)
+
+    def _check_names(self, candidate: dict[str, Any]) -> None:
+        for name in candidate:
+            if not isinstance(name, str):
+                raise TypeError(f"candidates must have names as keys; got {name!r}.")
+            if name.rpartition("__")[2] in self._reserved:
+                raise ValueError(
+                    f"candidates must leave {name!r} to the search; got a value for it."
+                )
+            if self._tuned is not None and name not in self._tuned:
+                raise ValueError(
+                    f"candidates must name parameters of tuning_estimator, too; got {name!r}."
+                )
+
+    def _check_price(self, candidate: dict[str, Any]) -> None:
+        estimator = self._prices.estimator
+        try:
+            made = clone(estimator).set_params(**candidate)
+        except (ValueError, AttributeError) as error:
+            raise ValueError(
+                f"candidates must name parameters of {type(estimator).__name__}; got "
+                f"{sorted(candidate)}."
+            ) from error
+        costly = price_parameters(made, list(candidate))
+        if not any(
+            self._is_priced(candidate, costly, space, settings)
+            for space, settings in zip(
+                self._prices.candidates, self._prices._all_settings(), strict=True
+            )
+        ):
+            raise ValueError(
+                f"candidates must have values of {sorted(costly)} that the search was priced "
+                "for, as these set the price; got others. List them in param_grid or "
+                "param_distributions."
+            )
+
+    def _is_priced(
+        self, candidate: dict[str, Any], costly: set[str], space: Any, settings: Any
+    ) -> bool:
+        if settings is None:
+            return all(
+                (name in space and not hasattr(candidate[name], "get_params"))
+                or _same(candidate[name], self._own.get(name, _same))
+                for name in costly
+            )
+        return any(
+            all(
+                _same(self._value(candidate, name), self._value(setting, name))
+                for name in costly | set(setting)
+            )
+            for setting in settings
+        )
+
+    def _value(self, setting: dict[str, Any], name: str) -> Any:
+        return setting[name] if name in setting else self._own.get(name, _same)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Say whether two values of a parameter are the same."""
+    if one is other:
+        return True
+    plain = (str, bytes, int, float, np.generic, type(None))
+    if isinstance(one, plain) and isinstance(other, plain):
+        return bool(one == other)
+    try:
+        return bool(joblib.hash(one) == joblib.hash(other))
+    except Exception:
+        # What cannot be compared is taken to be different, which only refuses.
+        return False

@@ -1,0 +1,223 @@
+"""How a search divides the records, in public numbers alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from skdptune._validation import check_integer, check_option, check_real
+from skdptune.accounting._tuning import VARIANTS
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._running import expected_size
+
+REFITS = ("winner", True, False)
+# Fewer records than these tell nothing about a candidate.
+_FEWEST_FOR_TUNING = 200
+_FRACTIONS = (0.05, 0.1, 0.2)
+_FEWEST = 4
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parts of the data and their expected sizes.
+
+    Attributes
+    ----------
+    n_samples : int
+        The public number of records.
+    n_features : int or None
+        Number of columns, if known.
+    validation : float
+        Chance of a record to be kept for validation; 0 with folds or public validation data.
+    folds : int
+        Number of folds, 0 for none.
+    public : bool
+        Whether validation data are public.
+    tuning : float or None
+        Chance of a record to be used for tuning; None for all that are not in validation.
+    variant : {1, 2}
+        Whether the final fit leaves out the tuning records.
+    final : bool
+        Whether there is a final fit.
+    is_random : bool
+        Whether the number of records is itself a stand-in for a secret one.
+    replaces : bool
+        Whether neighbours differ by replacing a record.
+    """
+
+    n_samples: int
+    n_features: int | None
+    validation: float
+    folds: int
+    public: bool
+    tuning: float | None
+    variant: int
+    final: bool
+    is_random: bool = False
+    replaces: bool = False
+
+    @property
+    def train_share(self) -> float:
+        """Expected share of the records that one fit of a run trains on."""
+        if self.tuning is not None:
+            share = self.tuning
+        else:
+            share = 1.0 - self.validation
+        return share * (1.0 - 1.0 / self.folds) if self.folds else share
+
+    @property
+    def n_train(self) -> int:
+        """Public constant for the number of records of one fit of a run."""
+        return expected_size(self.n_samples, self.train_share)
+
+    @property
+    def chance_of_nothing(self) -> float:
+        """Chance that some fit has no record at all, one record less than `n_samples`.
+
+        A fit of nothing may fail, and no noise hides that; so the chance is paid for as delta.
+        """
+        others = max(self.n_samples - 1, 1)
+        of_runs = max(self.folds, 1) * (1.0 - self.train_share) ** others
+        return of_runs + (1.0 - self.final_share) ** others if self.final else of_runs
+
+    @property
+    def train_is_random(self) -> bool:
+        """Whether the number of records of such a fit is secret."""
+        return self.is_random or self.train_share < 1.0
+
+    @property
+    def score_share(self) -> float:
+        """Expected share of the records that a score averages over."""
+        if self.folds:
+            return 1.0 if self.tuning is None else self.tuning
+        return self.validation
+
+    @property
+    def n_score(self) -> int:
+        """Public constant for the number of records of a score."""
+        return expected_size(self.n_samples, self.score_share)
+
+    def sensitivity(self, scorer: BoundedScorer) -> float:
+        """Return the most by which one record changes a score."""
+        # To replace a record is to remove one and to add one.
+        return scorer.sensitivity(self.n_score) * (2.0 if self.replaces else 1.0)
+
+    @property
+    def final_share(self) -> float:
+        """Expected share of the records that the returned model was trained on."""
+        if not self.final:
+            return self.train_share
+        return 1.0 - self.tuning if self.tuning is not None and self.variant == 1 else 1.0
+
+    @property
+    def n_final(self) -> int:
+        """Public constant for the number of records of the returned model's fit."""
+        return expected_size(self.n_samples, self.final_share)
+
+    @property
+    def final_is_random(self) -> bool:
+        """Whether the number of records of the final fit is secret."""
+        return self.is_random or self.final_share < 1.0
+
+
+def make_layout(
+    n_samples: int,
+    n_features: int | None,
+    *,
+    cv: Any,
+    public: bool,
+    tuning_fraction: Any,
+    variant: int,
+    refit: Any,
+    is_random: bool,
+    replaces: bool = False,
+) -> Layout:
+    """Return the layout that a search's parameters ask for, or raise."""
+    check_integer(n_samples, name="n_samples", lower=1)
+    if n_features is not None:
+        check_integer(n_features, name="n_features", lower=1)
+    check_option(variant, name="variant", options=VARIANTS)
+    if not (refit is True or refit is False or (isinstance(refit, str) and refit == "winner")):
+        raise ValueError(f"refit must be 'winner', True or False; got {refit!r}.")
+    validation, folds = (0.0, 0) if public else _checked_cv(cv)
+    if replaces:
+        tuning_fraction = _without_sampling(tuning_fraction, is_random)
+    tuning = _tuning_fraction(tuning_fraction, n_samples, validation)
+    if folds and tuning is None and refit == "winner":
+        raise ValueError(
+            "refit must be True or False with folds, or without folds be 'winner'; got 'winner' "
+            f"and cv={folds}: a candidate has one model per fold, none of them on all records."
+        )
+    final = refit is True or (tuning is not None and refit == "winner")
+    layout = Layout(
+        n_samples,
+        n_features,
+        validation,
+        folds,
+        public,
+        tuning,
+        variant,
+        final,
+        is_random,
+        replaces,
+    )
+    _check_sizes(layout)
+    return layout
+
+
+def _without_sampling(wish: Any, is_random: bool) -> None:
+    """Return the one tuning fraction there is for guarantees about replacing a record."""
+    if is_random or not (wish is None or (isinstance(wish, str) and wish == "auto")):
+        raise ValueError(
+            f"tuning_fraction must be None for this estimator; got {wish!r}. Its guarantee is "
+            "about replacing one of a public number of records, and does not grow by sampling."
+        )
+    return None
+
+
+def _checked_cv(cv: Any) -> tuple[float, int]:
+    hint = "A fraction keeps a part for validation, an integer asks for folds."
+    if isinstance(cv, bool) or not isinstance(cv, int | float):
+        raise TypeError(
+            f"cv must be a fraction or a number of folds; got {type(cv).__name__}. {hint} Give "
+            "public validation data to fit as X_val and y_val."
+        )
+    if isinstance(cv, int) or cv >= 2.0:
+        return 0.0, check_integer(cv, name="cv", lower=2, hint=hint)
+    return check_real(
+        cv, name="cv", lower=0.0, upper=1.0, lower_open=True, upper_open=True, hint=hint
+    ), 0
+
+
+def _tuning_fraction(wish: Any, n_samples: int, validation: float) -> float | None:
+    if wish is None:
+        return None
+    if isinstance(wish, str):
+        check_option(wish, name="tuning_fraction", options=("auto",))
+        enough = [q for q in _FRACTIONS if q * n_samples >= _FEWEST_FOR_TUNING]
+        return enough[0] if enough and enough[0] + validation < 1.0 else None
+    return check_real(
+        wish,
+        name="tuning_fraction",
+        lower=0.0,
+        upper=1.0 - validation,
+        lower_open=True,
+        upper_open=True,
+        hint="With the validation fraction it must leave records; None tunes on all data.",
+    )
+
+
+def _check_sizes(layout: Layout) -> None:
+    sizes = {"training": layout.n_samples * layout.train_share}
+    if not layout.public:
+        sizes["validation"] = layout.n_samples * layout.score_share
+    if layout.final:
+        sizes["the final fit"] = layout.n_samples * layout.final_share
+    for use, size in sizes.items():
+        if size < _FEWEST:
+            needed = math.ceil(_FEWEST * layout.n_samples / size)
+            raise ValueError(
+                f"n_samples must be at least {needed} to leave some records for {use}; got "
+                f"n_samples={layout.n_samples}, of which {size:.3g} are expected there."
+            )

@@ -1,0 +1,150 @@
+"""What a search will do and cost, known before any data are seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skdptune._formatting import shown_delta, shown_number
+from skdptune.accounting import PrivacyReport
+
+
+@dataclass(frozen=True)
+class PlanRow:
+    """One way of tuning.
+
+    Attributes
+    ----------
+    name : str
+        What it is.
+    epsilon : float
+        Its total cost at the plan's delta.
+    fit_epsilon : float or None
+        What each fit may spend; None where the estimator says so itself.
+    noise : float or None
+        Noise of the returned model's fit in units of a record's influence, if the estimator tells.
+    effective_noise : float or None
+        That noise divided by the share of the records that the fit uses: the noise beside the
+        signal.
+    expected_fits, worst_fits : float
+        Mean number of fits of candidates, and the number that is not exceeded with 99 % chance.
+    work : float
+        Expected work in units of one fit on all records, final fit included.
+
+    Examples
+    --------
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DPGridSearchCV
+    >>> search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.0)
+    >>> row = search.plan(n_samples=1000, n_features=3, compare=False).row
+    >>> row.expected_fits
+    2.0
+    >>> 0.99 < row.epsilon <= 1.0
+    True
+    """
+
+    name: str
+    epsilon: float
+    fit_epsilon: float | None
+    noise: float | None
+    effective_noise: float | None
+    expected_fits: float
+    worst_fits: float
+    work: float
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What a search will do and cost, and what other ways would.
+
+    Attributes
+    ----------
+    report : PrivacyReport
+        What `privacy_` will be after the fit.
+    row : PlanRow
+        The search itself.
+    alternatives : tuple of PlanRow
+        Other ways for the same total.
+    tuning_fraction : float or None
+        Share of the records that is used for tuning.
+    law : str
+        Of the number of runs; empty if it is fixed.
+    score_noise : float
+        Standard deviation (or scale) of the noise on a score, in units of the score.
+
+    Examples
+    --------
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DPRandomSearchCV
+    >>> search = DPRandomSearchCV(
+    ...     DPLogisticRegression(epsilon=0.5, delta=1e-6), {"C": [0.1, 1.0]}, tuning_fraction=None,
+    ...     law="geometric",
+    ... )
+    >>> plan = search.plan(n_samples=1000, n_features=3, compare=False)
+    >>> plan.law
+    'geometric law of mean 10'
+    >>> 0.5 < plan.epsilon < 1.5
+    True
+    """
+
+    report: PrivacyReport
+    row: PlanRow
+    alternatives: tuple[PlanRow, ...]
+    tuning_fraction: float | None
+    law: str
+    score_noise: float
+
+    @property
+    def epsilon(self) -> float:
+        """The total epsilon at `delta`."""
+        return self.report.epsilon_spent
+
+    @property
+    def delta(self) -> float:
+        """The delta at which the total is stated."""
+        return self.report.delta
+
+    def __str__(self) -> str:
+        """Draw a table."""
+        head = f"ε = {shown_number(self.report.epsilon)} at δ = {shown_delta(self.delta)} in all"
+        if self.law:
+            head += f"; runs: {self.law}"
+        if self.tuning_fraction is not None:
+            head += f"; tuning on {self.tuning_fraction:.3g} of the records"
+        if self.score_noise > 0.0:
+            head += f"; noise of a score: {self.score_noise:.2g}"
+        return "\n".join([head, *_table([self.row, *self.alternatives])])
+
+
+_COLUMNS = ("", "ε", "ε of a fit", "noise", "effective noise", "fits", "99 %", "work")
+
+
+def _table(rows: Sequence[PlanRow]) -> list[str]:
+    cells = [_COLUMNS, *(_cells(row) for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
+    lines = []
+    for row in cells:
+        aligned = [row[0].ljust(widths[0])]
+        aligned += [text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join(aligned).rstrip())
+    return lines
+
+
+def _cells(row: PlanRow) -> tuple[str, ...]:
+    return (
+        row.name,
+        shown_number(row.epsilon),
+        _number(row.fit_epsilon),
+        _number(row.noise),
+        _number(row.effective_noise),
+        f"{row.expected_fits:.4g}",
+        f"{row.worst_fits:.4g}",
+        f"{row.work:.3g}",
+    )
+
+
+def _number(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:.3f}" if value < 100 else f"{value:.3g}"

@@ -1,0 +1,313 @@
+"""Search by a doubling threshold: any number of candidates at one constant price."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skdptune._validation import check_integer, check_option, check_real
+from skdptune.accounting import PrivacyProfile
+from skdptune.mechanisms import DoublingThreshold
+from skdptune.model_selection._base import BasePrivateSearch, Choice, Prepared, Streams, dealt_for
+from skdptune.model_selection._cost import (
+    Candidates,
+    Cost,
+    CostModel,
+    FitPrices,
+    Layout,
+    check_pick_parameters,
+    make_pick_model,
+)
+from skdptune.model_selection._doubling import DoublingThresholdSession, Material, batches_of
+from skdptune.model_selection._running import Data, Deal, noise_random
+
+NOISES = ("sparse", "per-round")
+# Share of delta that a walk with noise per round may fail with.
+_DELTA_SHARE = 0.1
+
+
+class DoublingThresholdSearchCV(BasePrivateSearch):
+    """Private search by the doubling threshold walk of Ding et al.
+
+    Candidates are scored on disjoint parts of the data, where one record counts for little. A walk
+    asks, through noise, for a candidate that is a step better than what was reached; it
+    doubles the step after a hit and halves it after a miss. The last candidate that passed is
+    trained privately on all records. The price depends neither on the number of candidates nor
+    on the length of the walk.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a Pipeline of such and of steps that learn nothing.
+    param_grid : dict or list of dicts, optional
+        From parameter names to lists of values: the candidates, asked in this order each round.
+    param_distributions : dict or list of dicts, optional
+        In place of `param_grid`: each round draws `batch_size` fresh candidates from lists or
+        distributions.
+    batch_size : int, default=16
+        Number of candidates of a round with `param_distributions`.
+    epsilon, delta : float, optional
+        The total for everything that is published. Without epsilon the estimator's own
+        budget stands for the final fit and `privacy_` tells the total.
+    selection_epsilon : float, optional
+        What the walk may cost; by default a quarter of the total.
+    n_partitions : "auto" or int, default="auto"
+        Number of disjoint parts. "auto" follows from the budget (at least 5 / epsilon, as the
+        papers advise) and from the public number of records.
+    granularity : float, default=0.01
+        The least gain in utility that counts; a utility is a score scaled to [0, 1]. A coarser
+        one (0.1, say) means fewer hits to pay for, and so less noise.
+    initial_utility : float, default=0.0
+        Utility that is known to be reached without looking at the data, such as that of chance.
+    noise : {"sparse", "per-round"}, default="sparse"
+        "sparse" draws the threshold's noise once and pays for hits alone; "per-round" draws all
+        noise afresh and pays round by round, as the papers do.
+    max_rounds, max_hits : int, optional
+        Most rounds and hits; fewer mean less noise ("per-round": rounds, "sparse": hits). The
+        default is what the walk needs without noise.
+    tuning_estimator : estimator, optional
+        What is trained on the parts in place of `estimator`, with the same searched parameters.
+        It need not be private. The default is `estimator` with the noise that the final fit
+        will have beside its signal.
+    scoring : str or BoundedScorer, optional
+        A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.
+    cv : float, default=0.2
+        Chance of each record to be kept for validation.
+    refit : {"winner", True, False}, default="winner"
+        "winner" and True fit the winner on all records; False returns no model.
+    n_jobs, pre_dispatch
+        As in joblib. Results do not depend on them.
+    verbose : int, default=0
+        Above 0, shows what is going on and for how long.
+    error_score : {"worst", "raise"}, default="worst"
+        What a candidate that fails scores. "raise" needs `diagnostics`.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws from the operating system's entropy; a seed gives reproducible research runs.
+    diagnostics : bool, default=False
+        Whether to keep the utilities in ``diagnostics_``. What then is published is **not
+        private**.
+    n_public : int, optional
+        Public constant that stands for the number of records; by default their number.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The tuned private model.
+    best_params_ : dict
+        Its parameters: those of the last candidate that passed. If none did, they are the first
+        candidate's (of the grid, or drawn), which no data chose.
+    best_score_ : float
+        The score that the walk reached, a noisy level.
+    trace_ : tuple of WalkRound
+        The walk: utility, step and outcome of every round. It was paid for and may be shown.
+    privacy_ : PrivacyReport
+        What everything cost, as a tree.
+    cv_results_ : dict
+        The one row that was paid for: the winner's.
+    best_index_, n_splits_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+    diagnostics_ : dict
+        With `diagnostics`: what must stay secret.
+
+    See Also
+    --------
+    DoublingThresholdSession : The search driven from outside, by `start`.
+    skdptune.mechanisms.DoublingThreshold : The walk itself, to be driven by another optimiser.
+    DPGridSearchCV : Picks from the same utilities by permute-and-flip, with less noise.
+
+    Notes
+    -----
+    Neighbours differ by adding or removing one record. One record changes a utility by at
+    most ``1 / n_partitions`` if it trains, and by ``1 / n_score`` if it is scored on. The papers
+    charge the rounds that were made, whose number depends on the data; here the price is
+    fixed before.
+
+    References
+    ----------
+    Ding, Wu, Xu, Pan: Constant-overhead Differentially Private Hyperparameter Tuning.
+    Ding, Wu: Revisiting Hyperparameter Tuning with Differential Privacy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DoublingThresholdSearchCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=2000) > 0
+    >>> search = DoublingThresholdSearchCV(
+    ...     DPLogisticRegression(), {"C": [1e-3, 1e-1, 10.0]}, epsilon=2.0, delta=1e-5,
+    ...     random_state=0,
+    ... ).fit(X, y)
+    >>> search.privacy_.epsilon
+    2.0
+    >>> search.trace_[0].step
+    1
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any = None,
+        *,
+        param_distributions: Any = None,
+        batch_size: int = 16,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        selection_epsilon: float | None = None,
+        n_partitions: Any = "auto",
+        granularity: float = 0.01,
+        initial_utility: float = 0.0,
+        noise: str = "sparse",
+        max_rounds: int | None = None,
+        max_hits: int | None = None,
+        tuning_estimator: Any = None,
+        scoring: Any = None,
+        cv: float = 0.2,
+        refit: Any = "winner",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        pre_dispatch: Any = "2*n_jobs",
+        error_score: str = "worst",
+        random_state: Any = None,
+        diagnostics: bool = False,
+        n_public: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.param_distributions = param_distributions
+        self.batch_size = batch_size
+        self.epsilon = epsilon
+        self.delta = delta
+        self.selection_epsilon = selection_epsilon
+        self.n_partitions = n_partitions
+        self.granularity = granularity
+        self.initial_utility = initial_utility
+        self.noise = noise
+        self.max_rounds = max_rounds
+        self.max_hits = max_hits
+        self.tuning_estimator = tuning_estimator
+        self.scoring = scoring
+        self.cv = cv
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.pre_dispatch = pre_dispatch
+        self.error_score = error_score
+        self.random_state = random_state
+        self.diagnostics = diagnostics
+        self.n_public = n_public
+
+    # Parameters ---------------------------------------------------------------------------
+
+    # Scores are never published one by one.
+    score_epsilon = None
+
+    def _candidates(self) -> Candidates:
+        if (self.param_grid is None) == (self.param_distributions is None):
+            raise ValueError(
+                "param_grid or param_distributions must be given, and not both; got "
+                f"{'neither' if self.param_grid is None else 'both'}."
+            )
+        if self.param_grid is not None:
+            return Candidates(self.param_grid, name="param_grid", drawn=False)
+        return Candidates(self.param_distributions, name="param_distributions", drawn=True)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_pick_parameters(self)
+        check_option(self.noise, name="noise", options=NOISES)
+        check_integer(self.batch_size, name="batch_size", lower=1)
+        check_real(self.granularity, name="granularity", lower=0.0, lower_open=True, upper=1.0)
+
+    def _refit(self) -> Any:
+        return True if self.refit == "winner" else self.refit
+
+    # The price ----------------------------------------------------------------------------
+
+    def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
+        def pick(
+            epsilon: float, n_parts: int, n_score: int | None
+        ) -> tuple[PrivacyProfile, PrivacyProfile]:
+            walk = self._walk(epsilon, delta, n_parts, n_score, None)
+            return walk.profile, walk.profile
+
+        note = f"doubling threshold, {self.noise} noise"
+        model = make_pick_model(self, layout, prices, delta, pick, note)
+        return model, model.settled(self.epsilon)
+
+    def _walk(
+        self, epsilon: float, delta: float, n_parts: int, n_score: int | None, random: Any
+    ) -> DoublingThreshold:
+        """Return a walk whose noise covers records that train and records that score."""
+        return DoublingThreshold(
+            sensitivity=max(1.0 / n_parts, 0.0 if n_score is None else 1.0 / n_score),
+            granularity=self.granularity,
+            initial_utility=self.initial_utility,
+            noise=self.noise,
+            epsilon=epsilon,
+            delta=_DELTA_SHARE * delta if self.noise == "per-round" else 0.0,
+            max_rounds=self.max_rounds,
+            max_hits=self.max_hits,
+            random_state=random,
+        )
+
+    def _walk_of(self, prepared: Prepared, random: Any) -> DoublingThreshold:
+        model = prepared.model
+        return self._walk(
+            model.pick_epsilon, prepared.delta, model.n_partitions, model.n_score, random
+        )
+
+    def _runs_of_fits(self, prepared: Prepared) -> tuple[float, float]:
+        # A fit on each of k parts is the work of one fit on all of them.
+        if not prepared.candidates.drawn:
+            fits = float(len(prepared.candidates.grid()))
+            return fits, fits
+        walk = self._walk_of(prepared, None)
+        # A walk misses less often than it hits, before its last hit.
+        limits = (walk.max_rounds, None if walk.max_hits is None else 2 * walk.max_hits - 1)
+        fits = float(min(limit for limit in limits if limit is not None) * self.batch_size)
+        return fits, fits
+
+    # Running ------------------------------------------------------------------------------
+
+    def start(
+        self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
+    ) -> DoublingThresholdSession:
+        """Return a session that is offered candidates by whoever drives it, in place of `fit`.
+
+        Parameters
+        ----------
+        X, y, X_val, y_val, **params
+            As for `fit`.
+
+        Returns
+        -------
+        DoublingThresholdSession
+            Costs what the search costs; its `finish` fits the search.
+        """
+        prepared, data, public = self._opened(X, y, X_val, y_val, params)
+        streams = Streams.of(self.random_state)
+        dealt = dealt_for(prepared, data, streams)
+        return self._session(Material(prepared, data, dealt, public, streams))
+
+    def _session(self, material: Material) -> DoublingThresholdSession:
+        random = noise_random(material.streams.pick)
+        return DoublingThresholdSession(self, self._walk_of(material.prepared, random), material)
+
+    def _choose(
+        self,
+        prepared: Prepared,
+        data: Data,
+        dealt: Deal,
+        public: Data | None,
+        streams: Streams,
+    ) -> Choice:
+        session = self._session(Material(prepared, data, dealt, public, streams))
+        batches = batches_of(prepared.candidates, self.batch_size, streams.draw)
+        while not session.finished:
+            session.propose(next(batches))
+        return session.choice()
+
+    def _publish(self, prepared: Prepared, choice: Choice, model: Any) -> None:
+        super()._publish(prepared, choice, model)
+        self.trace_ = choice.trace

@@ -1,0 +1,544 @@
+"""Search for the whole trade-off between privacy and utility."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import indexable
+from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune._compat import VisualBlock, number_of_features, number_of_samples, tasks_of_fit
+from skdptune.accounting import PrivacyProfile
+from skdptune.base._configuring import check_fit_parameters, set_seeds
+from skdptune.base._mixin import warn_of_large_delta
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._base import BasePrivateSearch, _routing_is_on
+from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout
+from skdptune.model_selection._pareto import (
+    Families,
+    ParetoResult,
+    ParetoRun,
+    Record,
+    Study,
+    check_can_be_sent,
+    check_pareto_parameters,
+    check_target,
+    settled,
+    study_report,
+    third_name,
+    warn_of_few,
+    warn_of_one_price,
+)
+from skdptune.model_selection._pareto_search import warn_of_failures
+from skdptune.model_selection._running import (
+    Data,
+    Streams,
+    check_domain,
+    check_form,
+    public_labels,
+    spawned,
+)
+
+_TELLING = ("seconds", "spread", "utilities", "failure")
+
+
+class DParetoSearchCV(BasePrivateSearch):
+    """Search for the Pareto front of privacy and utility.
+
+    Epsilon and error are minimised together by multi-objective Bayesian optimisation: the
+    search finds parameters for which neither can be had smaller without more of the other. From
+    the front one reads what accuracy a budget buys, and takes the parameters for it.
+
+    Parameters
+    ----------
+    estimator : estimator or list of (str, estimator)
+        A private estimator, or a Pipeline of such and of steps that learn nothing; or several
+        families under their names, among which the search chooses as well.
+    param_space : dict
+        From parameter names to lists or arrays (categories), tuples ``(low, high)`` or
+        ``(low, high, "log")`` (integers if both ends are), or frozen scipy distributions. With
+        several families, from their names to such dicts. What sets the noise belongs to it.
+    delta : float, default=1e-5
+        At which every epsilon is stated.
+    n_initial : int, default=16
+        Evaluations at random before the search learns from them.
+    n_iter : int, default=256
+        Evaluations after these.
+    batch_size : int, default=1
+        Evaluations under way at a time, proposed with regard to each other.
+    sampler : str or optuna sampler, default="auto"
+        "auto", "hvpoi" (the paper's), "qlognehvi", "random" (independent draws from the space)
+        or "grid"; see `pareto_search`.
+    reference_point : tuple of float, default=(10.0, 1.0)
+        Worst epsilon and error, and worst third objective, that count for the hypervolume.
+    n_repeats : int, default=1
+        Fits per evaluation (and fold), whose mean score counts.
+    scoring : str or BoundedScorer, optional
+        A bounded score, see `skdptune.metrics`; accuracy for classifiers. The error is 1 minus
+        the score, scaled to [0, 1].
+    cv : float or int, default=0.2
+        A fraction keeps each record for validation with that chance; an integer asks for folds.
+    privacy : {"profile", "moments"}, default="profile"
+        By which bound the objective epsilon is found: the estimator's tight profile, or, for
+        comparison, the moments accountant. A release is always priced by profiles.
+    third_objective : None, "time" or tuple of (str, callable), default=None
+        A further objective to be minimised: the seconds of a repeat, or a name and a
+        function ``metric(model, X, y)`` of the fitted model and validation records.
+    release : float, optional
+        What the front may cost to be released, at `delta`: for everything that the fitted search
+        shows. By default nothing is released, and the search is **not private**. So that a few
+        dear points do not use it up, each of the first `n_initial` evaluations may cost at most an
+        equal share of what is left, and a later one half of it.
+    refit : False, True or float, default=False
+        An epsilon asks for a model on all records at the end: the evaluated parameters of
+        least error that cost no more. True takes those of least error at any cost. The methods
+        `predict` and so on are those of this model.
+    storage : None, str or optuna storage, default=None
+        A path (SQLite file), a URL or an optuna storage keeps the study, so that it survives
+        a crash and several processes can work on it; give them one `random_state`, by which they
+        deal the records alike. None keeps it in memory.
+    study_name : str, optional
+        Name in the storage. A study of this name goes on, if it is of the same data, estimators
+        and space.
+    n_jobs : int, optional
+        Workers, each with an evaluation of a batch, so that `batch_size` must be as many; in a
+        release, with a fit of an evaluation.
+    verbose : int, default=0
+        Above 0, shows the progress.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws noise from the operating system's entropy; a seed gives reproducible research
+        runs.
+    n_public : int, optional
+        Public constant that stands for the number of records; by default their number.
+
+    Attributes
+    ----------
+    pareto_front_ : DataFrame, or dict of arrays without pandas
+        The front by rising epsilon: ``epsilon``, ``error``, the third objective, the parameters;
+        of a release also ``study_epsilon``, what was paid for all points together.
+    evaluations_ : DataFrame, or dict of arrays without pandas
+        All evaluations; with the repeats' spread, seconds and failures, unless released.
+    hypervolume_ : float
+        Volume between the front and the reference point.
+    hypervolume_history_ : ndarray of shape (n_evaluations,)
+        The same after each evaluation.
+    fronts_ : dict of str to ndarray
+        The fronts of the ``"mean"``, ``"best"`` and ``"worst"`` of the repeats; of a release, of
+        the mean alone.
+    result_ : ParetoResult
+        All this as one object.
+    study_ : optuna.Study
+        Unless released.
+    privacy_ : PrivacyReport
+        What everything that is shown costs: not private, or the price of the release.
+    best_estimator_, best_params_, best_score_, best_index_
+        With `refit`: the model, its parameters, score and row of ``evaluations_``.
+    scorer_, multimetric_, n_splits_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    See Also
+    --------
+    pareto_search : The same for any mechanism.
+    DPRandomSearchCV : One private model for one budget.
+    skdptune.inspection.ParetoFrontDisplay : Draws fronts.
+
+    Notes
+    -----
+    Avent, González, Diethe, Paleyes and Balle (2020), Automatic Discovery of Privacy-Utility
+    Pareto Fronts. Neighbours differ by adding or removing one record.
+
+    *A point's epsilon* is what a fit of its parameters on all records costs. The search itself
+    reads the data many times, and its exact scores tell of them; hence "for the curator alone".
+
+    *A release* shows one noisy score per evaluation and nothing else: no spread, no time, no
+    failure (a fit that fails scores the worst). Its price is settled beforehand and holds for
+    whatever the search chooses to evaluate from earlier noisy scores. If all fits cost the
+    same, or proposals do not follow the scores ("random", "grid"), their exact curves are
+    composed; otherwise a Rényi filter (`skdptune.accounting.RenyiFilter`) admits what still
+    fits. Evaluations that cannot be paid for are never made; the search ends when the space has
+    none left that can. Proposals are made one after the other, since who finishes first
+    tells of the data; how long a fit took, or the bar of `verbose`, is not to be published either.
+    A model of `refit` is charged to the release, half of whose delta is
+    kept for it; one of `best_estimator_for` is not, and costs its own (epsilon, delta) besides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DParetoSearchCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=1000) > 0
+    >>> search = DParetoSearchCV(
+    ...     DPLogisticRegression(solver="output", data_norm=3.0),
+    ...     {"epsilon": (0.05, 5.0, "log"), "C": (1e-3, 1e2, "log")},
+    ...     n_initial=8, n_iter=2, random_state=0,
+    ... ).fit(X, y)
+    >>> bool(search.pareto_front_["error"].min() < 0.2)
+    True
+    >>> 0.05 <= search.best_params_for(epsilon=1.0)["epsilon"] <= 1.01
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_space: Any,
+        *,
+        delta: float = 1e-5,
+        n_initial: int = 16,
+        n_iter: int = 256,
+        batch_size: int = 1,
+        sampler: Any = "auto",
+        reference_point: tuple[float, ...] = (10.0, 1.0),
+        n_repeats: int = 1,
+        scoring: Any = None,
+        cv: Any = 0.2,
+        privacy: str = "profile",
+        third_objective: Any = None,
+        release: float | None = None,
+        refit: Any = False,
+        storage: Any = None,
+        study_name: str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        n_public: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_space = param_space
+        self.delta = delta
+        self.n_initial = n_initial
+        self.n_iter = n_iter
+        self.batch_size = batch_size
+        self.sampler = sampler
+        self.reference_point = reference_point
+        self.n_repeats = n_repeats
+        self.scoring = scoring
+        self.cv = cv
+        self.privacy = privacy
+        self.third_objective = third_objective
+        self.release = release
+        self.refit = refit
+        self.storage = storage
+        self.study_name = study_name
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.n_public = n_public
+
+    # Parameters ---------------------------------------------------------------------------
+
+    def _families(self) -> Families:
+        return Families(self.estimator, self.param_space)
+
+    def _as_of(self, estimator: Any) -> DParetoSearchCV:
+        """Return the search as one of a single family, for what concerns the family alone."""
+        if estimator is self.estimator:
+            return self
+        view = copy.copy(self)
+        view.estimator = estimator
+        return view
+
+    def _as_of_lead(self) -> DParetoSearchCV:
+        is_many = isinstance(self.estimator, list) and len(self.estimator) > 0
+        return self._as_of(self.estimator[0][1]) if is_many else self
+
+    def _check_parameters(self) -> None:
+        check_pareto_parameters(self, self._families())
+
+    def _scorer(self) -> BoundedScorer:
+        return BasePrivateSearch._scorer(self._as_of_lead())
+
+    # The price, before data ---------------------------------------------------------------
+
+    def _solve(self, n_samples: int, n_features: int | None, classes: Any, public: bool) -> Study:  # type: ignore[override]
+        self._check_parameters()
+        layout = make_layout(
+            n_samples,
+            n_features,
+            cv=self.cv,
+            public=public,
+            tuning_fraction=None,
+            variant=1,
+            refit=True,
+            is_random=self.n_public is not None,
+        )
+        return settled(self, self._families(), layout, classes)
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        """Return what everything costs that the fitted search shows.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public.
+        n_features : int, optional
+            Number of columns; needed where the estimator's price depends on it.
+
+        Returns
+        -------
+        PrivacyProfile
+            That of no privacy at all, unless `release` is given.
+        """
+        return self._prepare(n_samples, n_features).total  # type: ignore[attr-defined]
+
+    def plan(
+        self,
+        n_samples: int,
+        n_features: int | None = None,
+        *,
+        public_validation: bool = False,
+        compare: bool = True,
+    ) -> SearchPlan:
+        """Return what a release will do and cost, before any data are seen.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public.
+        n_features : int, optional
+            Number of columns; needed where the estimator's price depends on it.
+        public_validation : bool, default=False
+            Whether public validation data will be given to `fit`.
+        compare : bool, default=True
+            For other searches; there are no alternatives to this one.
+
+        Returns
+        -------
+        SearchPlan
+            Prints as a table. What the fits and their number can be is the most of each.
+        """
+        study: Any = self._prepare(n_samples, n_features, public=public_validation)
+        if study.plan is None:
+            raise ValueError("release must be given for a plan of what a release costs; got None.")
+        layout, noise = study.pricing.layout, study.plan.noise
+        fits = float(study.plan.n_evaluations * self.n_repeats * max(layout.folds, 1))
+        work = fits * layout.n_train / layout.n_samples + (self.refit is not False)
+        report = study_report(self, study)
+        name = type(self).__name__
+        row = PlanRow(name, report.epsilon_spent, None, None, None, fits, fits, work)
+        scale = 0.0
+        if noise.kind != "none":
+            scale = noise.ratio * layout.sensitivity(self._scorer())
+        return SearchPlan(report, row, (), None, "", scale)
+
+    # Fitting --------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
+    ) -> Any:
+        """Search for the front.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records.
+        y : array-like of shape (n_samples,)
+            Targets.
+        X_val, y_val : array-like, optional
+            Public validation data, whose scores are free; `cv` is then ignored.
+        **params
+            Passed to the estimator's ``fit``; what has one entry per record is divided with the
+            records.
+
+        Returns
+        -------
+        self
+        """
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val must be given together; got one of them.")
+        X, y = indexable(X, y)
+        self._check_parameters()
+        views = [self._as_of(member) for member in self._families()]
+        for view in views:
+            if not _routing_is_on():
+                check_fit_parameters(view.estimator, params)
+            check_form(view.estimator, X)
+            check_target(view.estimator, y)
+        size, is_public = number_of_samples(X), X_val is not None
+        # Which labels there are is public, and estimators may want to be told to know their price.
+        labels = [public_labels(view, y, size) for view in views]
+        classes = next((found for found in labels if found is not None), None)
+        study: Any = self._prepare(size, number_of_features(X), classes=classes, public=is_public)
+        for view in views:
+            check_domain(view, X, y)
+        warn_of_large_delta(self.delta, study.pricing.layout.n_samples, stacklevel=3)
+        if len(views) > 1 and params and _routing_is_on():
+            raise ValueError(
+                "fit must be given X and y alone for several families with metadata routing; got "
+                f"{sorted(params)} as well."
+            )
+        if study.plan is not None:
+            check_can_be_sent(self, study.pricing.families)
+        # Copies: what plans were priced for stays out of reach.
+        families = clone(self)._families()
+        study = replace(study, pricing=replace(study.pricing, families=families))
+        data = views[0]._data(X, y, params)
+        self._search(study, data, None if X_val is None else Data(X_val, y_val, {}, {}))
+        return self
+
+    def _search(self, study: Study, data: Data, public: Data | None) -> None:
+        run = ParetoRun(self, study, Streams.of(self.random_state))
+        with tasks_of_fit(self, 2, data.X, data.y) as tasks:
+            with tasks.task("search"):
+                records, kept = run.evaluated(data, public)
+                if study.plan is None:
+                    warn_of_failures(records)
+            with tasks.task("final fit"):
+                best = run.best(records)
+                model = None if best is None else run.final(records[best], data)
+        warn_of_few(len(records), self.n_initial)
+        warn_of_one_price(records)
+        result = ParetoResult(
+            records,
+            study.pricing.families.space,
+            reference_point=tuple(self.reference_point),
+            extra=third_name(self.third_objective),
+            study=kept,
+            privacy=study.pricing,
+        )
+        self._show(study, result)
+        if best is not None:
+            self._show_best(study, records[best], best, model)
+
+    def _show(self, study: Study, result: ParetoResult) -> None:
+        """Set what may be seen, and forget what an earlier fit left."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        families = study.pricing.families
+        self.result_ = result
+        self._pricing = study.pricing
+        self.hypervolume_ = result.hypervolume_
+        self.hypervolume_history_ = result.hypervolume_history_
+        self.pareto_front_ = families.tidied(result.pareto_front_)
+        self.evaluations_ = families.tidied(result.evaluations_)
+        self.fronts_ = result.fronts_
+        if study.plan is None:
+            self.study_ = result.study_
+        else:
+            self.fronts_ = {"mean": result.fronts_["mean"]}
+            self.pareto_front_ = _priced(self.pareto_front_, float(self.release or 0.0))
+            self.evaluations_ = _untelling(self.evaluations_)
+        self.scorer_ = self._scorer()
+        self.multimetric_ = False
+        self.n_splits_ = study.pricing.layout.folds or 1
+        self.privacy_ = study_report(self, study)
+
+    def _show_best(self, study: Study, record: Record, place: int, model: Any) -> None:
+        scorer = self.scorer_
+        utility = float(np.mean(record.evaluation.utilities))
+        self.best_index_ = place
+        self.best_score_ = scorer.lower + utility * (scorer.upper - scorer.lower)
+        self.best_params_ = copied(study.pricing.families.shown(record.params))
+        self.best_estimator_ = model
+        if hasattr(model, "feature_names_in_"):
+            self.feature_names_in_ = model.feature_names_in_
+
+    # Using ----------------------------------------------------------------------------------
+
+    def best_params_for(
+        self, *, epsilon: float | None = None, error: float | None = None
+    ) -> dict[str, Any]:
+        """Return parameters for a wanted point, found on the surrogate.
+
+        Parameters
+        ----------
+        epsilon : float, optional
+            The most that a fit may cost; the error is then the least that is predicted.
+        error : float, optional
+            The most that the predicted error may be; epsilon is then the least. Both bounds
+            hold if both are given.
+
+        Returns
+        -------
+        dict
+            The epsilon of a fit with these parameters was computed, and is at most the wanted one.
+        """
+        check_is_fitted(self)
+        found = self.result_.best_params_for(epsilon=epsilon, error=error)
+        return copied(self._families().shown(found))
+
+    def best_estimator_for(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float | None = None,
+        error: float | None = None,
+        random_state: Any = None,
+        **params: Any,
+    ) -> Any:
+        """Return a model for a wanted point, fitted to all records.
+
+        The search keeps no records, so they are given once more. The fit costs its own epsilon,
+        in addition to what `privacy_` says; its warnings and exceptions are not hidden, and may
+        tell of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The records of the search.
+        y : array-like of shape (n_samples,)
+            Targets.
+        epsilon, error : float, optional
+            As for `best_params_for`.
+        random_state : int, Generator, RandomState or None, default=None
+            Of the fit.
+        **params
+            Passed to the estimator's ``fit``.
+
+        Returns
+        -------
+        estimator
+        """
+        check_is_fitted(self)
+        found = self.result_.best_params_for(epsilon=epsilon, error=error)
+        pricing = self._pricing
+        size = number_of_samples(X)
+        if self.n_public is None and size != pricing.layout.n_samples:
+            raise ValueError(
+                f"X must hold the {pricing.layout.n_samples} records of the search, to which the "
+                f"epsilons belong; got {size}."
+            )
+        made = pricing.configured(found, pricing.final_size)
+        set_seeds(made, spawned(Streams.of(random_state).final, 1)[0])
+        return self._as_of(made)._data(X, y, params).fit(made)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what the first family tells."""
+        return BasePrivateSearch.__sklearn_tags__(self._as_of_lead())
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where metadata go: to the fits of the estimator."""
+        return BasePrivateSearch.get_metadata_routing(self._as_of_lead())
+
+    def _sk_visual_block_(self) -> Any:
+        if not isinstance(self.estimator, list) or hasattr(self, "best_estimator_"):
+            return super()._sk_visual_block_()
+        names, members = zip(*self.estimator, strict=True)
+        return VisualBlock(
+            "parallel",
+            [clone(member) for member in members],
+            names=[f"{name}: {type(m).__name__}" for name, m in self.estimator],
+            name_details=[str(member) for member in members],
+        )
+
+
+def _priced(table: Any, epsilon: float) -> Any:
+    """Return a table with a column of what all its rows cost together."""
+    priced = table.copy()
+    priced["study_epsilon"] = np.full(len(table["epsilon"]), epsilon)
+    return priced
+
+
+def _untelling(table: Any) -> Any:
+    """Return a table without columns that are there for exact evaluations."""
+    if isinstance(table, dict):
+        return {name: column for name, column in table.items() if name not in _TELLING}
+    return table.drop(columns=[name for name in _TELLING if name in table])

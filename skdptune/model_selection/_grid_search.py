@@ -1,0 +1,337 @@
+"""Grid search: a fixed public list of candidates, all released or one picked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdptune._validation import check_option
+from skdptune.accounting import PrivacyProfile
+from skdptune.base._configuring import Budget
+from skdptune.mechanisms import permute_and_flip_release
+from skdptune.model_selection._base import (
+    BasePrivateSearch,
+    Choice,
+    Prepared,
+    Streams,
+    generator_of,
+    spawned,
+)
+from skdptune.model_selection._cost import (
+    Candidates,
+    Cost,
+    CostModel,
+    FitPrices,
+    Layout,
+    ScoreNoise,
+    check_pick_parameters,
+    check_stand_in,
+    make_pick_model,
+    utilities_on_parts,
+)
+from skdptune.model_selection._running import Data, Deal, noise_random, pick_noise, pure_pick
+
+SELECTIONS = ("noisy_max", "compose")
+
+
+@dataclass(frozen=True)
+class CompositionCostModel(CostModel):
+    """The price of fitting and scoring every candidate of a grid, and showing all of it."""
+
+    n_candidates: int = 1
+
+    def selections(
+        self, fit: PrivacyProfile, noise: ScoreNoise, budget: Budget | None
+    ) -> tuple[PrivacyProfile, PrivacyProfile, PrivacyProfile | None]:
+        """Return a run, and all runs, for records that train and for those that score."""
+        fits = self.prices.composed(budget, self.train_size)
+        scores = noise.profile * self.n_candidates
+        if self.layout.validation > 0.0:
+            return fit | noise.profile, fits, scores
+        run = fit * max(self.layout.folds - 1, 1)
+        every = fits * max(self.layout.folds - 1, 1)
+        if noise.kind == "none":
+            return run, every, None
+        return run + noise.profile, every + scores, None
+
+
+class DPGridSearchCV(BasePrivateSearch):
+    """Private grid search: one (epsilon, delta) for tuning and training together.
+
+    By default the candidates are scored on disjoint parts of the data, where one record counts
+    for little; which one is best is published through noise, and nothing else; and the winner is
+    trained privately on all records. The price does not depend on the number of candidates.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a Pipeline of such and of steps that learn nothing.
+    param_grid : dict or list of dicts
+        From parameter names to lists of values, of the model that is returned.
+    epsilon, delta : float, optional
+        The total for everything that is published. Without epsilon the estimator's own
+        budget stands for each fit and `privacy_` tells the total; without delta it is that of the
+        estimator.
+    selection : {"noisy_max", "compose"}, default="noisy_max"
+        "noisy_max" publishes the winner alone; "compose" trains every candidate privately
+        and publishes all, with their noisy scores, at the price of all.
+    n_partitions : "auto" or int, default="auto"
+        Number of disjoint parts of "noisy_max": more parts mean less noise and fewer records to
+        train on. "auto" follows from the budget and the public number of records.
+    tuning_estimator : estimator, optional
+        What is trained on the parts in place of `estimator`, with the same searched parameters:
+        for example scikit-learn's own model. It need not be private. The default is `estimator`
+        without its noise.
+    selection_epsilon : float, optional
+        What the pick of "noisy_max" may cost; by default a quarter of the total.
+    scoring : str or BoundedScorer, optional
+        A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.
+    cv : float or int, default=0.2
+        A fraction keeps each record for validation with that chance; an integer asks for folds,
+        which "compose" alone knows.
+    refit : {"winner", True, False}, default="winner"
+        With "compose", "winner" returns the winner's own model, free of charge, and True fits it
+        once more on all records. With "noisy_max" both mean the one private fit on all records.
+        False returns no model.
+    score_epsilon : float, optional
+        What a score of "compose" may spend at `delta`.
+    n_jobs, pre_dispatch
+        As in joblib. Results do not depend on them.
+    verbose : int, default=0
+        Above 0, shows what is going on and for how long.
+    error_score : {"worst", "raise"}, default="worst"
+        What a candidate that fails scores. "raise" needs `diagnostics`.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws from the operating system's entropy; a seed gives reproducible research runs.
+    diagnostics : bool, default=False
+        Whether to keep scores, times and failures in ``diagnostics_``. What then is published is
+        **not private**.
+    n_public : int, optional
+        Public constant that stands for the number of records; by default their number.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The tuned private model.
+    best_params_ : dict
+        Its parameters.
+    best_score_ : float
+        The winner's noisy score; NaN with "noisy_max", which publishes no score.
+    privacy_ : PrivacyReport
+        What everything cost, as a tree.
+    cv_results_ : dict
+        The rows that were paid for: all with "compose", else the winner's parameters.
+    best_index_, n_splits_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn; `best_index_` is a row of `cv_results_`.
+    diagnostics_ : dict
+        With `diagnostics`: what must stay secret.
+
+    See Also
+    --------
+    DPRandomSearchCV : Random candidates; the searches on a part of the data cost least of all.
+
+    Notes
+    -----
+    Neighbours differ by adding or removing one record. The pick is permute-and-flip (McKenna and
+    Sheldon 2020), noisy maximum with one-sided exponential noise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DPGridSearchCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=2000) > 0
+    >>> search = DPGridSearchCV(
+    ...     DPLogisticRegression(), {"C": [1e-3, 1e-1, 10.0]}, epsilon=1.0, delta=1e-5,
+    ...     random_state=0,
+    ... ).fit(X, y)
+    >>> search.privacy_.epsilon
+    1.0
+    >>> search.score(X, y) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        selection: str = "noisy_max",
+        n_partitions: Any = "auto",
+        tuning_estimator: Any = None,
+        selection_epsilon: float | None = None,
+        scoring: Any = None,
+        cv: Any = 0.2,
+        refit: Any = "winner",
+        score_epsilon: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        pre_dispatch: Any = "2*n_jobs",
+        error_score: str = "worst",
+        random_state: Any = None,
+        diagnostics: bool = False,
+        n_public: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.selection = selection
+        self.n_partitions = n_partitions
+        self.tuning_estimator = tuning_estimator
+        self.selection_epsilon = selection_epsilon
+        self.scoring = scoring
+        self.cv = cv
+        self.refit = refit
+        self.score_epsilon = score_epsilon
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.pre_dispatch = pre_dispatch
+        self.error_score = error_score
+        self.random_state = random_state
+        self.diagnostics = diagnostics
+        self.n_public = n_public
+
+    # Parameters ---------------------------------------------------------------------------
+
+    def _candidates(self) -> Candidates:
+        return Candidates(self.param_grid, name="param_grid", drawn=False)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option(self.selection, name="selection", options=SELECTIONS)
+        if self._picks:
+            check_pick_parameters(self)
+        elif self.tuning_estimator is not None:
+            raise ValueError(
+                "tuning_estimator must be None with selection='compose', which publishes the "
+                "candidates' own models."
+            )
+
+    @property
+    def _picks(self) -> bool:
+        return self.selection == "noisy_max"
+
+    def _refit(self) -> Any:
+        return True if self._picks and self.refit == "winner" else self.refit
+
+    # The price ----------------------------------------------------------------------------
+
+    def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
+        make = self._pick_model if self._picks else self._composition_model
+        model = make(layout, prices, delta)
+        return model, model.settled(self.epsilon)
+
+    def _check_prepared(self, prepared: Prepared) -> None:
+        if self._picks:
+            check_stand_in(self, prepared, prepared.candidates.grid()[0])
+
+    def _composition_model(self, layout: Layout, prices: FitPrices, delta: float) -> CostModel:
+        count = len(prices.candidates.grid())
+        return CompositionCostModel(
+            layout,
+            prices,
+            lambda run: run * count,
+            delta,
+            self.score_epsilon,
+            note=f"{count} candidates, all published",
+            bound=None,
+            n_candidates=count,
+        )
+
+    def _pick_model(self, layout: Layout, prices: FitPrices, delta: float) -> CostModel:
+        count = len(prices.candidates.grid())
+
+        def pick(
+            epsilon: float, n_parts: int, n_score: int | None
+        ) -> tuple[PrivacyProfile, PrivacyProfile]:
+            noise = pick_noise(epsilon, n_parts, n_score, monotone=not layout.replaces)
+            return pure_pick(noise.epsilon), pure_pick(noise.of_score)
+
+        note = f"the best of {count}, permute-and-flip"
+        return make_pick_model(self, layout, prices, delta, pick, note)
+
+    def _runs_of_fits(self, prepared: Prepared) -> tuple[float, float]:
+        # A fit on each of k parts is the work of one fit on all of them.
+        fits = float(len(prepared.candidates.grid()) * max(prepared.layout.folds, 1))
+        return fits, fits
+
+    # Running ------------------------------------------------------------------------------
+
+    def _choose(
+        self,
+        prepared: Prepared,
+        data: Data,
+        dealt: Deal,
+        public: Data | None,
+        streams: Streams,
+    ) -> Choice:
+        candidates = list(prepared.candidates.grid())
+        choose = self._pick if self._picks else self._release_all
+        return choose(candidates, prepared, data, dealt, public, streams)
+
+    def _release_all(
+        self,
+        candidates: list[dict[str, Any]],
+        prepared: Prepared,
+        data: Data,
+        dealt: Deal,
+        public: Data | None,
+        streams: Streams,
+    ) -> Choice:
+        results = self.run_all(prepared, candidates, data, dealt, public, streams)
+        best = self.highest(results, streams)
+        rows = [
+            {"params": candidate, "score": result.score}
+            for candidate, result in zip(candidates, results, strict=True)
+        ]
+        details = {
+            "seconds": [result.seconds for result in results],
+            "errors": [result.error for result in results],
+        }
+        winner = results[best]
+        return Choice(candidates[best], winner.score, winner.model, rows, best, details)
+
+    def _pick(
+        self,
+        candidates: list[dict[str, Any]],
+        prepared: Prepared,
+        data: Data,
+        dealt: Deal,
+        public: Data | None,
+        streams: Streams,
+    ) -> Choice:
+        model = prepared.model
+        validation = public if public is not None else data.take(dealt.validation)
+        utilities = utilities_on_parts(
+            self,
+            prepared,
+            candidates,
+            data,
+            dealt.tuning,
+            validation,
+            generator_of(spawned(streams.deal, 1)[0]),
+            spawned(streams.runs, len(candidates)),
+        )
+        noise = pick_noise(
+            model.pick_epsilon,
+            model.n_partitions,
+            model.n_score,
+            monotone=not prepared.layout.replaces,
+        )
+        best = permute_and_flip_release(
+            utilities,
+            noise.sensitivity,
+            model.pick_epsilon,
+            random_state=noise_random(streams.pick),
+        )
+        row = {"params": candidates[best], "score": np.nan}
+        return Choice(
+            candidates[best], float("nan"), None, [row], diagnostics={"utilities": utilities}
+        )

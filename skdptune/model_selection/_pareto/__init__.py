@@ -1,0 +1,33 @@
+""" """
+
+from skdptune.model_selection._pareto._checks import (
+    check_can_be_sent,
+    check_pareto_parameters,
+    check_target,
+    third_name,
+)
+from skdptune.model_selection._pareto._families import Families
+from skdptune.model_selection._pareto._plan import Study, settled, study_report
+from skdptune.model_selection._pareto._result import ParetoResult
+from skdptune.model_selection._pareto._run import ParetoRun, warn_of_few, warn_of_one_price
+from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
+from skdptune.model_selection._pareto._study import Evaluation, ParetoEngine, Record
+
+__all__ = [
+    "Evaluation",
+    "Families",
+    "ParetoEngine",
+    "ParetoResult",
+    "ParetoRun",
+    "Record",
+    "SearchSpace",
+    "Study",
+    "check_can_be_sent",
+    "check_pareto_parameters",
+    "check_target",
+    "settled",
+    "study_report",
+    "third_name",
+    "warn_of_few",
+    "warn_of_one_price",
+]

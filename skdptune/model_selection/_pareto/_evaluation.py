@@ -1,0 +1,286 @@
+"""Evaluations of a search over estimators: what parameters cost, and how well they do."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skdptune._compat import number_of_samples
+from skdptune.accounting import PrivacyProfile
+from skdptune.base._configuring import check_secret_size, nested, set_seeds
+from skdptune.base._costs import price, replaces_records
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._cost import FitPrices, FitSize, Layout, ScoreNoise
+from skdptune.model_selection._pareto._families import Families
+from skdptune.model_selection._pareto._workers import Evaluation
+from skdptune.model_selection._running import (
+    Data,
+    Quiet,
+    Scoring,
+    child_stream,
+    is_failure,
+    noise_random,
+    perform_all,
+    values_of,
+)
+
+Fold = tuple[np.ndarray | None, np.ndarray | None]
+# Of the moments accountant: its paper, and the search's, count in whole moments.
+_MOMENTS = np.arange(2.0, 257.0)
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """What parameters cost: as an objective of the search, and as a fit of an evaluation.
+
+    Parameters
+    ----------
+    families : Families
+    layout : Layout
+        Sizes of the fits; public.
+    delta : float
+    privacy : {"profile", "moments"}
+        By which bound the objective is found.
+    classes : sequence or None
+        The public label set.
+    """
+
+    families: Families
+    layout: Layout
+    delta: float
+    privacy: str = "profile"
+    classes: Any = None
+
+    def __call__(self, params: dict[str, Any]) -> float:
+        """Return the epsilon of a fit on all records."""
+        profile = self.final(params)
+        if self.privacy == "moments":
+            return moments_epsilon(profile, self.delta)
+        return profile.epsilon(self.delta)
+
+    def final(self, params: dict[str, Any]) -> PrivacyProfile:
+        """Return what a fit on all records costs."""
+        size = self.final_size
+        return price(self.configured(params, size), size.n_samples, size.n_features)
+
+    def of_evaluation(self, params: dict[str, Any]) -> PrivacyProfile:
+        """Return what a fit of an evaluation costs; raise if that hangs on a secret size."""
+        size = self.train_size
+        made = self.configured(params, size)
+        check_relation(made)
+        if size.is_secret:
+            check_secret_size(made, size.n_samples, size.n_features)
+        return price(made, size.n_samples, size.n_features)
+
+    def configured(self, params: dict[str, Any], size: FitSize) -> Any:
+        """Return the estimator for one fit; seeds are left to the fit."""
+        family, own = self.families.split(params)
+        prices = FitPrices(self.families.members[family], (), "auto", self.classes)
+        return prices.configured(own, None, size)
+
+    @property
+    def train_size(self) -> FitSize:
+        """The records of one fit of an evaluation."""
+        layout = self.layout
+        return FitSize(layout.n_train, layout.n_final, layout.n_features, layout.train_is_random)
+
+    @property
+    def final_size(self) -> FitSize:
+        """All records."""
+        layout = self.layout
+        return FitSize(layout.n_final, layout.n_final, layout.n_features, layout.final_is_random)
+
+
+def check_relation(estimator: Any) -> None:
+    """Refuse a guarantee that is about other neighbours than the price of a release is."""
+    if any(replaces_records(part) for _, part in nested(estimator)):
+        raise TypeError(
+            "estimator must have a guarantee about adding or removing a record with release; "
+            "got one about replacing."
+        )
+
+
+def moments_epsilon(profile: PrivacyProfile, delta: float) -> float:
+    """Return the epsilon that the moments accountant finds, for comparison.
+
+    Notes
+    -----
+    Abadi et al. (2016), Theorem 2: the least of ``divergence(order) + log(1/delta) / (order - 1)``
+    over whole orders.
+    """
+    divergences = profile.rdp(_MOMENTS)
+    if not np.isfinite(divergences).any():
+        raise ValueError(
+            "privacy must be 'profile' for an estimator whose Rényi divergences are not known; "
+            "got 'moments'."
+        )
+    if delta == 0.0:
+        return math.inf
+    return float(np.min(divergences - math.log(delta) / (_MOMENTS - 1.0)))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Everything that an evaluation needs, as a function of parameters.
+
+    Parameters
+    ----------
+    pricing : Pricing
+    data : Data
+        Records of the fits.
+    folds : sequence of (ndarray, ndarray)
+        Records to train and to score on; one pair of None for all of `data` and of `validation`.
+    validation : Data or None
+    scorer : BoundedScorer
+    n_repeats : int
+    is_seeded : bool
+        Whether fits and noise follow the evaluation's seed, or the system's entropy.
+    third : None, "time" or (str, callable)
+        See `DParetoSearchCV`.
+    """
+
+    pricing: Pricing
+    data: Data
+    folds: Sequence[Fold]
+    validation: Data | None
+    scorer: BoundedScorer
+    n_repeats: int
+    is_seeded: bool
+    third: Any = None
+
+    def __call__(
+        self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
+    ) -> Evaluation:
+        """Return exact utilities: for the eyes of the curator alone."""
+        epsilon = self.pricing(params)
+        estimator = self.pricing.configured(params, self.pricing.train_size)
+        repeats = [self._repeat(estimator, self.stream(seed, r)) for r in range(self.n_repeats)]
+        utilities, thirds = zip(*repeats, strict=True)
+        extra = None if self.third is None else float(np.mean(thirds))
+        return Evaluation(epsilon, utilities, extra)
+
+    def stream(self, seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence | None:
+        """Return a numbered stream of an evaluation's randomness, None for the system's."""
+        return child_stream(seed, number) if self.is_seeded else None
+
+    def _repeat(self, estimator: Any, seed: np.random.SeedSequence | None) -> tuple[float, float]:
+        """Return the utility of one repeat, and its third objective."""
+        started = time.perf_counter()
+        values, thirds = [], []
+        with Quiet(), np.errstate(all="ignore"):
+            for place, fold in enumerate(self.folds):
+                model = clone(estimator)
+                held = self.fitted(model, fold, child_stream(seed, place))
+                values.append(self.scorer.per_record(model, held.X, held.y))
+                if isinstance(self.third, tuple):
+                    thirds.append(float(self.third[1](model, held.X, held.y)))
+        score = self.scorer.score(np.concatenate(values), max(sum(map(len, values)), 1))
+        third = np.mean(thirds) if thirds else time.perf_counter() - started
+        return unit_utility(score, self.scorer), float(third)
+
+    def fitted(self, estimator: Any, fold: Fold, seed: np.random.SeedSequence | None) -> Data:
+        """Fit an estimator to a fold, and return the records to score it on."""
+        train, test = fold
+        set_seeds(estimator, seed)
+        self.data.take(train).fit(estimator)
+        return self.held(test)
+
+    def held(self, test: np.ndarray | None) -> Data:
+        """Return the records that a fold is scored on."""
+        if test is not None:
+            return self.data.take(test)
+        if self.validation is None:
+            raise ValueError("validation must be given where no fold has records to score on.")
+        return self.validation
+
+
+@dataclass(frozen=True)
+class PrivateTrial:
+    """An evaluation of which nothing is seen but a noisy utility; no data can make it fail.
+
+    Parameters
+    ----------
+    trial : Trial
+    scoring : Scoring
+        Of the values of all repeats together.
+    n_jobs : int or None
+        Workers for the fits of one evaluation.
+    """
+
+    trial: Trial
+    scoring: Scoring
+    n_jobs: int | None = None
+
+    def __call__(
+        self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
+    ) -> Evaluation:
+        """Return the epsilon and one utility with noise."""
+        trial, pricing = self.trial, self.trial.pricing
+        estimator = pricing.configured(params, pricing.train_size)
+        tasks = [
+            (fold, child_stream(trial.stream(seed, repeat), place))
+            for repeat in range(trial.n_repeats)
+            for place, fold in enumerate(trial.folds)
+        ]
+        try:
+            values = np.concatenate(
+                perform_all(
+                    _private_values,
+                    tasks,
+                    trial,
+                    estimator,
+                    n_jobs=self.n_jobs,
+                    pre_dispatch="2*n_jobs",
+                )
+            )
+        except BaseException as problem:
+            if not is_failure(problem):
+                raise
+            # Fits that take their workers with them tell of the data as well.
+            values = None
+        noise = noise_random(trial.stream(seed, trial.n_repeats))
+        score = self.scoring.released(values, noise)
+        return Evaluation(pricing(params), (unit_utility(score, trial.scorer),))
+
+
+def _private_values(
+    task: tuple[Fold, np.random.SeedSequence | None], trial: Trial, estimator: Any
+) -> np.ndarray:
+    """Return one value per record of a fold; the worst throughout where the fit fails."""
+    fold, seed = task
+    held = trial.held(fold[1])
+    try:
+        with Quiet(), np.errstate(all="ignore"):
+            # Threads share what they are given; and nothing may be carried from fold to fold.
+            model = clone(estimator)
+            trial.fitted(model, fold, seed)
+            return values_of(trial.scorer, model, held, raises=False)
+    except BaseException as problem:
+        if not is_failure(problem):
+            raise
+        return np.full(number_of_samples(held.X), trial.scorer.lower)
+
+
+def score_of_all(
+    layout: Layout, scorer: BoundedScorer, n_repeats: int, noise: ScoreNoise
+) -> Scoring:
+    """Return how the values of all repeats make one score.
+
+    Their mean is the mean of the repeats' scores, and one record moves it by no more than it may
+    move any of these.
+    """
+    if layout.public:
+        return Scoring(scorer, None, 0.0, noise.ratio, noise.kind)
+    size = layout.n_score * n_repeats
+    return Scoring(scorer, size, layout.sensitivity(scorer), noise.ratio, noise.kind)
+
+
+def unit_utility(score: float, scorer: BoundedScorer) -> float:
+    """Return a score on the scale from the worst, 0, to the best, 1."""
+    return min(max((score - scorer.lower) / (scorer.upper - scorer.lower), 0.0), 1.0)

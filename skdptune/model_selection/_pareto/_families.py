@@ -1,0 +1,169 @@
+"""The estimators of a Pareto search and their spaces: one family, or several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skdptune.base._configuring import RESERVED, price_parameters
+from skdptune.model_selection._cost import copied
+from skdptune.model_selection._pareto._sampling import SearchSpace
+
+# Name of the parameter that says which family.
+FAMILY = "estimator"
+
+
+class Families:
+    """Estimators with their spaces, seen as one space.
+
+    Of one estimator, the parameters keep their names. Of several families, the parameter
+    ``"estimator"`` says which one, and each parameter bears its family's name in front.
+
+    Parameters
+    ----------
+    estimator : estimator or list of (str, estimator)
+    param_space : dict
+        The space of the estimator, or from the families' names to their spaces.
+    """
+
+    def __init__(self, estimator: Any, param_space: Any) -> None:
+        self.is_one = not isinstance(estimator, list)
+        if self.is_one:
+            self.members = {"": _checked(estimator, "estimator")}
+            spaces = {"": param_space}
+        else:
+            self.members, spaces = _named(estimator, param_space)
+        self._spaces = spaces
+        flat: dict[str, Any] = {} if self.is_one else {FAMILY: list(self.members)}
+        self.own: dict[str, tuple[str, ...]] = {}
+        for name, member in self.members.items():
+            _check_names(name, member, spaces[name])
+            self.own[name] = tuple(spaces[name])
+            flat |= {self._flat(name, key): values for key, values in spaces[name].items()}
+        self.space = SearchSpace(flat)
+
+    def _flat(self, family: str, key: str) -> str:
+        return key if self.is_one else f"{family}__{key}"
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the estimators."""
+        return iter(self.members.values())
+
+    @property
+    def lead(self) -> Any:
+        """The first estimator."""
+        return next(iter(self))
+
+    @property
+    def steps(self) -> Iterator[Any]:
+        """Iterate over the estimators that are values of parameters."""
+        for dimension in self._spaces.values():
+            for values in dimension.values():
+                if isinstance(values, list | tuple):
+                    yield from (value for value in values if hasattr(value, "get_params"))
+
+    def split(self, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the family's name and its estimator's own parameters."""
+        family = "" if self.is_one else params[FAMILY]
+        return family, {key: params[self._flat(family, key)] for key in self.own[family]}
+
+    def made(self, params: Mapping[str, Any]) -> Any:
+        """Return an unfitted estimator with the parameters."""
+        family, own = self.split(params)
+        return clone(self.members[family]).set_params(**copied(own))
+
+    def shown(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters without those of the families that were not chosen."""
+        if self.is_one:
+            return dict(params)
+        family, own = self.split(params)
+        return {FAMILY: family, **{self._flat(family, key): own[key] for key in own}}
+
+    def tidied(self, table: Any) -> Any:
+        """Return a table of evaluations in which families show their own parameters alone."""
+        if self.is_one:
+            return table
+        rows = [self.shown(params) for params in table["params"]]
+        changed = table.copy()
+        changed["params"] = _objects(rows)
+        for name in self.space.names:
+            changed[f"param_{name}"] = _objects([row.get(name) for row in rows])
+        return changed
+
+    @property
+    def set_the_price(self) -> bool:
+        """Whether fits of different parameters may cost differently."""
+        if len(self.members) > 1:
+            return True
+        names = list(self.own[""] if self.is_one else next(iter(self.own.values())))
+        return bool(price_parameters(self.lead, names)) or _holds_steps(self.lead, names)
+
+
+def _objects(values: list[Any]) -> np.ndarray:
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def _holds_steps(estimator: Any, names: list[str]) -> bool:
+    """Say whether some of the parameters are estimators themselves."""
+    own = estimator.get_params(deep=True)
+    return any(hasattr(own[name], "get_params") for name in names)
+
+
+def _checked(estimator: Any, name: str) -> Any:
+    if not hasattr(estimator, "fit") or isinstance(estimator, type):
+        raise TypeError(
+            f"{name} must be an estimator with fit, or a list of (name, estimator); got "
+            f"{estimator!r:.60}."
+        )
+    return estimator
+
+
+def _named(families: list[Any], param_space: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return estimators and spaces by their families' names, or raise."""
+    pairs = [pair for pair in families if isinstance(pair, tuple) and len(pair) == 2]
+    names = [name for name, _ in pairs]
+    if not families or len(pairs) != len(families) or not all(isinstance(n, str) for n in names):
+        raise TypeError(f"estimator must be a list of (name, estimator); got {families!r:.80}.")
+    if len(set(names)) != len(names) or any("__" in name or not name for name in names):
+        raise ValueError(
+            f"estimator must give its families different names without '__'; got {names}."
+        )
+    members = {name: _checked(member, f"estimator[{name!r}]") for name, member in pairs}
+    if not isinstance(param_space, Mapping):
+        kind = type(param_space).__name__
+        raise TypeError(f"param_space must map the families' names to spaces; got {kind}.")
+    if set(param_space) != set(names):
+        raise ValueError(
+            f"param_space must have the families' names, {names}; got {list(param_space)}."
+        )
+    return members, {name: param_space[name] for name in names}
+
+
+def _check_names(family: str, estimator: Any, space: Any) -> None:
+    """Raise unless the estimator has the parameters, and the search may set them."""
+    name = f"param_space[{family!r}]" if family else "param_space"
+    if not isinstance(space, Mapping):
+        kind = type(space).__name__
+        raise TypeError(f"{name} must be a mapping from names to dimensions; got {kind}.")
+    if not space:
+        # A family without parameters is one point.
+        if family:
+            return
+        raise ValueError("param_space must hold at least one parameter; got none.")
+    point = SearchSpace(space).from_unit([0.5] * len(space))
+    first = {key: value for key, value in point.items() if hasattr(value, "get_params")}
+    known = clone(estimator).set_params(**first).get_params(deep=True)
+    unknown = sorted(set(space) - set(known))
+    if unknown:
+        raise ValueError(
+            f"{name} must name parameters of {type(estimator).__name__}; got {unknown[0]!r}. It "
+            f"has {sorted(known)}."
+        )
+    for key in space:
+        if key.rpartition("__")[2] in RESERVED:
+            raise ValueError(f"{name} must leave {key!r} to the search; got values for it.")

@@ -1,0 +1,199 @@
+"""One fit of a Pareto search: its evaluations, and the model that is fitted at the end."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import clone
+
+from skdptune._compat import number_of_samples
+from skdptune.base._configuring import set_seeds
+from skdptune.model_selection._pareto._checks import third_name
+from skdptune.model_selection._pareto._evaluation import PrivateTrial, Trial, score_of_all
+from skdptune.model_selection._pareto._plan import Affordable, Study
+from skdptune.model_selection._pareto._study import Evaluation, ParetoEngine, Record
+from skdptune.model_selection._running import (
+    Data,
+    Quiet,
+    Streams,
+    deal,
+    generator_of,
+    is_failure,
+    parts,
+    untouched_model,
+)
+
+
+class ParetoRun:
+    """What one fit of a `DParetoSearchCV` does with the records, within what was settled.
+
+    Parameters
+    ----------
+    search : DParetoSearchCV
+        Its parameters, which were checked.
+    study : Study
+    streams : Streams
+        Of all that is random.
+    """
+
+    def __init__(self, search: Any, study: Study, streams: Streams) -> None:
+        self.search, self.study, self.streams = search, study, streams
+
+    def evaluated(self, data: Data, public: Data | None) -> tuple[list[Record], Any]:
+        """Return the evaluations, and optuna's study of them unless it must not be seen."""
+        engine = self._engine(self._trial(data, public))
+        engine.run()
+        records = engine.records()
+        if self.study.plan is None:
+            return records, engine.study
+        return [_without_traces(record) for record in records], None
+
+    def _trial(self, data: Data, public: Data | None) -> Trial:
+        """Return the evaluation of parameters, with all records dealt."""
+        search, layout = self.search, self.study.pricing.layout
+        rng = generator_of(self.streams.deal)
+        folds: list[tuple[Any, Any]] = [(None, None)]
+        validation = public
+        if layout.folds:
+            everyone = np.arange(number_of_samples(data.X))
+            held = parts(everyone, layout.folds, rng)
+            folds = [(np.setdiff1d(everyone, part), part) for part in held]
+        elif not layout.public:
+            dealt = deal(number_of_samples(data.X), layout.validation, None, 1, rng)
+            data, validation = data.take(dealt.tuning), data.take(dealt.validation)
+        return Trial(
+            self.study.pricing,
+            data,
+            folds,
+            validation,
+            search._scorer(),
+            search.n_repeats,
+            search.random_state is not None,
+            search.third_objective,
+        )
+
+    def _engine(self, trial: Trial) -> ParetoEngine:
+        """Return what proposes and evaluates, held to the plan of a release."""
+        search = self.search
+        draw = self.streams.draw
+        seed = None if draw is None else int(draw.generate_state(1)[0] >> 1)
+        common: dict[str, Any] = {
+            "batch_size": search.batch_size,
+            "sampler": search.sampler,
+            "reference_point": tuple(search.reference_point),
+            "verbose": search.verbose,
+            "random_state": seed,
+        }
+        space, plan = self.study.pricing.families.space, self.study.plan
+        if plan is None:
+            return ParetoEngine(
+                trial,
+                space,
+                n_initial=search.n_initial,
+                n_iter=search.n_iter,
+                extra=third_name(search.third_objective),
+                storage=search.storage,
+                study_name=search.study_name,
+                n_jobs=search.n_jobs,
+                subject="" if search.storage is None else _subject(search, self.study, trial),
+                **common,
+            )
+        scoring = score_of_all(trial.pricing.layout, trial.scorer, search.n_repeats, plan.noise)
+        n_initial = min(search.n_initial, plan.n_evaluations)
+        return ParetoEngine(
+            PrivateTrial(trial, scoring, search.n_jobs),
+            space,
+            n_initial=n_initial,
+            n_iter=plan.n_evaluations - n_initial,
+            n_jobs=1,
+            affordable=Affordable(self.study),
+            **common,
+        )
+
+    def best(self, records: list[Record]) -> int | None:
+        """Return the place of the record that is to be fitted again, None for none."""
+        refit = self.search.refit
+        if refit is False:
+            return None
+        limit = np.inf if refit is True else float(refit)
+        places = [
+            place
+            for place, record in enumerate(records)
+            if record.evaluation.error is None and self._costs(record) <= limit
+        ]
+        if not places:
+            warnings.warn(
+                "refit must be at least the least epsilon that was evaluated; got "
+                f"{refit!r}. No model is fitted.",
+                UserWarning,
+                stacklevel=4,
+            )
+            return None
+        return max(places, key=lambda place: float(np.mean(records[place].evaluation.utilities)))
+
+    def _costs(self, record: Record) -> float:
+        if self.study.plan is None:
+            return record.evaluation.epsilon
+        # At the half of delta that is kept for it.
+        return self.study.pricing.final(record.params).epsilon(self.study.plan.delta)
+
+    def final(self, record: Record, data: Data) -> Any:
+        """Return the model on all records; of a release, one that no failure tells of."""
+        made = self.study.pricing.configured(record.params, self.study.pricing.final_size)
+        set_seeds(made, self.streams.final)
+        try:
+            with Quiet(), np.errstate(all="ignore"):
+                data.fit(made)
+            return made
+        except BaseException as problem:
+            if self.study.plan is None or not is_failure(problem):
+                raise
+            return untouched_model(made, data)
+
+
+def warn_of_one_price(records: list[Record]) -> None:
+    """Warn where nothing of the space changes epsilon."""
+    found = [record.evaluation for record in records if record.evaluation.error is None]
+    if len(found) > 1 and len({evaluation.epsilon for evaluation in found}) == 1:
+        warnings.warn(
+            f"All evaluations cost epsilon={found[0].epsilon:.4g}, so that the front is a single "
+            "point. Let param_space hold what sets the noise, such as epsilon or "
+            "noise_multiplier.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def warn_of_few(count: int, wanted: int) -> None:
+    """Warn where a budget was too small to start a search with, as public numbers say."""
+    if count < wanted:
+        warnings.warn(
+            f"release paid for {count} evaluations of {wanted} and more that were wanted. Search "
+            "a space of smaller epsilons, or give more.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _subject(search: Any, study: Study, trial: Trial) -> str:
+    """Return a short name of all that evaluations follow from beside their parameters."""
+    told = (
+        [clone(member) for member in study.pricing.families],
+        study.pricing.layout,
+        study.pricing.delta,
+        search.privacy,
+        search.n_repeats,
+        trial.scorer.name,
+        trial.data.X,
+        trial.data.y,
+    )
+    return joblib.hash(told) or ""
+
+
+def _without_traces(record: Record) -> Record:
+    """Return a record with what was charged, and without what was not: the time it took."""
+    found = record.evaluation
+    return Record(record.number, record.params, Evaluation(found.epsilon, found.utilities))

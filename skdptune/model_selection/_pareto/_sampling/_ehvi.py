@@ -1,0 +1,83 @@
+"""The expected improvement of a front's hypervolume, of two objectives.
+
+Epsilon is log-normal under its surrogate and the error logit-normal. In each strip of the plane
+(see ``_hvpoi``) the gain is a width times a height, and the two are independent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from skdptune.model_selection._pareto._sampling._hvpoi import improvement, strips
+from skdptune.model_selection._pareto._sampling._surrogates import Scales
+
+FloatArray = NDArray[np.float64]
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+_FEWEST = 32
+
+
+def expected_improvement(
+    means: FloatArray, deviations: FloatArray, points: FloatArray, scales: Scales
+) -> FloatArray:
+    """Return by how much an evaluation is expected to raise the hypervolume.
+
+    Parameters
+    ----------
+    means, deviations : arrays of shape (n, 2)
+        The surrogates' laws on their scales, independent between objectives.
+    points : array of shape (k, 2)
+        What was found before, as itself.
+    scales : Scales
+    """
+    ends, ceilings = strips(points, scales.reference)
+    ends[0] = 0.0
+    reach = lognormal_shortfall(means[:, :1], deviations[:, :1], ends)
+    height = logit_normal_shortfall(means[:, 1:], deviations[:, 1:], ceilings)
+    gain: FloatArray = (np.diff(reach, axis=1) * height).sum(axis=1)
+    return gain
+
+
+def improvement_of_promising(
+    means: FloatArray,
+    deviations: FloatArray,
+    points: FloatArray,
+    scales: Scales,
+    chances: FloatArray | float = 1.0,
+) -> FloatArray:
+    """Return the expected improvement, 0 for those that would gain little with some luck.
+
+    The parameters are those of :func:`expected_improvement`, which most candidates of a search
+    are not worth, and the probabilities that an evaluation succeeds at all.
+    """
+    lucky = chances * improvement(scales.backward(means - deviations), points, scales.reference)
+    best = np.argsort(-lucky, kind="stable")[: max(_FEWEST, len(means) // 6)]
+    gain = np.zeros(len(means))
+    gain[best] = expected_improvement(means[best], deviations[best], points, scales)
+    return gain * chances
+
+
+def lognormal_shortfall(means: FloatArray, deviations: FloatArray, ends: FloatArray) -> FloatArray:
+    """Return the expectation of ``max(end - exp(normal), 0)``."""
+    with np.errstate(divide="ignore"):
+        standard = (np.log(ends) - means) / deviations
+    growth = np.exp(np.minimum(means + deviations**2 / 2, 700.0))
+    below = ends * special.ndtr(standard)
+    return np.maximum(below - growth * special.ndtr(standard - deviations), 0.0)
+
+
+def logit_normal_shortfall(
+    means: FloatArray, deviations: FloatArray, ceilings: FloatArray
+) -> FloatArray:
+    """Return the expectation of ``max(ceiling - expit(normal), 0)``, rows by columns.
+
+    By Gauss-Hermite quadrature. A payoff with a kink is not what that is best at, but the error
+    stays below a hundredth of the deviation, and there is no faster way.
+    """
+    total = np.zeros((len(means), len(ceilings)))
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        total += weight * np.maximum(ceilings - special.expit(means + node * deviations), 0.0)
+    return total

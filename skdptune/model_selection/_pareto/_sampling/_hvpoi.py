@@ -1,0 +1,120 @@
+"""What a further evaluation promises, from the surrogates' means and deviations.
+
+All objectives are minimised. In two dimensions the sums are exact: the front cuts the plane into
+vertical strips, in each of which a point improves the front if it lies below the strip's ceiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from skdptune.model_selection._pareto._sampling._fronts import front, hypervolume
+from skdptune.model_selection._pareto._sampling._surrogates import Scales
+
+FloatArray = NDArray[np.float64]
+
+_N_DRAWS = 128
+
+
+def hvpoi(
+    means: FloatArray,
+    deviations: FloatArray,
+    points: FloatArray,
+    scales: Scales,
+    chances: FloatArray | float = 1.0,
+) -> FloatArray:
+    """Return the improvement at the mean times the probability of any (the paper's HVPoI).
+
+    Parameters
+    ----------
+    means, deviations : arrays of shape (n, objectives)
+        The surrogates' laws, on their scales.
+    points : array of shape (k, objectives)
+        What was found before, as itself.
+    scales : Scales
+        Probabilities are the same on all scales; hypervolumes are of the objectives themselves.
+    chances : array of shape (n,) or float
+        The probabilities that an evaluation succeeds at all.
+    """
+    chance = probability_of_improvement(means, deviations, scales.forward(points), scales.limit())
+    gain = improvement(scales.backward(means), points, scales.reference)
+    # Where no mean improves, the chance decides: its share is too small to matter elsewhere.
+    return chances * chance * (gain + 1e-9)
+
+
+def strips(points: FloatArray, reference: Sequence[float]) -> tuple[FloatArray, FloatArray]:
+    """Return the left ends of the strips, the reference's end last, and their ceilings.
+
+    The first strip lies left of all points: its end is minus infinity and its ceiling that of
+    the reference.
+    """
+    inside = points[(points < np.asarray(reference)).all(axis=1)]
+    steps = front(inside) if len(inside) else np.empty((0, 2))
+    ends = np.concatenate([[-np.inf], steps[:, 0], [reference[0]]])
+    ceilings = np.concatenate([[reference[1]], steps[:, 1]])
+    return ends, ceilings
+
+
+def probability_of_improvement(
+    means: FloatArray, deviations: FloatArray, points: FloatArray, reference: Sequence[float]
+) -> FloatArray:
+    """Return the probabilities that normal points are below the reference and not dominated.
+
+    Parameters
+    ----------
+    means, deviations : arrays of shape (n, objectives)
+        The points' laws, independent between objectives.
+    points : array of shape (k, objectives)
+        What was found before, on the same scales.
+    reference : sequence of float
+        The anti-ideal point, on the same scales.
+    """
+    if means.shape[1] != 2:
+        return _probability_by_draws(means, deviations, points, reference)
+    ends, ceilings = strips(points, reference)
+    left = special.ndtr((ends - means[:, :1]) / deviations[:, :1])
+    below = special.ndtr((ceilings - means[:, 1:]) / deviations[:, 1:])
+    probability: FloatArray = (np.diff(left, axis=1) * below).sum(axis=1)
+    return probability
+
+
+def improvement(
+    candidates: FloatArray, points: FloatArray, reference: Sequence[float]
+) -> FloatArray:
+    """Return by how much each candidate on its own would raise the hypervolume."""
+    if candidates.shape[1] != 2:
+        return _improvement_by_volumes(candidates, points, reference)
+    ends, ceilings = strips(points, reference)
+    width = np.maximum(ends[1:] - np.maximum(ends[:-1], candidates[:, :1]), 0.0)
+    height = np.maximum(ceilings - candidates[:, 1:], 0.0)
+    gain: FloatArray = (width * height).sum(axis=1)
+    return gain
+
+
+def _probability_by_draws(
+    means: FloatArray, deviations: FloatArray, points: FloatArray, reference: Sequence[float]
+) -> FloatArray:
+    """Return the probabilities from draws that are spread evenly, the same for all points."""
+    cube = stats.qmc.Sobol(means.shape[1], scramble=True, rng=0).random(_N_DRAWS)
+    draws = means[:, np.newaxis] + deviations[:, np.newaxis] * special.ndtri(cube)
+    improves = (draws < np.asarray(reference)).all(axis=2)
+    for point in front(points) if len(points) else points:
+        improves &= ~(point <= draws).all(axis=2)
+    probability: FloatArray = improves.mean(axis=1)
+    return probability
+
+
+def _improvement_by_volumes(
+    candidates: FloatArray, points: FloatArray, reference: Sequence[float]
+) -> FloatArray:
+    """Return a candidate's box less what the points dominate of it."""
+    gains = np.zeros(len(candidates))
+    for number, candidate in enumerate(candidates):
+        if (candidate < reference).all():
+            box = float(np.prod(np.asarray(reference) - candidate))
+            gains[number] = max(0.0, box - hypervolume(np.maximum(points, candidate), reference))
+    return gains

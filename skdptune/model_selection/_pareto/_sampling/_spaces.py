@@ -1,0 +1,341 @@
+"""Spaces of parameters, seen as a cube of unit numbers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+# A unit number of 0 or 1 would be an infinite quantile of a normal distribution.
+_EDGE = 1e-9
+
+
+class Dimension(Protocol):
+    """One parameter, whose values lie along the unit interval."""
+
+    def value(self, unit: float) -> Any:
+        """Return the value at a unit number."""
+
+    def unit(self, value: Any) -> float:
+        """Return the unit number of a value: the middle of those it has."""
+
+    def features(self, units: FloatArray) -> FloatArray:
+        """Return what a surrogate sees of unit numbers, one row each."""
+
+    def levels(self, number: int) -> list[Any]:
+        """Return at most ``number`` values that cover the dimension; all of the categories."""
+
+    def distribution(self) -> Any:
+        """Return what optuna samples from."""
+
+    def to_optuna(self, value: Any) -> Any:
+        """Return what optuna calls a value."""
+
+    def from_optuna(self, value: Any) -> Any:
+        """Return what value optuna means."""
+
+    def describe(self) -> str:
+        """Return a description that is the same in every process."""
+
+
+class Interval:
+    """Numbers between two ends, evenly spread or on a logarithmic scale."""
+
+    def __init__(self, low: float, high: float, *, log: bool) -> None:
+        self.low, self.high, self.log = low, high, log
+        self.is_integer = all(isinstance(end, numbers.Integral) for end in (low, high))
+        # An integer owns the half units on its two sides.
+        half = 0.5 if self.is_integer else 0.0
+        self._bottom, self._top = self._scale(low - half), self._scale(high + half)
+
+    def _scale(self, value: float) -> float:
+        return math.log(value) if self.log else float(value)
+
+    def value(self, unit: float) -> float:
+        """Return the value at a unit number."""
+        if unit in (0.0, 1.0):
+            # A logarithm's exponential may be off by a rounding.
+            return self.high if unit else self.low
+        scaled = self._bottom + unit * (self._top - self._bottom)
+        number = math.exp(scaled) if self.log else scaled
+        number = round(number) if self.is_integer else number
+        return min(max(number, self.low), self.high)
+
+    def unit(self, value: float) -> float:
+        """Return the unit number of a value."""
+        return (self._scale(value) - self._bottom) / (self._top - self._bottom)
+
+    def features(self, units: FloatArray) -> FloatArray:
+        """Return the unit numbers, those of integers at the integers' own."""
+        if not self.is_integer:
+            return units[:, np.newaxis]
+        scaled = self._bottom + units * (self._top - self._bottom)
+        whole = np.clip(np.rint(np.exp(scaled) if self.log else scaled), self.low, self.high)
+        scaled = np.log(whole) if self.log else whole
+        return ((scaled - self._bottom) / (self._top - self._bottom))[:, np.newaxis]
+
+    def levels(self, number: int) -> list[Any]:
+        """Return values from end to end."""
+        ends = np.linspace(self.unit(self.low), self.unit(self.high), number)
+        return list(dict.fromkeys(self.value(float(unit)) for unit in ends))
+
+    def distribution(self) -> Any:
+        """Return optuna's interval of the same numbers."""
+        from optuna.distributions import FloatDistribution, IntDistribution
+
+        kind = IntDistribution if self.is_integer else FloatDistribution
+        return kind(self.low, self.high, log=self.log)
+
+    def to_optuna(self, value: Any) -> Any:
+        """Return the value."""
+        return value
+
+    def from_optuna(self, value: Any) -> Any:
+        """Return the value."""
+        return int(value) if self.is_integer else float(value)
+
+    def describe(self) -> str:
+        """Return the ends and the scale."""
+        return f"({self.low!r}, {self.high!r}, {'log' if self.log else 'even'})"
+
+
+class Quantiles:
+    """Numbers with a scipy distribution: a unit number is a quantile's level."""
+
+    def __init__(self, frozen: Any) -> None:
+        self.frozen = frozen
+        self._is_discrete = hasattr(frozen, "pmf")
+
+    def value(self, unit: float) -> Any:
+        """Return the quantile."""
+        quantile = self.frozen.ppf(min(max(unit, _EDGE), 1.0 - _EDGE))
+        return int(quantile) if self._is_discrete else float(quantile)
+
+    def unit(self, value: Any) -> float:
+        """Return the level of the value, the middle one of a discrete distribution's."""
+        level = float(self.frozen.cdf(value))
+        return (level + float(self.frozen.cdf(value - 1))) / 2 if self._is_discrete else level
+
+    def features(self, units: FloatArray) -> FloatArray:
+        """Return the levels, those of a discrete distribution in the middle of their values."""
+        if self._is_discrete:
+            values = self.frozen.ppf(np.clip(units, _EDGE, 1.0 - _EDGE))
+            units = (self.frozen.cdf(values) + self.frozen.cdf(values - 1)) / 2
+        return units[:, np.newaxis]
+
+    def levels(self, number: int) -> list[Any]:
+        """Return the quantiles at the middles of as many equal shares."""
+        units = (np.arange(number) + 0.5) / number
+        return list(dict.fromkeys(self.value(float(unit)) for unit in units))
+
+    def distribution(self) -> Any:
+        """Return the unit interval: optuna knows the levels alone."""
+        from optuna.distributions import FloatDistribution
+
+        return FloatDistribution(0.0, 1.0)
+
+    def to_optuna(self, value: Any) -> float:
+        """Return the level of a value."""
+        return min(max(self.unit(value), 0.0), 1.0)
+
+    def from_optuna(self, value: float) -> Any:
+        """Return the quantile of a level."""
+        return self.value(value)
+
+    def describe(self) -> str:
+        """Return the distribution's name and arguments."""
+        arguments = [*map(repr, self.frozen.args), *map(str, self.frozen.kwds.items())]
+        return f"{self.frozen.dist.name}({', '.join(arguments)})"
+
+
+class Categories:
+    """Values without an order."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = list(values)
+
+    def value(self, unit: float) -> Any:
+        """Return the category whose share of the interval it is."""
+        return self.values[self._index(unit)]
+
+    def _index(self, unit: float) -> int:
+        return min(max(int(unit * len(self.values)), 0), len(self.values) - 1)
+
+    def unit(self, value: Any) -> float:
+        """Return the middle of the category's share."""
+        return (self.to_optuna(value) + 0.5) / len(self.values)
+
+    def features(self, units: FloatArray) -> FloatArray:
+        """Return one column per category: no two are nearer to each other than others."""
+        number = len(self.values)
+        indices = np.clip((units * number).astype(int), 0, number - 1)
+        # Two different categories are then at a distance of 1, as the ends of an interval are.
+        hot: FloatArray = np.eye(number)[indices] / math.sqrt(2)
+        return hot
+
+    def levels(self, number: int) -> list[Any]:
+        """Return all categories."""
+        return list(self.values)
+
+    def distribution(self) -> Any:
+        """Return the categories' places: storages hold no objects."""
+        from optuna.distributions import CategoricalDistribution
+
+        return CategoricalDistribution(range(len(self.values)))
+
+    def to_optuna(self, value: Any) -> int:
+        """Return the place of a category."""
+        places = (place for place, known in enumerate(self.values) if known is value)
+        equal = (place for place, known in enumerate(self.values) if _same(known, value))
+        return next(itertools.chain(places, equal))
+
+    def from_optuna(self, value: Any) -> Any:
+        """Return the category of a place."""
+        return self.values[int(value)]
+
+    def describe(self) -> str:
+        """Return the categories; an object's text may differ between processes."""
+        plain = (str, bool, int, float, type(None))
+        texts = [repr(v) if isinstance(v, plain) else type(v).__name__ for v in self.values]
+        return f"[{', '.join(texts)}]"
+
+
+class SearchSpace:
+    """The parameters a search may choose, each a dimension of the unit cube.
+
+    Parameters
+    ----------
+    param_space : mapping of str
+        For each parameter a list or array (categories), a tuple ``(low, high)`` or
+        ``(low, high, "log")`` (integers when both ends are), or a frozen scipy distribution.
+
+    Examples
+    --------
+    >>> from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
+    >>> space = SearchSpace({"rate": (0.0, 4.0), "n": (1, 4), "kind": ["a", "b"]})
+    >>> space.from_unit([0.5, 0.99, 0.1])
+    {'rate': 2.0, 'n': 4, 'kind': 'a'}
+    """
+
+    def __init__(self, param_space: Mapping[str, Any]) -> None:
+        if not isinstance(param_space, Mapping):
+            kind = type(param_space).__name__
+            raise TypeError(f"param_space must be a mapping from names to dimensions; got {kind}.")
+        if not param_space:
+            raise ValueError("param_space must hold at least one parameter; got none.")
+        self.dimensions: dict[str, Dimension] = {}
+        for name, given in param_space.items():
+            if not isinstance(name, str):
+                raise TypeError(f"param_space's names must be strings; got {name!r}.")
+            self.dimensions[name] = _dimension(name, given)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        return tuple(self.dimensions)
+
+    def sample(self, rng: np.random.Generator) -> dict[str, Any]:
+        """Return parameters drawn from the given distributions, each on its own."""
+        return self.from_unit(rng.random(len(self.dimensions)))
+
+    def from_unit(self, units: Sequence[float] | FloatArray) -> dict[str, Any]:
+        """Return the parameters at a point of the cube."""
+        pairs = zip(self.dimensions.items(), units, strict=True)
+        return {name: dimension.value(float(unit)) for (name, dimension), unit in pairs}
+
+    def to_unit(self, params: Mapping[str, Any]) -> FloatArray:
+        """Return the point of the cube at which parameters are."""
+        units = [dimension.unit(params[name]) for name, dimension in self.dimensions.items()]
+        return np.clip(np.array(units, dtype=float), 0.0, 1.0)
+
+    def features(self, units: FloatArray) -> FloatArray:
+        """Return what a surrogate sees: numbers snapped to their values, categories one-hot."""
+        columns = zip(self.dimensions.values(), units.T, strict=True)
+        return np.hstack([dimension.features(column) for dimension, column in columns])
+
+    def grid(self, points_per_dimension: int) -> list[dict[str, Any]]:
+        """Return the product of all categories and so many values of each other dimension."""
+        levels = [d.levels(points_per_dimension) for d in self.dimensions.values()]
+        return [dict(zip(self.names, point, strict=True)) for point in itertools.product(*levels)]
+
+    def grid_size(self, points_per_dimension: int) -> int:
+        """Return how many parameters such a grid holds."""
+        return math.prod(len(d.levels(points_per_dimension)) for d in self.dimensions.values())
+
+    def distributions(self) -> dict[str, Any]:
+        """Return optuna's description of the space."""
+        return {name: dimension.distribution() for name, dimension in self.dimensions.items()}
+
+    def to_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what optuna calls parameters."""
+        return {name: d.to_optuna(params[name]) for name, d in self.dimensions.items()}
+
+    def from_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what parameters optuna means."""
+        return {name: d.from_optuna(params[name]) for name, d in self.dimensions.items()}
+
+    def describe(self) -> str:
+        """Return a description that is the same in every process."""
+        return "; ".join(f"{name}: {d.describe()}" for name, d in self.dimensions.items())
+
+
+def _dimension(name: str, given: Any) -> Dimension:
+    """Return the dimension that is meant, or raise."""
+    if isinstance(given, tuple):
+        return _interval(name, given)
+    if isinstance(given, np.ndarray) and given.ndim == 1:
+        given = given.tolist()
+    if isinstance(given, list):
+        if not given:
+            raise ValueError(f"param_space[{name!r}] must hold at least one category; got [].")
+        return Categories(given)
+    if callable(getattr(given, "ppf", None)) and hasattr(given, "dist"):
+        return Quantiles(_finite(name, given))
+    raise TypeError(
+        f"param_space[{name!r}] must be a list or array of categories, a tuple (low, high) "
+        f"or (low, high, 'log'), or a frozen scipy distribution; got {given!r}."
+    )
+
+
+def _interval(name: str, given: tuple[Any, ...]) -> Interval:
+    domain = f"param_space[{name!r}] must be (low, high) or (low, high, 'log')"
+    is_log = given[2:] == ("log",)
+    if len(given) != 2 and not is_log:
+        raise ValueError(f"{domain}; got {given!r}. Categories go into a list.")
+    ends = given[:2]
+    for end in ends:
+        if isinstance(end, bool | np.bool_) or not isinstance(end, numbers.Real):
+            raise TypeError(f"{domain} of numbers; got {given!r}. Categories go into a list.")
+    if not (all(map(math.isfinite, ends)) and ends[0] < ends[1]):
+        raise ValueError(f"{domain} with finite low < high; got {given!r}.")
+    if is_log and ends[0] <= 0:
+        raise ValueError(f"{domain} with low above 0 on a logarithmic scale; got {given!r}.")
+    whole = all(isinstance(end, numbers.Integral) for end in ends)
+    low, high = (int(end) if whole else float(end) for end in ends)
+    return Interval(low, high, log=is_log)
+
+
+def _finite(name: str, frozen: Any) -> Any:
+    """Return a distribution whose quantiles are numbers, or raise."""
+    quantiles = np.asarray(frozen.ppf([_EDGE, 0.5, 1.0 - _EDGE]), dtype=float)
+    if quantiles.shape != (3,) or not np.isfinite(quantiles).all():
+        text = f"{getattr(frozen.dist, 'name', frozen.dist)}{frozen.args}"
+        raise ValueError(
+            f"param_space[{name!r}] must be a distribution with valid arguments; got {text}."
+        )
+    return frozen
+
+
+def _same(known: Any, value: Any) -> bool:
+    """Return whether two categories are the same; True is not 1."""
+    if type(known) is not type(value):
+        return False
+    equal = known == value
+    return equal if isinstance(equal, bool) else bool(np.all(equal))

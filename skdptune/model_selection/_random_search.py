@@ -1,0 +1,375 @@
+"""Random search: a random number of independent candidates, of which the best wins."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from skdptune._validation import check_kind, check_option
+from skdptune.accounting import PrivacyProfile, RunLaw, UnreachableBudgetError
+from skdptune.accounting._selection import BOUNDS
+from skdptune.model_selection._base import (
+    BasePrivateSearch,
+    Choice,
+    Prepared,
+    Streams,
+    generator_of,
+    spawned,
+)
+from skdptune.model_selection._cost import (
+    Candidates,
+    Cost,
+    CostModel,
+    FitPrices,
+    Layout,
+    PlanRow,
+    candidate_laws,
+    runs_at_most,
+)
+from skdptune.model_selection._running import Data, Deal
+
+# Laws whose totals differ by less than this share cost the same.
+_TIE = 1e-2
+_RARELY = 0.05
+
+
+class DPRandomSearchCV(BasePrivateSearch):
+    """Private random search: one (epsilon, delta) for tuning and training together.
+
+    A random number of candidates, drawn independently, are trained and scored privately; the
+    one of highest noisy score wins. By default they are trained on a small random part of the
+    data, and the winner on the rest, which costs hardly more than a single untuned fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a Pipeline of such and of steps that learn nothing.
+    param_distributions : dict or list of dicts
+        From parameter names to lists or distributions (objects with ``rvs``). Every candidate is
+        drawn afresh, from lists with replacement: the theorems ask for that. The values are
+        those of the model that is returned; runs on fewer records scale them, see `extrapolate`.
+    n_iter : float, default=10
+        Mean number of candidates.
+    law : str or RunLaw, default="auto"
+        Law of the number of candidates: "geometric", "logarithmic", "negative_binomial",
+        "concentrated", "poisson", "binomial", or a law from `skdptune.accounting`. "auto" takes,
+        of those that make less than a tenth of the mean in 5 % of cases at most, the one that
+        leaves most to the fits, and of those within one percent the one that is least likely
+        to make few runs. "poisson" never makes few, and costs a little more.
+    bound : {"envelope", "profile", "rdp", "best"}, default="envelope"
+        By which the selection is priced; the others are there for comparison.
+    tuning_fraction : "auto", float or None, default="auto"
+        Chance of each record to be used for tuning. "auto" takes the least of 5, 10 and 20 %
+        that leaves 200 records, by the public number of records, and None where none does. None
+        tunes on all records that are not kept for validation.
+    variant : {1, 2}, default=1
+        With a `tuning_fraction`: the final fit leaves out the tuning records (1), or uses all (2).
+    extrapolate : {"auto", "linear"}, None or callable, default="auto"
+        How a candidate's parameters are changed for runs on fewer records than the final fit
+        has. Batches keep their share of the records. "linear" is the rule of the subsampling
+        paper: the learning rate of noisy gradient descent shrinks in proportion to the records,
+        that of Adam stays. "auto" shrinks it by the root of that, which did better (see the
+        benchmarks). A callable ``rule(params, n_tune, n_final)`` returns further parameters
+        for the runs.
+    epsilon, delta : float, optional
+        The total for everything that is published. Without epsilon the estimator's own
+        budget stands for each fit and `privacy_` tells the total; without delta it is that of the
+        estimator.
+    at_least : tuple of (int, float), optional
+        ``(k, chance)``: in place of `n_iter`, at least k candidates with this chance.
+    warm_start : bool, default=False
+        Whether the final fit starts from the winning run's model, for estimators that can.
+    scoring : str or BoundedScorer, optional
+        A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.
+    cv : float or int, default=0.2
+        A fraction keeps each record for validation with that chance; an integer asks for folds.
+    refit : {"winner", True, False}, default="winner"
+        "winner" returns the winning run's own model, free of charge; True fits it once more on
+        all records; False returns none. With a `tuning_fraction`, "winner" and True both
+        mean the final fit that `variant` says.
+    score_epsilon : float, optional
+        What a score may spend at `delta`. By default as much as costs little.
+    n_jobs, pre_dispatch
+        As in joblib. Results do not depend on them.
+    verbose : int, default=0
+        Above 0, shows what is going on and for how long; the number of runs stays secret.
+    error_score : {"worst", "raise"}, default="worst"
+        What a candidate that fails scores. "raise" needs `diagnostics`.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws from the operating system's entropy; a seed gives reproducible research runs.
+    diagnostics : bool, default=False
+        Whether to keep all runs in ``diagnostics_``. What then is published is **not private**.
+    n_public : int, optional
+        Public constant that stands for the number of records; by default their number.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The tuned private model.
+    best_params_ : dict
+        Its parameters.
+    best_score_ : float
+        The winning run's noisy score.
+    privacy_ : PrivacyReport
+        What everything cost, as a tree.
+    cv_results_ : dict
+        The one row that was paid for: the winner's.
+    best_index_, n_splits_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+    diagnostics_ : dict
+        With `diagnostics`: what must stay secret.
+
+    See Also
+    --------
+    DPGridSearchCV : A fixed list of candidates.
+    skdptune.accounting.search_on_split : The price.
+
+    Notes
+    -----
+    Neighbours differ by adding or removing one record. The selection costs what the envelope bound
+    says of one run (fit and noisy score) and of the law of the number of runs; the tuning
+    records are a Poisson sample (Koskela and Kulkarni 2023, variants 1 and 2). The number of
+    runs is secret: it is shown nowhere, and how long a fit took must not be published either.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.stats import loguniform
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DPRandomSearchCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=2000) > 0
+    >>> search = DPRandomSearchCV(
+    ...     DPLogisticRegression(), {"C": loguniform(1e-3, 1e2)}, epsilon=1.0, delta=1e-5,
+    ...     random_state=0,
+    ... ).fit(X, y)
+    >>> search.privacy_.epsilon
+    1.0
+    >>> search.score(X, y) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        n_iter: float = 10,
+        law: str | RunLaw = "auto",
+        bound: str = "envelope",
+        tuning_fraction: Any = "auto",
+        variant: int = 1,
+        extrapolate: Any = "auto",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        at_least: tuple[int, float] | None = None,
+        warm_start: bool = False,
+        scoring: Any = None,
+        cv: Any = 0.2,
+        refit: Any = "winner",
+        score_epsilon: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        pre_dispatch: Any = "2*n_jobs",
+        error_score: str = "worst",
+        random_state: Any = None,
+        diagnostics: bool = False,
+        n_public: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
+        self.law = law
+        self.bound = bound
+        self.tuning_fraction = tuning_fraction
+        self.variant = variant
+        self.extrapolate = extrapolate
+        self.epsilon = epsilon
+        self.delta = delta
+        self.at_least = at_least
+        self.warm_start = warm_start
+        self.scoring = scoring
+        self.cv = cv
+        self.refit = refit
+        self.score_epsilon = score_epsilon
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.pre_dispatch = pre_dispatch
+        self.error_score = error_score
+        self.random_state = random_state
+        self.diagnostics = diagnostics
+        self.n_public = n_public
+
+    # Parameters ---------------------------------------------------------------------------
+
+    def _candidates(self) -> Candidates:
+        return Candidates(self.param_distributions, name="param_distributions", drawn=True)
+
+    def _tuning_fraction(self) -> Any:
+        return self.tuning_fraction
+
+    def _variant(self) -> int:
+        return self.variant
+
+    def _extrapolate(self) -> Any:
+        return self.extrapolate
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option(self.bound, name="bound", options=BOUNDS)
+        candidate_laws(self.law, self.n_iter, self.at_least)
+        rule = self.extrapolate
+        if not (rule is None or rule in ("auto", "linear") or callable(rule)):
+            raise ValueError(
+                f"extrapolate must be 'auto', 'linear', None or a callable; got {rule!r}."
+            )
+        check_kind(self.warm_start, name="warm_start", kind=bool, domain="True or False")
+        if self.warm_start and _starting_names(self.estimator) is None:
+            raise TypeError(
+                "warm_start must be False for an estimator whose fit takes no coef_init; got "
+                f"True for {type(self.estimator).__name__}."
+            )
+
+    # The price ----------------------------------------------------------------------------
+
+    def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
+        laws = candidate_laws(self.law, self.n_iter, self.at_least)
+        models = [self._model(law, layout, prices, delta) for law in laws]
+        if self.at_least is None:
+            models = [model for model in models if not _is_erratic(model.law)] or models
+        model = models[0] if len(models) == 1 else _best_of(models, self.epsilon)
+        return model, model.settled(self.epsilon)
+
+    def _model(self, law: RunLaw, layout: Layout, prices: FitPrices, delta: float) -> CostModel:
+        def select(run: PrivacyProfile) -> PrivacyProfile:
+            return run.selected(law, self.bound)
+
+        return CostModel(
+            layout,
+            prices,
+            select,
+            delta,
+            self.score_epsilon,
+            note=f"mean {law.mean:.4g} runs, {_name_of(law)} law",
+            bound=self.bound,
+            tuning_bound="rdp" if self.bound == "rdp" else "profile",
+            law=law,
+        )
+
+    def _runs_of_fits(self, prepared: Prepared) -> tuple[float, float]:
+        law, folds = prepared.model.law, max(prepared.layout.folds, 1)
+        return law.mean * folds, float(runs_at_most(law, 0.99) * folds)
+
+    def _law_in_words(self, prepared: Prepared) -> str:
+        law = prepared.model.law
+        return f"{_name_of(law)} law of mean {law.mean:.4g}"
+
+    def _alternatives(self, prepared: Prepared, n_samples: int) -> list[PlanRow]:
+        rows = super()._alternatives(prepared, n_samples)
+        for name, changes in (
+            ("variant 2", {"variant": 2}),
+            ("tuning on all records", {"tuning_fraction": None, "refit": self._refit_on_all()}),
+            ("Rényi bound of the subsampling paper", {"bound": "rdp"}),
+            (
+                "Rényi bound, tuning on all records",
+                {"bound": "rdp", "tuning_fraction": None, "refit": self._refit_on_all()},
+            ),
+        ):
+            rows += self._row_with(name, prepared, n_samples, changes)
+        return rows
+
+    def _refit_on_all(self) -> Any:
+        return self.refit if isinstance(self.cv, float) or self.refit != "winner" else True
+
+    def _row_with(
+        self, name: str, prepared: Prepared, n_samples: int, changes: dict[str, Any]
+    ) -> list[PlanRow]:
+        """Return the row of the same search with other parameters, if it can meet the total."""
+        if "variant" in changes and (prepared.layout.tuning is None or self.variant == 2):
+            return []
+        if changes.get("tuning_fraction", 0) is None and prepared.layout.tuning is None:
+            return []
+        law = prepared.model.law
+        other = clone(self).set_params(**{"law": law, **changes})
+        layout = prepared.layout
+        try:
+            found = other._prepare(n_samples, layout.n_features, public=layout.public)
+        except (UnreachableBudgetError, ValueError):
+            return []
+        return [other.row_of(found, name)]
+
+    # Running ------------------------------------------------------------------------------
+
+    def _choose(
+        self,
+        prepared: Prepared,
+        data: Data,
+        dealt: Deal,
+        public: Data | None,
+        streams: Streams,
+    ) -> Choice:
+        count = int(prepared.model.law.sample(generator_of(streams.draw)))
+        seeds = spawned(streams.draw, 1)[0]
+        drawn = prepared.candidates.draw_each(spawned(seeds, max(count, 1)))
+        if count == 0:
+            # No run: a candidate that nobody tried, and the score of nothing.
+            row = {"params": drawn[0], "score": self._scorer().lower}
+            return Choice(row["params"], row["score"], None, [row])
+        results = self.run_all(prepared, drawn, data, dealt, public, streams)
+        best = self.highest(results, streams)
+        details = {}
+        if self.diagnostics:
+            details = {
+                "n_runs": count,
+                "params": drawn,
+                "scores": np.array([result.score for result in results]),
+                "seconds": [result.seconds for result in results],
+                "errors": [result.error for result in results],
+            }
+        winner = results[best]
+        row = {"params": drawn[best], "score": winner.score}
+        return Choice(drawn[best], winner.score, winner.model, [row], diagnostics=details)
+
+    def _keeps_models(self, prepared: Prepared) -> bool:
+        return self.warm_start or super()._keeps_models(prepared)
+
+    def _start_from(self, model: Any) -> dict[str, Any]:
+        names = _starting_names(self.estimator)
+        if not self.warm_start or model is None or names is None:
+            return {}
+        last = model[-1] if isinstance(model, Pipeline) else model
+        return {names[0]: last.coef_, names[1]: last.intercept_}
+
+
+def _is_erratic(law: RunLaw) -> bool:
+    """Say whether a law makes less than a tenth of its mean too often to be relied on."""
+    return law.probability_at_most(int(law.mean / 10.0)) > _RARELY
+
+
+def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
+    """Return the cheapest; where hardly anything is between them, that with fewest short runs."""
+    costs = []
+    for model in models:
+        budget = None if epsilon is None else model.guess(epsilon)
+        costs.append(model.at(budget).total.epsilon(model.delta))
+    close = [m for m, c in zip(models, costs, strict=True) if c <= min(costs) * (1.0 + _TIE)]
+    return min(close, key=lambda model: model.law.probability_at_most(int(model.law.mean / 2)))
+
+
+def _name_of(law: RunLaw) -> str:
+    return str(law.to_dict()["law"]).replace("_", " ")
+
+
+def _starting_names(estimator: Any) -> tuple[str, str] | None:
+    """Return what the estimator's fit calls its starting values, None if it takes none."""
+    prefix, last = "", estimator
+    if isinstance(estimator, Pipeline):
+        prefix, last = f"{estimator.steps[-1][0]}__", estimator.steps[-1][1]
+    if "coef_init" not in inspect.signature(last.fit).parameters:
+        return None
+    return f"{prefix}coef_init", f"{prefix}intercept_init"

@@ -1,0 +1,54 @@
+"""What a search publishes beside its winner, and the model that stands for none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from skdptune._compat import number_of_features
+from skdptune.base._configuring import declared_labels
+from skdptune.model_selection._running._quiet import Quiet
+from skdptune.model_selection._running._runs import Data, is_failure
+
+
+def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return rows of parameters and noisy scores in the form of scikit-learn's searches."""
+    results: dict[str, Any] = {"params": [row["params"] for row in rows]}
+    names = sorted({name for row in rows for name in row["params"]})
+    for name in names:
+        column = np.ma.masked_all(len(rows), dtype=object)
+        for place, row in enumerate(rows):
+            if name in row["params"]:
+                column[place] = row["params"][name]
+        results[f"param_{name}"] = column
+    scores = np.array([row["score"] for row in rows], dtype=np.float64)
+    if np.isfinite(scores).any():
+        results["mean_test_score"] = scores
+        order = np.argsort(-scores, kind="stable")
+        ranks = np.empty(len(rows), dtype=np.int32)
+        ranks[order] = np.arange(1, len(rows) + 1)
+        results["rank_test_score"] = ranks
+    return results
+
+
+def untouched_model(estimator: Any, data: Data) -> Any:
+    """Return a model that no record influenced: fitted to nothing but the form of the data."""
+    made = clone(estimator)
+    X = _safe_indexing(data.X, np.zeros(0, dtype=int))
+    labels = declared_labels(estimator) or [0.0]
+    try:
+        if hasattr(X, "reindex"):
+            frame = X.reindex(range(len(labels)))
+            blank = frame.astype(data.X.dtypes.to_dict(), errors="ignore").fillna(0)
+        else:
+            blank = np.zeros((len(labels), number_of_features(data.X) or 1))
+        with Quiet(), np.errstate(all="ignore"):
+            return made.fit(blank, np.asarray(labels))
+    except BaseException as problem:
+        if not is_failure(problem):
+            raise
+        # Unfitted: whoever uses it learns that nothing could be fitted to any data of this form.
+        return made

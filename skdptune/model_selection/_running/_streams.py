@@ -1,0 +1,46 @@
+"""Seeds for the separate uses of randomness of a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdptune._validation import check_integer
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Seeds for the separate uses of randomness; None everywhere if nothing is seeded."""
+
+    deal: Any
+    draw: Any
+    runs: Any
+    pick: Any
+    final: Any
+
+    @classmethod
+    def of(cls, random_state: Any) -> Streams:
+        """Return streams that depend on the seed alone."""
+        if random_state is None:
+            return cls(None, None, None, None, None)
+        if isinstance(random_state, np.random.RandomState):
+            root = np.random.SeedSequence(random_state.randint(0, 2**31 - 1, size=4).tolist())
+        elif isinstance(random_state, np.random.Generator):
+            root = np.random.SeedSequence(random_state.integers(0, 2**31 - 1, size=4).tolist())
+        else:
+            root = np.random.SeedSequence(
+                check_integer(random_state, name="random_state", lower=0)
+            )
+        return cls(*root.spawn(5))
+
+
+def generator_of(seeds: Any) -> np.random.Generator:
+    """Return a generator from a stream, or from the operating system's entropy."""
+    return np.random.default_rng(seeds)
+
+
+def spawned(seeds: Any, count: int) -> list[Any]:
+    """Return independent streams, one per run."""
+    return [None] * count if seeds is None else list(seeds.spawn(count))

@@ -1,0 +1,141 @@
+"""What a search that has a winner does for its user: all that the winner can do."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune._compat import VisualBlock
+
+
+def best_has(name: str) -> Any:
+    """Say whether the winner has a method, with the error that its absence deserves."""
+
+    def check(search: Any) -> bool:
+        if not hasattr(search, "best_estimator_") and search.refit is False:
+            raise AttributeError(
+                f"This {type(search).__name__} was told refit=False; {name} needs a model."
+            )
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        return True
+
+    return check
+
+
+class WinnerMethods(BaseEstimator):
+    """Methods that a search hands to `best_estimator_`, and how scikit-learn sees the search."""
+
+    @available_if(best_has("predict"))
+    def predict(self, X: Any) -> Any:
+        """Return the winner's predictions."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(best_has("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Return the winner's probabilities."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(best_has("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the winner's logarithms of probabilities."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_log_proba(X)
+
+    @available_if(best_has("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Return the winner's decision function."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @available_if(best_has("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """Return the winner's scores of records."""
+        check_is_fitted(self)
+        return self.best_estimator_.score_samples(X)
+
+    @available_if(best_has("transform"))
+    def transform(self, X: Any) -> Any:
+        """Return what the winner makes of the records."""
+        check_is_fitted(self)
+        return self.best_estimator_.transform(X)
+
+    @available_if(best_has("inverse_transform"))
+    def inverse_transform(self, X: Any) -> Any:
+        """Return what the winner's transformation is undone to."""
+        check_is_fitted(self)
+        return self.best_estimator_.inverse_transform(X)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the winner's score on the given data, by the scorer of the search.
+
+        The figure is exact: on sensitive data it is not private.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"This {type(self).__name__} was told refit=False; it has no model."
+            )
+        return self.scorer_(self.best_estimator_, X, y)
+
+    @property
+    def classes_(self) -> Any:
+        """The labels, of a classifier."""
+        best_has("classes_")(self)
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns seen by the winner."""
+        try:
+            check_is_fitted(self)
+        except ValueError as error:
+            raise AttributeError(
+                f"{type(self).__name__} object has no n_features_in_ attribute."
+            ) from error
+        return self.best_estimator_.n_features_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say whether there is a result."""
+        return "privacy_" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn what the estimator that is tuned tells."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.target_tags = deepcopy(inner.target_tags)
+        tags.classifier_tags = deepcopy(inner.classifier_tags)
+        tags.regressor_tags = deepcopy(inner.regressor_tags)
+        tags.transformer_tags = deepcopy(inner.transformer_tags)
+        tags.input_tags = deepcopy(inner.input_tags)
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return where metadata go: to the fits of the estimator."""
+        return MetadataRouter(owner=type(self).__name__).add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+
+    def _sk_visual_block_(self) -> Any:
+        shown = getattr(self, "best_estimator_", self.estimator)
+        label = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
+        return VisualBlock(
+            "parallel",
+            [clone(shown)],
+            names=[f"{label}: {type(shown).__name__}"],
+            name_details=[str(shown)],
+        )
+
+    def _repr_html_inner(self) -> str:
+        shown = super()._repr_html_inner()
+        return shown + self.privacy_._repr_html_() if hasattr(self, "privacy_") else shown

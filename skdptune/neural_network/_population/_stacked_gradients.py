@@ -1,0 +1,285 @@
+"""Sums of clipped gradients of many nets at once, each net on records of its own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from torch.func import functional_call, grad, stack_module_state, vmap
+
+from skdptune.neural_network._population._stacked_layers import Layer, PlainLayer, Stack, layers_of
+
+# As Opacus has it, so that nets come out as they do one by one.
+_CLIPPING_FLOOR = 1e-6
+_AGREEMENT = 1e-3
+
+LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+class StackedGradients(Protocol):
+    """What finds the sums; nets of one shape, whose parameters are stacked along a first axis."""
+
+    numbers_per_record: int
+
+    def of(self, modules: Sequence[nn.Module]) -> StackedGradients:
+        """Return what finds the gradients of some of the modules."""
+        ...
+
+    def clipped_sums(
+        self,
+        stack: Stack,
+        inputs: torch.Tensor,
+        targets: torch.Tensor,
+        present: torch.Tensor,
+        norms: torch.Tensor,
+    ) -> Stack:
+        """Return, for each parameter, the sums (nets, ...) of the records' clipped gradients.
+
+        Parameters
+        ----------
+        stack : list of tensor
+            Parameters: (nets, ...) each.
+        inputs, targets : tensor of shape (nets, records, ...)
+            Each net's records.
+        present : tensor of bool of shape (nets, records)
+            False for what only fills up the shape.
+        norms : tensor of shape (nets,)
+            Norm to which each net's gradients are shortened.
+        """
+        ...
+
+
+def clipping_factors(
+    squared_norms: torch.Tensor, present: torch.Tensor, norms: torch.Tensor
+) -> torch.Tensor:
+    """Return what to multiply gradients by: 0 where one is not finite, or stands for no record."""
+    factors = (norms[:, None] / (squared_norms.sqrt() + _CLIPPING_FLOOR)).clamp(max=1.0)
+    return torch.where(present & squared_norms.isfinite(), factors, 0.0)
+
+
+class ClosedFormGradients:
+    """Gradients of a sequence of known layers.
+
+    Parameters
+    ----------
+    layers : list
+        What `layers_of` returns.
+    losses : callable
+        One loss per record, from outputs and targets.
+    is_known : bool
+        Whether losses are sure to treat records one by one, so that those of all nets can be
+        found in one call.
+    """
+
+    def __init__(self, layers: list[Layer], losses: LossPerRecord, is_known: bool) -> None:
+        self._layers = layers
+        self._losses = losses
+        self._is_known = is_known
+        self.numbers_per_record = 0
+
+    def of(self, modules: Sequence[nn.Module]) -> ClosedFormGradients:
+        """Return what finds the gradients of some of the modules."""
+        return self
+
+    def clipped_sums(
+        self,
+        stack: Stack,
+        inputs: torch.Tensor,
+        targets: torch.Tensor,
+        present: torch.Tensor,
+        norms: torch.Tensor,
+    ) -> Stack:
+        """Return the sums; see `StackedGradients`."""
+        outputs, trained = self.outputs(stack, inputs)
+        losses = self._total_loss(outputs, targets)
+        slopes = torch.autograd.grad(losses, [made for _, _, made in trained])
+        parts = [
+            (layer, layer.gradients(prepared, slope))
+            for (layer, prepared, _), slope in zip(trained, slopes, strict=True)
+        ]
+        del outputs, losses, trained
+        squares = sum(layer.squared_norms(gradients) for layer, gradients in parts)
+        factors = clipping_factors(squares, present, norms)
+        poisoned = ~squares.isfinite()
+        if bool(poisoned.any()):
+            # What is not finite stays so when multiplied by zero.
+            parts = [(layer, [_without(v, poisoned) for v in vs]) for layer, vs in parts]
+        sums: Stack = [torch.empty(0)] * len(stack)
+        for layer, gradients in parts:
+            for place, found in layer.sums(gradients, factors):
+                sums[place] = found.reshape(stack[place].shape)
+        return sums
+
+    def _total_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        if self._is_known:
+            return self._losses(outputs.flatten(0, 1), targets.flatten(0, 1)).sum()
+        own = zip(outputs, targets, strict=True)
+        return torch.stack([self._losses(*pair).sum() for pair in own]).sum()
+
+    def outputs(
+        self, stack: Stack, inputs: torch.Tensor
+    ) -> tuple[torch.Tensor, list[tuple[Any, torch.Tensor, torch.Tensor]]]:
+        """Return the outputs, and each trained layer with its inputs and what it made of them."""
+        trained = []
+        numbers = 0
+        values = inputs
+        for layer in self._layers:
+            if isinstance(layer, PlainLayer):
+                values = layer.outputs(values)
+            else:
+                prepared = layer.prepared(values)
+                values = layer.outputs(prepared, stack, values.shape)
+                if not values.requires_grad:
+                    values.requires_grad_()
+                trained.append((layer, prepared.detach(), values))
+                numbers += prepared[0, :1].numel()
+            numbers += 3 * values[0, :1].numel()
+        self.numbers_per_record = inputs[0, :1].numel() + numbers
+        return values, trained
+
+
+def _without(values: torch.Tensor, poisoned: torch.Tensor) -> torch.Tensor:
+    """Return values with zeros in place of some records'."""
+    return values.masked_fill(poisoned.reshape(*poisoned.shape, *[1] * (values.ndim - 2)), 0.0)
+
+
+class TracedGradients:
+    """Gradients of any module that torch.func can follow, one per record.
+
+    Parameters
+    ----------
+    modules : sequence of torch.nn.Module
+        One for each net; what is not trained in them is read from here.
+    losses : callable
+        One loss per record, from outputs and targets.
+    """
+
+    def __init__(self, modules: Sequence[nn.Module], losses: LossPerRecord) -> None:
+        self._module = copy.deepcopy(modules[0]).to("meta")
+        self._names = [name for name, p in modules[0].named_parameters() if p.requires_grad]
+        trained, buffers = stack_module_state(list(modules))
+        trained = {name: value.detach() for name, value in trained.items()}
+        size = sum(trained[name][0].numel() for name in self._names)
+        self._fixed = {n: v for n, v in trained.items() if n not in self._names} | buffers
+        self._losses = losses
+        self.numbers_per_record = 4 * size
+
+    def of(self, modules: Sequence[nn.Module]) -> TracedGradients:
+        """Return what finds the gradients of some of the modules."""
+        return TracedGradients(modules, self._losses)
+
+    def clipped_sums(
+        self,
+        stack: Stack,
+        inputs: torch.Tensor,
+        targets: torch.Tensor,
+        present: torch.Tensor,
+        norms: torch.Tensor,
+    ) -> Stack:
+        """Return the sums; see `StackedGradients`."""
+        trained = dict(zip(self._names, stack, strict=True))
+        if not inputs.shape[1]:
+            return [torch.zeros_like(values) for values in stack]
+        per_record = vmap(grad(self._loss), in_dims=(None, None, 0, 0), randomness="different")
+        per_net = vmap(per_record, in_dims=(0, 0, 0, 0), randomness="different")
+        found = per_net(trained, self._fixed, inputs, targets)
+        gradients = [found[name].flatten(2) for name in self._names]
+        squares = sum(values.square().sum(dim=2) for values in gradients)
+        factors = clipping_factors(squares, present, norms)
+        poisoned = ~squares.isfinite()
+        if bool(poisoned.any()):
+            for values in gradients:
+                values[poisoned] = 0.0
+        sums = [torch.bmm(factors[:, None], values) for values in gradients]
+        return [s.reshape(like.shape) for s, like in zip(sums, stack, strict=True)]
+
+    def _loss(
+        self,
+        trained: dict[str, torch.Tensor],
+        fixed: dict[str, torch.Tensor],
+        record: torch.Tensor,
+        target: torch.Tensor,
+    ) -> torch.Tensor:
+        outputs = functional_call(self._module, {**trained, **fixed}, (record[None],))
+        return self._losses(outputs, target[None])[0]
+
+
+def stacked_gradients(
+    modules: Sequence[nn.Module],
+    losses: LossPerRecord,
+    record: torch.Tensor,
+    target: torch.Tensor,
+    is_known: bool = False,
+) -> StackedGradients | None:
+    """Return what finds the gradients of modules of one shape; None if nothing can.
+
+    Parameters
+    ----------
+    modules : sequence of torch.nn.Module
+        In training mode, on the device of `record`.
+    losses : callable
+        One loss per record, from outputs and targets.
+    record, target : tensor
+        A made-up record and target, to try.
+    is_known : bool, default=False
+        Whether losses are sure to treat records one by one.
+
+    Notes
+    -----
+    Whatever is returned gave each module's own gradient on the made-up record. So a module whose
+    outputs are random, or that is not what its layers seem to make it, is left to others.
+    """
+    parameters = zip(
+        *([p.detach() for p in m.parameters() if p.requires_grad] for m in modules), strict=True
+    )
+    stack = [torch.stack(same) for same in parameters]
+    layers = layers_of(modules[0])
+    if layers is not None:
+        closed = ClosedFormGradients(layers, losses, is_known)
+        if _agrees(closed, stack, modules, losses, record, target):
+            return closed
+    traced = TracedGradients(modules, losses)
+    return traced if _agrees(traced, stack, modules, losses, record, target) else None
+
+
+def _agrees(
+    gradients: StackedGradients,
+    stack: Stack,
+    modules: Sequence[nn.Module],
+    losses: LossPerRecord,
+    record: torch.Tensor,
+    target: torch.Tensor,
+) -> bool:
+    """Say whether what is found for a record is each module's own gradient."""
+    size = len(modules)
+    one = torch.ones(size, 1, dtype=torch.bool, device=record.device)
+    try:
+        found = gradients.clipped_sums(
+            stack,
+            record.expand(size, 1, *record.shape),
+            target.expand(size, 1, *target.shape),
+            one,
+            torch.full((size,), torch.finfo(record.dtype).max, device=record.device),
+        )
+        wanted = [_gradient(module, losses, record, target) for module in modules]
+    except Exception:
+        return False
+    own = [torch.stack(same) for same in zip(*wanted, strict=True)]
+    return all(
+        sums.shape == truth.shape
+        and torch.allclose(
+            sums, truth, rtol=_AGREEMENT, atol=_AGREEMENT * float(truth.abs().max())
+        )
+        for sums, truth in zip(found, own, strict=True)
+    )
+
+
+def _gradient(
+    module: nn.Module, losses: LossPerRecord, record: torch.Tensor, target: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    trained = [p for p in module.parameters() if p.requires_grad]
+    loss = losses(module(record[None]), target[None])[0]
+    return torch.autograd.grad(loss, trained)

@@ -1,0 +1,229 @@
+"""The budget filter against exact arithmetic, over all and over random sequences of outcomes."""
+
+import copy
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdptune.accounting._budgets._budget_filter import BudgetExceededError, BudgetFilter
+
+deterministic = settings(derandomize=True, deadline=None, max_examples=300)
+# Sixty outcomes, as the bits of a number: drawing a list takes ten times as long.
+outcomes = st.integers(0, 2**60 - 1).map(lambda bits: [bits >> i & 1 == 1 for i in range(60)])
+decimals = st.integers(1, 5000).map(lambda n: n / 1000)
+
+
+def cost_of(history, round_epsilon):
+    """Return what a walk has cost, added up one round at a time."""
+    return sum((round_epsilon if hit else round_epsilon / 2 for hit in history), Fraction(0))
+
+
+def run(budget_filter, hits):
+    """Record outcomes until the filter stops or they run out."""
+    for hit in hits:
+        if not budget_filter.may_continue:
+            break
+        budget_filter.record(hit)
+    return budget_filter
+
+
+class TestAgainstExactArithmetic:
+    @given(st.fractions(Fraction(1, 100), 5), st.fractions(1, 12), outcomes)
+    @deterministic
+    def test_goes_on_exactly_while_a_hit_still_fits(self, round_epsilon, factor, hits):
+        budget = factor * round_epsilon
+        budget_filter = BudgetFilter(round_epsilon, budget)
+        for hit in hits:
+            cost = cost_of(budget_filter.history, round_epsilon)
+            assert cost <= budget
+            assert budget_filter.may_continue == (cost + round_epsilon <= budget)
+            if not budget_filter.may_continue:
+                break
+            budget_filter.record(hit)
+        assert not budget_filter.may_continue
+
+    @given(decimals, st.integers(2, 40), outcomes)
+    @deterministic
+    def test_a_multiple_of_the_half_round_is_used_up_to_the_last_half(self, size, halves, hits):
+        budget = float(Fraction(str(size)) * halves / 2)
+        budget_filter = run(BudgetFilter(size, budget), hits)
+        used = sum(budget_filter.history) + budget_filter.rounds
+        assert halves - 1 <= used <= halves
+        assert budget_filter.spent <= budget
+
+    @given(decimals, decimals, st.integers(1, 12), outcomes)
+    @deterministic
+    def test_cap_and_budget_stop_at_the_first_of_both(self, size, extra, cap, hits):
+        budget = size + extra
+        both = run(BudgetFilter(size, budget, cap), hits)
+        alone = run(BudgetFilter(size, budget), hits)
+        assert both.history == alone.history[:cap]
+        assert both.rounds <= both.max_possible_rounds <= cap
+
+    @given(st.floats(1e-6, 5), st.floats(1, 20), outcomes)
+    @deterministic
+    def test_float_spending_never_passes_the_float_budget(self, size, factor, hits):
+        budget = size * factor
+        budget_filter = run(BudgetFilter(size, budget), hits)
+        assert budget_filter.spent <= budget_filter.max_possible_spent <= budget
+        shares = Fraction(budget_filter.spent) / Fraction(size) * 2
+        assert float(shares) == pytest.approx(round(shares), rel=1e-15)
+
+
+class TestRounding:
+    @pytest.mark.parametrize(
+        ("round_epsilon", "budget", "hits"),
+        [(0.1, 1.0, 10), (0.1, 0.3, 3), (0.01, 0.29, 29), (0.7, 4.9, 7), (1e-5, 1e-3, 100)],
+    )
+    def test_typed_numbers_divide_as_they_read(self, round_epsilon, budget, hits):
+        # Sums of floats, or their exact binary values, would lose a round in these.
+        budget_filter = run(BudgetFilter(round_epsilon, budget), itertools.repeat(True, 1000))
+        assert budget_filter.rounds == hits
+        assert budget_filter.spent == budget
+
+    def test_a_budget_a_trifle_short_loses_the_round(self):
+        exact = Fraction(3, 10)
+        assert run(BudgetFilter(Fraction(1, 10), exact), [True] * 9).rounds == 3
+        short = exact - Fraction(1, 10**30)
+        assert run(BudgetFilter(Fraction(1, 10), short), [True] * 9).rounds == 2
+        assert run(BudgetFilter(0.1, math.nextafter(0.3, 0.0)), [True] * 9).rounds == 2
+
+    def test_numpy_numbers_read_like_python_ones(self):
+        plain = BudgetFilter(0.1, 1.0)
+        numpy_filter = BudgetFilter(np.float64(0.1), np.float64(1.0), np.int64(30))
+        assert numpy_filter.max_possible_rounds == plain.max_possible_rounds == 19
+        numpy_filter.record(np.bool_(True))
+        assert numpy_filter.history == (True,)
+        assert type(numpy_filter.history[0]) is bool
+
+
+class TestLargestNumbers:
+    @pytest.mark.parametrize("halves", range(2, 13))
+    @pytest.mark.parametrize("cap", [None, 1, 2, 3, 5, 8])
+    def test_bounds_are_attained_over_all_walks(self, halves, cap):
+        def walks(history):
+            budget_filter = run(BudgetFilter(Fraction(1, 3), Fraction(halves, 6), cap), history)
+            if not budget_filter.may_continue:
+                return [budget_filter]
+            return walks((*history, True)) + walks((*history, False))
+
+        stopped = walks(())
+        assert max(walk.rounds for walk in stopped) == stopped[0].max_possible_rounds
+        assert max(walk.spent for walk in stopped) == stopped[0].max_possible_spent
+
+    @given(decimals, st.floats(1, 30))
+    @deterministic
+    def test_all_misses_make_the_most_rounds(self, size, factor):
+        budget = size * factor
+        halves = math.floor(2 * Fraction(repr(budget)) / Fraction(repr(size)))
+        budget_filter = run(BudgetFilter(size, budget), itertools.repeat(False))
+        assert budget_filter.rounds == halves - 1 == budget_filter.max_possible_rounds
+        hits = run(BudgetFilter(size, budget), itertools.repeat(True))
+        assert hits.rounds == halves // 2
+
+    @pytest.mark.parametrize("halves", range(2, 25))
+    def test_a_walk_that_ends_at_step_zero_is_shorter(self, halves):
+        """Algorithm 1 from step 1: the statement in the notes of doubling_walk."""
+
+        def longest(used, exponent):
+            if used + 2 > halves or exponent < 0:
+                return 0
+            return 1 + max(longest(used + 2, exponent + 1), longest(used + 1, exponent - 1))
+
+        assert longest(0, 0) == 1 + (2 * (halves - 2)) // 3
+
+    def test_without_a_budget_only_the_cap_counts(self):
+        budget_filter = run(BudgetFilter(0.5, None, 4), itertools.repeat(False))
+        assert budget_filter.rounds == budget_filter.max_possible_rounds == 4
+        assert budget_filter.max_possible_spent == 2.0
+
+    def test_the_least_budget_holds_one_round(self):
+        budget_filter = BudgetFilter(600, 600)
+        assert budget_filter.max_possible_rounds == 1
+        budget_filter.record(False)
+        assert not budget_filter.may_continue
+
+
+class TestRefusals:
+    def test_a_round_too_many_is_refused_and_leaves_no_trace(self):
+        budget_filter = run(BudgetFilter(0.25, 0.5), [True, True])
+        message = r"spent must leave 0\.25 of the budget .*; got 0\.5 spent of 0\.5\. Ask may_con"
+        with pytest.raises(BudgetExceededError, match=message):
+            budget_filter.record(False)
+        assert budget_filter.history == (True, True)
+        assert budget_filter.spent == 0.5
+
+    def test_not_even_a_miss_runs_where_a_hit_would_not_fit(self):
+        budget_filter = run(BudgetFilter(1.0, 1.5), [False, False])
+        assert budget_filter.spent == 1.0
+        with pytest.raises(BudgetExceededError, match="Ask may_continue"):
+            budget_filter.record(False)
+        assert budget_filter.spent == 1.0
+
+    def test_the_cap_is_named(self):
+        budget_filter = run(BudgetFilter(0.1, 5.0, 2), [True, False])
+        with pytest.raises(BudgetExceededError, match="rounds must be at most 2; got one more"):
+            budget_filter.record(True)
+
+    @pytest.mark.parametrize("hit", [1, 0, None, "hit", 0.5])
+    def test_an_outcome_is_a_truth_value(self, hit):
+        with pytest.raises(TypeError, match="hit must be True or False; got "):
+            BudgetFilter(0.1, 1.0).record(hit)
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            ((0.0, 1.0), ValueError, r"round_epsilon must be a number in \(0, 600\]; got 0\.0"),
+            ((math.nan, 1.0), ValueError, "round_epsilon must be a number"),
+            (("0.1", 1.0), TypeError, "round_epsilon must be a number .* got str"),
+            ((0.1, -1.0), ValueError, r"budget must be a number in \(0, 600\]; got -1\.0"),
+            ((0.1, math.inf), ValueError, "budget must be a number"),
+            (
+                (0.1, 0.09),
+                ValueError,
+                r"budget must be at least round_epsilon \(0\.1\).*got 0\.09",
+            ),
+            ((0.1, None), ValueError, "budget must be given where max_rounds is not"),
+            ((0.1, 1.0, 0), ValueError, "max_rounds must be an integer of at least 1; got 0"),
+            ((0.1, 1.0, 2.0), TypeError, "max_rounds must be an integer"),
+        ],
+    )
+    def test_bad_parameters(self, arguments, error, message):
+        with pytest.raises(error, match=message):
+            BudgetFilter(*arguments)
+
+
+class TestState:
+    def test_the_history_that_is_shown_cannot_change_the_filter(self):
+        budget_filter = BudgetFilter(0.1, 1.0)
+        budget_filter.record(True)
+        shown = budget_filter.history
+        budget_filter.record(False)
+        assert shown == (True,)
+        assert budget_filter.history == (True, False)
+        for name in ("history", "spent", "rounds", "may_continue", "max_possible_rounds", "other"):
+            with pytest.raises(AttributeError):
+                setattr(budget_filter, name, 0)
+
+    @pytest.mark.parametrize(
+        "duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+    )
+    def test_a_copy_spends_for_itself(self, duplicate):
+        budget_filter = run(BudgetFilter(0.1, 1.0, 7), [True, False])
+        twin = duplicate(budget_filter)
+        assert repr(twin) == repr(budget_filter)
+        run(twin, itertools.repeat(True))
+        assert budget_filter.history == (True, False)
+        assert budget_filter.spent == 0.15
+
+    def test_repr_shows_parameters_and_state(self):
+        budget_filter = run(BudgetFilter(0.1, 1, 7), [False])
+        assert repr(budget_filter) == (
+            "BudgetFilter(round_epsilon=0.1, budget=1.0, max_rounds=7; spent=0.05, rounds=1)"
+        )

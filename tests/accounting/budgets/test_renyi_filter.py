@@ -1,0 +1,378 @@
+"""The Rényi filter: closed forms, and all courses of interactions that choose their parts."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import pickle
+import re
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdptune.accounting import (
+    BudgetExceededError,
+    Geometric,
+    PrivacyProfile,
+    UnreachableBudgetError,
+)
+from skdptune.accounting._budgets._renyi_filter import RenyiFilter, divergences_of, suitable_order
+from skdptune.accounting._losses._renyi import ORDERS
+from tests.accounting.oracles_profile import (
+    approximate_composition,
+    gaussian_delta,
+    gaussian_epsilon,
+    renyi_of_pair,
+)
+
+EPSILONS = np.array([0.0, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0])
+
+
+def budget_of(epsilon, delta, order):
+    """Return the divergence that proves (epsilon, delta), by the printed conversion."""
+    a, e, d = mpmath.mpf(order), mpmath.mpf(epsilon), mpmath.mpf(delta)
+    # d = exp((a - 1) (B - e)) / (a - 1) * (1 - 1/a)^a
+    return float(e + (mpmath.log(d * (a - 1)) - a * mpmath.log(1 - 1 / a)) / (a - 1))
+
+
+def filled(total, part):
+    while total.fits(part):
+        total.record(part)
+    return total
+
+
+class TestClosedForms:
+    @pytest.mark.parametrize("order", [2.5, 8.0, 12.0, 17.3])
+    @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 1e-2), (5.0, 1e-4), (30.0, 1e-9)])
+    def test_budget_is_that_of_the_conversion(self, epsilon, delta, order):
+        wanted = budget_of(epsilon, delta, order)
+        if wanted <= 0.0:
+            with pytest.raises(UnreachableBudgetError, match=f"for order {order:g}"):
+                RenyiFilter(epsilon, delta, order)
+            return
+        total = RenyiFilter(epsilon, delta, order)
+        assert wanted * (1.0 - 1e-4) <= total.budget <= wanted
+        assert epsilon * (1.0 - 1e-4) <= total.profile.epsilon(delta) <= epsilon
+
+    @pytest.mark.parametrize("mu", [0.05, 0.1, 0.3])
+    def test_gaussian_parts_cost_in_proportion_to_their_square(self, mu):
+        total = filled(RenyiFilter(3.0, 1e-6, 8.0), PrivacyProfile.gaussian(mu))
+        assert total.n_parts == math.floor(total.budget / (4.0 * mu * mu))
+        assert total.spent == pytest.approx(total.n_parts * 4.0 * mu * mu, rel=1e-12)
+
+    def test_gaussian_total_is_above_the_exact_one_and_near(self):
+        """Of Gaussian parts alone, the exact total is known, whatever is chosen."""
+        part = PrivacyProfile.gaussian(0.05)
+        total = filled(RenyiFilter(2.0, 1e-6, suitable_order(2.0, 1e-6, [part])), part)
+        exact = gaussian_epsilon(0.05 * math.sqrt(total.n_parts), 1e-6)
+        assert 0.8 * 2.0 < exact < 2.0
+        for epsilon in EPSILONS:
+            assert total.profile.delta(epsilon) >= gaussian_delta(
+                0.05 * math.sqrt(total.n_parts), epsilon
+            )
+
+    def test_profile_is_the_least_over_the_orders_up_to_its_own(self):
+        total = RenyiFilter(3.0, 1e-5, 6.0)
+        orders = np.append(ORDERS[ORDERS < 6.0], 6.0)
+        for epsilon in (0.5, 1.0, 2.0, 3.0, 4.0):
+            proven = [
+                math.exp((a - 1) * (total.budget - epsilon)) / (a - 1) * (1 - 1 / a) ** a
+                for a in orders
+            ]
+            found = total.profile.delta(epsilon)
+            # Near 0 the curve's convexity proves more than the orders do.
+            assert found <= min(1.0, *proven) * (1 + 1e-3)
+            if epsilon >= 1.5:
+                assert found >= min(proven)
+
+    def test_profile_keeps_its_divergence(self):
+        total = RenyiFilter(3.0, 1e-5, 6.0)
+        assert total.profile.rdp(6.0) == pytest.approx(total.budget, rel=1e-9)
+        assert total.profile.rdp(3.0) == total.profile.rdp(6.0)
+        assert math.isinf(total.profile.rdp(6.5))
+
+    def test_failure_is_set_aside(self):
+        without = RenyiFilter(3.0, 1e-5, 8.0)
+        some = RenyiFilter(3.0, 1e-5, 8.0, failure=4e-6)
+        assert some.budget == pytest.approx(budget_of(3.0, 6e-6, 8.0), rel=1e-4)
+        assert some.budget < without.budget
+        assert some.profile.delta(40.0) == pytest.approx(4e-6, rel=1e-6)
+        assert some.profile.epsilon(1e-5) <= 3.0
+
+
+class TestDivergences:
+    @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
+    def test_read_from_a_curve_as_known_in_closed_form(self, mu):
+        points = np.linspace(0.0, 4 * mu * mu + 9 * mu, 3001)
+        curve = [gaussian_delta(mu, epsilon) for epsilon in points]
+        profile = PrivacyProfile.from_curve(points, curve)
+        orders = np.array([1.5, 2.0, 4.0])
+        divergences, failures = divergences_of(profile, orders)
+        np.testing.assert_allclose(divergences, orders * mu * mu / 2.0, rtol=5e-3)
+        assert np.all(divergences >= orders * mu * mu / 2.0 * (1.0 - 1e-6))
+        assert np.all(failures < 1e-14)
+
+    @pytest.mark.parametrize("order", [1.1, 2.0, 5.0, 40.0])
+    @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-3), (1.0, 1e-6), (3.0, 0.1)])
+    def test_approximate_guarantee_leaves_out_its_delta(self, epsilon, delta, order):
+        profile = PrivacyProfile.approximate(epsilon, delta)
+        (divergence,), (failure,) = divergences_of(profile, np.array([order]))
+        e, a = mpmath.mpf(epsilon), mpmath.mpf(order)
+        high, low = mpmath.exp(e) / (1 + mpmath.exp(e)), 1 / (1 + mpmath.exp(e))
+        # Q has the mirrored masses; the mass of Q where P has none adds nothing to the moment.
+        moment = (1 - delta) * (high * mpmath.exp((a - 1) * e) + low * mpmath.exp(-(a - 1) * e))
+        least = float(mpmath.log(moment) / (a - 1))
+        # The bound may count the mass that Q alone has as if P had it, too.
+        most = float(mpmath.log(moment + a * delta) / (a - 1))
+        assert failure == pytest.approx(delta)
+        assert least - 1e-12 <= divergence <= most + 1e-12
+
+    @given(st.integers(0, 10**6), st.sampled_from([1.2, 2.0, 7.0, 30.0]))
+    @settings(max_examples=60)
+    def test_pair_of_discrete_laws(self, seed, order):
+        rng = np.random.default_rng(seed)
+        p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
+        exact = max(renyi_of_pair(p, q, order), renyi_of_pair(q, p, order))
+        points = np.linspace(0.0, 12.0, 6001)
+        sides = [
+            np.array([np.maximum(a - math.exp(e) * b, 0.0).sum() for e in points])
+            for a, b in ((p, q), (q, p))
+        ]
+        profile = PrivacyProfile.from_curve(points, sides[0], deltas_add=sides[1])
+        (divergence,), (failure,) = divergences_of(profile, np.array([order]))
+        # Losses beyond the last point are left out.
+        if max(np.abs(np.log(p / q))) < 12.0:
+            assert failure < 1e-12
+            assert exact - 1e-9 <= divergence
+            assert divergence == pytest.approx(exact, rel=5e-3, abs=1e-5)
+
+    def test_known_divergences_are_taken_as_they_are(self):
+        profile = PrivacyProfile.gaussian(0.7)
+        divergences, failures = divergences_of(profile, ORDERS)
+        np.testing.assert_array_equal(divergences, profile.rdp(ORDERS))
+        assert not failures.any()
+
+
+# A public cap on the number of parts only lowers the cost.
+DEEPEST = 8
+
+
+class Interaction:
+    """All courses of an adaptive interaction with the laws of both data sets, enumerated."""
+
+    def __init__(self, total, choose, parts):
+        self.ends = []
+        self.depth = 0
+        self._go(total, choose, parts, (), 1.0, 1.0)
+
+    def _go(self, total, choose, parts, history, p, q):
+        pair, profile = parts[choose(history)]
+        if len(history) == DEEPEST or not total.fits(profile):
+            self.ends.append((p, q))
+            self.depth = max(self.depth, len(history))
+            return
+        after = copy.copy(total)
+        after.record(profile)
+        for outcome, (a, b) in enumerate(pair):
+            if a > 0.0 or b > 0.0:
+                self._go(after, choose, parts, (*history, outcome), p * a, q * b)
+
+    def delta(self, epsilon, mirrored=False):
+        p, q = np.array(self.ends).T
+        if mirrored:
+            p, q = q, p
+        return float(np.maximum(p - math.exp(epsilon) * q, 0.0).sum())
+
+
+def response(epsilon):
+    high = math.exp(epsilon) / (1.0 + math.exp(epsilon))
+    return ((high, 1.0 - high), (1.0 - high, high)), PrivacyProfile.pure(epsilon)
+
+
+def leaky(epsilon, delta):
+    """Return randomised response that with some probability tells all."""
+    pair, _ = response(epsilon)
+    rest = [((1.0 - delta) * a, (1.0 - delta) * b) for a, b in pair]
+    return (*rest, (delta, 0.0), (0.0, delta)), PrivacyProfile.approximate(epsilon, delta)
+
+
+PURE = [response(epsilon) for epsilon in (0.3, 0.6, 1.0)]
+LEAKY = [*PURE[1:], leaky(0.25, 0.004), leaky(0.5, 0.001)]
+
+
+def greedy(history):
+    """Choose a dear part where the losses are high so far, and a cheap one elsewhere."""
+    return 2 if 2 * sum(outcome == 0 for outcome in history) > len(history) else 0
+
+
+def adverse(history):
+    return 0 if 2 * sum(outcome == 0 for outcome in history) > len(history) else 2
+
+
+def chosen_by(seed, n_parts):
+    def choose(history):
+        words = [seed, len(history), *history]
+        return int(np.random.default_rng(words).integers(n_parts))
+
+    return choose
+
+
+class TestAdaptiveChoices:
+    def holds(self, total, choose, parts):
+        found = Interaction(total, choose, parts)
+        assert found.depth >= 2
+        p, q = np.array(found.ends).T
+        assert math.fsum(p) == pytest.approx(1.0) and math.fsum(q) == pytest.approx(1.0)
+        for epsilon, mirrored in itertools.product(EPSILONS, (False, True)):
+            exact = found.delta(epsilon, mirrored)
+            assert exact <= total.profile.delta(epsilon) * (1.0 + 1e-9)
+        return found
+
+    @pytest.mark.parametrize("choose", [greedy, adverse])
+    @pytest.mark.parametrize("order", [2.5, 4.0, 8.0])
+    def test_choices_that_follow_the_losses(self, choose, order):
+        self.holds(RenyiFilter(3.0, 0.05, order), choose, PURE)
+
+    @given(st.integers(0, 10**9), st.sampled_from([2.5, 4.0, 9.0]))
+    @settings(max_examples=10)
+    def test_random_choices(self, seed, order):
+        self.holds(RenyiFilter(3.0, 0.05, order), chosen_by(seed, 3), PURE)
+
+    @given(st.integers(0, 10**9), st.sampled_from([3.0, 6.0]))
+    @settings(max_examples=10)
+    def test_parts_that_may_tell_all(self, seed, order):
+        total = RenyiFilter(3.0, 0.05, order, failure=0.012)
+        found = self.holds(total, chosen_by(seed, 4), LEAKY)
+        beyond = found.delta(60.0)
+        assert beyond <= 0.012 + 1e-12
+
+    def test_the_guarantee_is_not_idle(self):
+        """With twice the budget, the interaction breaks what is promised for the single one."""
+        total = RenyiFilter(2.0, 0.1, 4.0)
+        double = RenyiFilter(2.0, 0.1, 4.0)
+        double._budget *= 4.0
+        found = Interaction(double, greedy, PURE)
+        assert any(found.delta(e) > total.profile.delta(e) for e in EPSILONS)
+
+    def test_approximate_parts_stop_at_the_set_aside_failure(self):
+        part = PrivacyProfile.approximate(0.01, 1e-7)
+        total = filled(RenyiFilter(2.0, 1e-5, 10.0, failure=5e-7), part)
+        assert total.n_parts == 5
+        assert total.spent_failure == pytest.approx(5e-7)
+        exact = approximate_composition(0.01, 1e-7, 5, 1.0)
+        assert exact <= total.profile.delta(1.0)
+
+
+class TestOrder:
+    @pytest.mark.parametrize(
+        "parts",
+        [
+            [PrivacyProfile.gaussian(0.1)],
+            [PrivacyProfile.pure(0.3)],
+            [PrivacyProfile.pure(0.05), PrivacyProfile.gaussian(0.3)],
+        ],
+    )
+    def test_no_other_order_lets_more_pass(self, parts):
+        def passed(order):
+            try:
+                total = RenyiFilter(3.0, 1e-6, order)
+            except UnreachableBudgetError:
+                return 0
+            return total.budget / np.mean([part.rdp(order) for part in parts])
+
+        best = suitable_order(3.0, 1e-6, parts)
+        others = [passed(order) for order in ORDERS[::6]]
+        assert passed(best) >= (1.0 - 1e-5) * max(others)
+        assert passed(best) > 1.2 * min(others)
+
+    def test_parts_that_need_failure_and_get_none(self):
+        part = PrivacyProfile.approximate(0.1, 1e-8)
+        order = suitable_order(2.0, 1e-5, [part], failure=1e-6)
+        assert RenyiFilter(2.0, 1e-5, order, failure=1e-6).fits(part)
+        assert not RenyiFilter(2.0, 1e-5, order).fits(part)
+
+    def test_selection_is_a_part_like_any_other(self):
+        part = PrivacyProfile.gaussian(0.05).selected(Geometric(0.2))
+        order = suitable_order(2.0, 1e-6, [part], failure=1e-8)
+        assert filled(RenyiFilter(2.0, 1e-6, order, failure=1e-8), part).n_parts >= 5
+
+    def test_too_small_a_total_names_the_least(self):
+        # No order proves that little at that delta: the largest is 1024.
+        with pytest.raises(UnreachableBudgetError, match="for any order") as caught:
+            suitable_order(1e-3, 1e-12, [PrivacyProfile.pure(1e-6)])
+        least = caught.value.least_epsilon
+        assert suitable_order(least * 1.01, 1e-12, [PrivacyProfile.pure(1e-9)]) == ORDERS[-1]
+
+
+class TestState:
+    def test_a_release_too_many_is_refused_and_leaves_no_trace(self):
+        total = filled(RenyiFilter(1.0, 1e-3, 8.0), PrivacyProfile.gaussian(0.1))
+        before = (total.spent, total.n_parts)
+        with pytest.raises(BudgetExceededError, match="part must fit into what is left"):
+            total.record(PrivacyProfile.gaussian(0.1))
+        assert (total.spent, total.n_parts) == before
+        # What is smaller may still fit.
+        total.record(PrivacyProfile.pure(0.0))
+        assert total.n_parts == before[1] + 1
+
+    def test_infinite_cost_never_fits(self):
+        total = RenyiFilter(5.0, 1e-3, 8.0, failure=9e-4)
+        assert not total.fits(PrivacyProfile.approximate(0.0, 1.0))
+        assert not total.fits(PrivacyProfile.pure(500.0))
+
+    @pytest.mark.parametrize(
+        "duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+    )
+    def test_a_copy_spends_for_itself(self, duplicate):
+        total = RenyiFilter(2.0, 1e-5, 8.0)
+        total.record(PrivacyProfile.pure(0.1))
+        twin = duplicate(total)
+        assert repr(twin) == repr(total)
+        assert twin.profile == total.profile
+        twin.record(PrivacyProfile.pure(0.1))
+        assert (total.n_parts, twin.n_parts) == (1, 2)
+
+    def test_exact_shares_of_the_budget_all_fit(self):
+        total = RenyiFilter(2.0, 1e-5, 8.0)
+        mu = math.sqrt(total.budget / 7.0 * 2.0 / 8.0)
+        assert filled(total, PrivacyProfile.gaussian(mu)).n_parts == 7
+
+    def test_repr_shows_parameters_and_state(self):
+        total = RenyiFilter(2.0, 1e-5, 8.0, failure=1e-6)
+        pattern = r"RenyiFilter\(order=8, budget=[\d.]+, failure=1e-06; spent=0, n_parts=0\)"
+        assert re.fullmatch(pattern, repr(total))
+
+    def test_attributes_are_read_only(self):
+        total = RenyiFilter(2.0, 1e-5, 8.0)
+        for name in ("order", "budget", "profile", "spent", "n_parts", "failure", "other"):
+            with pytest.raises(AttributeError):
+                setattr(total, name, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((0.0, 1e-5, 2.0), ValueError, r"epsilon must be a number in \(0, inf\)"),
+        ((math.inf, 1e-5, 2.0), ValueError, "epsilon must be"),
+        ((1.0, 0.0, 2.0), ValueError, r"delta must be a number in \(0, 1\); got 0\.0"),
+        ((1.0, 1e-5, 1.0), ValueError, r"order must be a number in \(1, inf\); got 1\.0"),
+        ((1.0, 1e-5, "2"), TypeError, "order must be"),
+        ((1.0, 1e-5, 2.0, 1e-5), ValueError, r"failure must be a number in \[0, 1e-05\)"),
+        ((1.0, 1e-5, 2.0, -0.1), ValueError, "failure must be"),
+    ],
+)
+def test_bad_parameters(arguments, error, message):
+    failure = {"failure": arguments[3]} if len(arguments) == 4 else {}
+    with pytest.raises(error, match=message):
+        RenyiFilter(*arguments[:3], **failure)
+
+
+def test_parts_are_profiles():
+    with pytest.raises(TypeError, match="part must be a PrivacyProfile; got float"):
+        RenyiFilter(1.0, 1e-3, 8.0).fits(0.5)
+    with pytest.raises(ValueError, match="parts must hold a profile at least"):
+        suitable_order(1.0, 1e-3, [])

@@ -1,0 +1,88 @@
+"""Closed forms: against many digits, and against atoms moved one by one."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdptune.accounting._losses import _closed_forms
+from skdptune.accounting._losses._distribution import LossDistribution
+from tests.accounting.oracles_profile import (
+    DIRECTIONS,
+    gaussian_delta,
+    hockey_stick_of_losses,
+    sampled_losses,
+)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.03, 0.5, 1.0, 3.0, 8.0, 14.0, 25.0])
+def test_gaussian_curve_keeps_its_digits_however_small_the_tail(mu):
+    epsilons = np.linspace(0.0, mu * mu / 2.0 + 30.0 * mu, 40)
+    values = _closed_forms.gaussian_delta(mu, epsilons)
+    for epsilon, value in zip(epsilons, values, strict=True):
+        exact = gaussian_delta(mu, epsilon)
+        if exact > 1e-190:
+            assert value == pytest.approx(exact, rel=1e-9, abs=0.0)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 1.0, 14.0, 30.0])
+def test_gaussian_curve_stays_finite_and_between_zero_and_one(mu):
+    values = _closed_forms.gaussian_delta(mu, np.linspace(0.0, 600.0, 999))
+    assert np.all((values >= 0.0) & (values <= 1.0))
+    assert np.all(np.diff(values) <= 1e-12)
+
+
+def finite_pair(infinity):
+    """A direction's losses and their atoms."""
+    masses = np.array([0.1, 0.25, 0.05, 0.3, 0.2, 0.1]) * (1.0 - infinity)
+    losses = LossDistribution(0.3, -3, masses, infinity)
+    atoms = [(0.3 * (i - 3), mass) for i, mass in enumerate(masses)]
+    return losses, atoms
+
+
+@pytest.mark.parametrize("infinity", [0.0, 0.02])
+@pytest.mark.parametrize("fraction", [0.999, 0.5, 0.1, 1e-3, 1e-5])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_sampling_moves_every_atom(direction, fraction, infinity):
+    losses, atoms = finite_pair(infinity)
+    formula = getattr(_closed_forms, f"subsampled_{direction}")
+    moved, beyond = sampled_losses(atoms, infinity, fraction, direction)
+    largest = max(max(loss for loss, _ in moved), 1e-9)
+    grid = np.linspace(0.0, 1.05 * largest, 60)
+    values = formula(losses, grid, fraction)
+    for epsilon, value in zip(grid, values, strict=True):
+        exact = hockey_stick_of_losses(moved, beyond, epsilon)
+        # The atoms themselves lose digits where the fraction is small.
+        assert value == pytest.approx(exact, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("fraction", [1e-6, 1e-9, 1e-12, 1e-15, 1e-300])
+def test_small_fractions_cancel_nothing(fraction):
+    """With 50 digits the add direction's ``1 - (1 - q) exp(epsilon)`` is known however small."""
+    losses, _ = finite_pair(0.01)
+    for share in (0.0, 0.3, 0.7, 0.99):
+        epsilon = share * fraction
+        value = _closed_forms.subsampled_add(losses, np.array([epsilon]), fraction)[0]
+        with mpmath.workdps(400):
+            rest = 1 - mpmath.mpf(fraction)
+            alpha = mpmath.exp(mpmath.mpf(epsilon))
+            kept = 1 - rest * alpha
+            inner = float(mpmath.log(mpmath.mpf(fraction) * alpha / kept))
+            exact = float(kept) * float(losses.delta(np.array([max(inner, 0.0)]))[0])
+        assert value == pytest.approx(exact, rel=1e-9, abs=0.0)
+
+
+def test_nothing_is_left_beyond_what_the_sample_hides():
+    losses, _ = finite_pair(0.02)
+    beyond = -math.log1p(-0.3) + np.array([1e-9, 0.1, 5.0, 500.0])
+    assert _closed_forms.subsampled_add(losses, beyond, 0.3).tolist() == [0.0] * 4
+
+
+@given(st.floats(1e-6, 1.0), st.floats(0.0, 600.0))
+def test_remove_direction_is_finite_everywhere(fraction, epsilon):
+    losses, _ = finite_pair(0.02)
+    value = _closed_forms.subsampled_remove(losses, np.array([epsilon]), fraction)[0]
+    assert fraction * 0.02 * (1.0 - 1e-12) <= value <= fraction

@@ -1,0 +1,242 @@
+"""Rényi curves: against naive transcriptions in many digits."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.rdp import RdpAccountant
+from dp_accounting.rdp import rdp_privacy_accountant as reference
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdptune.accounting import Geometric, Poisson
+from skdptune.accounting._losses._renyi import (
+    INTEGER_ORDERS,
+    ORDERS,
+    RenyiMaximum,
+    RenyiMultiple,
+    RenyiOfEvent,
+    RenyiOfPure,
+    RenyiSelected,
+    RenyiSubsampled,
+    RenyiSum,
+    RenyiTable,
+    RenyiTuneThenFit,
+    RenyiUnknown,
+)
+from tests.accounting.oracles_profile import (
+    renyi_of_any_sample,
+    renyi_of_response,
+    renyi_of_sampled_gaussian,
+    renyi_of_tune_then_fit,
+)
+
+
+def gaussian(mu):
+    return RenyiOfEvent(dp_event.GaussianDpEvent(1.0 / mu))
+
+
+def only(curve, order):
+    return float(curve.at(np.array([float(order)]))[0])
+
+
+def test_usual_orders_increase_from_above_one():
+    assert ORDERS[0] > 1.0 and np.all(np.diff(ORDERS) > 0.0)
+    assert set(INTEGER_ORDERS) <= set(ORDERS)
+
+
+@pytest.mark.parametrize("mu", [0.01, 1.0, 5.0])
+def test_gaussian_divergence_is_linear_in_the_order(mu):
+    np.testing.assert_allclose(gaussian(mu).at(ORDERS), ORDERS * mu * mu / 2.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-4, 1e-3, 0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("order", [1.001, 1.1, 1.5, 2.0, 10.0, 1e3, 1e6])
+def test_pure_divergence_is_that_of_randomised_response(epsilon, order):
+    exact = renyi_of_response(epsilon, order)
+    value = only(RenyiOfPure(epsilon), order)
+    assert exact * (1.0 - 1e-9) <= value <= exact * (1.0 + 1e-9)
+
+
+def test_pure_divergence_at_the_ends():
+    assert RenyiOfPure(0.0).at(np.array([1.5, 2.0, 1e6])).tolist() == [0.0, 0.0, 0.0]
+    # The divergence of infinite order is the largest loss.
+    assert only(RenyiOfPure(0.7), math.inf) == pytest.approx(0.7, rel=1e-12, abs=0.0)
+    assert only(RenyiOfPure(0.0), math.inf) == 0.0
+    assert only(RenyiOfPure(600.0), 1e300) == pytest.approx(600.0, rel=1e-9, abs=0.0)
+
+
+def test_event_divergence_is_the_accountants():
+    step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(2.0))
+    event = dp_event.SelfComposedDpEvent(step, 100)
+    orders = np.array([2.0, 3.0, 17.0, 64.0])
+    accountant = RdpAccountant(orders).compose(event)
+    assert RenyiOfEvent(event).at(orders).tolist() == list(accountant._rdp)
+    exact = [100 * renyi_of_sampled_gaussian(0.5, 0.01, int(order)) for order in orders]
+    np.testing.assert_allclose(RenyiOfEvent(event).at(orders), exact, rtol=1e-9)
+
+
+def test_what_an_event_said_cannot_be_overwritten():
+    curve = gaussian(1.0)
+    orders = np.array([2.0, 3.0])
+    curve.at(orders)[:] = 0.0
+    assert curve.at(orders).tolist() == [1.0, 1.5]
+
+
+def test_sums_multiples_and_maxima_are_pointwise():
+    orders = np.array([1.5, 2.0, 8.0, 100.0])
+    first, second = gaussian(1.0), RenyiOfPure(0.3)
+    a, b = first.at(orders), second.at(orders)
+    assert RenyiSum((first, second, first)).at(orders) == pytest.approx(
+        2 * a + b, rel=1e-15, abs=0.0
+    )
+    assert RenyiMultiple(7, second).at(orders) == pytest.approx(7 * b, rel=1e-15, abs=0.0)
+    assert RenyiMaximum((first, second)).at(orders) == pytest.approx(
+        np.maximum(a, b), rel=1e-15, abs=0.0
+    )
+    nothing = RenyiUnknown()
+    for curve in (
+        RenyiSum((first, nothing)),
+        RenyiMultiple(2, nothing),
+        RenyiMaximum((nothing, first)),
+        RenyiSubsampled(nothing, 0.1),
+        RenyiTuneThenFit(first, nothing, 0.1),
+        RenyiTuneThenFit(nothing, first, 0.1),
+        RenyiSelected(nothing, Geometric(0.1)),
+        nothing,
+    ):
+        assert np.all(curve.at(orders) == math.inf)
+
+
+@pytest.mark.parametrize(
+    "curve", [gaussian(0.7), RenyiOfPure(0.5), RenyiOfPure(3.0)], ids=["gaussian", "0.5", "3"]
+)
+def test_a_table_is_an_upper_bound_between_its_orders(curve):
+    known = np.array([1.5, 2.0, 3.0, 5.0, 20.0])
+    table = RenyiTable(tuple(known), tuple(curve.at(known)))
+    np.testing.assert_allclose(table.at(known), curve.at(known), rtol=1e-12)
+    between = np.linspace(1.01, 20.0, 400)
+    assert np.all(table.at(between) >= curve.at(between) * (1.0 - 1e-12))
+    # ... and no worse than the next order that is known.
+    assert np.all(
+        table.at(between)
+        <= curve.at(known[np.searchsorted(known, between)]) * (1.0 + 1e-12) + 1e-12
+    )
+    assert only(table, 20.000001) == math.inf
+
+
+def test_a_table_leaves_out_what_is_infinite():
+    table = RenyiTable((2.0, 3.0, 4.0), (1.0, math.inf, 3.0))
+    # The chord of (order - 1) * divergence: from 1 at 2 to 9 at 4.
+    assert only(table, 3.0) == pytest.approx(5.0 / 2.0)
+    assert only(table, 1.2) == 1.0
+    assert np.all(RenyiTable((2.0,), (math.inf,)).at(ORDERS) == math.inf)
+
+
+@pytest.mark.parametrize("fraction", [1e-4, 0.01, 0.3, 0.9])
+@pytest.mark.parametrize("mu", [0.2, 1.0])
+def test_sampling_follows_the_printed_theorem(mu, fraction):
+    curve = RenyiSubsampled(gaussian(mu), fraction)
+    for order in (2, 3, 4, 10, 33, 128):
+        printed = renyi_of_any_sample(lambda k: k * mu * mu / 2.0, fraction, order)
+        assert only(curve, order) == pytest.approx(printed, rel=1e-9, abs=0.0)
+
+
+@pytest.mark.parametrize("fraction", [1e-4, 0.01, 0.3, 0.9])
+@pytest.mark.parametrize("mu", [0.2, 1.0, 2.0])
+def test_sampling_of_anything_bounds_the_sampled_gaussian(mu, fraction):
+    curve = RenyiSubsampled(gaussian(mu), fraction)
+    for order in (2, 3, 5, 17, 64, 128):
+        exact = renyi_of_sampled_gaussian(mu, fraction, order)
+        assert only(curve, order) >= exact * (1.0 - 1e-9)
+    assert only(curve, 2) == pytest.approx(
+        renyi_of_sampled_gaussian(mu, fraction, 2), rel=1e-9, abs=0.0
+    )
+
+
+def test_sampling_between_integers_and_outside():
+    curve = RenyiSubsampled(gaussian(1.0), 0.1)
+    divergences = {order: only(curve, order) for order in (2, 3, 4)}
+    middle = only(curve, 3.5) * 2.5
+    assert middle == pytest.approx(
+        (2 * divergences[3] + 3 * divergences[4]) / 2.0, rel=1e-12, abs=0.0
+    )
+    assert only(curve, 1.1) == divergences[2]
+    assert only(curve, 129.0) == math.inf
+    assert only(curve, math.inf) == math.inf
+    assert curve.at(np.array([])).size == 0
+    # Asking for one order must not depend on what else is asked.
+    many = curve.at(np.array([4.0, 2.5, 100.0]))
+    assert many[0] == divergences[4] and many[1] == only(curve, 2.5)
+
+
+PARTS = {
+    "gaussian, pure": (gaussian(1.4), RenyiOfPure(0.6)),
+    "pure, gaussian": (RenyiOfPure(2.0), gaussian(0.5)),
+    "alike": (gaussian(0.3), gaussian(0.3)),
+}
+EXACT = {
+    "gaussian, pure": (lambda k: k * 0.98, lambda k: renyi_of_response(0.6, k)),
+    "pure, gaussian": (lambda k: renyi_of_response(2.0, k), lambda k: k * 0.125),
+    "alike": (lambda k: k * 0.045, lambda k: k * 0.045),
+}
+
+
+@pytest.mark.parametrize("fraction", [0.01, 0.3, 0.5, 0.95])
+@pytest.mark.parametrize("parts", PARTS)
+def test_tuning_then_fitting_follows_the_printed_theorem(parts, fraction):
+    curve = RenyiTuneThenFit(*PARTS[parts], fraction)
+    for order in (2, 3, 4, 11, 40, 128):
+        printed = renyi_of_tune_then_fit(*EXACT[parts], fraction, order)
+        assert only(curve, order) == pytest.approx(printed, rel=1e-9, abs=0.0)
+
+
+def test_tuning_then_fitting_approaches_its_parts():
+    tune, fit = gaussian(1.4), gaussian(0.5)
+    orders = np.array([2.0, 5.0, 20.0])
+    almost_none = RenyiTuneThenFit(tune, fit, 1e-12).at(orders)
+    almost_all = RenyiTuneThenFit(tune, fit, 1.0 - 1e-12).at(orders)
+    np.testing.assert_allclose(almost_none, fit.at(orders), rtol=1e-6)
+    np.testing.assert_allclose(almost_all, tune.at(orders), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("law", "shape"), [(Geometric(0.1), 1.0), (Poisson(12.0), math.inf)])
+def test_selection_agrees_with_the_reference(law, shape):
+    part = gaussian(0.5)
+    event = dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(2.0), law.mean, shape)
+    accountant = RdpAccountant(list(ORDERS)).compose(event)
+    ours = RenyiSelected(part, law).at(ORDERS)
+    theirs = np.array(accountant._rdp)
+    assert np.all(ours <= theirs * (1.0 + 1e-9))
+    np.testing.assert_allclose(ours[ORDERS >= 4.0], theirs[ORDERS >= 4.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "curve",
+    [gaussian(0.5), gaussian(3.0), RenyiOfPure(0.2), RenyiMultiple(50, RenyiOfPure(0.1))],
+    ids=["0.5", "3", "pure", "50 pure"],
+)
+def test_deltas_are_the_references(curve):
+    divergences = curve.at(ORDERS)
+    epsilons = np.array([0.0, 1e-3, 0.1, 0.5, 1.0, 3.0, 7.0, 20.0])
+    deltas = curve.delta(epsilons)
+    for epsilon, delta in zip(epsilons, deltas, strict=True):
+        theirs, _ = reference.compute_delta(ORDERS, divergences, epsilon)
+        assert delta == pytest.approx(theirs, rel=1e-9, abs=1e-300)
+
+
+def test_deltas_of_whole_numbers_are_not_rounded():
+    curve = gaussian(0.5)
+    assert curve.delta(np.array([1, 2])).tolist() == curve.delta(np.array([1.0, 2.0])).tolist()
+
+
+def test_deltas_without_any_order_are_trivial():
+    assert RenyiUnknown().delta(np.array([0.0, 5.0])).tolist() == [1.0, 1.0]
+
+
+@given(st.floats(1e-3, 5.0), st.floats(1e-4, 0.999), st.integers(2, 60))
+def test_sampling_costs_less_than_ever_larger_samples(mu, fraction, order):
+    smaller = only(RenyiSubsampled(gaussian(mu), fraction / 2.0), order)
+    larger = only(RenyiSubsampled(gaussian(mu), fraction), order)
+    assert 0.0 <= smaller <= larger * (1.0 + 1e-9)

@@ -1,0 +1,425 @@
+"""Selection mechanisms against their exact selection probabilities."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from skdptune.accounting._mechanisms._noisy_max import (
+    exponential_mechanism,
+    permute_and_flip,
+    report_noisy_max,
+)
+from skdptune.accounting._profile._profile import PrivacyProfile
+
+deterministic = settings(derandomize=True, deadline=None, max_examples=30)
+EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 1.7, 2.5, 4.0, 6.0])
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(30)
+
+
+def integration_rule(breaks, width):
+    """Return a Gauss-Legendre rule that is broken wherever an integrand is."""
+    ends = np.unique(np.concatenate([breaks, [np.min(breaks) - 40 * width]]))
+    ends = np.append(ends, ends[-1] + 40 * width)
+    pieces = [np.linspace(a, b, 2 + int((b - a) / width)) for a, b in itertools.pairwise(ends)]
+    edges = np.unique(np.concatenate(pieces))
+    half = np.diff(edges)[:, None] / 2
+    return (edges[:-1, None] + half + half * NODES).ravel(), (half * WEIGHTS).ravel()
+
+
+def laplace_distribution(x, scale):
+    return np.where(x < 0, 0.5 * np.exp(-np.abs(x) / scale), 1 - 0.5 * np.exp(-np.abs(x) / scale))
+
+
+# Density and distribution function of each noise.
+NOISES = {
+    "gaussian": (
+        lambda x, s: np.exp(-0.5 * (x / s) ** 2) / (s * math.sqrt(2 * math.pi)),
+        lambda x, s: special.ndtr(x / s),
+    ),
+    "laplace": (lambda x, s: np.exp(-np.abs(x) / s) / (2 * s), laplace_distribution),
+    "exponential": (
+        lambda x, s: np.where(x >= 0, np.exp(-np.abs(x) / s) / s, 0.0),
+        lambda x, s: np.where(x > 0, -np.expm1(-np.abs(x) / s), 0.0),
+    ),
+}
+
+
+def noisy_max_probabilities(scores, scale, noise):
+    """Return each candidate's probability of winning, by quadrature."""
+    density, distribution = NOISES[noise]
+    points, weights = integration_rule(np.asarray(scores), scale)
+    result = []
+    for j, score in enumerate(scores):
+        others = [distribution(points - s, scale) for i, s in enumerate(scores) if i != j]
+        result.append(weights @ (density(points - score, scale) * np.prod(others, axis=0)))
+    assert sum(result) == pytest.approx(1, abs=1e-12)
+    return np.array(result)
+
+
+def exponential_probabilities(scores, rate):
+    return special.softmax(rate * np.asarray(scores))
+
+
+def flip_probabilities(scores, rate):
+    """Return permute-and-flip's probabilities, order by order."""
+    flips = np.exp(rate * (np.asarray(scores) - max(scores)))
+    result = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        left = 1.0
+        for j in order:
+            result[j] += left * flips[j]
+            left *= 1 - flips[j]
+    return result / math.factorial(len(scores))
+
+
+def hockey_stick(p, q, epsilons=EPSILONS):
+    return np.maximum(p - np.exp(epsilons)[:, None] * q, 0).sum(axis=1)
+
+
+def neighbours(count, monotone):
+    """Return all extreme changes of the scores, by a sensitivity of 1."""
+    if monotone:
+        return [
+            sign * np.array(change)
+            for sign in (1, -1)
+            for change in itertools.product([0.0, 1.0], repeat=count)
+        ]
+    return [np.array(change) for change in itertools.product([-1.0, 1.0], repeat=count)]
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("scale", [0.6, 1.5, 4.0])
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_noisy_max_covers_the_exact_probabilities(noise, scale, count, monotone):
+    rng = np.random.default_rng(count)
+    profile = report_noisy_max(count, scale, noise=noise, monotone=monotone)
+    for spread in (0.0, 1.0, 4.0):
+        scores = spread * rng.uniform(-1, 1, count)
+        p = noisy_max_probabilities(scores, scale, noise)
+        for change in neighbours(count, monotone):
+            q = noisy_max_probabilities(scores + change, scale, noise)
+            for one, other in ((p, q), (q, p)):
+                for direction in ("remove", "add"):
+                    bound = profile.delta(EPSILONS, direction)
+                    assert np.all(hockey_stick(one, other) <= bound * (1 + 1e-9) + 1e-13)
+
+
+class TestGaussianNoisyMax:
+    @pytest.mark.parametrize("monotone", [False, True])
+    @pytest.mark.parametrize("scale", [0.5, 2.0])
+    def test_two_candidates_attain_the_bound(self, scale, monotone):
+        best = np.zeros_like(EPSILONS)
+        for gap in np.linspace(-12 * scale, 12 * scale, 1201):
+            change = 1.0 if monotone else 2.0
+            p = special.ndtr(np.array([gap, -gap]) / (scale * math.sqrt(2)))
+            q = special.ndtr(np.array([gap - change, change - gap]) / (scale * math.sqrt(2)))
+            best = np.maximum(best, hockey_stick(p, q))
+        bound = report_noisy_max(2, scale, monotone=monotone).delta(EPSILONS)
+        seen = bound > 1e-12
+        assert seen.sum() >= 4
+        assert np.all(best[seen] <= bound[seen] * (1 + 1e-12))
+        assert best[seen] == pytest.approx(bound[seen], rel=2e-3)
+
+    def test_monotone_price_is_too_low_for_scores_that_part(self):
+        p = noisy_max_probabilities([0.5, -0.5], 2.0, "gaussian")
+        q = noisy_max_probabilities([-0.5, 0.5], 2.0, "gaussian")
+        assert hockey_stick(p, q)[0] > report_noisy_max(2, 2.0, monotone=True).delta(0.0) + 0.1
+
+    @pytest.mark.parametrize("count", [2, 3, 4, 5, 8, 100, 10**9])
+    @pytest.mark.parametrize("shift", [1e-3, 0.3, 2.0, 12.0, 40.0])
+    def test_is_the_smaller_of_the_two_closed_forms(self, count, shift):
+        def curve(mu, epsilon):
+            first = mpmath.ncdf(mu / 2 - epsilon / mu)
+            return first - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+
+        profile = report_noisy_max(count, 2 / shift)
+        rising = count // 2
+        joint = shift * math.sqrt(rising * (count - rising) / count)
+        with mpmath.workdps(60):
+            for multiple in (0.0, 0.3, 1.0, 2.0, 4.0, 6.0, 7.5):
+                epsilon = min(shift * (shift / 2 + multiple), 599.0)
+                exact = float(min(count * curve(shift, epsilon), curve(joint, epsilon), 1))
+                found = profile.delta(epsilon)
+                # Chords of the convex curve of exp(epsilon), hence never below it, and a
+                # hull that may be well below the smaller of the two where they cross.
+                assert found >= 0.99 * exact or count > 4
+                assert found <= exact * (1 + 1e-3) + 1e-15
+
+    @pytest.mark.parametrize("count", [10, 1000])
+    def test_theorem_counts_for_many_candidates(self, count):
+        single = PrivacyProfile.gaussian(0.2)
+        profile = report_noisy_max(count, 10.0)
+        points = np.array([0.75, 0.9, 1.2])
+        far = profile.delta(points)
+        assert far == pytest.approx(count * single.delta(points), rel=1e-3)
+        # Close to zero the scores taken together are the better bound, and in between convexity.
+        assert profile.delta(0.0) < min(0.9, count * single.delta(0.0))
+        together = PrivacyProfile.gaussian(0.2 * math.sqrt(count / 4))
+        smaller = min(together.delta(0.4), count * single.delta(0.4))
+        assert profile.delta(0.4) < 0.97 * smaller
+
+    def test_no_bound_on_renyi_divergences_is_claimed(self):
+        assert np.all(np.isinf(report_noisy_max(5, 1.0).rdp([2.0, 8.0])))
+
+
+class TestLaplaceNoisyMax:
+    @pytest.mark.parametrize(("monotone", "epsilon"), [(False, 1.0), (True, 0.5)])
+    def test_is_pure(self, monotone, epsilon):
+        profile = report_noisy_max(7, 6.0, sensitivity=3.0, noise="laplace", monotone=monotone)
+        assert profile == PrivacyProfile.pure(epsilon)
+
+    @pytest.mark.parametrize("shift", [1e-3, 0.5, 3.0, 30.0])
+    def test_the_theorem_is_never_the_smaller_bound(self, shift):
+        epsilons = shift * np.linspace(0, 1, 400)
+        theorem = np.minimum(2 * -np.expm1((epsilons - shift) / 2), 1)
+        pure = PrivacyProfile.pure(shift).delta(epsilons)
+        assert np.all(pure <= theorem + 1e-15)
+
+    @pytest.mark.parametrize("monotone", [False, True])
+    def test_the_pure_figure_is_attained_in_the_limit(self, monotone):
+        scores = np.array([-60.0, 0.0, 0.0, 0.0, 0.0])
+        change = np.array([0.0, 1, 1, 1, 1]) if monotone else np.array([-1.0, 1, 1, 1, 1])
+        p = noisy_max_probabilities(scores, 2.0, "laplace")
+        q = noisy_max_probabilities(scores + change, 2.0, "laplace")
+        largest = report_noisy_max(5, 2.0, noise="laplace", monotone=monotone).epsilon(0)
+        loss = math.log(p[0] / q[0])
+        assert 0.99 * largest < loss <= largest
+
+    def test_half_a_sensitivity_would_be_too_little(self):
+        scores = np.array([-60.0, 0.0, 0.0, 0.0])
+        p = noisy_max_probabilities(scores, 2.0, "laplace")
+        q = noisy_max_probabilities(scores + [-1.0, 1, 1, 1], 2.0, "laplace")
+        assert math.log(p[0] / q[0]) > 1.5 * report_noisy_max(4, 4.0, noise="laplace").epsilon(0)
+
+    def test_beyond_the_largest_loss_the_rest_goes_to_infinity(self):
+        profile = report_noisy_max(2, 2 / 601, noise="laplace")
+        exact = -math.expm1(-1)
+        assert exact <= profile.delta(600.0) <= exact + 1e-12
+        assert report_noisy_max(2, 1e-300, noise="laplace").epsilon(0.999) == math.inf
+
+
+class TestNoisyMaxParameters:
+    @given(
+        st.sampled_from(["gaussian", "laplace"]),
+        st.integers(2, 10**4),
+        st.floats(0.05, 50),
+        st.floats(0.1, 5),
+        st.floats(1.0, 10),
+        st.booleans(),
+    )
+    @deterministic
+    def test_price_moves_with_every_parameter(self, noise, count, scale, size, factor, monotone):
+        def epsilons(m, s, d, mono=monotone):
+            profile = report_noisy_max(m, s, sensitivity=d, noise=noise, monotone=mono)
+            return np.array([profile.epsilon(delta) for delta in (1e-2, 1e-6)])
+
+        price = epsilons(count, scale, size)
+        # Grids of losses differ, by a thousandth of the losses' spread.
+        slack = 1e-3 * price + 1e-9
+        assert np.all(epsilons(count, scale * factor, size) <= price + slack)
+        assert np.all(epsilons(count, scale, size / factor) <= price + slack)
+        assert np.all(epsilons(max(int(count / factor), 1), scale, size) <= price + slack)
+        assert np.all(epsilons(count, scale, size, True) <= epsilons(count, scale, size, False))
+
+    @given(st.floats(0.05, 50), st.floats(0.01, 100), st.booleans())
+    @deterministic
+    def test_only_the_ratio_of_sensitivity_and_scale_counts(self, scale, unit, monotone):
+        plain = report_noisy_max(9, scale, monotone=monotone)
+        scaled = report_noisy_max(9, scale * unit, sensitivity=unit, monotone=monotone)
+        assert scaled.epsilon(1e-6) == pytest.approx(plain.epsilon(1e-6), rel=1e-3)
+
+    @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+    def test_nothing_to_learn_costs_nothing(self, noise):
+        free = PrivacyProfile.pure(0)
+        assert report_noisy_max(1, 1e-9, noise=noise) == free
+        assert report_noisy_max(50, 1e-9, sensitivity=0, noise=noise) == free
+
+    @pytest.mark.parametrize("count", [2, 10**12])
+    def test_extreme_scales(self, count):
+        for scale in (1e-300, 1e-3):
+            assert report_noisy_max(count, scale).epsilon(0.5) == math.inf
+        for scale in (1e8, 1e300):
+            assert report_noisy_max(count, scale).epsilon(1e-9) < 1e-5
+
+    @pytest.mark.parametrize(
+        ("arguments", "keywords", "error", "message"),
+        [
+            ((0, 1.0), {}, ValueError, "n_candidates must be an integer of at least 1; got 0"),
+            ((2.0, 1.0), {}, TypeError, "n_candidates must be an integer"),
+            ((2, 0.0), {}, ValueError, r"scale must be a number in \(0, inf\); got 0\.0"),
+            ((2, math.inf), {}, ValueError, "scale must be a number"),
+            ((2, math.nan), {}, ValueError, "scale must be a number"),
+            ((2, 1.0), {"sensitivity": -1.0}, ValueError, r"sensitivity .* \[0, inf\); got -1"),
+            ((2, 1.0), {"noise": "gumbel"}, ValueError, "noise must be one of 'gaussian', 'lap"),
+            ((2, 1.0), {"monotone": "yes"}, TypeError, "monotone must be True or False; got str"),
+        ],
+    )
+    def test_bad_input(self, arguments, keywords, error, message):
+        with pytest.raises(error, match=message):
+            report_noisy_max(*arguments, **keywords)
+
+
+class TestPermuteAndFlip:
+    @pytest.mark.parametrize("scores", [[0.3, -0.4], [1.0, 1.0, -2.0], [0.0, 0.5, 0.6, 3.0]])
+    def test_is_noisy_max_with_exponential_noise(self, scores):
+        rate = 0.7
+        noisy = noisy_max_probabilities(scores, 1 / rate, "exponential")
+        assert flip_probabilities(scores, rate) == pytest.approx(noisy, abs=1e-12)
+
+    @pytest.mark.parametrize("monotone", [False, True])
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+    @pytest.mark.parametrize("count", [2, 3, 4])
+    def test_covers_the_exact_probabilities(self, count, epsilon, monotone):
+        rng = np.random.default_rng(7)
+        rate = epsilon if monotone else epsilon / 2
+        profile = permute_and_flip(epsilon)
+        grid = epsilon * np.linspace(0, 1, 9)
+        bound = profile.delta(grid)
+        for spread in (0.0, 1.0, 1.0, 5.0):
+            scores = spread * rng.uniform(-1, 1, count)
+            p = flip_probabilities(scores, rate)
+            for change in neighbours(count, monotone):
+                q = flip_probabilities(scores + change, rate)
+                assert np.max(np.abs(np.log(p / q))) <= epsilon * (1 + 1e-12)
+                assert np.all(hockey_stick(p, q, grid) <= bound + 1e-15)
+                assert np.all(hockey_stick(q, p, grid) <= bound + 1e-15)
+
+    def test_the_figure_is_attained(self):
+        p, q = flip_probabilities([0.0, 0.0], 0.25), flip_probabilities([-1.0, 1.0], 0.25)
+        assert math.log(p[0] / q[0]) == pytest.approx(0.5)
+        assert permute_and_flip(0.5).epsilon(0) == 0.5
+
+    def test_edges(self):
+        assert permute_and_flip(0).delta(0.0) == 0
+        assert permute_and_flip(600).epsilon(0) == 600
+
+
+class TestExponentialMechanism:
+    epsilons = (0.02, 0.5, 2.0, 8.0)
+
+    @pytest.mark.parametrize("monotone", [False, True])
+    @pytest.mark.parametrize("epsilon", epsilons)
+    @pytest.mark.parametrize("count", [2, 3, 4])
+    def test_covers_the_exact_probabilities(self, count, epsilon, monotone):
+        rng = np.random.default_rng(3)
+        rate = epsilon if monotone else epsilon / 2
+        grid = epsilon * np.linspace(-1, 1, 21)
+        bound = exponential_mechanism(epsilon).delta(grid)
+        for spread in (0.0, 1.0, 1.0, 4.0):
+            scores = spread * rng.uniform(-1, 1, count)
+            p = exponential_probabilities(scores, rate)
+            for change in neighbours(count, monotone):
+                q = exponential_probabilities(scores + change, rate)
+                assert np.ptp(np.log(p / q)) <= epsilon * (1 + 1e-12)
+                assert np.all(hockey_stick(p, q, grid) <= bound + 1e-14)
+
+    @pytest.mark.parametrize("epsilon", epsilons)
+    def test_two_candidates_attain_it_everywhere(self, epsilon):
+        grid = epsilon * np.linspace(0, 0.95, 20)
+        gaps = np.linspace(-3 * epsilon - 10, 3 * epsilon + 10, 40001)
+        p = special.expit(gaps + epsilon / 2)[:, None]
+        q = special.expit(gaps - epsilon / 2)[:, None]
+        ahead = np.maximum(p - np.exp(grid) * q, 0)
+        behind = np.maximum((1 - p) - np.exp(grid) * (1 - q), 0)
+        best = (ahead + behind).max(axis=0)
+        assert exponential_mechanism(epsilon).delta(grid) == pytest.approx(best, rel=1e-3)
+
+    @pytest.mark.parametrize("epsilon", epsilons)
+    def test_closed_form_at_and_below_zero(self, epsilon):
+        profile = exponential_mechanism(epsilon)
+        grid = epsilon * np.linspace(-1, 0.999, 50)
+        exact = (math.exp(epsilon / 2) - np.exp(grid / 2)) ** 2 / math.expm1(epsilon)
+        for direction in ("remove", "add"):
+            found = profile.delta(grid, direction)
+            assert found[:-2] == pytest.approx(exact[:-2], rel=1e-3)
+            assert found == pytest.approx(exact, rel=1e-2)
+            assert np.all(found >= exact * (1 - 1e-9))
+        assert profile.delta(0.0) == pytest.approx(math.tanh(epsilon / 4))
+        assert profile.epsilon(0) == pytest.approx(epsilon, rel=1e-14)
+
+    @pytest.mark.parametrize("epsilon", [0.3, 1.5])
+    def test_covers_adaptive_composition(self, epsilon):
+        """The second release's probabilities may depend on the outcome of the first."""
+        twice = 2 * exponential_mechanism(epsilon)
+        gaps = np.linspace(-2 * epsilon - 3, 2 * epsilon + 3, 25)
+        p, q = special.expit(gaps + epsilon / 2), special.expit(gaps - epsilon / 2)
+        pairs = np.stack([np.stack([p, 1 - p]), np.stack([q, 1 - q])])
+        losses = np.linspace(0, 2 * epsilon, 15)
+        worst_adaptive, worst_fixed = np.zeros(15), np.zeros(15)
+        for first in range(25):
+            # Given the outcome, the second release may be chosen for the worst, one by one.
+            shares = []
+            for outcome in (0, 1):
+                one, other = pairs[:, outcome, first]
+                product = one * pairs[0] - np.exp(losses)[:, None, None] * other * pairs[1]
+                shares.append(np.maximum(product, 0).sum(axis=1))
+            worst_adaptive = np.maximum(worst_adaptive, sum(s.max(axis=1) for s in shares))
+            worst_fixed = np.maximum(worst_fixed, sum(shares).max(axis=1))
+        assert np.all(worst_adaptive <= twice.delta(losses) + 1e-14)
+        assert np.any(worst_adaptive > worst_fixed * 1.001)
+        # Not trivially: at zero the bound is within a few per cent.
+        assert twice.delta(0.0) < 1.1 * worst_adaptive[0]
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+    def test_renyi_bound(self, epsilon):
+        t = np.linspace(0, epsilon, 2001)
+        share = (np.exp(-t) - math.exp(-epsilon)) / -math.expm1(-epsilon)
+        orders = np.array([1.5, 2.0, 5.0, 30.0])
+        exact = [
+            np.log(share * np.exp(a * t) + (1 - share) * np.exp(a * (t - epsilon))).max() / (a - 1)
+            for a in orders
+        ]
+        found = exponential_mechanism(epsilon).rdp(orders)
+        assert np.all(found >= exact)
+        assert found == pytest.approx(exact, rel=1e-4)
+
+    @pytest.mark.parametrize("epsilon", [1e-6, 1e-4, 0.01, 600.0])
+    def test_renyi_bound_is_sound_at_extreme_sizes(self, epsilon):
+        orders = np.array([1.0 + 1e-6, 1.1, 2.0, 64.0, 1024.0])
+        found = exponential_mechanism(epsilon).rdp(orders)
+        assert np.all(found > 0)
+        assert np.all(np.diff(found) >= 0)
+        assert np.all(found <= np.minimum(orders * epsilon**2 / 8, epsilon * (1 + 1e-12)))
+        with mpmath.workdps(60):
+            for order, value in zip(orders.tolist(), found, strict=True):
+                shares = [mpmath.mpf(k) / 40 * epsilon for k in range(41)]
+                low = mpmath.exp(-mpmath.mpf(epsilon))
+                moments = []
+                for t in shares:
+                    q = (mpmath.exp(-t) - low) / (1 - low)
+                    down = mpmath.exp(order * (t - epsilon))
+                    moments.append(q * mpmath.exp(order * t) + (1 - q) * down)
+                assert value >= mpmath.log(max(moments)) / (mpmath.mpf(order) - 1)
+
+    @given(st.floats(1e-3, 50), st.floats(1, 10), st.floats(0, 1))
+    @deterministic
+    def test_grows_with_epsilon_and_beats_the_pure_curve(self, epsilon, factor, share):
+        profile = exponential_mechanism(epsilon)
+        at = share * epsilon
+        assert profile.delta(at) <= exponential_mechanism(factor * epsilon).delta(at) + 1e-7
+        assert profile.delta(at) <= PrivacyProfile.pure(epsilon).delta(at) + 1e-12
+
+    def test_edges(self):
+        assert exponential_mechanism(0) == PrivacyProfile.pure(0)
+        for epsilon in (5e-324, 1e-12):
+            assert exponential_mechanism(epsilon).epsilon(0) == pytest.approx(1e-6)
+        assert exponential_mechanism(600).epsilon(0) == pytest.approx(600, rel=1e-14)
+        # Mixing with other grids keeps a pure end up to the grid.
+        both = exponential_mechanism(1.0) + PrivacyProfile.pure(0.5)
+        assert 1.5 * (1 - 1e-12) <= both.epsilon(0) < 1.501
+
+
+@pytest.mark.parametrize("mechanism", [permute_and_flip, exponential_mechanism])
+@pytest.mark.parametrize(
+    ("epsilon", "error"), [(-0.1, ValueError), (601.0, ValueError), ("1", TypeError)]
+)
+def test_bad_epsilon(mechanism, epsilon, error):
+    with pytest.raises(error, match=r"epsilon must be a number in \[0, 600\]; got"):
+        mechanism(epsilon)

@@ -1,0 +1,388 @@
+"""Threshold mechanisms against their exact output distributions, by quadrature."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdptune.accounting._budgets._budget_filter import BudgetFilter
+from skdptune.accounting._mechanisms._thresholds import (
+    above_threshold,
+    doubling_walk,
+    sparse_vector,
+    sparse_vector_split,
+)
+from skdptune.accounting._profile._profile import PrivacyProfile
+
+deterministic = settings(derandomize=True, deadline=None, max_examples=60)
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+
+def upper_tail(x, scale):
+    """Return the probability that Laplace noise is above ``x``."""
+    small = 0.5 * np.exp(-np.abs(x) / scale)
+    return np.where(x > 0, small, 1 - small)
+
+
+def output_probability(hits, scores, threshold_scale, score_scale):
+    """Return the probability of a sequence of hits and misses, given one threshold noise.
+
+    Scores are relative to their thresholds. The integrand is analytic between the scores and zero.
+    """
+    width = min(threshold_scale, score_scale)
+    breaks = np.unique([0.0, *scores])
+    reach = 45 * max(threshold_scale, score_scale)
+    breaks = np.concatenate([[breaks[0] - reach], breaks, [breaks[-1] + reach]])
+    pieces = [np.linspace(a, b, 2 + int((b - a) / width)) for a, b in itertools.pairwise(breaks)]
+    edges = np.unique(np.concatenate(pieces))
+    half = np.diff(edges)[:, None] / 2
+    noise = edges[:-1, None] + half + half * NODES
+    values = half * WEIGHTS * np.exp(-np.abs(noise) / threshold_scale) / (2 * threshold_scale)
+    for hit, score in zip(hits, scores, strict=False):
+        gap = noise - score
+        values = values * upper_tail(gap if hit else -gap, score_scale)
+    return float(values.sum())
+
+
+def transcripts(length, max_hits):
+    """Return all outputs of the sparse vector technique on so many queries."""
+    result = []
+    for hits in itertools.product([False, True], repeat=length):
+        ends = [i for i in range(length) if sum(hits[: i + 1]) == max_hits]
+        result.append(hits[: ends[0] + 1] if ends else hits)
+    return sorted(set(result))
+
+
+def changes(count, monotone):
+    """Return extreme and some middling changes of the scores, by a sensitivity of 1."""
+    if monotone:
+        up = list(itertools.product([0.0, 1.0], repeat=count))
+        return [np.array(c) for c in up] + [-np.array(c) for c in up]
+    return [np.array(c) for c in itertools.product([-1.0, 0.4, 1.0], repeat=count)]
+
+
+def losses(scores, change, outputs, threshold_scale, score_scale):
+    """Return the log-ratio of each output's probabilities."""
+    laws = []
+    for values in (np.asarray(scores), np.asarray(scores) + change):
+        law = [output_probability(o, values, threshold_scale, score_scale) for o in outputs]
+        assert sum(law) == pytest.approx(1, abs=1e-11)
+        laws.append(law)
+    return np.log(laws[0]) - np.log(laws[1])
+
+
+class TestSparseVector:
+    threshold, queries = 0.5, 1.2
+
+    def scale(self, max_hits, monotone):
+        return (1 if monotone else 2) * max_hits / self.queries
+
+    @pytest.mark.parametrize("monotone", [False, True])
+    @pytest.mark.parametrize(("length", "max_hits"), [(1, 1), (3, 1), (3, 2), (3, 3)])
+    def test_covers_the_exact_probabilities(self, length, max_hits, monotone):
+        bound = sparse_vector(self.threshold, self.queries, max_hits).epsilon(0)
+        outputs = transcripts(length, max_hits)
+        rng = np.random.default_rng(length)
+        for spread in (0.0, 6.0):
+            scores = spread * rng.uniform(-1, 1, length)
+            for change in changes(length, monotone):
+                found = losses(
+                    scores, change, outputs, 1 / self.threshold, self.scale(max_hits, monotone)
+                )
+                assert np.max(np.abs(found)) <= bound * (1 + 1e-10)
+
+    @pytest.mark.parametrize("monotone", [False, True])
+    @pytest.mark.parametrize("max_hits", [1, 2, 4])
+    def test_the_figure_is_attained(self, max_hits, monotone):
+        """Many misses pin the noisy threshold; then come hits, all of them unlikely."""
+        hits = [False] * 50 + [True] * max_hits
+        scores = np.array([20.0] * 50 + [-20.0] * max_hits)
+        change = np.array([1.0] * 50 + [0.0 if monotone else -1.0] * max_hits)
+        scales = 1 / self.threshold, self.scale(max_hits, monotone)
+        p = output_probability(hits, scores, *scales)
+        q = output_probability(hits, scores + change, *scales)
+        bound = sparse_vector(self.threshold, self.queries, max_hits).epsilon(0)
+        assert math.log(p / q) == pytest.approx(bound, rel=1e-6)
+        # Hence with any less noise it would be exceeded.
+        for less in ((0.9 * scales[0], scales[1]), (scales[0], 0.9 * scales[1])):
+            p = output_probability(hits, scores, *less)
+            q = output_probability(hits, scores + change, *less)
+            assert math.log(p / q) > 1.02 * bound
+
+    def test_is_pure_and_the_same_for_any_number_of_hits(self):
+        for max_hits in (1, 7, 10**6):
+            assert sparse_vector(0.5, 0.25, max_hits) == PrivacyProfile.pure(0.75)
+        assert above_threshold(0.5, 0.25) == PrivacyProfile.pure(0.75)
+
+    @pytest.mark.parametrize("function", [above_threshold, functools.partial(sparse_vector)])
+    @pytest.mark.parametrize(
+        ("first", "second", "error", "message"),
+        [
+            (0.0, 1.0, ValueError, r"epsilon_threshold must be a number in \(0, 600\]; got 0\.0"),
+            (1.0, -1.0, ValueError, r"epsilon_queries must be a number in \(0, 600\]; got -1\.0"),
+            (400, 300, ValueError, r"epsilon_threshold \+ epsilon_queries must be .* got 700\.0"),
+            ("1", 1.0, TypeError, "epsilon_threshold must be a number"),
+        ],
+    )
+    def test_bad_input(self, function, first, second, error, message):
+        more = () if function is above_threshold else (2,)
+        with pytest.raises(error, match=message):
+            function(first, second, *more)
+
+    @pytest.mark.parametrize(("max_hits", "error"), [(0, ValueError), (1.0, TypeError)])
+    def test_bad_number_of_hits(self, max_hits, error):
+        for call in (
+            lambda: sparse_vector(1.0, 1.0, max_hits),
+            lambda: sparse_vector_split(1.0, max_hits),
+        ):
+            with pytest.raises(error, match="max_hits must be an integer"):
+                call()
+
+
+class TestSplit:
+    @given(st.floats(1e-6, 600), st.integers(1, 10**6), st.booleans())
+    @deterministic
+    def test_adds_up_exactly(self, epsilon, max_hits, monotone):
+        threshold, queries = sparse_vector_split(epsilon, max_hits, monotone)
+        assert threshold > 0
+        assert threshold + queries == epsilon
+        ratio = queries / threshold
+        assert ratio == pytest.approx(((1 if monotone else 2) * max_hits) ** (2 / 3))
+
+    @pytest.mark.parametrize("monotone", [False, True])
+    @pytest.mark.parametrize("max_hits", [1, 3, 20])
+    def test_minimises_the_variance_of_a_comparison(self, max_hits, monotone):
+        def variance(threshold, queries):
+            return 2 / threshold**2 + 2 * ((1 if monotone else 2) * max_hits / queries) ** 2
+
+        threshold, queries = sparse_vector_split(0.7, max_hits, monotone)
+        least = variance(threshold, queries)
+        for shift in (-0.2, -0.01, 0.01, 0.2):
+            other = threshold * (1 + shift)
+            assert variance(other, 0.7 - other) > least
+
+    def test_bad_input(self):
+        with pytest.raises(ValueError, match=r"epsilon must be a number in \(0, 600\]; got 0"):
+            sparse_vector_split(0.0, 1)
+        with pytest.raises(TypeError, match="monotone must be True or False; got int"):
+            sparse_vector_split(1.0, 1, 1)
+
+
+def round_law(utilities, threshold, round_epsilon):
+    """Return the probabilities of a hit at each candidate, and of a miss, in one round."""
+    scales = 2 / round_epsilon, 4 / round_epsilon
+    count = len(utilities)
+    outputs = [[False] * s + [True] for s in range(count)] + [[False] * count]
+    law = [output_probability(o, np.asarray(utilities) - threshold, *scales) for o in outputs]
+    assert sum(law) == pytest.approx(1, abs=1e-11)
+    return np.array(law)
+
+
+class TestRound:
+    """The price of an outcome, on which the filter rests; sensitivity 1."""
+
+    @pytest.mark.parametrize("round_epsilon", [0.3, 2.0])
+    @pytest.mark.parametrize("count", [1, 2, 3])
+    def test_a_hit_costs_all_and_a_miss_half(self, count, round_epsilon):
+        rng = np.random.default_rng(5)
+        price = np.append(np.full(count, round_epsilon), round_epsilon / 2)
+        for threshold in (-6.0, 0.0, 3.0):
+            utilities = rng.uniform(-2, 2, count)
+            p = round_law(utilities, threshold, round_epsilon)
+            for change in itertools.product([-1.0, 0.3, 1.0], repeat=count):
+                q = round_law(utilities + change, threshold, round_epsilon)
+                assert np.all(np.abs(np.log(p / q)) <= price * (1 + 1e-10))
+
+    @pytest.mark.parametrize("round_epsilon", [0.3, 2.0])
+    def test_both_prices_are_attained(self, round_epsilon):
+        utilities = np.array([40.0, 40, 40, 40, 40, 40, -40]) / round_epsilon
+        change = np.array([1.0, 1, 1, 1, 1, 1, -1])
+        p = round_law(utilities, 0.0, round_epsilon)
+        q = round_law(utilities + change, 0.0, round_epsilon)
+        assert math.log(p[-2] / q[-2]) == pytest.approx(round_epsilon, rel=1e-3)
+        assert math.log(p[-1] / q[-1]) == pytest.approx(round_epsilon / 2, rel=1e-3)
+
+
+def walk_laws(utilities, neighbours, round_epsilon, make_filter, ends_at_step_zero):
+    """Return both data sets' probabilities of every transcript of the doubling walk.
+
+    Utilities are in units of the sensitivity, and so is the granularity.
+    """
+    goal, granularity = 6.0, 1.0
+
+    @functools.cache
+    def laws(threshold):
+        return [round_law(values, threshold, round_epsilon) for values in (utilities, neighbours)]
+
+    def walk(reached, step, history, p, q):
+        budget_filter = make_filter()
+        for hit in history:
+            budget_filter.record(hit)
+        if step == 0 or reached >= goal or not budget_filter.may_continue:
+            return [(p, q)]
+        ends = []
+        for outcome, (one, other) in enumerate(zip(*laws(reached + step), strict=True)):
+            hit = outcome < len(utilities)
+            after = reached + step * hit
+            lower = step // 2 if ends_at_step_zero else step / 2
+            following = 2 * step if hit else lower
+            ends += walk(after, following, (*history, hit), p * one, q * other)
+        return ends
+
+    result = np.array(walk(0.0, granularity, (), 1.0, 1.0)).T
+    assert result.sum(axis=1) == pytest.approx(1, abs=1e-9)
+    return result
+
+
+# Nearly always a hit, and the noisy threshold far out where it is not.
+EXTREME = ([60.0, 60, 60, 60, -60], [1.0, 1, 1, 1, -1])
+WALKS = [
+    (0.8, {"budget": 2.0}),
+    (0.5, {"budget": 1.5}),
+    (0.5, {"budget": 1.74}),
+    (0.8, {"max_rounds": 4}),
+    (0.8, {"budget": 2.4, "max_rounds": 2}),
+    (0.8, {"budget": 2.4, "max_rounds": 4}),
+]
+
+
+class TestDoublingWalk:
+    @pytest.mark.parametrize("ends_at_step_zero", [False, True])
+    @pytest.mark.parametrize(("round_epsilon", "limits"), WALKS)
+    def test_covers_the_exact_transcripts(self, round_epsilon, limits, ends_at_step_zero):
+        """The whole walk, with a stop that depends on its outcomes, on both data sets."""
+
+        def make_filter():
+            return BudgetFilter(round_epsilon, limits.get("budget"), limits.get("max_rounds"))
+
+        profile = doubling_walk(round_epsilon, **limits)
+        largest = profile.epsilon(0)
+        epsilons = largest * np.linspace(0, 1, 9)
+        bounds = profile.delta(epsilons) + 1e-12
+        for utilities, change in (
+            ([0.5, 2.0], [1.0, -1.0]),
+            ([4.0, 1.0], [1.0, 1.0]),
+            EXTREME,
+        ):
+            moved = np.add(utilities, change)
+            p, q = walk_laws(utilities, moved, round_epsilon, make_filter, ends_at_step_zero)
+            assert np.max(np.abs(np.log(p / q))) <= largest * (1 + 1e-9)
+            for one, other in ((p, q), (q, p)):
+                exact = np.maximum(one - np.exp(epsilons)[:, None] * other, 0).sum(axis=1)
+                assert np.all(exact <= bounds)
+
+    @pytest.mark.parametrize(("budget", "cap"), [(2.0, None), (2.4, 4), (2.4, 2), (0.8, 9)])
+    def test_a_budget_is_used_up_by_some_transcript(self, budget, cap):
+        utilities, moved = EXTREME[0], np.add(*EXTREME)
+        p, q = walk_laws(utilities, moved, 0.8, lambda: BudgetFilter(0.8, budget, cap), True)
+        figure = doubling_walk(0.8, budget=budget, max_rounds=cap).epsilon(0)
+        assert np.max(np.abs(np.log(p / q))) == pytest.approx(figure, rel=1e-4)
+
+    def test_without_the_filter_it_would_be_exceeded(self):
+        utilities, moved = EXTREME[0], np.add(*EXTREME)
+        p, q = walk_laws(utilities, moved, 0.8, lambda: BudgetFilter(0.8, None, 4), True)
+        assert np.max(np.abs(np.log(p / q))) > 1.15 * doubling_walk(0.8, budget=2.4).epsilon(0)
+
+    @pytest.mark.parametrize(
+        ("round_epsilon", "budget", "largest"),
+        [(0.1, 1.0, 1.0), (0.1, 0.3, 0.3), (0.3, 1.0, 0.9), (0.4, 1.0, 1.0), (2.0, 2.0, 2.0)],
+    )
+    def test_a_budget_is_a_pure_guarantee(self, round_epsilon, budget, largest):
+        """What no walk can spend, half-rounds that do not fit, is not charged."""
+        profile = doubling_walk(round_epsilon, budget=budget)
+        assert profile.epsilon(0) == pytest.approx(largest, rel=1e-14)
+        pure = PrivacyProfile.pure(largest)
+        points = np.linspace(0, 1.1, 12) * largest
+        for direction in ("remove", "add"):
+            assert np.all(profile.delta(points, direction) <= pure.delta(points) + 1e-14)
+
+    @pytest.mark.parametrize(("round_epsilon", "rounds"), [(0.1, 30), (2.0, 3), (0.01, 1)])
+    def test_a_cap_is_a_composition(self, round_epsilon, rounds):
+        profile = doubling_walk(round_epsilon, max_rounds=rounds)
+        assert profile == rounds * PrivacyProfile.pure(round_epsilon)
+
+    @pytest.mark.parametrize(
+        ("round_epsilon", "budget", "rounds"),
+        [(0.1, 2.0, 30), (0.1, 5.0, 30), (0.1, 2.95, 30), (0.5, 2.0, 5), (1.5, 3.0, 2)],
+    )
+    def test_of_budget_and_cap_the_smaller_counts(self, round_epsilon, budget, rounds):
+        profile = doubling_walk(round_epsilon, budget=budget, max_rounds=rounds)
+        pure = PrivacyProfile.pure(min(budget, rounds * round_epsilon))
+        composed = rounds * PrivacyProfile.pure(round_epsilon)
+        epsilons = np.linspace(0, 1.02 * budget, 200)
+        smaller = np.minimum(pure.delta(epsilons), composed.delta(epsilons))
+        found = profile.delta(epsilons)
+        assert np.all(found <= smaller * (1 + 1e-9) + 1e-14)
+        assert profile.epsilon(0) == pytest.approx(pure.epsilon(0), rel=1e-14)
+        # Nothing is lowered by more than the convex hull of the two curves' corners.
+        corners = round_epsilon / 2 * np.arange(2 * rounds + 1)
+        alphas = np.append(0.0, np.exp(corners))
+        heights = np.minimum(pure.delta(corners), composed.delta(corners))
+        hull = lower_hull(alphas, np.append(1.0, heights), np.exp(epsilons))
+        assert found == pytest.approx(hull, rel=1e-6, abs=1e-12)
+
+    def test_a_filter_is_also_a_cap(self):
+        found = doubling_walk(0.1, budget=10.0)
+        assert found.epsilon(1e-6) <= (199 * PrivacyProfile.pure(0.1)).epsilon(1e-6) + 1e-9
+        assert found.epsilon(1e-6) < 7.2
+        assert found.epsilon(0) == pytest.approx(10)
+
+    @given(st.floats(0.01, 1), st.floats(1, 15), st.integers(1, 40), st.floats(1, 2))
+    @deterministic
+    def test_price_moves_with_every_limit(self, round_epsilon, factor, rounds, more):
+        budget = factor * round_epsilon
+        both = doubling_walk(round_epsilon, budget=budget, max_rounds=rounds)
+        for looser in (
+            doubling_walk(round_epsilon, budget=budget),
+            doubling_walk(round_epsilon, max_rounds=rounds),
+            doubling_walk(round_epsilon, budget=more * budget, max_rounds=rounds),
+            doubling_walk(round_epsilon, budget=budget, max_rounds=rounds + 1),
+        ):
+            for delta in (0.0, 1e-9, 1e-3):
+                assert both.epsilon(delta) <= looser.epsilon(delta) * (1 + 1e-6) + 1e-12
+        assert both.epsilon(0) <= budget * (1 + 1e-14)
+
+    def test_renyi_curve_is_the_smaller_one(self):
+        orders = np.array([1.5, 4.0, 64.0, 1e6])
+        profile = doubling_walk(0.1, budget=2.0, max_rounds=30)
+        composed = (30 * PrivacyProfile.pure(0.1)).rdp(orders)
+        pure = PrivacyProfile.pure(2.0).rdp(orders)
+        assert profile.rdp(orders) == pytest.approx(np.minimum(composed, pure))
+        assert composed[0] < pure[0]
+        assert composed[3] > pure[3]
+
+    def test_extreme_sizes(self):
+        assert doubling_walk(600, budget=600).epsilon(0) == 600
+        assert doubling_walk(1e-9, budget=1e-9).epsilon(0) == 1e-9
+        # Too many rounds to compose: the budget holds by itself.
+        assert doubling_walk(1e-6, budget=1.0) == PrivacyProfile.pure(1.0)
+        assert doubling_walk(1e-6, budget=1.0, max_rounds=1).epsilon(0) == 1e-6
+
+    @pytest.mark.parametrize(
+        ("arguments", "limits", "error", "message"),
+        [
+            ((0.1,), {}, ValueError, "budget must be given where max_rounds is not; got neither"),
+            ((0.1,), {"budget": 0.05}, ValueError, "budget must be at least round_epsilon"),
+            ((0.0,), {"budget": 1.0}, ValueError, "round_epsilon must be a number in"),
+            ((0.1,), {"max_rounds": 0}, ValueError, "max_rounds must be an integer of at least 1"),
+            ((0.1,), {"budget": 601.0}, ValueError, r"budget must be a number in \(0, 600\]"),
+            ((0.1,), {"max_rounds": 1.5}, TypeError, "max_rounds must be an integer"),
+        ],
+    )
+    def test_bad_input(self, arguments, limits, error, message):
+        with pytest.raises(error, match=message):
+            doubling_walk(*arguments, **limits)
+
+
+def lower_hull(x, y, at):
+    """Return the lower convex hull of points, by the slow definition: the least chord."""
+    result = np.interp(at, x, y)
+    for i, j in itertools.combinations(range(x.size), 2):
+        inside = (at >= x[i]) & (at <= x[j])
+        chord = y[i] + (at[inside] - x[i]) * (y[j] - y[i]) / (x[j] - x[i])
+        result[inside] = np.minimum(result[inside], chord)
+    return result

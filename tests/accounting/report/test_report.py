@@ -1,0 +1,450 @@
+"""Reports: what they hold, what they refuse, and that they survive storage unchanged."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdptune.accounting._profile._profile import PrivacyProfile
+from skdptune.accounting._report._report import PrivacyReport
+from skdptune.accounting._run_counts._distributions import Geometric
+
+HALF = PrivacyProfile.pure(0.5)
+GAUSSIAN = PrivacyProfile.gaussian(0.3)
+NOTHING = PrivacyProfile.approximate(0.0, 1.0)
+
+
+def make_report(**changes: Any) -> PrivacyReport:
+    """Return a report in which every field is set."""
+    settings: dict[str, Any] = {
+        "epsilon": 2.5,
+        "name": "DPRandomSearchCV",
+        "note": "mean 20 runs",
+        "parts": [
+            PrivacyReport(GAUSSIAN, 1e-5, name="fit", assumptions=["n is public"]),
+            PrivacyReport(HALF, 1e-5, name="score", note="accuracy", bound="exact"),
+        ],
+        "assumptions": ["the validation data are public"],
+        "neighbouring": "add or remove one user",
+        "bound": "envelope",
+    }
+    profile, delta = changes.pop("profile", GAUSSIAN + HALF), changes.pop("delta", 1e-5)
+    return PrivacyReport(profile, delta, **(settings | changes))
+
+
+# Content -----------------------------------------------------------------------------------
+
+
+def test_defaults() -> None:
+    report = PrivacyReport(HALF, 0.0)
+    assert (report.name, report.note, report.bound) == ("release", "", None)
+    assert (report.parts, report.assumptions) == ((), ())
+    assert report.neighbouring == "add or remove one record"
+
+
+def test_given_values_are_held() -> None:
+    report = make_report()
+    assert report.profile == GAUSSIAN + HALF
+    assert (report.epsilon, report.delta) == (2.5, 1e-5)
+    assert [part.name for part in report.parts] == ["fit", "score"]
+    assert report.assumptions == ("the validation data are public",)
+    assert report.neighbouring == "add or remove one user"
+    assert (report.name, report.note, report.bound) == (
+        "DPRandomSearchCV",
+        "mean 20 runs",
+        "envelope",
+    )
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01, 1.0])
+def test_epsilon_defaults_to_the_cost(delta: float) -> None:
+    report = PrivacyReport(GAUSSIAN, delta)
+    assert report.epsilon == report.epsilon_spent == GAUSSIAN.epsilon(delta)
+
+
+def test_spent_is_the_cost_whatever_was_asked_for() -> None:
+    report = make_report(epsilon=100)
+    assert report.epsilon == 100.0
+    assert isinstance(report.epsilon, float)
+    assert report.epsilon_spent == (GAUSSIAN + HALF).epsilon(1e-5)
+
+
+def test_epsilon_at_reads_the_profile() -> None:
+    report = PrivacyReport(GAUSSIAN, 1e-5)
+    for delta in (1e-8, 1e-5, 1e-2):
+        assert report.epsilon_at(delta) == GAUSSIAN.epsilon(delta)
+    assert report.epsilon_at(0.0) == math.inf
+
+
+def test_no_guarantee_is_an_infinite_epsilon() -> None:
+    assert PrivacyReport(NOTHING, 1e-5).epsilon == math.inf
+    assert PrivacyReport(NOTHING, 1e-5, epsilon=math.inf).epsilon == math.inf
+
+
+def test_negative_zero_is_zero() -> None:
+    report = PrivacyReport(PrivacyProfile.pure(0.0), -0.0, epsilon=-0.0)
+    assert math.copysign(1.0, report.epsilon) == math.copysign(1.0, report.delta) == 1.0
+
+
+def test_numpy_numbers_become_floats() -> None:
+    report = PrivacyReport(HALF, np.float32(0.25), epsilon=np.int64(3))
+    assert type(report.delta) is type(report.epsilon) is float
+
+
+def test_sequences_are_copied_into_tuples() -> None:
+    parts, assumptions = [PrivacyReport(HALF, 0.0)], ["one"]
+    report = PrivacyReport(HALF, 0.0, parts=parts, assumptions=assumptions)
+    parts.clear()
+    assumptions.append("two")
+    assert len(report.parts) == 1
+    assert report.assumptions == ("one",)
+
+
+# Claims ------------------------------------------------------------------------------------
+
+
+def test_claim_below_the_cost_is_refused_with_both_numbers() -> None:
+    cost = GAUSSIAN.epsilon(1e-5)
+    with pytest.raises(ValueError, match="epsilon must be at least") as error:
+        PrivacyReport(GAUSSIAN, 1e-5, epsilon=0.75)
+    assert repr(cost) in str(error.value)
+    assert "got 0.75." in str(error.value)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e300])
+def test_finite_claim_on_no_guarantee_is_refused(epsilon: float) -> None:
+    with pytest.raises(ValueError, match="epsilon must be at least inf"):
+        PrivacyReport(NOTHING, 1e-5, epsilon=epsilon)
+
+
+@given(st.floats(0.01, 10.0), st.integers(-40, 40).map(lambda tenths: tenths * 1e-10))
+def test_claims_are_accepted_from_the_cost_up_to_rounding(cost: float, margin: float) -> None:
+    profile = PrivacyProfile.pure(cost)
+    epsilon = cost * (1.0 + margin)
+    if margin < -1.1e-9:
+        with pytest.raises(ValueError, match="epsilon must be at least"):
+            PrivacyReport(profile, 0.0, epsilon=epsilon)
+    elif margin > -0.9e-9:
+        assert PrivacyReport(profile, 0.0, epsilon=epsilon).epsilon == epsilon
+
+
+def test_parts_need_not_sum_to_the_profile() -> None:
+    runs = [PrivacyReport(HALF, 0.0, name="one run")] * 3
+    for whole in (PrivacyProfile.pure(0.75), PrivacyProfile.pure(4.0)):
+        assert PrivacyReport(whole, 0.0, parts=runs).epsilon == whole.epsilon(0.0)
+
+
+# Validation --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"profile": 1.0}, TypeError, "profile must be a PrivacyProfile; got float"),
+        ({"profile": None}, TypeError, "profile must be a PrivacyProfile; got NoneType"),
+        ({"delta": -1e-9}, ValueError, "delta must be a number in [0, 1]; got -1e-09"),
+        ({"delta": 1.5}, ValueError, "delta must be a number in [0, 1]; got 1.5"),
+        ({"delta": math.nan}, ValueError, "delta must be a number in [0, 1]; got nan"),
+        ({"delta": "1e-5"}, TypeError, "delta must be a number in [0, 1]; got str"),
+        ({"delta": True}, TypeError, "delta must be a number in [0, 1]; got bool"),
+        ({"epsilon": -1.0}, ValueError, "epsilon must be a number in [0, inf); got -1.0"),
+        ({"epsilon": math.nan}, ValueError, "epsilon must be a number in [0, inf); got nan"),
+        ({"epsilon": "1"}, TypeError, "epsilon must be a number in [0, inf); got str"),
+        ({"name": ""}, ValueError, "name must be a str that shows something; got ''"),
+        ({"name": " \n\x00"}, ValueError, "name must be a str that shows something"),
+        ({"name": None}, TypeError, "name must be a str; got NoneType"),
+        ({"note": 20}, TypeError, "note must be a str; got int"),
+        ({"note": None}, TypeError, "note must be a str; got NoneType"),
+        ({"bound": ""}, ValueError, "bound must be a str that shows something"),
+        ({"bound": 3}, TypeError, "bound must be a str; got int"),
+        ({"neighbouring": ""}, ValueError, "neighbouring must be a str that shows something"),
+        ({"neighbouring": None}, TypeError, "neighbouring must be a str; got NoneType"),
+        ({"parts": PrivacyReport(HALF, 0.0)}, TypeError, "Put it in a list."),
+        ({"parts": None}, TypeError, "parts must be a sequence of PrivacyReport; got NoneType"),
+        ({"parts": [HALF]}, TypeError, "parts[0] must be a PrivacyReport; got PrivacyProfile"),
+        ({"parts": "fit"}, TypeError, "parts[0] must be a PrivacyReport; got str"),
+        ({"assumptions": "n is public"}, TypeError, "Put it in a list."),
+        ({"assumptions": b"n"}, TypeError, "assumptions[0] must be a str; got int"),
+        ({"assumptions": {"n"}}, TypeError, "assumptions must be a sequence of str; got set"),
+        ({"assumptions": ["n", 1]}, TypeError, "assumptions[1] must be a str; got int"),
+        ({"assumptions": ["n", " "]}, ValueError, "assumptions[1] must be a str that shows"),
+    ],
+)
+def test_wrong_arguments_are_refused(
+    changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as raised:
+        make_report(**changes)
+    assert message in str(raised.value)
+
+
+def test_words_must_be_named() -> None:
+    with pytest.raises(TypeError, match="positional"):
+        PrivacyReport(HALF, 0.0, 1.0)  # type: ignore[misc]
+
+
+# Being an object ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["profile", "epsilon", "parts", "name", "epsilon_spent", "new"])
+def test_attributes_cannot_be_set_or_deleted(name: str) -> None:
+    report = make_report()
+    before = copy.deepcopy(report)
+    with pytest.raises(AttributeError):
+        setattr(report, name, 0.0)
+    with pytest.raises(AttributeError):
+        delattr(report, name)
+    assert report == before
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"profile": HALF},
+    {"delta": 1e-4},
+    {"epsilon": 3.0},
+    {"name": "other"},
+    {"note": "other"},
+    {"parts": []},
+    {"assumptions": []},
+    {"neighbouring": "other"},
+    {"bound": None},
+]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=lambda changes: next(iter(changes)))
+def test_reports_differ_if_any_field_does(changes: dict[str, Any]) -> None:
+    changed = make_report(**changes)
+    assert changed != make_report()
+    assert len({changed, make_report()}) == 2
+    assert dataclasses.replace(make_report(), **changes) == changed
+
+
+def test_every_field_has_its_change() -> None:
+    fields = {field.name for field in dataclasses.fields(PrivacyReport)}
+    assert fields == {name for changes in CHANGES for name in changes}
+
+
+def test_reports_of_equal_content_are_equal_and_hash_alike() -> None:
+    first, second = make_report(), make_report()
+    assert first is not second
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != "DPRandomSearchCV"
+
+
+def test_order_of_parts_counts() -> None:
+    report = make_report()
+    assert dataclasses.replace(report, parts=report.parts[::-1]) != report
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickle_keeps_everything(protocol: int) -> None:
+    report = make_report()
+    restored = pickle.loads(pickle.dumps(report, protocol))
+    assert restored == report
+    assert hash(restored) == hash(report)
+    assert str(restored) == str(report)
+    assert restored.epsilon_spent == report.epsilon_spent
+    with pytest.raises(AttributeError):
+        restored.epsilon = 0.0
+
+
+def test_repr_is_one_short_line() -> None:
+    report = PrivacyReport(HALF, 1e-5, name="x\ny" * 200, epsilon=0.70001, parts=[])
+    assert repr(make_report()) == (
+        "PrivacyReport('DPRandomSearchCV', epsilon=2.500, delta=1e-05, parts=2)"
+    )
+    assert len(repr(report).splitlines()) == 1
+    assert len(repr(report)) < 100
+    assert "…'" in repr(report)
+    assert "epsilon=0.701," in repr(report)
+    assert "epsilon=inf" in repr(PrivacyReport(NOTHING, 0.0))
+
+
+def test_html_shows_the_tree_escaped() -> None:
+    report = dataclasses.replace(make_report(), name="<script>alert(1)</script>")
+    html = report._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert html.count("ε = ") == 3
+    assert "n is public" in html
+
+
+@given(
+    st.lists(st.floats(0.01, 5.0), min_size=1, max_size=4),
+    st.sampled_from([0.0, 1e-8, 1e-5]),
+    st.floats(1.0, 2.0),
+)
+def test_no_figure_shown_is_below_the_true_one(
+    epsilons: list[float], delta: float, factor: float
+) -> None:
+    profiles = [PrivacyProfile.pure(epsilon) for epsilon in epsilons]
+    parts = [PrivacyReport(profile, delta, name="part") for profile in profiles]
+    worst = max(parts, key=lambda part: part.epsilon)
+    report = PrivacyReport(worst.profile, delta, epsilon=worst.epsilon * factor, parts=parts)
+    heading, *lines = str(report).splitlines()[: len(parts) + 1]
+    for line, part in zip(lines, parts, strict=True):
+        assert float(line.split(" = ")[1]) >= part.epsilon_spent
+    assert float(heading.split(" = ")[1].split()[0]) >= report.epsilon
+    if "spent" in heading:
+        assert float(heading.split("spent ")[1].split()[0]) >= report.epsilon_spent
+
+
+# Storing -----------------------------------------------------------------------------------
+
+
+def round_trip(report: PrivacyReport) -> PrivacyReport:
+    text = json.dumps(report.to_dict(), allow_nan=False)
+    return PrivacyReport.from_dict(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        make_report(),
+        PrivacyReport(HALF, 0.0),
+        PrivacyReport(NOTHING, 1e-5),
+        PrivacyReport(HALF, 0.0, epsilon=math.inf, parts=[PrivacyReport(NOTHING, 0.0)]),
+        PrivacyReport(GAUSSIAN.selected(Geometric(0.1)), 1e-6),
+    ],
+    ids=["full", "bare", "not private", "infinite budget", "selected"],
+)
+def test_json_round_trip_keeps_everything(report: PrivacyReport) -> None:
+    for restored in (round_trip(report), PrivacyReport.from_json(report.to_json())):
+        assert restored == report
+        assert hash(restored) == hash(report)
+        assert str(restored) == str(report)
+        assert restored.epsilon_spent == report.epsilon_spent
+
+
+words = st.text(st.characters(), min_size=1, max_size=10).map(lambda text: f"a{text}")
+
+
+@st.composite
+def reports(draw: st.DrawFn, depth: int = 3) -> PrivacyReport:
+    profile = PrivacyProfile.approximate(
+        draw(st.floats(0.0, 3.0)), draw(st.sampled_from([0.0, 1e-6, 1.0]))
+    )
+    delta = draw(st.floats(0.0, 1.0))
+    extra = draw(st.one_of(st.none(), st.floats(0.0, allow_nan=False)))
+    return PrivacyReport(
+        profile,
+        delta,
+        epsilon=None if extra is None else profile.epsilon(delta) + extra,
+        name=draw(words),
+        note=draw(st.text(max_size=5)),
+        bound=draw(st.one_of(st.none(), words)),
+        neighbouring=draw(words),
+        assumptions=draw(st.lists(words, max_size=2)),
+        parts=draw(st.lists(reports(depth - 1), max_size=2)) if depth else (),
+    )
+
+
+@given(reports())
+def test_any_report_survives_strict_json(report: PrivacyReport) -> None:
+    assert round_trip(report) == report
+
+
+def test_deep_report_survives_storage() -> None:
+    report = PrivacyReport(HALF, 0.0, name="leaf")
+    for _ in range(60):
+        report = PrivacyReport(HALF, 0.0, parts=[report])
+    assert round_trip(report) == report
+    assert pickle.loads(pickle.dumps(report)) == report
+    assert hash(round_trip(report)) == hash(report)
+
+
+def test_dict_holds_plain_values_under_known_keys() -> None:
+    content = make_report().to_dict()
+    assert content["format"] == 1
+    assert set(content) == {field.name for field in dataclasses.fields(PrivacyReport)} | {"format"}
+    assert content["epsilon"] == 2.5
+    assert type(content["parts"]) is type(content["assumptions"]) is list
+    assert PrivacyReport(NOTHING, 0.0).to_dict()["epsilon"] == "inf"
+
+
+def test_dict_is_independent_of_the_report() -> None:
+    report = make_report()
+    content = report.to_dict()
+    content["assumptions"].clear()
+    content["parts"][0]["name"] = "other"
+    assert report == make_report()
+
+
+def test_indented_json_reads_the_same() -> None:
+    text = PrivacyReport(HALF, 0.0).to_json(indent=2)
+    assert text.startswith('{\n  "format": 1,')
+    assert PrivacyReport.from_json(text) == PrivacyReport(HALF, 0.0)
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.5])
+def test_other_formats_are_refused(version: Any) -> None:
+    content = make_report().to_dict() | {"format": version}
+    with pytest.raises(ValueError, match="format must be 1; got .* Another version"):
+        PrivacyReport.from_dict(content)
+
+
+def test_dict_of_something_else_is_refused() -> None:
+    with pytest.raises(ValueError, match="format must be 1; got None"):
+        PrivacyReport.from_dict({})
+    with pytest.raises(TypeError, match="content must be a dict written by to_dict; got list"):
+        PrivacyReport.from_dict([])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", sorted(set(make_report().to_dict()) - {"format"}))
+def test_missing_key_is_named(key: str) -> None:
+    content = make_report().to_dict()
+    del content[key]
+    with pytest.raises(ValueError, match=f"missing keys \\['{key}'\\]"):
+        PrivacyReport.from_dict(content)
+
+
+def test_unknown_key_is_named() -> None:
+    with pytest.raises(ValueError, match=r"missing keys \[\] and unknown keys \['runs'\]"):
+        PrivacyReport.from_dict(make_report().to_dict() | {"runs": 17})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error", "message"),
+    [
+        ("epsilon", None, TypeError, "epsilon must be a number"),
+        ("epsilon", "Infinity", TypeError, "epsilon must be a number"),
+        ("epsilon", 0.1, ValueError, "epsilon must be at least"),
+        ("delta", 2, ValueError, "delta must be"),
+        ("parts", {}, TypeError, "parts must be a list of dicts; got dict"),
+        ("parts", [3], TypeError, "content must be a dict written by to_dict; got int"),
+        ("parts", [{"format": 7}], ValueError, "format must be 1; got 7"),
+        ("assumptions", "n is public", TypeError, "Put it in a list."),
+        ("profile", {"format": 99}, ValueError, "profile must be what PrivacyProfile.to_dict"),
+        ("profile", {"format": 1}, ValueError, "profile must be what PrivacyProfile.to_dict"),
+        ("profile", "pure", ValueError, "profile must be what PrivacyProfile.to_dict"),
+    ],
+)
+def test_damaged_values_are_refused(
+    key: str, value: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error) as raised:
+        PrivacyReport.from_dict(make_report().to_dict() | {key: value})
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("masses", ["", "!!", "AAAA", "eJwDAAAAAAE="])
+def test_damaged_profile_is_refused(masses: str) -> None:
+    content = make_report().to_dict()
+    content["profile"]["remove"]["masses"] = masses
+    with pytest.raises(ValueError, match="profile must be what PrivacyProfile.to_dict wrote"):
+        PrivacyReport.from_dict(content)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"format": 1'])
+def test_text_that_is_no_json_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="text must be JSON written by to_json"):
+        PrivacyReport.from_json(text)

@@ -1,0 +1,181 @@
+"""What all laws share: arguments, shapes, plain values, pickles."""
+
+import json
+import pickle
+from dataclasses import FrozenInstanceError, dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from skdptune.accounting._run_counts._distributions import (
+    Binomial,
+    Geometric,
+    Logarithmic,
+    Poisson,
+    RunLaw,
+    TruncatedNegativeBinomial,
+)
+
+LAWS = [
+    TruncatedNegativeBinomial(0.5, 0.1),
+    Geometric(1 / 3),
+    Logarithmic(0.01),
+    Poisson(15),
+    Binomial(30, 0.1),
+]
+every_law = pytest.mark.parametrize("law", LAWS, ids=repr)
+FUNCTIONS = ["pgf", "pgf_derivative", "pgf_second_derivative"]
+
+
+@every_law
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_take_numbers_and_arrays(law, function):
+    evaluate = getattr(law, function)
+    x = np.array([[0.0, 0.25, 0.5], [0.75, 0.9, 1.0]])
+    values = evaluate(x)
+    assert values.shape == x.shape and values.dtype == np.float64
+    for index, number in np.ndenumerate(x):
+        assert values[index] == pytest.approx(evaluate(float(number)), rel=1e-14)
+    for scalar in [1, 0.5, np.float64(0.5), np.float32(0.5), np.array(0.5)]:
+        assert type(evaluate(scalar)) is float
+    assert evaluate([0.5]).shape == (1,)
+    assert evaluate(np.array([])).shape == (0,)
+
+
+@every_law
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("x", [-1e-9, 1.1, np.nan, [0.5, 1.5], [[0.5], [np.nan]]])
+def test_functions_refuse_numbers_outside(law, function, x):
+    with pytest.raises(ValueError, match=r"^x must be a number in \[0, 1\]"):
+        getattr(law, function)(x)
+
+
+@pytest.mark.parametrize("x", ["0.5", None, True, [0.1, [0.2]], {}])
+def test_functions_refuse_other_kinds(x):
+    with pytest.raises(TypeError, match="^x must be a number"):
+        Poisson(1).pgf(x)
+
+
+@pytest.mark.parametrize(
+    ("count", "error"), [(-1, ValueError), (1.0, TypeError), (True, TypeError)]
+)
+def test_probability_at_most_refuses(count, error):
+    with pytest.raises(error, match="^count must be an integer"):
+        Poisson(1).probability_at_most(count)
+
+
+@every_law
+def test_plain_values_survive_json(law):
+    values = json.loads(json.dumps(law.to_dict()))
+    for copy in (RunLaw.from_dict(values), type(law).from_dict(values)):
+        assert copy == law and type(copy) is type(law)
+
+
+def test_plain_values_hold_what_the_constructor_takes():
+    assert Geometric(0.5).to_dict() == {"law": "geometric", "gamma": 0.5}
+    assert Binomial(3, 0.5).to_dict() == {"law": "binomial", "trials": 3, "probability": 0.5}
+    numpy_made = Binomial(np.int64(3), np.float32(0.5)).to_dict()
+    assert json.loads(json.dumps(numpy_made)) == Binomial(3, 0.5).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, r"law must be one of .*'geometric'.*; got None\."),
+        ({"law": "uniform", "trials": 3}, "law must be one of .*; got 'uniform'"),
+        ({"law": "poisson"}, r"parameters must be rate; got none\."),
+        ({"law": "binomial", "trials": 3}, r"parameters must be trials, probability; got trials"),
+        ({"law": "geometric", "gamma": 0.5, "eta": 1}, "parameters must be gamma; got gamma, eta"),
+        ({"law": "geometric", "gamma": 2.0}, "gamma must be"),
+    ],
+)
+def test_from_dict_refuses_what_is_no_law(values, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        RunLaw.from_dict(values)
+
+
+def test_from_dict_of_a_class_refuses_other_laws():
+    assert TruncatedNegativeBinomial.from_dict(Geometric(0.5).to_dict()) == Geometric(0.5)
+    with pytest.raises(ValueError, match="^law must be one of 'geometric'; got 'poisson'"):
+        Geometric.from_dict(Poisson(3).to_dict())
+    with pytest.raises(TypeError, match="^values must be a mapping"):
+        RunLaw.from_dict("geometric")
+
+
+@every_law
+def test_laws_are_immutable_hashable_and_pickle(law):
+    with pytest.raises(FrozenInstanceError):
+        law.mean_of_everything = 3
+    copy = pickle.loads(pickle.dumps(law))
+    assert copy == law and hash(copy) == hash(law) and type(copy) is type(law)
+    assert copy.mean == law.mean
+
+
+def test_the_base_is_abstract():
+    with pytest.raises(TypeError, match="abstract"):
+        RunLaw()
+
+
+def test_a_law_of_ones_own_is_read_back(monkeypatch):
+    monkeypatch.setattr(RunLaw, "_known", dict(RunLaw._known))
+
+    @dataclass(frozen=True)
+    class Lazy(Poisson):
+        _name: ClassVar[str] = "lazy"
+
+    assert RunLaw.from_dict(Lazy(2.0).to_dict()) == Lazy(2.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda value: TruncatedNegativeBinomial(value, 0.5), "eta"),
+        (lambda value: TruncatedNegativeBinomial.from_mean(3, value), "eta"),
+        (lambda value: TruncatedNegativeBinomial(1, value), "gamma"),
+        (lambda value: Geometric(value), "gamma"),
+        (lambda value: Logarithmic(value), "gamma"),
+        (lambda value: TruncatedNegativeBinomial.from_mean(value, 1), "mean"),
+        (lambda value: Geometric.from_mean(value), "mean"),
+        (lambda value: Logarithmic.from_mean(value), "mean"),
+        (lambda value: Poisson(value), "rate"),
+        (lambda value: Poisson.from_mean(value), "mean"),
+        (lambda value: Binomial(3, value), "probability"),
+        (lambda value: Binomial.from_mean(value, 3), "mean"),
+    ],
+)
+def test_real_parameters_are_checked(make, name):
+    for value in [-1, np.nan, np.inf, -np.inf]:
+        with pytest.raises(ValueError, match=f"^{name} must be a number"):
+            make(value)
+    for value in ["0.5", None, True, [0.5], 1j]:
+        with pytest.raises(TypeError, match=f"^{name} must be a number"):
+            make(value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Geometric(0.0), r"gamma must be a number in \[1e-140, 1\); got 0.0"),
+        (lambda: Geometric(1.0), "gamma must be"),
+        (lambda: Geometric.from_mean(1.0), r"mean must be a number in \(1, inf\); got 1.0"),
+        (lambda: TruncatedNegativeBinomial(1e7, 0.5), "eta must be"),
+        (lambda: TruncatedNegativeBinomial.from_mean(1e6, -0.99), "mean must be .* larger eta"),
+        (lambda: Poisson(0.0), "rate must be"),
+        (lambda: Binomial(3, 0.0), "probability must be"),
+        (lambda: Binomial(3, 1.1), "probability must be"),
+        (lambda: Binomial(0, 0.5), "trials must be an integer of at least 1"),
+        (lambda: Binomial(2**60, 0.5), "trials must be at most"),
+        (lambda: Binomial.from_mean(3.5, 3), r"mean must be a number in \(0, 3\]; got 3.5"),
+        (lambda: Binomial.from_mean(3.5, 0), "trials must be"),
+    ],
+)
+def test_ends_of_the_domains(make, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        make()
+
+
+@pytest.mark.parametrize("trials", [3.0, "3", True, None])
+def test_trials_are_whole(trials):
+    with pytest.raises(TypeError, match="^trials must be an integer"):
+        Binomial(trials, 0.5)

@@ -1,0 +1,415 @@
+"""The bounds by name, the profile of a selection's result, and an audit of simulated searches."""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.pld import pld_pmf
+from dp_accounting.rdp import RdpAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from skdptune.accounting import (
+    Binomial,
+    BoundNotApplicableError,
+    Geometric,
+    Logarithmic,
+    Poisson,
+    PrivacyProfile,
+    TruncatedNegativeBinomial,
+)
+from skdptune.accounting._selection._bounds import selection_delta
+from tests.accounting import oracles
+from tests.accounting.oracles import LAWS, STEP, Pair
+
+DIRECTIONS = ("remove", "add")
+EPSILONS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 4.0])
+ALL_EPSILONS = np.concatenate([-EPSILONS[:0:-1], EPSILONS])
+ROUNDING = 3e-14
+
+laws = st.sampled_from(LAWS)
+truncated = [law for law in LAWS if isinstance(law, TruncatedNegativeBinomial)]
+random_trials = [law for law in LAWS if isinstance(law, Binomial) and law.probability < 1.0]
+by_profile = truncated + [law for law in LAWS if isinstance(law, Poisson)] + random_trials
+
+
+@functools.cache
+def dp_sgd():
+    step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(2.0))
+    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, 5000))
+
+
+RUNS = {
+    "gaussian 2": lambda: PrivacyProfile.gaussian(1 / 2),
+    "gaussian 4": lambda: PrivacyProfile.gaussian(1 / 4),
+    "gaussian 1": lambda: PrivacyProfile.gaussian(1.0),
+    "gaussian 8": lambda: PrivacyProfile.gaussian(1 / 8),
+    "dp-sgd": dp_sgd,
+}
+REFERENCE = [
+    ("gaussian 2", Geometric(0.1), 1e-6, {"rdp": 4.545, "profile": 3.994, "envelope": 3.258}),
+    ("gaussian 4", Geometric(0.01), 1e-6, {"rdp": 2.824, "profile": 2.568, "envelope": 2.035}),
+    ("gaussian 1", Logarithmic(0.01), 1e-6, {"rdp": 8.347, "profile": 7.716, "envelope": 7.009}),
+    (
+        "gaussian 8",
+        TruncatedNegativeBinomial(0.5, 0.01),
+        1e-6,
+        {"rdp": 1.204, "profile": 1.097, "envelope": 0.883},
+    ),
+    ("dp-sgd", Geometric(0.1), 1e-5, {"profile": 2.855, "envelope": 2.24}),
+    ("dp-sgd", Poisson(15), 1e-5, {"rdp": 4.598, "profile": 3.95, "envelope": 3.458}),
+    ("dp-sgd", Poisson(45), 1e-5, {"rdp": 9.267, "profile": 8.52, "envelope": 6.632}),
+    ("dp-sgd", Geometric(1 / 15), 1e-5, {"rdp": 3.469, "envelope": 2.372}),
+]
+
+
+class TestReferenceValues:
+    @pytest.mark.parametrize(
+        ("run", "law", "delta", "bound", "expected"),
+        [
+            (run, law, delta, bound, value)
+            for run, law, delta, figures in REFERENCE
+            for bound, value in figures.items()
+        ],
+        ids=lambda value: f"{value}",
+    )
+    def test_epsilon_of_the_published_table(self, run, law, delta, bound, expected):
+        assert RUNS[run]().selected(law, bound).epsilon(delta) == pytest.approx(expected, rel=5e-3)
+
+    def test_one_untuned_fit(self):
+        assert dp_sgd().epsilon(1e-5) == pytest.approx(1.477, abs=5e-4)
+
+    @pytest.mark.parametrize(("run", "law", "delta", "_"), REFERENCE, ids=str)
+    def test_envelope_is_the_least_of_the_three(self, run, law, delta, _):
+        profile = RUNS[run]()
+        envelope, *others = (
+            profile.selected(law, bound).epsilon(delta) for bound in ("envelope", "profile", "rdp")
+        )
+        assert envelope < min(others)
+
+
+class TestProfileBound:
+    """Theorem 5.2 and its relatives, against the formulas as printed."""
+
+    @given(oracles.pairs_on_grid(), st.sampled_from(by_profile))
+    @settings(max_examples=100)
+    def test_is_the_formula_at_the_best_helper_on_the_grid(self, pair, law):
+        helpers = STEP * np.arange(14)
+        profile = oracles.profile_of(pair, STEP)
+        for direction in DIRECTIONS:
+            one_way = pair.one_way(direction)
+            got = selection_delta(profile, law, EPSILONS, direction, "profile")
+            for value, e in zip(got, EPSILONS, strict=True):
+                if isinstance(law, Poisson):
+                    expected = oracles.poisson_formula(one_way, law, e)
+                elif isinstance(law, Binomial):
+                    expected = oracles.binomial_formula(one_way, law, e, helpers)
+                else:
+                    expected = oracles.negative_binomial_formula(one_way, law, e, helpers)
+                assert value == pytest.approx(min(expected, 1.0), rel=1e-6, abs=ROUNDING)
+
+    @given(oracles.any_pairs(), st.sampled_from(by_profile))
+    @settings(max_examples=40)
+    def test_covers_every_order(self, pair, law):
+        selected = oracles.profile_of(pair, 0.037).selected(law, "profile")
+        for direction in DIRECTIONS:
+            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, ALL_EPSILONS)
+            got = selected.delta(ALL_EPSILONS, direction=direction)
+            assert (got >= exact.max(axis=0) * (1 - 1e-9) - ROUNDING).all()
+
+    @pytest.mark.parametrize("run", [0.1, 0.5, 2.0])
+    def test_pure_run_under_the_geometric_law_costs_three_times_itself(self, run):
+        # Liu and Talwar (2019). gamma is small enough for no larger helper to be better.
+        selected = PrivacyProfile.pure(run).selected(Geometric(1e-4), "profile")
+        assert selected.epsilon(0.0) == pytest.approx(3.0 * run, rel=1e-3)
+
+    @pytest.mark.parametrize("eta", [-0.5, 0.0, 0.5, 2.0])
+    def test_pure_run_costs_eta_plus_two_times_itself(self, eta):
+        law = TruncatedNegativeBinomial(eta, 1e-4)
+        selected = PrivacyProfile.pure(0.5).selected(law, "profile")
+        assert selected.epsilon(0.0) == pytest.approx((eta + 2.0) * 0.5, rel=1e-3)
+
+    @pytest.mark.parametrize("mean", [0.5, 3.0, 10.0])
+    def test_pure_run_under_the_poisson_law_adds_mean_times_total_variation(self, mean):
+        selected = PrivacyProfile.pure(1.0).selected(Poisson(mean), "profile")
+        expected = 1.0 + mean * math.tanh(0.5)
+        assert selected.epsilon(0.0) == pytest.approx(expected, rel=1e-3)
+
+
+class TestCounterExamples:
+    """Readings of Theorem 5.2 that are false, so that nobody brings them back."""
+
+    pair = Pair(np.array([1.0, 0.0]), np.array([0.9, 0.1]))
+    step = math.log(1 / 0.9)
+
+    def test_the_same_directions_delta_inside_is_unsound(self):
+        law, e = Geometric(0.01), 1.0
+        helpers = np.linspace(0.0, 1.0, 200)
+        exact = oracles.selection_delta_of_order(self.pair, [0, 1], law, e)
+        wrong = oracles.negative_binomial_formula(self.pair, law, e, helpers, inner="same")
+        assert exact == pytest.approx(1.0 - math.e * law.pgf(0.9))
+        assert wrong == 0.0 < 0.7 < exact
+        profile = oracles.profile_of(self.pair, self.step)
+        for bound in ("profile", "envelope", "best"):
+            assert profile.selected(law, bound).delta(e, direction="remove") >= exact
+        for bound in ("profile", "envelope"):
+            assert selection_delta(profile, law, [e], "remove", bound)[0] >= exact
+
+    def test_a_negative_helper_is_unsound(self):
+        law, pair, e = Geometric(0.9), oracles.randomised_response(STEP), 0.5 * STEP
+        exact = oracles.deltas_of_all_orders(pair, law, [e]).max()
+        below = oracles.negative_binomial_formula(pair, law, e, [-1.0])
+        above = oracles.negative_binomial_formula(pair, law, e, STEP * np.arange(3))
+        assert below < exact <= above
+        profile = oracles.profile_of(pair, STEP)
+        assert selection_delta(profile, law, [e], "remove", "profile")[0] >= exact
+
+
+class TestRenyiBound:
+    """Papernot and Steinke's theorems, against dp_accounting's own event."""
+
+    @pytest.mark.parametrize(
+        ("law", "shape"),
+        [
+            (Geometric(0.1), 1.0),
+            (Geometric(0.002), 1.0),
+            (Logarithmic(0.01), 0.0),
+            (TruncatedNegativeBinomial(0.5, 0.01), 0.5),
+            (TruncatedNegativeBinomial(3.0, 0.3), 3.0),
+            (Poisson(1.0), math.inf),
+            (Poisson(15.0), math.inf),
+            (Poisson(100.0), math.inf),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("sigma", [0.7, 2.0, 6.0])
+    def test_equals_dp_accounting(self, law, shape, sigma):
+        run = dp_event.GaussianDpEvent(sigma)
+        search = dp_event.RepeatAndSelectDpEvent(run, law.mean, shape)
+        theirs = RdpAccountant().compose(search)
+        ours = PrivacyProfile.gaussian(1.0 / sigma).selected(law, "rdp")
+        for delta in (1e-3, 1e-6, 1e-9):
+            assert ours.epsilon(delta) == pytest.approx(theirs.get_epsilon(delta), rel=2e-3)
+
+    def test_orders_of_a_selection_equal_dp_accounting(self):
+        search = dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(2.0), 10.0, 1.0)
+        orders = np.array([2.0, 4.0, 8.0, 32.0])
+        theirs = RdpAccountant(orders.tolist()).compose(search)._rdp
+        ours = PrivacyProfile.gaussian(0.5).selected(Geometric(0.1)).rdp(orders)
+        # Ours chooses the helping order from a longer list.
+        assert np.all(ours <= np.array(theirs) * (1 + 1e-9))
+        assert np.all(ours >= np.array(theirs) * 0.9)
+
+    @pytest.mark.parametrize("mean", [0.05, 0.3, 0.9, 1.0, 4.0])
+    @pytest.mark.parametrize("run", [0.1, 1.0, 3.0])
+    def test_orders_of_a_poisson_selection_are_not_below_the_exact_ones(self, mean, run):
+        # Theorem 6 as printed is false below a mean of 1, where log(mean) is negative.
+        law, orders = Poisson(mean), np.array([1.1, 1.5, 2.0, 4.0, 16.0])
+        claimed = PrivacyProfile.pure(run).selected(law).rdp(orders)
+        pair = oracles.split(oracles.randomised_response(run), 2)
+        for first, second in itertools.permutations((pair.p, pair.q)):
+            for order in oracles.every_order(4):
+                chosen = Pair(
+                    *(oracles.selection_law(side[order], law) for side in (first, second))
+                )
+                for claim, alpha in zip(claimed, orders, strict=True):
+                    assert claim >= oracles.renyi_divergence(chosen, alpha) - 1e-9
+
+    @pytest.mark.parametrize("mean", [0.05, 0.5, 0.9])
+    @pytest.mark.parametrize("bound", ["rdp", "best"])
+    def test_small_poisson_means_are_priced_or_refused(self, mean, bound):
+        profile = PrivacyProfile.gaussian(0.1)
+        try:
+            selected = profile.selected(Poisson(mean), bound)
+        except BoundNotApplicableError:
+            assert bound == "rdp"
+            return
+        pair = oracles.pair_of(profile, "remove", 400)
+        exact = [
+            oracles.selection_delta_of_order(pair, np.arange(pair.p.size), Poisson(mean), e)
+            for e in EPSILONS
+        ]
+        assert (selected.delta(EPSILONS) >= np.array(exact) - 1e-9).all()
+
+
+class TestNames:
+    def test_best_is_at_most_each_of_the_others(self):
+        for run in (PrivacyProfile.gaussian(0.5), PrivacyProfile.pure(0.3), dp_sgd()):
+            for law in (Geometric(0.05), Poisson(60)):
+                best = run.selected(law, "best")
+                for bound in ("envelope", "profile", "rdp"):
+                    other = run.selected(law, bound)
+                    for delta in (1e-2, 1e-6):
+                        assert best.epsilon(delta) <= other.epsilon(delta) * (1 + 1e-4) + 1e-6
+
+    @pytest.mark.parametrize("run", [0.123456, math.log(3), 1.0, 7.77])
+    def test_best_is_as_pure_as_the_profile_bound(self, run):
+        profile = PrivacyProfile.pure(run)
+        best, printed = (profile.selected(Geometric(0.1), name) for name in ("best", "profile"))
+        assert best.epsilon(0.0) <= printed.epsilon(0.0) * (1 + 1e-3)
+
+    def test_best_skips_what_does_not_apply(self):
+        profile = PrivacyProfile.from_curve([0.5, 1.0], [1e-3, 1e-7])
+        law = Binomial(5, 1.0)
+        assert profile.selected(law, "best") == profile.selected(law, "envelope")
+
+    @pytest.mark.parametrize("law", [Binomial(5, 0.5), Binomial(5, 1.0)], ids=str)
+    def test_no_renyi_bound_for_binomial_runs(self, law):
+        with pytest.raises(BoundNotApplicableError, match="got 'rdp'"):
+            PrivacyProfile.gaussian(0.5).selected(law, "rdp")
+
+    def test_no_renyi_bound_for_a_curve(self):
+        with pytest.raises(BoundNotApplicableError, match="from_event, pure or gaussian"):
+            PrivacyProfile.from_curve([1.0], [1e-5]).selected(Geometric(0.1), "rdp")
+
+    def test_no_profile_bound_for_a_fixed_number_of_runs(self):
+        with pytest.raises(BoundNotApplicableError, match=r"envelope.*Binomial.*got 'profile'"):
+            PrivacyProfile.gaussian(0.5).selected(Binomial(5, 1.0), "profile")
+
+    def test_not_applicable_is_a_value_error(self):
+        assert issubclass(BoundNotApplicableError, ValueError)
+
+    @pytest.mark.parametrize("bound", ["envelop", "RDP", "", None, 1])
+    def test_unknown_names_are_listed_beside_the_known(self, bound):
+        message = "bound must be one of 'envelope', 'profile', 'rdp', 'best'; got "
+        with pytest.raises(ValueError, match=message):
+            PrivacyProfile.gaussian(0.5).selected(Geometric(0.1), bound)
+
+    @pytest.mark.parametrize("law", [10, "geometric", None, stats.geom(0.1)])
+    def test_something_else_than_a_law(self, law):
+        with pytest.raises(TypeError, match="law must be a run law such as"):
+            PrivacyProfile.gaussian(0.5).selected(law)
+
+
+class TestResultIsAProfile:
+    @given(oracles.pairs_on_grid(), laws)
+    @settings(max_examples=20)
+    def test_masses_sum_to_one_in_both_directions(self, pair, law):
+        selected = oracles.profile_of(pair, STEP).selected(law)
+        for side in selected._both:
+            assert (side.masses >= 0.0).all()
+            # Second differences in steps of 1e-4: their noise of 1e-16 counts 1e8 times.
+            assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
+
+    @given(oracles.pairs_on_grid(), laws)
+    @settings(max_examples=15)
+    def test_directions_mirror_each_other(self, pair, law):
+        selected = oracles.profile_of(pair, STEP).selected(law)
+        mirrored = np.exp(-EPSILONS) * selected.delta(EPSILONS, direction="add")
+        expected = 1.0 - np.exp(-EPSILONS) + mirrored
+        got = selected.delta(-EPSILONS, direction="remove")
+        np.testing.assert_allclose(got, expected, atol=1e-12)
+        at_zero = [selected.delta(0.0, direction=direction) for direction in DIRECTIONS]
+        assert at_zero[0] == pytest.approx(at_zero[1], abs=1e-6)
+
+    def test_a_bound_of_one_direction_tightens_the_other_through_the_origin(self):
+        # (alpha, H) = (0, 1) and H(1) = TV: all of the other direction's curve is at most TV.
+        profile = PrivacyProfile.from_curve([0.0, 1.0], [0.2, 0.1], deltas_add=[0.9, 0.9])
+        assert profile.delta([0.0, 0.5, 5.0], direction="add").max() <= 0.2 + 1e-6
+        for side in profile._both:
+            assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
+
+    def test_dots_that_are_not_convex_are_not_connected_as_they_are(self):
+        points = 0.512 * np.arange(5)
+        deltas = np.array([0.5, 0.49, 0.2, 0.19, 0.0])
+        theirs = pld_pmf.create_pmf_pessimistic_connect_dots(
+            0.512, np.arange(5), deltas.copy()
+        ).to_dense_pmf()
+        assert abs(theirs._probs.sum() + theirs._infinity_mass - 1.0) > 1e-2
+        ours = PrivacyProfile.from_curve(points, deltas, discretization=0.0128)
+        for side in ours._both:
+            assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-12)
+        assert (ours.delta(points) <= deltas + 1e-12).all()
+        # The lower hull in alpha, by hand, goes through every second point.
+        hull = np.interp(np.exp(points[1::2]), np.exp(points[::2]), deltas[::2])
+        np.testing.assert_allclose(ours.delta(points[1::2]), hull, rtol=1e-9)
+
+    @pytest.mark.parametrize("law", [Geometric(0.2), Poisson(2.0)], ids=str)
+    def test_a_selection_of_selections_covers_the_exact_one(self, law):
+        pair = oracles.pair_on_grid([3 * STEP, -2 * STEP], [0.2, 0.5], base=1e-3)
+        nested = oracles.profile_of(pair, STEP).selected(law).selected(law)
+        for direction in DIRECTIONS:
+            one_way = pair.one_way(direction)
+            worst = np.zeros(EPSILONS.size)
+            for order in oracles.every_order(4):
+                inner = Pair(
+                    *(oracles.selection_law(side[order], law) for side in (one_way.p, one_way.q))
+                )
+                outer = oracles.deltas_of_all_orders(inner, law, EPSILONS)
+                worst = np.maximum(worst, outer.max(axis=0))
+            assert (nested.delta(EPSILONS, direction=direction) >= worst - ROUNDING).all()
+
+    def test_the_result_composes(self):
+        pair = oracles.pair_on_grid([3 * STEP, -2 * STEP], [0.2, 0.5], base=1e-3)
+        law = Geometric(0.2)
+        twice = 2 * oracles.profile_of(pair, STEP).selected(law)
+        for direction in DIRECTIONS:
+            one_way = pair.one_way(direction)
+            for order in oracles.every_order(4):
+                p, q = (oracles.selection_law(side[order], law) for side in (one_way.p, one_way.q))
+                both = Pair(np.outer(p, p).ravel(), np.outer(q, q).ravel())
+                exact = np.array([oracles.hockey_stick(both, e) for e in EPSILONS])
+                assert (twice.delta(EPSILONS, direction=direction) >= exact - ROUNDING).all()
+
+
+class TestAudit:
+    """Real searches on two data sets: what an attacker counts stays within what is claimed."""
+
+    searches, confidence, delta = 10**6, 0.999, 1e-3
+    law = Geometric(0.1)
+
+    def claimed(self, mu):
+        return PrivacyProfile.gaussian(mu).selected(self.law).epsilon(self.delta)
+
+    def audited(self, mu, score, event):
+        """Return a lower confidence bound on epsilon from the winners' outputs."""
+        rng = np.random.default_rng(20240607)
+        counts = [int(event(self.winners(rng, shift, score)).sum()) for shift in (mu, 0.0)]
+        tail = (1.0 - self.confidence) / 2
+        often = stats.beta.ppf(tail, counts[0], self.searches - counts[0] + 1)
+        seldom = stats.beta.ppf(1.0 - tail, counts[1] + 1, self.searches - counts[1])
+        return math.log((often - self.delta) / seldom)
+
+    def winners(self, rng, shift, score):
+        """Return the output of the best run of each search; NaN where there was no run."""
+        chunks = []
+        for _ in range(10):
+            runs = self.law.sample(rng, self.searches // 10)
+            outputs = rng.normal(shift, size=int(runs.sum()))
+            scores = score(outputs)
+            starts = np.concatenate([[0], np.cumsum(runs)[:-1]])
+            best = np.repeat(np.maximum.reduceat(scores, starts), runs)
+            chunks.append(outputs[scores == best])
+            assert chunks[-1].size == runs.size
+        return np.concatenate(chunks)
+
+    @staticmethod
+    def cunning(low, high):
+        """Score outputs below ``low`` best, then those above ``high``, the rest last."""
+
+        def score(outputs):
+            rank = np.where(outputs <= low, 2.0, np.where(outputs > high, 1.0, 0.0))
+            return rank + np.arctan(outputs) / 4.0
+
+        return score
+
+    def test_a_score_that_looks_at_the_output_stays_within_the_claim(self):
+        found = self.audited(0.5, self.cunning(-0.9, 3.2), lambda outputs: outputs > 3.2)
+        assert 0.85 * self.claimed(0.5) < found <= self.claimed(0.5)
+
+    def test_an_honest_score_stays_within_the_claim(self):
+        found = self.audited(0.5, lambda outputs: outputs, lambda outputs: outputs > 3.2)
+        assert found <= self.claimed(0.5)
+
+    def test_the_audit_catches_a_claim_that_forgets_the_selection(self):
+        found = self.audited(0.5, self.cunning(-0.9, 3.2), lambda outputs: outputs > 3.2)
+        assert found > 1.3 * PrivacyProfile.gaussian(0.5).epsilon(self.delta)
+
+    def test_the_audit_catches_noise_that_is_30_percent_too_small(self):
+        found = self.audited(0.5 / 0.7, self.cunning(-0.7, 3.5), lambda outputs: outputs > 3.5)
+        assert found > 1.2 * self.claimed(0.5)
+        assert found <= self.claimed(0.5 / 0.7)

@@ -1,0 +1,479 @@
+"""The envelope bound against exact selections, its own statement, and the bounds it replaces."""
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from dp_accounting.pld import PLDAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from skdptune.accounting import (
+    Binomial,
+    Geometric,
+    Logarithmic,
+    Poisson,
+    PrivacyProfile,
+    TruncatedNegativeBinomial,
+)
+from skdptune.accounting._selection._bounds import selection_delta
+from tests.accounting import oracles
+from tests.accounting.oracles import LAWS, STEP, Pair
+
+DIRECTIONS = ("remove", "add")
+EPSILONS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 4.0])
+ALL_EPSILONS = np.concatenate([-EPSILONS[:0:-1], EPSILONS])
+# Rounding of a mass by 1e-16 counts E[K] times, which is at most 100 here.
+ROUNDING = 3e-14
+# The envelope is made of tangents on cells, and read between grid points: it may charge that
+# much more epsilon than its formula.
+CELLS = 1e-4
+
+laws = st.sampled_from(LAWS)
+truncated = [law for law in LAWS if isinstance(law, TruncatedNegativeBinomial)]
+may_be_empty = [law for law in LAWS if law.probability_of_none > 0.0]
+
+
+def envelope(pair, law, epsilons, direction="remove", step=STEP):
+    profile = oracles.profile_of(pair, step)
+    return selection_delta(profile, law, np.atleast_1d(epsilons), direction, "envelope")
+
+
+def assert_covers(bound, exact):
+    """The bound may round, but may not lie below any of the exact figures."""
+    worst = exact.max(axis=0) if exact.ndim == 2 else exact
+    short = worst * (1.0 - 1e-9) - ROUNDING - bound
+    assert short.max() <= 0.0, (bound, worst)
+
+
+class TestTheOracles:
+    """The slow figures are themselves checked against slower ones."""
+
+    @pytest.mark.parametrize(
+        ("law", "counts"),
+        [
+            (Poisson(3.0), stats.poisson(3.0).pmf(np.arange(80))),
+            (Binomial(4, 1.0), np.eye(5)[4]),
+            (Binomial(12, 0.6), stats.binom(12, 0.6).pmf(np.arange(13))),
+            (Geometric(0.1), np.append(0.0, 0.1 * 0.9 ** np.arange(600))),
+        ],
+        ids=str,
+    )
+    def test_law_of_the_winner_sums_over_the_number_of_runs(self, law, counts):
+        masses = np.array([0.2, 0.0, 0.05, 0.7, 0.05])
+        by_counts = oracles.selection_law_by_counts(masses, counts)
+        np.testing.assert_allclose(oracles.selection_law(masses, law), by_counts, atol=1e-13)
+
+    def test_pairs_on_the_grid_have_the_asked_losses_and_are_kept_exactly(self):
+        pair = oracles.pair_on_grid([3 * STEP, -STEP], [0.2, 0.5], base=0.1)
+        assert pair.p.sum() == pytest.approx(1.0, abs=1e-15)
+        assert pair.q.sum() == pytest.approx(1.0, abs=1e-15)
+        np.testing.assert_allclose(np.log(pair.p[:2] / pair.q[:2]), [3 * STEP, -STEP])
+        profile = oracles.profile_of(pair, STEP)
+        for direction in DIRECTIONS:
+            one_way = pair.one_way(direction)
+            exact = [oracles.hockey_stick(one_way, e) for e in ALL_EPSILONS]
+            np.testing.assert_allclose(
+                profile.delta(ALL_EPSILONS, direction=direction), exact, atol=1e-14
+            )
+
+    def test_orders_agree_with_one_order_at_a_time(self):
+        pair = oracles.pair_on_grid([STEP, -2 * STEP], [0.3, 0.3], base=0.2)
+        rows = oracles.deltas_of_all_orders(pair, Poisson(3.0), ALL_EPSILONS)
+        for row, order in zip(rows, oracles.every_order(4), strict=True):
+            for value, e in zip(row, ALL_EPSILONS, strict=True):
+                one = oracles.selection_delta_of_order(pair, order, Poisson(3.0), e)
+                assert value == pytest.approx(one, abs=1e-14)
+
+
+class TestCoversEverySelection:
+    """No score, order or direction of a small mechanism costs more than the bound."""
+
+    @given(oracles.pairs_on_grid(), laws)
+    @settings(max_examples=80)
+    def test_every_order_with_ties_broken_by_a_hidden_mark(self, pair, law):
+        for direction in DIRECTIONS:
+            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, EPSILONS)
+            assert_covers(envelope(pair, law, EPSILONS, direction), exact)
+
+    @given(oracles.finite_pairs(), laws)
+    @settings(max_examples=60)
+    def test_every_order_without_infinite_losses(self, pair, law):
+        for direction in DIRECTIONS:
+            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, EPSILONS)
+            assert_covers(envelope(pair, law, EPSILONS, direction), exact)
+
+    @given(oracles.pairs_on_grid(), laws, st.permutations(range(12)))
+    @settings(max_examples=80)
+    def test_marks_that_are_shown_with_the_outcome(self, pair, law, shuffled):
+        marked = oracles.split(pair, 12)
+        order = np.argsort(np.argsort(shuffled)[np.arange(marked.p.size) % 12], kind="stable")
+        orders = np.stack([order, np.arange(marked.p.size), np.arange(marked.p.size)[::-1]])
+        for direction in DIRECTIONS:
+            exact = oracles.deltas_of_all_orders(
+                marked.one_way(direction), law, EPSILONS, orders=orders
+            )
+            assert_covers(envelope(pair, law, EPSILONS, direction), exact)
+
+    @given(oracles.any_pairs(size=3), laws)
+    @settings(max_examples=60)
+    def test_every_order_of_half_outcomes_with_losses_off_the_grid(self, pair, law):
+        halves = oracles.split(pair, 2)
+        for direction in DIRECTIONS:
+            exact = oracles.deltas_of_all_orders(halves.one_way(direction), law, EPSILONS)
+            assert_covers(envelope(pair, law, EPSILONS, direction, step=0.037), exact)
+
+    @given(oracles.any_pairs(), laws)
+    @settings(max_examples=40)
+    def test_the_resulting_profile_at_positive_and_negative_epsilon(self, pair, law):
+        profile = oracles.profile_by_curve(pair, np.linspace(0.0, 15.0, 120), None)
+        selected = profile.selected(law)
+        for direction in DIRECTIONS:
+            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, ALL_EPSILONS)
+            assert_covers(selected.delta(ALL_EPSILONS, direction=direction), exact)
+
+    @given(oracles.pairs_on_grid(), laws)
+    @settings(max_examples=40)
+    def test_the_profile_of_an_exact_pair_at_positive_and_negative_epsilon(self, pair, law):
+        selected = oracles.profile_of(pair, STEP).selected(law)
+        for direction in DIRECTIONS:
+            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, ALL_EPSILONS)
+            assert_covers(selected.delta(ALL_EPSILONS, direction=direction), exact)
+
+    @pytest.mark.parametrize("gamma", [1e-3, 1e-5, 1e-7])
+    def test_very_many_runs(self, gamma):
+        pair = oracles.pair_with_losses([(10 * STEP, 1e-6), (STEP, 1.0)], [(-STEP, 1.0)])
+        grid = np.arange(0.0, 30.0) * STEP
+        exact = oracles.deltas_of_all_orders(oracles.split(pair, 2), Geometric(gamma), grid)
+        bound = envelope(pair, Geometric(gamma), grid)
+        assert (bound >= exact.max(axis=0) * (1.0 - 1e-9) - 3e-16 / gamma).all()
+
+    @pytest.mark.parametrize("law", [Geometric(0.1), Poisson(5.0), Binomial(4, 1.0)], ids=str)
+    @pytest.mark.parametrize("mu", [0.02, 0.5, 1.5])
+    def test_gaussian_runs_whose_output_is_only_seen_in_bins(self, mu, law):
+        edges = np.concatenate([[np.inf], np.linspace(mu + 9.0, -9.0, 3000), [-np.inf]])
+        p, q = (-np.diff(stats.norm.cdf(edges - shift)) for shift in (mu, 0.0))
+        bins = Pair(p / p.sum(), q / q.sum())
+        found = oracles.epsilon_under_adversary(bins, law, 1e-4)
+        claimed = PrivacyProfile.gaussian(mu).selected(law).epsilon(1e-4)
+        assert 0.7 * claimed < found <= claimed
+
+
+class TestTheoremE:
+    """The figure is the theorem's, neither less nor, beyond the cells, more."""
+
+    @given(st.one_of(oracles.pairs_on_grid(), oracles.finite_pairs()), laws)
+    @settings(max_examples=60)
+    def test_is_the_supremum_over_all_tests(self, pair, law):
+        for direction in DIRECTIONS:
+            got = envelope(pair, law, EPSILONS, direction)
+            for value, e in zip(got, EPSILONS, strict=True):
+                low, high = (
+                    min(oracles.naive_envelope(pair.one_way(direction), law, at, 1500), 1.0)
+                    for at in (e, e - CELLS)
+                )
+                assert low * (1.0 - 1e-9) - ROUNDING <= value <= high + ROUNDING
+
+    @given(oracles.finite_pairs(), st.sampled_from(truncated))
+    @settings(max_examples=40)
+    def test_is_not_above_theorem_5_2(self, pair, law):
+        helpers = STEP * np.arange(13)
+        for direction in DIRECTIONS:
+            got = envelope(pair, law, EPSILONS + CELLS, direction)
+            for value, e in zip(got, EPSILONS, strict=True):
+                printed = oracles.negative_binomial_formula(
+                    pair.one_way(direction), law, e, helpers
+                )
+                assert value <= printed * (1 + 1e-9) + ROUNDING
+
+    @given(oracles.finite_pairs())
+    @settings(max_examples=40)
+    def test_is_not_above_the_poisson_and_binomial_formulas(self, pair):
+        helpers = STEP * np.arange(13)
+        poisson, binomial = Poisson(3.0), Binomial(12, 0.6)
+        for direction in DIRECTIONS:
+            one_way = pair.one_way(direction)
+            printed = {
+                poisson: [oracles.poisson_formula(one_way, poisson, e) for e in EPSILONS],
+                binomial: [
+                    oracles.binomial_formula(one_way, binomial, e, helpers) for e in EPSILONS
+                ],
+            }
+            for law, formula in printed.items():
+                got = envelope(pair, law, EPSILONS + CELLS, direction)
+                assert (got <= np.array(formula) * (1 + 1e-9) + ROUNDING).all()
+
+    @given(
+        oracles.finite_pairs(),
+        st.sampled_from([law for law in LAWS if not isinstance(law, Binomial) and law.mean >= 1]),
+    )
+    @settings(max_examples=40)
+    def test_is_not_above_the_renyi_bound_of_the_same_pair(self, pair, law):
+        orders = np.concatenate([np.linspace(1.05, 12.0, 60), np.geomspace(12.5, 300.0, 30)])
+        for direction in DIRECTIONS:
+            got = envelope(pair, law, EPSILONS + CELLS, direction)
+            for value, e in zip(got, EPSILONS, strict=True):
+                assert value <= oracles.renyi_formula(pair, law, e, orders) + ROUNDING
+
+
+class TestEquality:
+    """Where the bound is known to be attained, it is the exact figure."""
+
+    @given(oracles.pairs_on_grid(), st.floats(0.05, 1.0))
+    @settings(max_examples=30)
+    def test_one_run_or_none_costs_its_chance(self, pair, chance):
+        law = Binomial(1, chance)
+        for direction in DIRECTIONS:
+            one_way = pair.one_way(direction)
+            exact = [chance * oracles.hockey_stick(one_way, e) for e in EPSILONS]
+            np.testing.assert_allclose(
+                envelope(pair, law, EPSILONS, direction), exact, rtol=1e-9, atol=1e-15
+            )
+
+    def test_one_run_or_none_at_negative_epsilon(self):
+        pair = oracles.pair_on_grid([3 * STEP, -2 * STEP], [0.2, 0.5], base=0.05)
+        selected = oracles.profile_of(pair, STEP).selected(Binomial(1, 0.4))
+        below = -STEP * np.arange(1, 30)
+        exact = [0.4 * oracles.hockey_stick(pair, e) - 0.6 * math.expm1(e) for e in below]
+        np.testing.assert_allclose(selected.delta(below, direction="remove"), exact, rtol=1e-6)
+
+    @pytest.mark.parametrize("law", [law for law in LAWS if law.mean < 21], ids=str)
+    def test_one_rare_revealing_outcome_of_highest_score(self, law):
+        pair = oracles.pair_on_grid([20 * STEP, 0.0], [1e-9 * math.exp(-20 * STEP), 1.0])
+        for e in STEP * np.array([3, 10, 15]):
+            exact = law.mean * oracles.hockey_stick(pair, e)
+            reached = oracles.selection_delta_of_order(pair, [1, 2, 3, 0], law, e)
+            # 1e-9 runs against a rounding error of 1e-16 in what is left to them.
+            assert reached == pytest.approx(exact, rel=1e-5, abs=0.0)
+            assert envelope(pair, law, e)[0] == pytest.approx(exact, rel=1e-5, abs=0.0)
+
+    @pytest.mark.parametrize("law", LAWS, ids=str)
+    @pytest.mark.parametrize("run", [0.2, 1.0, 3.0])
+    def test_the_end_of_a_pure_guarantee_is_attained(self, law, run):
+        high = 1.0 / (1.0 + math.exp(-run))
+        powers = np.concatenate([np.linspace(0.0, high, 4001), np.linspace(high, 1.0, 4001)[1:]])
+        powers = np.union1d(powers, 1.0 - np.geomspace(1e-6, 1.0, 3000))[1:]
+        errors = np.where(
+            powers < high,
+            powers * math.exp(-run),
+            1.0 - high + (powers - high) * math.exp(run),
+        )
+        with np.errstate(divide="ignore"):
+            ratios = law.pgf_derivative(powers) / law.pgf_derivative(np.clip(errors, 0.0, 1.0))
+        expected = run + math.log(ratios.max())
+        got = PrivacyProfile.pure(run).selected(law).epsilon(0.0)
+        assert expected - 1e-5 <= got <= expected * (1 + 1e-3) + 1e-4
+
+    def test_a_mechanism_reaches_the_end_of_a_pure_guarantee(self):
+        law, run, tested = Geometric(0.1), 1.0, 1e-7
+        high = 1.0 / (1.0 + math.exp(-run))
+        losing = Pair(np.array([high - tested]), np.array([(1.0 - high) - tested / math.e]))
+        order = Pair(
+            np.array([losing.p[0], tested, 1.0 - high]),
+            np.array([losing.q[0], tested / math.e, high]),
+        )
+        won = [oracles.selection_law(side, law)[2] for side in (order.p, order.q)]
+        claimed = PrivacyProfile.pure(run).selected(law).epsilon(0.0)
+        assert math.log(won[0] / won[1]) == pytest.approx(claimed, abs=2e-3)
+        assert math.log(won[0] / won[1]) <= claimed
+
+
+class TestPureRuns:
+    """A pure guarantee stays one: finite at delta = 0, within the printed limits."""
+
+    @given(st.floats(0.005, 12.0), st.sampled_from(truncated))
+    @settings(max_examples=40)
+    def test_at_most_eta_plus_two_times_the_run(self, run, law):
+        got = PrivacyProfile.pure(run).selected(law).epsilon(0.0)
+        assert run <= got <= (law.eta + 2.0) * run * (1 + 1e-3)
+
+    @pytest.mark.parametrize("eta", [-0.5, 0.0, 0.5, 1.0, 2.0])
+    def test_tends_to_eta_plus_two_times_the_run_as_gamma_falls(self, eta):
+        figures = [
+            PrivacyProfile.pure(0.5).selected(TruncatedNegativeBinomial(eta, gamma)).epsilon(0.0)
+            for gamma in (0.5, 1e-1, 1e-2, 1e-4, 1e-6)
+        ]
+        assert np.all(np.diff(figures) >= -1e-4)
+        assert figures[0] < 0.95 * (eta + 2.0) * 0.5
+        assert figures[-1] == pytest.approx((eta + 2.0) * 0.5, rel=2e-3)
+
+    @pytest.mark.parametrize("run", [math.log(3), 0.123456, 7.77, 3.3])
+    @pytest.mark.parametrize("law", [Geometric(0.1), Poisson(3.0), Binomial(3, 1.0)], ids=str)
+    def test_finite_for_runs_off_the_grid(self, run, law):
+        got = PrivacyProfile.pure(run).selected(law).epsilon(0.0)
+        limit = 3.0 * run * (1 + 1e-3)
+        assert run <= got <= limit
+
+    def test_nothing_learned_costs_nothing(self):
+        for law in LAWS:
+            selected = PrivacyProfile.pure(0.0).selected(law)
+            assert selected.epsilon(0.0) <= 1e-8
+            assert selected.delta(0.0) <= 1e-12
+
+
+class TestInvariants:
+    @pytest.mark.parametrize(
+        "family",
+        [
+            [Geometric.from_mean(mean) for mean in (1.1, 2, 10, 100, 1e4, 1e6)],
+            [Logarithmic.from_mean(mean) for mean in (1.1, 2, 10, 100, 1e4, 1e6)],
+            [TruncatedNegativeBinomial.from_mean(mean, -0.5) for mean in (1.1, 2, 10, 100)],
+            [TruncatedNegativeBinomial.from_mean(mean, 3.0) for mean in (1.1, 2, 10, 100)],
+            [Poisson(mean) for mean in (0.01, 0.5, 2, 10, 100, 400)],
+            [Binomial(20, chance) for chance in (0.01, 0.1, 0.5, 0.9, 1.0)],
+        ],
+        ids=lambda family: type(family[0]).__name__,
+    )
+    def test_more_runs_cost_more(self, family):
+        # For these families a larger mean only stretches 1 - a, and beta is convex.
+        pair = oracles.pair_with_losses(
+            [(10 * STEP, 1e-4), (2 * STEP, 0.3)], [(-STEP, 0.5), (-9 * STEP, 1e-3)]
+        )
+        epsilons = np.array([0.05, 0.3, 1.0, 1.5, 2.0])
+        for direction in DIRECTIONS:
+            fewer = envelope(pair, family[0], epsilons + CELLS, direction)
+            for law in family[1:]:
+                more = envelope(pair, law, epsilons, direction)
+                assert (fewer <= more + ROUNDING).all()
+                fewer = envelope(pair, law, epsilons + CELLS, direction)
+
+    @given(oracles.pairs_on_grid(), laws)
+    @settings(max_examples=25)
+    def test_result_falls_in_epsilon_and_is_convex_in_its_exponential(self, pair, law):
+        selected = oracles.profile_of(pair, STEP).selected(law)
+        alphas = np.linspace(0.02, 8.0, 400)
+        for direction in DIRECTIONS:
+            heights = selected.delta(np.log(alphas), direction=direction)
+            # Connecting dots in steps of 1e-4 makes noise of 1e-16 count up to 1e8 times.
+            assert np.diff(heights).max() <= 1e-7
+            assert np.diff(heights, 2).min() >= -1e-7
+            assert (heights >= np.maximum(1.0 - alphas, 0.0) - 1e-12).all()
+
+    @given(oracles.any_pairs(), laws)
+    @settings(max_examples=25)
+    def test_a_coarser_view_of_the_run_never_costs_less(self, pair, law):
+        fine, coarse = (oracles.profile_of(pair, step) for step in (0.05, 0.2))
+        for direction in DIRECTIONS:
+            less, more = (
+                selection_delta(profile, law, at, direction, "envelope")
+                for profile, at in ((fine, EPSILONS + CELLS), (coarse, EPSILONS))
+            )
+            assert (less <= more * (1 + 1e-9) + ROUNDING).all()
+
+    def test_directions_are_not_mixed_up(self):
+        # Only under Q can the record be seen for sure: remove stays finite, add does not.
+        pair = Pair(np.array([1.0, 0.0]), np.array([0.9, 0.1]))
+        selected = oracles.profile_of(pair, math.log(1 / 0.9)).selected(Geometric(0.5))
+        assert selected.delta(20.0, direction="remove") < 1e-3
+        assert selected.delta(20.0, direction="add") >= 0.1
+
+
+class TestTheEmptySearch:
+    """Without any run the result is the same on both data sets: its mass counts below zero."""
+
+    @pytest.mark.parametrize("law", may_be_empty, ids=str)
+    def test_the_bound_without_the_term_would_be_too_small(self, law):
+        pair = oracles.randomised_response(STEP)
+        none = law.probability_of_none
+        selected = oracles.profile_of(pair, STEP).selected(law)
+        for e in (-0.3, -1.0, -3.0):
+            exact = oracles.deltas_of_all_orders(pair, law, [e]).max()
+            without = oracles.naive_envelope(pair, law, e) + none * math.expm1(e)
+            if none > 0.5:
+                assert without < exact
+            assert selected.delta(e, direction="remove") >= exact * (1 - 1e-9)
+
+    @pytest.mark.parametrize("law", may_be_empty, ids=str)
+    def test_equal_laws_have_the_trivial_curve(self, law):
+        selected = PrivacyProfile.pure(0.0).selected(law)
+        for direction in DIRECTIONS:
+            got = selected.delta([-3.0, -1.0, -0.1], direction=direction)
+            np.testing.assert_allclose(got, -np.expm1([-3.0, -1.0, -0.1]), rtol=1e-6)
+
+
+class TestNumerics:
+    def test_unnormalised_distributions_do_not_make_long_searches_cheap(self):
+        """Cumulated from the top as they come, dp_accounting's masses understate the cost."""
+        step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(2.0))
+        event = dp_event.SelfComposedDpEvent(step, 1000)
+        accountant = PLDAccountant(value_discretization_interval=1e-4)
+        accountant.compose(event)
+        pmf = accountant._pld._pmf_add.to_dense_pmf()
+        losses = 1e-4 * (pmf._lower_loss + np.arange(pmf._probs.size))
+        p = np.maximum(pmf._probs, 0.0)
+        p *= (1.0 - pmf._infinity_mass) / p.sum()
+        assert (p * np.exp(-losses)).sum() - 1.0 > 1e-6
+        law, run = Geometric(1e-7), PrivacyProfile.from_event(event)
+        naive = _cumulated_as_it_comes(losses[::-1], p[::-1], pmf._infinity_mass, law, 1e-5)
+        real = oracles.epsilon_under_adversary(oracles.pair_of(run, "add"), law, 1e-5)
+        assert naive < 0.95 * real
+        assert real <= run.selected(law)._add.epsilon(1e-5) < 1.03 * real
+
+    @pytest.mark.parametrize(
+        ("mu", "law"),
+        [(1.0, Poisson(5.0)), (5.0, Geometric(1e-4)), (12.0, Geometric(0.1))],
+        ids=str,
+    )
+    def test_an_event_costs_what_its_closed_form_costs(self, mu, law):
+        exact = PrivacyProfile.gaussian(mu).selected(law).epsilon(1e-6)
+        event = PrivacyProfile.from_event(dp_event.GaussianDpEvent(1.0 / mu), 1e-3 * mu)
+        assert event.selected(law).epsilon(1e-6) == pytest.approx(exact, rel=1e-4)
+
+    def test_fixed_numbers_of_strong_runs_are_ordered(self):
+        run = PrivacyProfile.gaussian(4.0)
+        figures = [run.selected(Binomial(n, 1.0)).epsilon(1e-6) for n in (1, 2, 3, 4)]
+        assert figures[0] == pytest.approx(run.epsilon(1e-6), rel=1e-4)
+        assert np.all(np.diff(figures) > 0.0)
+        assert figures[-1] < 100.0
+
+    @pytest.mark.parametrize("law", [Binomial(4, 1.0), Binomial(10, 1.0), Poisson(900)], ids=str)
+    def test_hopeless_searches_are_priced_and_not_refused(self, law):
+        selected = PrivacyProfile.gaussian(15.0).selected(law)
+        assert selected.epsilon(1e-6) > PrivacyProfile.gaussian(15.0).epsilon(1e-6)
+        assert selected.delta(0.0) == pytest.approx(1.0)
+
+    @pytest.mark.parametrize(
+        ("points", "deltas", "deltas_add"),
+        [
+            ([26.9, 27.5], [0.56, 0.0], [0.59, 0.33]),
+            ([22.8, 28.2], [0.79, 0.0], [0.52, 0.12]),
+            ([24.9, 25.2], [0.94, 0.81], [0.42, 0.38]),
+        ],
+    )
+    def test_slopes_of_the_hull_that_are_equal_up_to_rounding(self, points, deltas, deltas_add):
+        run = PrivacyProfile.from_curve(points, deltas, deltas_add=deltas_add, discretization=0.01)
+        selected = run.selected(Binomial(4, 1.0))
+        for direction in DIRECTIONS:
+            # With equal scores the search returns one run.
+            alone = run.delta(EPSILONS, direction=direction)
+            assert (selected.delta(EPSILONS, direction=direction) >= alone - 1e-6).all()
+
+    def test_a_run_that_reveals_everything(self):
+        selected = PrivacyProfile.approximate(1.0, 1.0).selected(Geometric(0.1))
+        assert selected.delta(50.0) == 1.0
+        assert math.isinf(selected.epsilon(0.5))
+
+
+def _cumulated_as_it_comes(losses, p, infinity, law, delta):
+    """Return epsilon by Theorem E from losses in falling order, with b summed from the top."""
+    q = p * np.exp(-losses)
+    powers = np.minimum(infinity + np.concatenate([[0.0], np.cumsum(p)]), 1.0)
+    errors = np.minimum(np.concatenate([[0.0], np.cumsum(q)]), 1.0)
+    powers[-1] = 1.0
+    targets = np.concatenate([np.linspace(0.0, 1.0, 600), 1.0 - np.geomspace(1e-9, 1.0, 600)])
+    kept = np.unique(np.concatenate([[0], np.searchsorted(powers, targets), [p.size]]))
+    slopes = law.pgf_derivative(powers[kept[1:]])
+    offsets = law.pgf_derivative(errors[kept[:-1]])
+    near = losses > 0.0
+    low, high = 0.0, 20.0
+    while high - low > 1e-3:
+        e = 0.5 * (low + high)
+        tilted = np.exp(losses[near] - e)
+        gains = np.zeros_like(tilted)
+        for x, y in zip(np.array_split(slopes, 12), np.array_split(offsets, 12), strict=True):
+            np.maximum(gains, (np.outer(x, tilted) - y[:, None]).max(axis=0), out=gains)
+        value = law.mean * infinity + math.exp(e) * float(q[near] @ gains)
+        low, high = (e, high) if value > delta else (low, e)
+    return high

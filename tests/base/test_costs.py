@@ -1,0 +1,272 @@
+"""Prices and reports of anything: private estimators, registered kinds, refusals."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base import NoProfileError, privacy_of, profile_of, register_profile
+from skdptune.base import _costs as module
+
+ROWS = np.random.default_rng(0).normal(size=(20, 3))
+
+
+class Private(BaseEstimator):
+    """Costs what it is told, more for more features, and reports it."""
+
+    def __init__(self, epsilon=1.0, delta=0.0):
+        self.epsilon = epsilon
+        self.delta = delta
+
+    def privacy_profile(self, n_samples, n_features=None):
+        return PrivacyProfile.pure(self.epsilon + 1.0 / n_samples + (n_features or 0))
+
+    def fit(self, X, y=None):
+        profile = self.privacy_profile(len(X))
+        self.privacy_ = PrivacyReport(profile, self.delta, name="Private", assumptions=("one",))
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class Foreign(BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Let registrations of a test end with it."""
+    import functools
+
+    copy = functools.singledispatch(module._registry.dispatch(object))
+    for kind, function in module._registry.registry.items():
+        copy.register(kind)(function)
+    monkeypatch.setattr(module, "_registry", copy)
+
+
+def in_a_new_process(code: str) -> str:
+    """Return what code prints where nothing was imported before."""
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=module.__file__.rpartition("/skdptune/")[0],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return result.stdout.strip()
+
+
+# Prices -------------------------------------------------------------------------------------
+
+
+def test_private_estimators_are_asked_with_the_public_sizes() -> None:
+    assert profile_of(Private(0.5), 10) == PrivacyProfile.pure(0.5 + 1 / 10)
+    assert profile_of(Private(0.5), 20, 3) == PrivacyProfile.pure(0.5 + 1 / 20 + 3)
+
+
+def test_estimator_is_left_alone() -> None:
+    estimator = make_pipeline(Normalizer(), Private())
+    profile_of(estimator, 10)
+    assert not hasattr(estimator[-1], "privacy_")
+
+
+def test_search_like_objects_speak_for_themselves() -> None:
+    class Search(Private):
+        def __init__(self, estimator=None):
+            self.estimator = estimator
+
+        def privacy_profile(self, n_samples, n_features=None):
+            return 3 * profile_of(self.estimator, n_samples, n_features)
+
+    search = Search(make_pipeline(Normalizer(), Private(0.25)))
+    assert profile_of(search, 4).epsilon(0) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(("n_samples", "n_features"), [(0, None), (10, 0), (-3, 2)])
+def test_sizes_are_checked(n_samples, n_features) -> None:
+    with pytest.raises(ValueError, match="must be an integer of at least 1"):
+        profile_of(Private(), n_samples, n_features)
+
+
+@pytest.mark.parametrize("size", [1.5, None, "10", True])
+def test_sizes_must_be_integers(size) -> None:
+    with pytest.raises(TypeError, match="n_samples must be an integer"):
+        profile_of(Private(), size)
+
+
+def test_price_of_another_kind_is_refused() -> None:
+    class Wrong(Private):
+        def privacy_profile(self, n_samples, n_features=None):
+            return 1.0
+
+    with pytest.raises(TypeError, match="the price of Wrong must be a PrivacyProfile; got float"):
+        profile_of(Wrong(), 10)
+
+
+# Refusals -------------------------------------------------------------------------------------
+
+
+def test_refusal_names_the_estimator_and_what_to_use() -> None:
+    with pytest.raises(
+        NoProfileError, match=r"got StandardScaler, which .* Use .*DPStandardScaler"
+    ):
+        profile_of(StandardScaler(), 10)
+    with pytest.raises(NoProfileError, match="got KMeans, which .* tell it to register_profile"):
+        profile_of(KMeans(), 10)
+    with pytest.raises(NoProfileError, match="got LogisticRegression, .*DPLogisticRegression"):
+        profile_of(LogisticRegression(), 10)
+
+
+def test_refusal_is_a_type_error() -> None:
+    assert issubclass(NoProfileError, TypeError)
+
+
+@pytest.mark.parametrize("kind", [Private, Normalizer, Pipeline, StandardScaler])
+def test_classes_instead_of_instances_are_refused(kind) -> None:
+    with pytest.raises(
+        NoProfileError, match=f"must be an instance; got the class {kind.__name__}"
+    ):
+        profile_of(kind, 10)
+
+
+def test_advice_names_public_objects() -> None:
+    import skdptune.preprocessing
+
+    public = set(skdptune.preprocessing.__all__)
+    for advice in module._INSTEAD.values():
+        if "skdptune.preprocessing." in advice:
+            assert any(name in advice for name in public)
+
+
+# Registering -------------------------------------------------------------------------------------
+
+
+def test_registered_kind_and_its_subclasses_are_priced(registry) -> None:
+    @register_profile(Foreign)
+    def price(estimator, n_samples, n_features):
+        return PrivacyProfile.pure(n_samples / 100 + (n_features or 0))
+
+    class Subclass(Foreign):
+        pass
+
+    assert callable(price)
+    assert profile_of(Foreign(), 50).epsilon(0) == 0.5
+    assert profile_of(Subclass(), 50, 2).epsilon(0) == 2.5
+    assert profile_of(make_pipeline(Normalizer(), Foreign()), 50).epsilon(0) == 0.5
+
+
+@pytest.mark.parametrize("bad", [Foreign(), "Foreign", None])
+def test_only_classes_are_registered(bad) -> None:
+    with pytest.raises(TypeError, match="kind must be a class"):
+        register_profile(bad)
+
+
+def test_registration_does_not_outlive_its_test() -> None:
+    with pytest.raises(NoProfileError):
+        profile_of(Foreign(), 50)
+
+
+def test_registration_holds_whatever_was_loaded_before() -> None:
+    code = (
+        "from sklearn.preprocessing import FunctionTransformer\n"
+        "from skdptune.accounting import PrivacyProfile\n"
+        "from skdptune.base import profile_of, register_profile\n"
+        "register_profile(FunctionTransformer)(lambda e, n, d: PrivacyProfile.pure(2.0))\n"
+        "print(profile_of(FunctionTransformer(), 10).epsilon(0))"
+    )
+    assert in_a_new_process(code) == "2.0"
+
+
+def test_pipeline_of_another_library_is_priced_whatever_was_loaded_before() -> None:
+    code = (
+        "from sklearn.pipeline import Pipeline\n"
+        "from sklearn.preprocessing import Normalizer\n"
+        "from skdptune.base import profile_of\n"
+        "class Other(Pipeline): pass\n"
+        "print(profile_of(Other([('n', Normalizer())]), 10).epsilon(0))"
+    )
+    assert in_a_new_process(code) == "0.0"
+
+
+@pytest.mark.parametrize("base", [Normalizer, Pipeline])
+def test_own_profile_counts_more_than_that_of_a_registered_base(base) -> None:
+    class Own(base):
+        def privacy_profile(self, n_samples, n_features=None):
+            return PrivacyProfile.pure(3.0)
+
+    estimator = Own([("n", Normalizer())]) if base is Pipeline else Own()
+    assert profile_of(estimator, 10).epsilon(0) == 3.0
+
+
+def test_subclass_of_what_learns_nothing_may_learn() -> None:
+    class Learning(Normalizer):
+        def fit(self, X, y=None):
+            self.peak_ = np.max(X)
+            return super().fit(X)
+
+    with pytest.raises(NoProfileError):
+        profile_of(Learning(), 10)
+
+
+# Reports -------------------------------------------------------------------------------------
+
+
+def test_report_of_a_fitted_estimator_is_its_own() -> None:
+    fitted = Private(0.5, 1e-6).fit(ROWS)
+    assert privacy_of(fitted) is fitted.privacy_
+
+
+def test_report_at_another_delta_keeps_everything_else() -> None:
+    fitted = Private(0.5, 1e-6).fit(ROWS)
+    report = privacy_of(fitted, delta=0.01)
+    assert report.delta == 0.01
+    assert report.epsilon == report.profile.epsilon(0.01) < fitted.privacy_.epsilon
+    assert report.profile == fitted.privacy_.profile
+    assert (report.name, report.assumptions) == ("Private", ("one",))
+    assert privacy_of(fitted, delta=1e-6) is fitted.privacy_
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1.5])
+def test_delta_is_checked(delta) -> None:
+    with pytest.raises(ValueError, match="delta must be"):
+        privacy_of(Private().fit(ROWS), delta=delta)
+
+
+def test_unfitted_estimator_has_no_report() -> None:
+    with pytest.raises(ValueError, match="fitted must be fitted; got a Private without privacy_"):
+        privacy_of(Private())
+    with pytest.raises(ValueError, match="got a Private without privacy_"):
+        privacy_of(make_pipeline(Normalizer(), Private()))
+
+
+def test_what_learns_nothing_has_a_report_of_nothing() -> None:
+    for fitted in (Normalizer(), Normalizer().fit(ROWS)):
+        report = privacy_of(fitted)
+        assert (report.epsilon, report.delta, report.name) == (0.0, 0.0, "Normalizer")
+
+
+def test_report_of_what_learns_without_a_price_is_refused() -> None:
+    with pytest.raises(NoProfileError, match="got StandardScaler"):
+        privacy_of(StandardScaler().fit(ROWS))
+    with pytest.raises(NoProfileError, match="got StandardScaler"):
+        privacy_of(make_pipeline(StandardScaler()).fit(ROWS))
+
+
+def test_report_of_a_registered_kind_asks_for_the_size_it_depends_on(registry) -> None:
+    register_profile(Foreign)(lambda e, n, d: PrivacyProfile.gaussian(n / 1000))
+    pipeline = make_pipeline(Normalizer(), Foreign()).fit(ROWS)
+    with pytest.raises(ValueError, match="n_samples must be given: the price of Foreign"):
+        privacy_of(pipeline)
+    wanted = profile_of(pipeline, len(ROWS))
+    assert privacy_of(pipeline, n_samples=len(ROWS)).profile == wanted

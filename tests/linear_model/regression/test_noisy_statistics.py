@@ -1,0 +1,99 @@
+"""Sums with Gaussian noise, and ridge regression on them."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.linear_model.test_ptr_regression import problem_of
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model import AdaSSPLinearRegression, NoisyStatisticsRidge
+from skdptune.linear_model._regression._noisy_statistics import (
+    noisy_sums_plan,
+    release_sums,
+    solve_noisy,
+)
+from skdptune.linear_model._regression._ridge_problem import Noise
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-1.0, 1.0, size=(3000, 3))
+Y = np.clip(X @ [0.5, -0.4, 0.1], -1.0, 1.0)
+
+
+@pytest.mark.parametrize("releases", [2, 3])
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-6), (1.0, 1e-5), (10.0, 1e-9)])
+def test_price_is_that_of_the_gaussian_releases(releases, epsilon, delta):
+    plan = noisy_sums_plan(epsilon, delta, releases)
+    composed = releases * PrivacyProfile.gaussian(plan.shift)
+    assert composed.epsilon(delta) == pytest.approx(plan.profile.epsilon(delta), rel=1e-3)
+    assert 0.998 * epsilon <= plan.profile.epsilon(delta) <= epsilon
+
+
+def test_released_sums_have_the_planned_noise():
+    problem, noise, shift = problem_of(X, Y), Noise.of(0), 0.5
+    grams, moments = zip(*(release_sums(problem, shift, noise) for _ in range(4000)), strict=True)
+    grams, moments = np.array(grams), np.array(moments)
+    np.testing.assert_array_equal(grams, grams.transpose(0, 2, 1))
+    scale = problem.radius2 / shift
+    np.testing.assert_allclose(grams.std(axis=0), scale, rtol=0.06)
+    np.testing.assert_allclose(grams.mean(axis=0), problem.gram, atol=5 * scale / 60)
+    np.testing.assert_allclose(moments.std(axis=0), math.sqrt(problem.radius2) / shift, rtol=0.06)
+    flat = grams[:, *np.triu_indices(3)]
+    assert np.abs(np.corrcoef(flat.T) - np.eye(6)).max() < 0.1
+
+
+def test_upper_triangle_moves_by_the_squared_norm_at_most():
+    for seed in range(50):
+        z = np.random.default_rng(seed).normal(size=4)
+        outer = np.outer(z, z)
+        assert np.linalg.norm(outer[np.triu_indices(4)]) <= z @ z + 1e-12
+
+
+def test_noise_that_makes_eigenvalues_negative_does_no_harm():
+    gram = np.diag([5.0, -3.0])
+    np.testing.assert_allclose(solve_noisy(gram, np.array([7.0, 2.0]), 2.0), [1.0, 1.0])
+    assert np.isfinite(solve_noisy(-np.eye(2), np.ones(2), 0.0)).all()
+
+
+def test_ridge_of_adassp_follows_noise_and_eigenvalue(monkeypatch):
+    ridges = []
+
+    def record(gram, moment, ridge):
+        ridges.append(ridge)
+        return solve_noisy(gram, moment, ridge)
+
+    monkeypatch.setattr("skdptune.linear_model._regression._noisy_statistics.solve_noisy", record)
+    for epsilon, size in ((0.1, 300), (1.0, 300), (1.0, 20), (100.0, 3000)):
+        AdaSSPLinearRegression(epsilon, 1e-5, target_bound=1.0, random_state=0).fit(
+            X[:size], Y[:size]
+        )
+    assert ridges[0] > ridges[1] > ridges[3] == 0.0
+    assert ridges[2] > ridges[1]
+    AdaSSPLinearRegression(100.0, alpha=12.0, target_bound=1.0, data_norm=2.0).fit(X, Y)
+    assert ridges[-1] == 3.0
+
+
+def test_default_ridge_follows_the_noise(monkeypatch):
+    ridges = []
+
+    def record(gram, moment, ridge):
+        ridges.append(ridge)
+        return solve_noisy(gram, moment, ridge)
+
+    monkeypatch.setattr("skdptune.linear_model._regression._noisy_statistics.solve_noisy", record)
+    model = NoisyStatisticsRidge(1.0, 1e-5, target_bound=1.0, fit_intercept=False, random_state=0)
+    model.fit(X, Y)
+    deviation = 1.0 / model._plan(3000, 3).shift
+    assert ridges[-1] == pytest.approx(math.sqrt(3) * deviation, rel=1e-5)
+    model.set_params(alpha=6.0).fit(X, Y)
+    assert ridges[-1] == pytest.approx(2.0)
+    model.set_params(alpha=None, epsilon=math.inf).fit(X, Y)
+    assert ridges[-1] == 0.0
+    np.testing.assert_allclose(model.coef_, [0.5, -0.4, 0.1], atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [AdaSSPLinearRegression, NoisyStatisticsRidge])
+def test_unseeded_noise_is_drawn_safely(kind):
+    models = [kind(5.0, 1e-5, target_bound=1.0).fit(X, Y) for _ in range(2)]
+    assert (models[0].coef_ != models[1].coef_).all()
+    assert not any("seed" in sentence for sentence in models[0].privacy_.assumptions)

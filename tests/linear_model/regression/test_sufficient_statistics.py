@@ -1,0 +1,136 @@
+"""Sums over clipped records: exact, the same in any chunks, moved by one record by its own."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdptune.linear_model import SufficientStatistics
+from skdptune.linear_model._regression._sufficient_statistics import BLOCK, squared_radius
+
+rng = np.random.default_rng(0)
+ROWS = rng.normal(size=(9000, 4)) * rng.choice([0.1, 1.0, 30.0], size=(9000, 1))
+TARGETS = rng.normal(size=9000) * 3.0
+
+
+def plain(X, y, norm, bound, intercept):
+    """Return the sums in floats, in units of the bounds."""
+    Z = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), norm)
+    if intercept:
+        Z = np.column_stack([Z, np.full(len(Z), 0.5)])
+    return Z.T @ Z, Z.T @ (np.clip(y, -bound, bound) / bound)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(("norm", "bound"), [(1.0, 1.0), (3.7, 0.31), (200.0, 1e6)])
+def test_sums_are_those_of_clipped_records(norm, bound, intercept):
+    sums = SufficientStatistics(norm, bound, intercept).update(ROWS, TARGETS)
+    wanted = plain(ROWS, TARGETS, norm, bound, intercept)
+    gram, moment = sums.gram_and_moment
+    np.testing.assert_allclose(gram, wanted[0], rtol=1e-5, atol=9000 * 4e-6)
+    np.testing.assert_allclose(moment, wanted[1], rtol=1e-5, atol=9000 * 4e-6)
+    assert sums.width == 4 + intercept
+    assert sums.n_samples == 9000
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(0, 9000), max_size=6), st.integers(0, 2**32 - 1))
+def test_chunks_and_order_make_no_difference(cuts, seed):
+    whole = SufficientStatistics(1.0, 2.0).update(ROWS, TARGETS)
+    order = np.random.default_rng(seed).permutation(9000)
+    parts = SufficientStatistics(1.0, 2.0)
+    for index in np.split(order, sorted(cuts)):
+        parts.update(ROWS[index], TARGETS[index])
+    for one, other in zip(whole.gram_and_moment, parts.gram_and_moment, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6, 1e200])
+def test_one_record_moves_the_sums_by_its_own_norm_at_most(scale):
+    base = SufficientStatistics(1.0, 1.0).update(ROWS, TARGETS)
+    gram, moment = base.gram_and_moment
+    for seed in range(20):
+        generator = np.random.default_rng(seed)
+        row = scale * generator.normal(size=(1, 4))
+        more = SufficientStatistics(1.0, 1.0).update(ROWS, TARGETS).update(row, [9.0])
+        change = more.gram_and_moment[0] - gram
+        assert np.linalg.norm(change) <= squared_radius(True)
+        assert np.linalg.norm(change) >= 0.2
+        radius = squared_radius(True) ** 0.5
+        assert np.linalg.norm(more.gram_and_moment[1] - moment) <= radius
+        before, after = base.spectrum[0][0], more.spectrum[0][0]
+        assert 0.0 <= after - before + 1e-9 <= squared_radius(True)
+
+
+def test_long_rows_are_as_long_as_allowed_and_no_longer():
+    for row in (ROWS[:1] * 1e5, np.full((1, 4), 1e300), np.array([[1e-3, 0, 0, 1e308]])):
+        gram = SufficientStatistics(2.0, 1.0, False).update(row, [0.0]).gram_and_moment[0]
+        assert 1.0 - 1e-4 <= np.trace(gram) <= 1.0
+
+
+def test_sums_of_many_blocks_do_not_overflow(monkeypatch):
+    monkeypatch.setattr("skdptune.linear_model._regression._sufficient_statistics._MOST_BLOCKS", 2)
+    few = SufficientStatistics(1.0, 1.0).update(np.tile(ROWS, (4, 1)), np.tile(TARGETS, 4))
+    monkeypatch.undo()
+    many = SufficientStatistics(1.0, 1.0).update(np.tile(ROWS, (4, 1)), np.tile(TARGETS, 4))
+    np.testing.assert_array_equal(few.gram_and_moment[0], many.gram_and_moment[0])
+    # A block's largest sum, and as many blocks as an integer holds before it is emptied.
+    assert BLOCK * 2**40 <= 2**53
+    assert BLOCK * 2**40 * 2**10 < 2**63
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int32, np.bool_])
+def test_any_real_dtype_will_do(dtype):
+    X = (np.abs(ROWS[:50]) > 0.5).astype(dtype)
+    one = SufficientStatistics(2.0, 1.0).update(X, TARGETS[:50].astype(np.float32))
+    other = SufficientStatistics(2.0, 1.0).update(
+        X.astype(float), TARGETS[:50].astype(np.float32).astype(float)
+    )
+    np.testing.assert_allclose(one.gram_and_moment[0], other.gram_and_moment[0], rtol=0, atol=1e-4)
+
+
+def test_reading_follows_later_chunks_and_copies_agree():
+    sums = SufficientStatistics(1.0, 1.0).update(ROWS[:10], TARGETS[:10])
+    assert sums.spectrum[0].shape == (5,)
+    copy = pickle.loads(pickle.dumps(sums))
+    for each in (sums, copy):
+        each.update(ROWS[10:], TARGETS[10:])
+    whole = SufficientStatistics(1.0, 1.0).update(ROWS, TARGETS)
+    for each in (sums, copy):
+        np.testing.assert_array_equal(each.gram_and_moment[0], whole.gram_and_moment[0])
+        np.testing.assert_array_equal(each.spectrum[0], whole.spectrum[0])
+
+
+def test_rows_are_not_changed():
+    X = ROWS.copy()
+    SufficientStatistics(0.5, 1.0).update(X, TARGETS)
+    np.testing.assert_array_equal(X, ROWS)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_refused(bad):
+    X, y = ROWS[:5].copy(), TARGETS[:5].copy()
+    X[2, 1] = bad
+    with pytest.raises(ValueError, match="X must be finite"):
+        SufficientStatistics(1.0, 1.0).update(X, y)
+    y[3] = bad
+    with pytest.raises(ValueError, match="y must be finite"):
+        SufficientStatistics(1.0, 1.0).update(ROWS[:5], y)
+
+
+def test_bad_chunks_are_refused():
+    sums = SufficientStatistics(1.0, 1.0).update(ROWS[:5], TARGETS[:5])
+    with pytest.raises(ValueError, match="each chunk must have 4 columns; got 3"):
+        sums.update(ROWS[:5, :3], TARGETS[:5])
+    with pytest.raises(ValueError, match="each chunk must be of shapes"):
+        sums.update(ROWS[:5], TARGETS[:4])
+    with pytest.raises(TypeError, match="X must be real numbers"):
+        sums.update(ROWS[:5].astype(complex), TARGETS[:5])
+    with pytest.raises(ValueError, match="data_norm must be"):
+        SufficientStatistics(0.0, 1.0)
+    with pytest.raises(ValueError, match="target_bound must be"):
+        SufficientStatistics(1.0, np.inf)
+    with pytest.raises(TypeError, match="fit_intercept must be"):
+        SufficientStatistics(1.0, 1.0, "yes")

@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit
+
+from skdptune.linear_model._solvers import _clipped_gradients
+from skdptune.linear_model._solvers._clipped_gradients import (
+    ClippedGradients,
+    margin_residuals,
+    softmax_residuals,
+)
+from skdptune.linear_model._solvers._design import Design
+
+LIMIT = 0.7
+logistic = margin_residuals(lambda margins: -expit(-margins))
+
+
+def problem(n_outputs, kind="dense", dtype=np.float64, n_samples=50, intercept=True):
+    rng = np.random.default_rng(n_outputs)
+    rows = (3 * rng.normal(size=(n_samples, 6)) * (rng.random((n_samples, 6)) < 0.6)).astype(dtype)
+    given = {"dense": rows, "csr": sparse.csr_array(rows), "fortran": np.asfortranarray(rows)}
+    design = Design.clipped(given[kind], norm=2.0, intercept=intercept)
+    signs = rng.choice([-1.0, 1.0], size=(n_samples, n_outputs))
+    labels = rng.integers(n_outputs, size=n_samples)
+    weights = rng.normal(size=(design.width, n_outputs))
+    return rows, design, (labels if n_outputs == 2 else signs), weights
+
+
+def residuals_for(n_outputs):
+    return softmax_residuals if n_outputs == 2 else logistic
+
+
+def naive_sum(rows, targets, weights, batch, residuals_of, intercept=True):
+    total = np.zeros(weights.shape)
+    for index in batch:
+        row = rows[index].astype(np.float64)
+        row = row * min(1.0, 2.0 / max(np.linalg.norm(row), 1e-12))
+        row = np.append(row, 1.0) if intercept else row
+        residual = residuals_of((row @ weights)[None], targets[index : index + 1])[0]
+        gradient = np.outer(row, residual)
+        total += gradient * min(1.0, LIMIT / max(np.linalg.norm(gradient), 1e-12))
+    return total
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("kind", ["dense", "csr", "fortran"])
+@pytest.mark.parametrize("n_outputs", [1, 2, 4])
+def test_sum_equals_a_loop_over_records(n_outputs, kind, intercept):
+    rows, design, targets, weights = problem(n_outputs, kind, intercept=intercept)
+    batch = np.array([0, 3, 4, 17, 30, 49])
+    residuals_of = residuals_for(n_outputs)
+    sums = ClippedGradients(design, targets, residuals_of, LIMIT)
+    expected = naive_sum(rows, targets, weights, batch, residuals_of, intercept)
+    np.testing.assert_allclose(sums(weights, batch), expected, rtol=1e-12, atol=1e-14)
+    everyone = naive_sum(rows, targets, weights, range(50), residuals_of, intercept)
+    np.testing.assert_allclose(sums(weights, slice(None)), everyone, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_chunks_add_up(monkeypatch, kind):
+    rows, design, targets, weights = problem(4, kind)
+    whole = ClippedGradients(design, targets, logistic, LIMIT)
+    monkeypatch.setattr(_clipped_gradients, "_LEAST_ROWS", 7)
+    monkeypatch.setattr(_clipped_gradients, "_BUFFER_BYTES", 1)
+    chunked = ClippedGradients(design, targets, logistic, LIMIT)
+    for batch in (np.arange(0, 50, 2), np.arange(7), slice(None)):
+        np.testing.assert_allclose(chunked(weights, batch), whole(weights, batch), atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_no_single_record_moves_the_sum_by_more_than_the_limit(kind):
+    _, design, targets, weights = problem(4, kind)
+    sums = ClippedGradients(design, targets, logistic, LIMIT)
+    norms = [np.linalg.norm(sums(20 * weights, np.array([i]))) for i in range(50)]
+    assert max(norms) <= LIMIT * (1 + 1e-12)
+    # Else nothing was clipped.
+    assert max(norms) > LIMIT * (1 - 1e-9)
+
+
+def test_empty_batch_sums_to_zero():
+    _, design, targets, weights = problem(1)
+    sums = ClippedGradients(design, targets, logistic, LIMIT)
+    assert (sums(weights, np.empty(0, dtype=np.int64)) == 0.0).all()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_residuals_that_are_not_finite_stay_within_the_limit(n_outputs, value):
+    _, design, _, weights = problem(n_outputs)
+    broken = np.zeros((50, n_outputs))
+    broken[5, 0] = value
+    broken[6] = 1e-3
+    sums = ClippedGradients(design, broken, lambda decision, target: target, LIMIT)
+    with np.errstate(all="ignore"):
+        one, both = sums(weights, np.array([5])), sums(weights, np.array([5, 6]))
+    assert np.linalg.norm(one) <= LIMIT * (1 + 1e-12)
+    np.testing.assert_allclose(both - one, sums(weights, np.array([6])), atol=1e-12)
+
+
+def test_float32_is_close_to_float64_and_multiplied_as_float32():
+    _, single, targets, weights = problem(4, dtype=np.float32)
+    double = Design.clipped(single.rows.astype(np.float64), norm=2.0, intercept=True)
+    results = [ClippedGradients(d, targets, logistic, LIMIT) for d in (single, double)]
+    a, b = (sums(weights, np.arange(40)) for sums in results)
+    assert a.dtype == np.float64
+    np.testing.assert_allclose(a, b, atol=1e-5)
+    assert not np.array_equal(a, b)
+
+
+def test_residuals_are_derivatives_of_the_losses():
+    rng = np.random.default_rng(0)
+    decision, step = rng.normal(size=(5, 3)), 1e-6
+    labels, signs = np.array([0, 2, 1, 1, 0]), rng.choice([-1.0, 1.0], size=(5, 3))
+
+    def softmax_loss(m):
+        return np.log(np.exp(m).sum(axis=1)) - m[np.arange(5), labels]
+
+    def margin_loss(m):
+        return np.logaddexp(0, -signs * m).sum(axis=1)
+
+    for loss, residuals in (
+        (softmax_loss, softmax_residuals(decision, labels)),
+        (margin_loss, logistic(decision, signs)),
+    ):
+        for k in range(3):
+            shift = step * np.eye(3)[k]
+            slope = (loss(decision + shift) - loss(decision - shift)) / (2 * step)
+            np.testing.assert_allclose(residuals[:, k], slope, atol=1e-8)
+
+
+def test_softmax_residuals_do_not_overflow():
+    result = softmax_residuals(np.array([[1e5, 0.0], [-1e5, 0.0]]), np.array([1, 1]))
+    assert result.tolist() == [[1.0, -1.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("limit", [2.137e-7, 1e-5, 1.0])
+@pytest.mark.parametrize("length", [3e38, 1e30, 1.0])
+def test_no_rounding_of_a_small_residual_makes_a_gradient_too_long(limit, length):
+    # The scale of a huge row leaves single precision a residual of one digit.
+    rows = np.array([[length], [1.0]], dtype=np.float32)
+    design = Design.clipped(rows, norm=1.0, intercept=False)
+    for residual in (1.0, 1e-7, 0.3):
+        sums = ClippedGradients(
+            design, np.array([residual, 0.0]), lambda _, target: target[:, None], limit
+        )
+        assert np.abs(sums(np.zeros((1, 1)), slice(None))).max() <= limit * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("length", [0.0, 1e-40])
+def test_endless_residuals_of_rows_near_zero_stay_numbers(length):
+    rows = np.array([[length], [1.0]], dtype=np.float32)
+    design = Design.clipped(rows, norm=1.0, intercept=False)
+    targets = np.array([1e39, 0.5])
+    sums = ClippedGradients(design, targets, lambda _, target: target[:, None], 1.0)
+    total = sums(np.zeros((1, 1)), slice(None))
+    assert 0.5 <= float(total[0, 0]) <= 1.5
+
+
+def test_nothing_that_is_kept_changes_in_a_call():
+    _, design, targets, weights = problem(1, dtype=np.float32)
+    sums = ClippedGradients(design, targets, logistic, LIMIT)
+    for batch in (slice(None), np.arange(50), slice(None)):
+        first = sums(weights, batch)
+        np.testing.assert_array_equal(sums(weights, batch), first)

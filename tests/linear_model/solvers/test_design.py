@@ -1,0 +1,54 @@
+"""Rows as a linear operator, against plain matrices."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdptune.linear_model._solvers._design import Design
+
+
+def data(seed=0, n=9, d=4):
+    return np.random.default_rng(seed).normal(size=(n, d)) * 3.0
+
+
+def explicit(X, norm, intercept):
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    rows = X * np.minimum(1.0, norm / lengths)
+    return np.hstack([rows, np.ones((len(X), 1))]) if intercept else rows
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("outputs", [(), (3,)])
+def test_products_are_those_of_the_clipped_matrix(intercept, container, outputs):
+    X, rng = data(), np.random.default_rng(1)
+    matrix = explicit(X, 4.0, intercept)
+    design = Design.clipped(container(X), 4.0, intercept)
+    weights = rng.normal(size=(design.width, *outputs))
+    residuals = rng.normal(size=(len(X), *outputs))
+    np.testing.assert_allclose(design.decision(weights), matrix @ weights)
+    np.testing.assert_allclose(design.gradient(residuals), matrix.T @ residuals)
+    np.testing.assert_allclose(design.squared_norms, (matrix**2).sum(axis=1))
+    some = np.array([5, 0, 5])
+    np.testing.assert_allclose(design.take(some).decision(weights), matrix[some] @ weights)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_no_row_is_longer_than_the_norm_whatever_its_size(container):
+    X = np.array([[1e200, -1e200], [1e308, 1e308], [1e-320, 0.0], [0.0, 0.0], [3.0, 4.0]])
+    design = Design.clipped(container(X), 2.0, False)
+    clipped = X * design.scale[:, None]
+    assert np.isfinite(design.squared_norms).all()
+    assert (np.linalg.norm(clipped, axis=1) <= 2.0).all()
+    np.testing.assert_allclose(np.linalg.norm(clipped, axis=1), [2.0, 2.0, 0.0, 0.0, 2.0])
+
+
+def test_clipping_looks_at_one_row_at_a_time():
+    X = data()
+    whole = Design.clipped(X, 1.0, True)
+    alone = Design.clipped(X[3:4], 1.0, True)
+    assert whole.scale[3] == alone.scale[0]
+
+
+def test_an_infinite_norm_leaves_rows_as_they_are():
+    assert (Design.clipped(data(), np.inf, False).scale == 1.0).all()

@@ -1,0 +1,128 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skdptune.linear_model._solvers._design import Design
+from skdptune.linear_model._solvers._margin_losses import LOGISTIC, huber_hinge
+from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
+from skdptune.linear_model._solvers._output import fit_output, plan_output
+from tests.linear_model import perturbation_oracles as oracles
+
+LOSSES = [LOGISTIC, huber_hinge()]
+
+
+def name_of(loss):
+    return f"{loss.name}-{loss.curvature_bound:g}"
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@pytest.mark.parametrize("lam", [0.1, 1.0, 30.0])
+def test_one_record_moves_the_minimum_by_the_sensitivity_at_most(loss, lam):
+    rng = np.random.default_rng(0)
+    plan = plan_output(loss, 2**0.5, lam, 4, 30, epsilon=1.0, delta=1e-5)
+    largest = 0.0
+    for trial in range(60):
+        n = int(rng.integers(0, 30))
+        rows = rng.normal(size=(n + 1, 3)) * rng.choice([0.1, 1.0, 10.0])
+        signs = rng.choice([-1.0, 1.0], n + 1)
+        if trial % 2:
+            # A lone record against silent others is where the bound is attained.
+            rows[:n] = 0.0
+        design = Design.clipped(rows, 1.0, True)
+        weights = [
+            minimise(RegularisedSum(loss, design.take(k), signs[k], lam, np.zeros(4)), plan.gap)
+            for k in (np.arange(n), np.arange(n + 1))
+        ]
+        largest = max(largest, float(np.linalg.norm(weights[0] - weights[1])))
+    assert largest <= plan.sensitivity
+    if lam > 20.0:
+        assert largest >= 0.4 * plan.sensitivity
+
+
+def test_sensitivity_is_attained():
+    plan = plan_output(huber_hinge(), 1.0, 50.0, 2, 1, epsilon=1.0, delta=0.0)
+    design = Design.clipped(np.array([[0.6, 0.8]]), 1.0, False)
+    function = RegularisedSum(huber_hinge(), design, np.ones(1), 50.0, np.zeros(2))
+    weights = minimise(function, plan.gap)
+    assert np.linalg.norm(weights) == pytest.approx(plan.sensitivity, rel=1e-6)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("n_problems", [1, 4])
+def test_budget_is_met_and_spent(epsilon, delta, n_problems):
+    plan = plan_output(
+        LOGISTIC, 1.5, 2.0, 6, 500, epsilon=epsilon, delta=delta, n_problems=n_problems
+    )
+    assert 0.99 * epsilon <= plan.profile.epsilon(delta) <= epsilon
+    assert plan.sensitivity == pytest.approx(0.75, rel=1e-6)
+    each = plan_output(
+        LOGISTIC, 1.5, 2.0, 6, 500, delta=delta, noise_multiplier=plan.noise_scale / 0.75
+    )
+    # The price of all is that of composing the price of each.
+    composed = (n_problems * each.profile).epsilon(delta)
+    assert composed == pytest.approx(plan.profile.epsilon(delta), rel=2e-3)
+
+
+def test_bad_budget_is_refused():
+    with pytest.raises(ValueError, match="epsilon must be"):
+        plan_output(LOGISTIC, 1.0, 1.0, 2, 9, epsilon=-1.0, delta=1e-5)
+    with pytest.raises(ValueError, match="delta must be"):
+        plan_output(LOGISTIC, 1.0, 1.0, 2, 9, epsilon=1.0, delta=-1e-5)
+    with pytest.raises(ValueError, match="regularization must be"):
+        plan_output(LOGISTIC, 1.0, 0.0, 2, 9, epsilon=1.0, delta=1e-5)
+    with pytest.raises(ValueError, match="noise_multiplier must be"):
+        plan_output(LOGISTIC, 1.0, 1.0, 2, 9, delta=1e-5, noise_multiplier=0.01)
+
+
+def test_fit_adds_the_planned_noise_to_the_minimum():
+    rng = np.random.default_rng(1)
+    rows, signs = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], 50)
+    design = Design.clipped(sparse.csr_matrix(rows), 1.0, True)
+    for delta in (0.0, 1e-5):
+        plan = plan_output(LOGISTIC, 2**0.5, 1.0, 4, 50, epsilon=1.0, delta=delta)
+        plain = minimise(RegularisedSum(LOGISTIC, design, signs, 1.0, np.zeros(4)), plan.gap)
+        noise = np.array([fit_output(plan, design, signs, rng) for _ in range(300)]) - plain
+        if delta:
+            assert noise.std() == pytest.approx(plan.noise_scale, rel=0.1)
+        else:
+            norms = np.linalg.norm(noise, axis=1)
+            assert norms.mean() == pytest.approx(4 * plan.noise_scale, rel=0.1)
+
+
+def test_fit_refuses_signs_of_another_length():
+    plan = plan_output(LOGISTIC, 1.0, 1.0, 2, 3, epsilon=1.0, delta=1e-5)
+    design = Design.clipped(np.ones((3, 2)), 1.0, False)
+    with pytest.raises(ValueError, match=r"signs must be of shape \(3,\)"):
+        fit_output(plan, design, np.ones(2), np.random.default_rng(0))
+
+
+def attack(plan, n_fits, seed):
+    rng = np.random.default_rng(seed)
+    record = np.array([[0.6, 0.8]])
+    rows = [Design.clipped(record[:k], 1.0, False) for k in (0, 1)]
+    without, together = (
+        np.array([fit_output(plan, r, np.ones(r.n_samples), rng) for _ in range(n_fits)])
+        @ record[0]
+        for r in rows
+    )
+    # Further out the odds are better and the hits fewer.
+    threshold = 0.5 * plan.sensitivity + (2.1 if n_fits > 5000 else 1.25) * plan.noise_scale
+    return oracles.epsilon_lower_bound(together, without, 0.01, threshold)
+
+
+def audit(n_fits):
+    plan = plan_output(huber_hinge(), 1.0, 100.0, 2, 1, epsilon=2.0, delta=0.01)
+    assert 0.3 < attack(plan, n_fits, 0) <= 2.0
+    return attack(dataclasses.replace(plan, noise_scale=0.7 * plan.noise_scale), n_fits, 1)
+
+
+def test_audit_finds_no_violation():
+    audit(1000)
+
+
+@pytest.mark.slow
+def test_audit_catches_noise_that_is_thirty_percent_too_small():
+    assert audit(20_000) > 2.0

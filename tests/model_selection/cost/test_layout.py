@@ -1,0 +1,80 @@
+"""Parts of the data in public numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skdptune.model_selection._cost._layout import Layout, make_layout
+
+
+def made(n_samples: int = 1000, **more: Any) -> Layout:
+    usual = {"cv": 0.2, "public": False, "tuning_fraction": None, "variant": 1}
+    settings = {**usual, "refit": "winner", "is_random": False, **more}
+    return make_layout(n_samples, 3, **settings)
+
+
+def test_sizes_of_the_usual_layouts() -> None:
+    plain = made()
+    assert (plain.n_train, plain.n_score, plain.final) == (800, 200, False)
+    assert (plain.n_final, plain.train_is_random) == (800, True)
+    part = made(tuning_fraction=0.1)
+    assert (part.n_train, part.n_score, part.n_final, part.final) == (100, 200, 900, True)
+    assert part.final_is_random
+    second = made(tuning_fraction=0.1, variant=2)
+    assert (second.n_final, second.final_is_random) == (1000, False)
+    folds = made(cv=4, refit=True)
+    assert (folds.n_train, folds.n_score, folds.n_final) == (750, 1000, 1000)
+    public = made(public=True)
+    assert (public.n_train, public.train_is_random, public.validation) == (1000, False, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "share"), [(600, None), (1500, 0.2), (3000, 0.1), (6000, 0.05), (15_000, 0.05)]
+)
+def test_automatic_tuning_fraction(n_samples: int, share: float | None) -> None:
+    assert made(n_samples, tuning_fraction="auto").tuning == share
+
+
+def test_automatic_tuning_fraction_leaves_records() -> None:
+    assert made(1500, tuning_fraction="auto", cv=0.9).tuning is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "words"),
+    [
+        ({"cv": 0.0}, ValueError, "cv must be"),
+        ({"cv": 1.5}, ValueError, "cv must be"),
+        ({"cv": 1}, ValueError, "cv must be"),
+        ({"cv": True}, TypeError, "cv must be a fraction or a number of folds; got bool"),
+        ({"cv": None}, TypeError, "cv must be a fraction or a number of folds; got NoneType"),
+        ({"variant": 3}, ValueError, "variant must be"),
+        ({"refit": "best"}, ValueError, "refit must be 'winner', True or False; got 'best'"),
+        ({"refit": 1}, ValueError, "refit must be 'winner', True or False; got 1"),
+        ({"cv": 3}, ValueError, "refit must be True or False with folds"),
+        ({"tuning_fraction": 0.8}, ValueError, "tuning_fraction must be"),
+        ({"tuning_fraction": "some"}, ValueError, "tuning_fraction must be"),
+        ({"n_samples": 0}, ValueError, "n_samples must be"),
+        ({"n_samples": 10}, ValueError, "n_samples must be at least 20 to leave"),
+    ],
+)
+def test_bad_layouts(settings: dict[str, Any], kind: type, words: str) -> None:
+    with pytest.raises(kind, match=words):
+        made(**settings)
+
+
+def test_a_final_fit_of_no_record_is_paid_for() -> None:
+    found = made(30, tuning_fraction=0.74, cv=0.25).chance_of_nothing
+    assert found == pytest.approx(0.74**29 + 0.26**29, rel=1e-9)
+    second = made(30, tuning_fraction=0.74, cv=0.25, variant=2).chance_of_nothing
+    assert second == pytest.approx(0.26**29, rel=1e-9)
+
+
+def test_a_final_fit_needs_records() -> None:
+    with pytest.raises(ValueError, match="to leave some records for the final fit"):
+        made(20, tuning_fraction=0.9, public=True)
+
+
+def test_least_number_of_records_is_enough() -> None:
+    assert made(20).n_score == 4

@@ -1,0 +1,168 @@
+"""Gaussian processes, against finite differences and the textbook's formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.spatial.distance import cdist
+
+from skdptune.model_selection._pareto._sampling import _surrogates
+from skdptune.model_selection._pareto._sampling._surrogates import (
+    Posterior,
+    Scales,
+    Surrogate,
+    default_theta,
+    fit_counts,
+    fit_theta,
+    success_probability,
+)
+
+GROUPS = np.array([0, 1, 1])
+
+
+def smooth(points: np.ndarray) -> np.ndarray:
+    return np.sin(4.0 * points[:, 0]) + points[:, 1] ** 2 - points[:, 2]
+
+
+def sample(number: int, seed: int = 0, noise: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    points = rng.random((number, 3))
+    return points, smooth(points) + noise * rng.normal(size=number)
+
+
+def test_gradient_of_the_loss_is_that_of_differences() -> None:
+    points, targets = sample(15, noise=0.1)
+    squares = _surrogates._group_squares(points, GROUPS)
+    theta = np.array([0.3, -0.5, 0.2, -3.0])
+    exact = _surrogates._loss(theta, squares, targets)[1]
+    numeric = optimize.approx_fprime(theta, lambda t: _surrogates._loss(t, squares, targets)[0])
+    assert exact == pytest.approx(numeric, rel=1e-4, abs=1e-4)
+
+
+def test_posterior_is_the_textbooks() -> None:
+    points, targets = sample(12, noise=0.1)
+    theta = np.array([0.3, -0.5, 0.2, -3.0])
+    lengths = np.exp([-0.5, 0.2, 0.2])
+
+    def kernel(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        distance = np.sqrt(5.0) * cdist(left / lengths, right / lengths)
+        return np.exp(0.3) * (1 + distance + distance**2 / 3) * np.exp(-distance)
+
+    centre, spread = targets.mean(), targets.std()
+    noisy = kernel(points, points) + np.exp(-3.0) * np.eye(12)
+    new, _ = sample(5, seed=1)
+    across = kernel(new, points)
+    mean = centre + across @ np.linalg.solve(noisy, targets - centre)
+    covariance = kernel(new, new) - across @ np.linalg.solve(noisy, across.T)
+    found = Posterior(points, targets, GROUPS, theta).predict(new)
+    assert found[0] == pytest.approx(mean, abs=1e-5)
+    assert found[1] == pytest.approx(spread * np.sqrt(np.diag(covariance)), abs=1e-5)
+
+
+def test_fitted_process_predicts_and_knows_how_well() -> None:
+    points, targets = sample(60, noise=0.05)
+    process = Surrogate(GROUPS).posterior(points, targets)
+    new, truth = sample(200, seed=1)
+    mean, deviation = process.predict(new)
+    assert np.sqrt(np.mean((mean - truth) ** 2)) < 0.06
+    assert 0.5 < np.std((mean - truth) / deviation) < 2.0
+
+
+def test_fit_is_a_maximum() -> None:
+    points, targets = sample(30, noise=0.1)
+    theta = fit_theta(points, targets, GROUPS, default_theta(2))
+    squares = _surrogates._group_squares(points, GROUPS)
+    scaled = (targets - targets.mean()) / targets.std()
+    best = _surrogates._loss(theta, squares, scaled)[0]
+    rng = np.random.default_rng(0)
+    others = [
+        _surrogates._loss(theta + 0.3 * rng.normal(size=4), squares, scaled)[0] for _ in range(50)
+    ]
+    assert best <= min(others)
+
+
+def test_fits_are_the_same_whether_points_came_one_by_one_or_at_once() -> None:
+    points, targets = sample(40, noise=0.1)
+    steadily, at_once = Surrogate(GROUPS), Surrogate(GROUPS)
+    for number in range(4, 40):
+        steadily.posterior(points[:number], targets[:number])
+    first, second = (some.posterior(points, targets) for some in (steadily, at_once))
+    assert np.array_equal(first.theta, second.theta)
+
+
+def test_fits_grow_rare() -> None:
+    counts = fit_counts(272)
+    assert counts[0] == 4
+    assert (np.diff(counts) <= np.maximum(4, np.array(counts[:-1]) // 7)).all()
+    assert len(counts) < 35
+
+
+def test_believed_points_leave_the_mean_and_lower_the_doubt() -> None:
+    points, targets = sample(12)
+    process = Surrogate(GROUPS).posterior(points, targets)
+    new, _ = sample(1, seed=5)
+    joined = process.joined(new)
+    mean, before = process.predict(new)
+    assert joined.predict(new)[0] == pytest.approx(mean, abs=0.02)
+    assert joined.predict(new)[1] < 0.5 * before
+
+
+@pytest.mark.parametrize(
+    "targets", [np.zeros(10), np.full(10, 3.5), np.r_[np.zeros(9), 1e6], np.arange(10.0)]
+)
+def test_repeated_points_and_constant_targets_are_survived(targets: np.ndarray) -> None:
+    points = np.tile([[0.5, 0.5, 0.5], [0.1, 0.2, 0.3]], (5, 1))
+    mean, deviation = Surrogate(GROUPS).posterior(points, targets).predict(points)
+    assert np.isfinite(mean).all() and np.isfinite(deviation).all()
+    assert (deviation > 0).all()
+
+
+def test_more_points_than_are_fitted_all_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_surrogates, "_MOST_FOR_FIT", 20)
+    points, targets = sample(80)
+    process = Surrogate(GROUPS).posterior(points, targets)
+    assert process.predict(points)[0] == pytest.approx(targets, abs=0.05)
+
+
+def test_scales_clip_what_has_no_logarithm() -> None:
+    scales = Scales((10.0, 1.0, 60.0), extra_is_positive=True)
+    values = np.array([[0.0, 0.0, 0.0], [np.inf, 1.0, 5.0], [2.0, 0.25, 8.0]])
+    scaled = scales.forward(values)
+    assert np.isfinite(scaled).all()
+    assert scaled[2] == pytest.approx([np.log(2.0), np.log(1 / 3), np.log(8.0)])
+    assert scales.backward(scaled)[2] == pytest.approx(values[2])
+    assert scales.backward(scaled)[1, 0] == pytest.approx(1000.0)
+    assert scales.backward(scaled)[:2, 1] == pytest.approx([1e-3, 1 - 1e-3])
+
+
+def test_reference_on_the_scales_is_a_bound_that_errors_cannot_pass() -> None:
+    assert Scales((10.0, 1.0)).limit() == pytest.approx([np.log(10.0), np.inf])
+    assert Scales((10.0, 0.5)).limit() == pytest.approx([np.log(10.0), 0.0])
+
+
+def test_extremes_come_back_without_overflow() -> None:
+    far = Scales((10.0, 1.0)).backward(np.array([[1e5, 1e5], [-1e5, -1e5]]))
+    assert np.isfinite(far).all()
+    assert far[:, 1] == pytest.approx([1.0, 0.0])
+
+
+def test_success_is_expected_where_there_was_some() -> None:
+    points, _ = sample(60)
+    is_good = points[:, 0] > 0.5
+    chance = success_probability(points[is_good], points[~is_good], GROUPS)
+    new, _ = sample(200, seed=1)
+    assert chance(new[new[:, 0] > 0.7]).min() > 0.8
+    assert chance(new[new[:, 0] < 0.3]).max() < 0.2
+    assert chance(new).min() > 0.0
+    assert (success_probability(points, points[:0], GROUPS)(new) == 1.0).all()
+
+
+def test_category_that_always_fails_is_known_to_fail_everywhere() -> None:
+    rng = np.random.default_rng(0)
+    points = rng.random((30, 3))
+    points[:, 1:] = np.eye(2)[rng.integers(2, size=30)] / np.sqrt(2)
+    is_good = points[:, 1] > 0
+    chance = success_probability(points[is_good], points[~is_good], GROUPS)
+    bad = np.column_stack([np.linspace(0, 1, 9), np.zeros(9), np.full(9, 1 / np.sqrt(2))])
+    assert chance(bad).max() < 0.1

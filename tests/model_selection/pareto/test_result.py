@@ -1,0 +1,104 @@
+"""What a search gives back."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("moocore")
+pytest.importorskip("optuna")
+
+from skdptune.model_selection._pareto._result import ParetoResult  # noqa: E402
+from skdptune.model_selection._pareto._sampling._fronts import hypervolume  # noqa: E402
+from skdptune.model_selection._pareto._sampling._spaces import SearchSpace  # noqa: E402
+from skdptune.model_selection._pareto._study import Evaluation, Record  # noqa: E402
+
+SPACE = SearchSpace({"epsilon": (0.1, 10.0), "kind": ["a", [1, 2]]})
+FOUND = [
+    Evaluation(4.0, (0.5, 0.7), seconds=1.0),
+    Evaluation(math.nan, error="ValueError: no"),
+    Evaluation(1.0, (0.3, 0.3), seconds=2.0),
+    Evaluation(math.inf, (0.9, 0.9)),
+    Evaluation(5.0, (0.4, 0.9)),
+    Evaluation(2.0, (0.1, 0.5)),
+]
+RECORDS = [
+    Record(number, {"epsilon": 1.0 + number, "kind": "a" if number % 2 else [1, 2]}, found)
+    for number, found in enumerate(FOUND)
+]
+
+
+def result(records: list[Record] = RECORDS, **given: Any) -> ParetoResult:
+    return ParetoResult(records, SPACE, **given)
+
+
+def test_evaluations_are_all_there_in_order() -> None:
+    table = result().evaluations_
+    names = ["number", "epsilon", "error", "param_epsilon", "param_kind", "params"]
+    assert list(table) == [*names, "spread", "utilities", "seconds", "failure"]
+    assert list(table["number"]) == list(range(6))
+    np.testing.assert_allclose(table["epsilon"], [4.0, math.nan, 1.0, math.inf, 5.0, 2.0])
+    np.testing.assert_allclose(table["error"], [0.4, math.nan, 0.7, 0.1, 0.35, 0.7])
+    np.testing.assert_allclose(table["spread"], [0.1, math.nan, 0.0, 0.0, 0.25, 0.2])
+    assert list(table["param_epsilon"]) == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert table["params"][2] == {"epsilon": 3.0, "kind": [1, 2]}
+    assert [f for f in table["failure"] if isinstance(f, str)] == ["ValueError: no"]
+
+
+def test_front_holds_what_nothing_beats_by_rising_epsilon() -> None:
+    table = result().pareto_front_
+    np.testing.assert_allclose(table["epsilon"], [1.0, 4.0, 5.0])
+    np.testing.assert_allclose(table["error"], [0.7, 0.4, 0.35])
+    assert [params["epsilon"] for params in table["params"]] == [3.0, 1.0, 5.0]
+
+
+def test_hypervolume_grows_with_the_evaluations() -> None:
+    history = result().hypervolume_history_
+    assert history == pytest.approx([3.6, 3.6, 4.5, 4.5, 4.75, 4.75])
+    front = result().pareto_front_
+    points = np.column_stack([front["epsilon"], front["error"]])
+    assert result().hypervolume_ == pytest.approx(hypervolume(points, (10.0, 1.0)))
+    assert result(reference_point=(4.5, 0.5)).hypervolume_ == pytest.approx(0.05)
+
+
+def test_fronts_of_the_best_and_worst_repeats() -> None:
+    fronts = result().fronts_
+    assert fronts["best"] == pytest.approx(np.array([[1, 0.7], [2, 0.5], [4, 0.3], [5, 0.1]]))
+    assert fronts["mean"] == pytest.approx(np.array([[1.0, 0.7], [4.0, 0.4], [5.0, 0.35]]))
+    assert fronts["worst"] == pytest.approx(np.array([[1.0, 0.7], [4.0, 0.5]]))
+
+
+def test_third_objective_has_its_column_and_its_say() -> None:
+    records = [
+        Record(0, RECORDS[0].params, Evaluation(1.0, (0.5,), extra=9.0)),
+        Record(1, RECORDS[1].params, Evaluation(2.0, (0.5,), extra=3.0)),
+        Record(2, RECORDS[2].params, Evaluation(3.0, (0.5,), extra=4.0)),
+    ]
+    found = result(records, extra="cost", reference_point=(10.0, 1.0, 10.0))
+    assert list(found.pareto_front_["cost"]) == [9.0, 3.0]
+    assert found.hypervolume_ == pytest.approx(9 * 0.5 * 1 + 8 * 0.5 * 7 - 8 * 0.5 * 1)
+
+
+def test_arrays_where_pandas_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    found = result()
+    assert isinstance(found.pareto_front_, dict)
+    assert found.pareto_front_["epsilon"].tolist() == [1.0, 4.0, 5.0]
+    assert found.evaluations_["param_kind"].tolist() == [[1, 2], "a"] * 3
+
+
+def test_frames_where_it_is() -> None:
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(result().pareto_front_, pandas.DataFrame)
+    assert result().evaluations_["error"].dtype == float
+
+
+def test_nothing_found_is_an_empty_front() -> None:
+    empty = result([])
+    assert empty.hypervolume_ == 0.0 and len(empty.hypervolume_history_) == 0
+    assert len(empty.pareto_front_["epsilon"]) == 0
+    assert empty.fronts_["mean"].shape == (0, 2)

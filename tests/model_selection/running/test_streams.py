@@ -1,0 +1,23 @@
+"""Streams of randomness: from the seed alone, one for each use and run."""
+
+import numpy as np
+
+from skdptune.model_selection._running._streams import Streams, generator_of, spawned
+
+
+def test_streams_depend_on_the_seed_alone():
+    one, two = Streams.of(3), Streams.of(3)
+    assert one.runs.generate_state(2).tolist() == two.runs.generate_state(2).tolist()
+    words = {tuple(part.generate_state(2)) for part in vars(one).values()}
+    assert len(words) == 5
+    assert set(vars(Streams.of(None)).values()) == {None}
+    drawn = Streams.of(np.random.default_rng(3)).runs.generate_state(2).tolist()
+    assert drawn != one.runs.generate_state(2).tolist()
+
+
+def test_runs_have_streams_of_their_own():
+    seeds = np.random.SeedSequence(0)
+    draws = {generator_of(one).random() for one in spawned(seeds, 3)}
+    assert len(draws) == 3
+    assert spawned(None, 3) == [None, None, None]
+    assert generator_of(None).random() != generator_of(None).random()

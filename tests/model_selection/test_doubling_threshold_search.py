@@ -1,0 +1,353 @@
+"""The doubling threshold search: what it may see, what it costs, and who may drive it."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from dp_accounting.pld import common
+from dp_accounting.pld import privacy_loss_distribution as pld
+from scipy import optimize
+from scipy.stats import uniform
+from sklearn.base import clone
+
+from skdptune.accounting import sparse_vector_split
+from skdptune.mechanisms import doubling_walk_release
+from skdptune.metrics import accuracy
+from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV
+from skdptune.model_selection._cost._noisy_choice import stand_in
+from skdptune.model_selection._running._runs import Data, values_of
+from tests.accounting import oracles_profile
+from tests.model_selection.learners import Scripted, cloudpickle, table
+from tests.model_selection.walks import DELTA, GRID, LOUD, Dear, X, Y, search
+
+# Workers cannot import this module by its name.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+# What is found ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", ["sparse", "per-round"])
+def test_the_best_candidate_is_found_where_noise_is_small(noise: str) -> None:
+    found = search(noise=noise, **LOUD).fit(X, Y)
+    assert found.best_params_ == {"quality": 0.95}
+    # Within a level of its accuracy on the validation records, which is near its quality.
+    assert found.best_score_ == pytest.approx(0.95, abs=0.1)
+    assert found.best_estimator_.quality == 0.95
+
+
+def test_the_walk_is_that_of_the_utilities() -> None:
+    found = search(**LOUD, diagnostics=True).fit(X, Y)
+    exact = found.diagnostics_["utilities"]
+    _, trace = doubling_walk_release(exact, sensitivity=0.25, granularity=0.05, noise=None)
+    assert found.trace_ == trace
+    assert found.diagnostics_["candidates"] == [{"quality": q} for q in GRID["quality"]]
+    assert found.best_score_ == min(0.05 * sum(one.step for one in trace if one.hit), 1.0)
+
+
+def test_batches_of_fresh_candidates_climb() -> None:
+    drawn = search(param_distributions={"quality": uniform(0.0, 1.0)}, batch_size=8, **LOUD).fit(
+        X, Y
+    )
+    assert drawn.best_params_["quality"] > 0.8
+    assert drawn.best_params_["quality"] >= drawn.best_score_ - 0.1
+    other = search(param_distributions={"quality": uniform(0.0, 1.0)}, batch_size=8, **LOUD).fit(
+        X, Y
+    )
+    assert other.best_params_ == drawn.best_params_ and other.trace_ == drawn.trace_
+
+
+def test_batches_are_fresh_and_as_large_as_asked() -> None:
+    found = search(
+        param_distributions={"quality": uniform(0.0, 1.0)}, batch_size=3, diagnostics=True, **LOUD
+    ).fit(X, Y)
+    tried = [candidate["quality"] for candidate in found.diagnostics_["candidates"]]
+    assert len(tried) == len(set(tried)) == 3 * len(found.trace_)
+
+
+def test_no_hit_returns_the_first_candidate() -> None:
+    """It is the first of the grid, the worst, and not that of highest utility."""
+    values = {"quality": [0.05, 0.3, 0.2]}
+    found = search(values, initial_utility=0.9, **LOUD).fit(X, Y)
+    assert [one.hit for one in found.trace_] == [False]
+    assert found.best_params_ == {"quality": 0.05}
+    assert found.best_score_ == 0.9
+
+
+# Data that fail --------------------------------------------------------------------------------
+
+
+class FailsOnFewClasses(Scripted):
+    """Cannot be fitted to records of one class, nor score a record of the mark."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FailsOnFewClasses:
+        if np.unique(y).size < 2:
+            raise ValueError("one class")
+        return super().fit(X, y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        if (np.asarray(X)[:, 2] == 7.0).any():
+            raise ValueError("a record of the mark")
+        return super().predict(X)
+
+
+def test_parts_of_one_class_score_the_worst_and_raise_nothing() -> None:
+    """All of one class but two records: every part but those of the odd ones fails."""
+    y = np.zeros(len(Y), dtype=int)
+    y[:2] = 1
+    estimator = FailsOnFewClasses(epsilon=1.0, delta=DELTA)
+    found = search(estimator=estimator, diagnostics=True, **{**LOUD, "n_partitions": 30})
+    found.fit(X, y)
+    # At most two parts of thirty could be fitted, and the scores of the others are 0.
+    assert np.all(found.diagnostics_["utilities"] <= 2.0 / 30.0)
+
+
+def test_parts_too_small_to_train_on_raise_nothing() -> None:
+    found = search(**{**LOUD, "n_partitions": 70}).fit(X[:100], Y[:100])
+    assert len(found.trace_) > 0
+
+
+@pytest.mark.parametrize("kind", [DoublingThresholdSearchCV, DPGridSearchCV])
+def test_a_record_that_cannot_be_scored_counts_for_itself_alone(kind: Any) -> None:
+    """Else one validation record could bring all utilities to 0, whatever the sensitivity."""
+    estimator = FailsOnFewClasses(epsilon=1.0, delta=DELTA)
+    odd = X.copy()
+
+    def utilities(records: np.ndarray) -> Any:
+        one = kind(
+            estimator, GRID, delta=DELTA, n_partitions=4, random_state=0, diagnostics=True
+        ).fit(records, Y)
+        return one.diagnostics_["utilities"]
+
+    before = utilities(X)
+    # One record after the other, until one was kept for validation: each moves little.
+    largest = 0.0
+    for place in range(12):
+        odd = X.copy()
+        odd[place, 2] = 7.0
+        moved = np.abs(utilities(odd) - before).max()
+        # A training record makes one part of four fail; the others score one record less.
+        assert moved <= 0.25 + 1e-9
+        largest = max(largest, moved if moved < 0.1 else 0.0)
+    assert 0.0 < largest <= 1.0 / 240 + 1e-9
+
+
+def test_records_that_cannot_be_scored_are_sought_out() -> None:
+    odd = X.copy()
+    odd[[0, 17, 599], 2] = 7.0
+    model = FailsOnFewClasses(1.0, epsilon=1.0, delta=DELTA).fit(X, Y)
+    values = values_of(accuracy(), model, Data(odd[:600], Y[:600], {}, {}), False)
+    assert np.flatnonzero(values == 0.0).tolist() == [0, 17, 599]
+    with pytest.raises(ValueError, match="a record of the mark"):
+        values_of(accuracy(), model, Data(odd, Y, {}, {}), True)
+    assert values_of(accuracy(), model, Data(odd[:0], Y[:0], {}, {}), False).size == 0
+
+
+def test_parts_are_told_their_own_public_size() -> None:
+    found = search(n_public=1000)
+    prepared = found._prepare(1200, 3)
+    assert stand_in(found, prepared, {"quality": 0.5}).n_public == 200
+    assert prepared.model.prices.configured({}, None, prepared.model.final_size).n_public == 1000
+
+
+# The price -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", ["sparse", "per-round"])
+def test_price_does_not_depend_on_the_number_of_candidates(noise: str) -> None:
+    plans = []
+    for count in (10, 10_000):
+        values = {"quality": np.linspace(0.0, 1.0, count)}
+        found = search(values, epsilon=2.0, noise=noise)
+        found.plan(1200, 3, compare=False)  # Solves; the second time is looked up.
+        started = time.perf_counter()
+        plans.append(clone(found).set_params(delta=1.1e-5).plan(1200, 3, compare=False))
+        assert time.perf_counter() - started < 10.0
+    assert plans[0].row.epsilon == plans[1].row.epsilon <= 2.0
+    assert plans[0].row.fit_epsilon == plans[1].row.fit_epsilon
+    assert plans[1].row.expected_fits == 10_000
+
+
+def test_price_does_not_depend_on_what_happens() -> None:
+    rounds, prices = set(), set()
+    for seed in range(4):
+        for quality in (0.05, 0.5, 0.99):
+            values = {"quality": [quality]}
+            found = search(values, random_state=seed, selection_epsilon=20.0).fit(X, Y)
+            rounds.add(len(found.trace_))
+            prices.add(found.privacy_.epsilon_spent)
+            assert found.privacy_.profile == found.privacy_profile(len(X), 3)
+    assert len(rounds) > 2
+    assert len(prices) == 1
+
+
+@pytest.mark.parametrize("noise", ["sparse", "per-round"])
+@pytest.mark.parametrize("total", [0.5, 2.0, 6.0])
+@pytest.mark.parametrize("public", [False, True])
+def test_total_is_met_and_never_exceeded(noise: str, total: float, public: bool) -> None:
+    found = search(epsilon=total, noise=noise, max_rounds=9, granularity=0.1)
+    more = {"X_val": X[:50], "y_val": Y[:50]} if public else {}
+    found.fit(X, Y, **more)
+    assert 0.98 * total <= found.privacy_.epsilon_spent <= total
+    assert found.privacy_.profile.delta(total) <= DELTA
+
+
+def test_fits_known_at_one_delta_alone_leave_little_unspent() -> None:
+    """More strengths than can be priced one by one: all are held to one budget."""
+    found = search(
+        {"mark": list(range(100))},
+        estimator=Dear(epsilon=1.0, delta=DELTA),
+        epsilon=2.0,
+        noise="per-round",
+        max_rounds=9,
+    )
+    assert 1.95 <= found.privacy_profile(1200, 3).epsilon(DELTA) <= 2.0
+
+
+def total_by_hand(selection: Any, budget: float, share: float) -> float:
+    """Return the epsilon of a walk and a final fit: what trains and what scores pay the same."""
+    # The mixture over the place of a record has two equal terms, whatever its weights.
+    assert 0.0 < share < 1.0
+    sigma = 1.0 / optimize.brentq(
+        lambda mu: oracles_profile.gaussian_epsilon(mu, DELTA) - budget, 1e-3, 10.0
+    )
+    fit = pld.from_gaussian_mechanism(sigma, value_discretization_interval=1e-4)
+    return selection.compose(fit).get_epsilon_for_delta(DELTA)
+
+
+def test_total_of_a_sparse_walk_by_hand() -> None:
+    found = search(epsilon=2.0, selection_epsilon=0.6, max_hits=5).fit(X, Y)
+    pure = pld.from_privacy_parameters(_pure(0.6), value_discretization_interval=1e-4)
+    fit = found.best_estimator_.epsilon
+    assert found.privacy_.epsilon_spent == pytest.approx(total_by_hand(pure, fit, 0.2), rel=5e-3)
+    assert sum(sparse_vector_split(0.6, 5)) == pytest.approx(0.6)
+
+
+def test_total_of_a_walk_with_noise_per_round_by_hand() -> None:
+    """Without delta for the walk it costs its budget, at most so many rounds of 3/4 a price."""
+    found = search(epsilon=3.0, selection_epsilon=1.0, noise="per-round", max_rounds=7).fit(X, Y)
+    walk = found._walk_of(found._prepare(len(X), 3), None)
+    each = 2.0 * 0.25 / walk.threshold_scale
+    # Either stop's price: rounds composed as if all were hits, or the budget of the filter.
+    filtered = each * (2 + math.ceil(3 * 6 / 2)) / 2
+    composed = pld.from_privacy_parameters(_pure(each), value_discretization_interval=1e-4)
+    composed = composed.self_compose(7)
+    by_cap = total_by_hand(composed, found.best_estimator_.epsilon, 0.2)
+    pure = pld.from_privacy_parameters(_pure(filtered), value_discretization_interval=1e-4)
+    by_filter = total_by_hand(pure, found.best_estimator_.epsilon, 0.2)
+    spent = found.privacy_.epsilon_spent
+    assert spent <= min(by_cap, by_filter) * 1.005
+    # The curve of the smaller at each epsilon cannot be far below either.
+    assert spent >= 0.9 * min(by_cap, by_filter)
+    assert walk.candidate_scale == pytest.approx(4.0 * 0.25 / each)
+
+
+def _pure(epsilon: float) -> Any:
+    return common.DifferentialPrivacyParameters(epsilon, 0.0)
+
+
+def test_noise_covers_validation_records_too() -> None:
+    """With few of them, one moves a mean of scores by more than 1 / k."""
+    few = search(cv=0.02, n_partitions=100, selection_epsilon=0.25)
+    walk = few._walk_of(few._prepare(1200, 3), None)
+    threshold, queries = sparse_vector_split(0.25, walk.max_hits)
+    assert walk.threshold_scale == pytest.approx(1.0 / 24 / threshold)
+    assert walk.candidate_scale == pytest.approx(2 * walk.max_hits / 24 / queries)
+    public = few._walk_of(few._prepare(1200, 3, public=True), None)
+    assert public.threshold_scale == pytest.approx(0.01 / threshold)
+
+
+def test_partitions_follow_from_public_numbers() -> None:
+    for epsilon in (0.1, 0.5, 2.0):
+        found = search(n_partitions="auto", selection_epsilon=epsilon)._prepare(100_000, 3)
+        assert found.model.n_partitions >= 5.0 / epsilon
+
+
+def test_report_names_the_walk() -> None:
+    text = str(search(noise="per-round").fit(X, Y).privacy_)
+    assert "doubling threshold, per-round noise, 4 disjoint parts" in text
+
+
+# Running ---------------------------------------------------------------------------------------
+
+
+def test_n_jobs_change_nothing() -> None:
+    one, two = (search(n_jobs=jobs, diagnostics=True, **LOUD).fit(X, Y) for jobs in (1, 2))
+    assert one.trace_ == two.trace_ and one.best_params_ == two.best_params_
+    np.testing.assert_array_equal(one.diagnostics_["utilities"], two.diagnostics_["utilities"])
+
+
+class Mapped(Scripted):
+    """Right about many records only if they are mapped from disk."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        found = super().predict(X)
+        return found if X.shape[0] == 1 or isinstance(X, np.memmap) else 1 - found
+
+
+def test_processes_map_large_data_and_copy_none() -> None:
+    wide = np.column_stack([*table(6000)[0].T, np.zeros((6000, 150))])
+    estimator = Mapped(epsilon=1.0, delta=DELTA)
+    found = search({"quality": [1.0]}, estimator=estimator, n_jobs=2, diagnostics=True, **LOUD)
+    found.fit(wide, table(6000)[1])
+    assert found.diagnostics_["utilities"] > 0.9
+
+
+def test_clone_pickle_and_repr() -> None:
+    found = search(max_hits=3).fit(X, Y)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.trace_ == found.trace_ and again.privacy_ == found.privacy_
+    other = clone(found)
+    assert not hasattr(other, "trace_") and repr(other) == repr(found)
+    assert "max_hits=3" in repr(found)
+
+
+def test_both_kinds_of_candidates_or_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="got both"):
+        search(GRID).set_params(param_distributions=GRID).fit(X, Y)
+    with pytest.raises(ValueError, match="got neither"):
+        search(GRID).set_params(param_grid=None).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("noise", "loud"),
+        ("noise", None),
+        ("batch_size", 0),
+        ("granularity", 0.0),
+        ("initial_utility", 1.0),
+        ("n_partitions", 1),
+        ("selection_epsilon", 0.0),
+        ("max_rounds", 0),
+        ("max_hits", 0),
+        ("cv", 5),
+    ],
+)
+def test_bad_parameters_raise_before_data_are_read(name: str, value: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=f"^{name} must be"):
+        search(**{name: value}).plan(1200, 3)
+
+
+def test_rounds_of_batches_are_never_more_than_planned() -> None:
+    for noise in ("sparse", "per-round"):
+        found = search(
+            param_distributions={"quality": [0.1, 0.7, 0.95]},
+            batch_size=2,
+            noise=noise,
+            granularity=0.1,
+        ).fit(X, Y)
+        assert 2 * len(found.trace_) <= found.plan(len(X), 3, compare=False).row.worst_fits
+
+
+def test_walk_over_many_candidates_takes_less_than_a_second() -> None:
+    utilities = np.random.default_rng(0).random(100_000)
+    started = time.perf_counter()
+    winner, trace = doubling_walk_release(utilities, sensitivity=0.001, epsilon=1.0)
+    assert time.perf_counter() - started < 1.0
+    assert winner is not None and len(trace) > 5

@@ -1,0 +1,130 @@
+"""Which modules have closed forms, and that these are right."""
+
+import pytest
+import torch
+from torch import nn
+
+from skdptune.neural_network import MLP, LogisticHead, SmallCNN
+from skdptune.neural_network._population._stacked_layers import (
+    PlainLayer,
+    StackedConv2d,
+    StackedLinear,
+    layers_of,
+)
+
+NETS, RECORDS = 3, 4
+
+
+def frozen(module):
+    module[0].bias.requires_grad_(False)
+    return module
+
+
+def tied():
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    second.weight = first.weight
+    return nn.Sequential(first, nn.Tanh(), second)
+
+
+class Other(nn.Sequential):
+    pass
+
+
+def test_known_sequences_are_taken_apart():
+    kinds = [type(layer) for layer in layers_of(MLP((5,), input_shape=4, n_outputs=2))]
+    assert kinds == [PlainLayer, StackedLinear, PlainLayer, StackedLinear]
+    small = layers_of(SmallCNN(input_shape=(1, 28, 28), n_outputs=10))
+    assert sum(isinstance(layer, StackedConv2d) for layer in small) == 2
+    assert layers_of(nn.Sequential(nn.Sequential(nn.Flatten(), nn.Linear(3, 2)))) is not None
+    places = [layer for layer in layers_of(LogisticHead(bias=False, input_shape=4, n_outputs=2))]
+    assert places[1] == StackedLinear(0, None)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Sequential(nn.Linear(3, 2), nn.Dropout()),
+        nn.Sequential(nn.Linear(3, 2), nn.GroupNorm(1, 2)),
+        nn.Sequential(nn.Linear(3, 2), nn.ReLU(inplace=True)),
+        nn.Sequential(nn.Flatten(0), nn.Linear(3, 2)),
+        nn.Sequential(nn.Conv2d(2, 2, 3, groups=2)),
+        nn.Sequential(nn.Conv2d(2, 2, 3, padding="same")),
+        nn.Sequential(nn.Conv2d(2, 2, 3, padding=1, padding_mode="circular")),
+        Other(nn.Linear(3, 2)),
+        frozen(nn.Sequential(nn.Linear(3, 2))),
+        tied(),
+        torch.nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)),
+    ],
+    ids=lambda module: repr(module).replace("\n", "")[:60],
+)
+def test_others_are_not(module):
+    assert layers_of(module) is None
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (lambda bias: nn.Linear(5, 3, bias=bias), (5,)),
+        (lambda bias: nn.Conv2d(2, 3, 3, bias=bias), (2, 6, 7)),
+        (
+            lambda bias: nn.Conv2d(2, 3, (3, 2), (2, 1), (1, 2), (1, 2), bias=bias),
+            (2, 8, 6),
+        ),
+    ],
+)
+def test_closed_forms_equal_a_loop_over_records(layer, shape, bias):
+    torch.manual_seed(0)
+    modules = [layer(bias) for _ in range(NETS)]
+    rule = layers_of(nn.Sequential(modules[0]))[0]
+    parameters = zip(*(m.parameters() for m in modules), strict=True)
+    stack = [torch.stack(list(same)).detach() for same in parameters]
+    inputs = torch.randn(NETS, RECORDS, *shape)
+    prepared = rule.prepared(inputs)
+    outputs = rule.outputs(prepared, stack, inputs.shape)
+    slopes = torch.randn(outputs.shape)
+    norms = torch.empty(NETS, RECORDS)
+    sums = [torch.zeros_like(values) for values in stack]
+    for net, module in enumerate(modules):
+        assert torch.allclose(outputs[net], module(inputs[net]), atol=1e-5)
+        for record in range(RECORDS):
+            module.zero_grad()
+            module(inputs[net, record][None])[0].backward(slopes[net, record])
+            gradients = [p.grad for p in module.parameters()]
+            norms[net, record] = sum(g.square().sum() for g in gradients)
+            for total, gradient in zip(sums, gradients, strict=True):
+                total[net] += gradient
+    gradients = rule.gradients(prepared, slopes)
+    assert torch.allclose(rule.squared_norms(gradients), norms, rtol=1e-5)
+    for place, found in rule.sums(gradients, torch.ones(NETS, RECORDS)):
+        assert torch.allclose(found.reshape(sums[place].shape), sums[place], atol=1e-4)
+
+
+def test_slopes_whose_squares_vanish_do_not_hide_a_long_gradient():
+    # The gradient is 1e18 * 1e-23 in each of 100 numbers; its slope's square is 0 in float32.
+    rule = StackedLinear(0, None)
+    inputs = torch.full((1, 1, 100), 1e18)
+    slopes = torch.full((1, 1, 1), 1e-23)
+    truth = 100 * (1e18 * 1e-23) ** 2
+    assert float(rule.squared_norms(rule.gradients(inputs, slopes))) >= truth
+
+
+def test_large_patches_that_cancel_do_not_swallow_what_others_add():
+    # Pixels of 2^40 and -2^40 side by side: the record's own gradient is moderate.
+    rule = StackedConv2d(0, None, {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1})
+    inputs = torch.rand(1, 201, 1, 1, 64)
+    inputs[0, 200, ..., ::2], inputs[0, 200, ..., 1::2] = 2.0**40, -(2.0**40)
+    prepared = rule.prepared(inputs)
+    slopes = torch.full((1, 201, 1, 1, 64), 0.5)
+    sums = []
+    for size in (200, 201):
+        gradients = rule.gradients(prepared[:, :size], slopes[:, :size])
+        factors = (1.0 / rule.squared_norms(gradients).sqrt()).clamp(max=1.0)
+        ((_, total),) = rule.sums(gradients, factors)
+        sums.append(float(total))
+    assert abs(sums[1] - sums[0]) <= 1.0 + 1e-3
+
+
+def test_linear_layers_on_sequences_have_no_closed_form_here():
+    with pytest.raises(NotImplementedError, match="vectors"):
+        StackedLinear(0, 1).prepared(torch.zeros(2, 3, 4, 5))

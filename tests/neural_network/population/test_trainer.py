@@ -1,0 +1,666 @@
+"""Nets that are trained together come out as they do one by one."""
+
+import pickle
+from copy import deepcopy
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from skorch.callbacks import Callback, LRScheduler
+from torch import nn
+
+from skdptune.model_selection import DPRandomSearchCV, _base
+from skdptune.neural_network import (
+    MLP,
+    DPNeuralNetBinaryClassifier,
+    DPNeuralNetClassifier,
+    DPNeuralNetRegressor,
+    LogisticHead,
+    PopulationTrainer,
+    SmallCNN,
+)
+from skdptune.neural_network._noisy_steps import NotPrivateError
+from skdptune.neural_network._population import _net_batch as crew_module
+from skdptune.neural_network._population import _trainer as population_module
+from tests.neural_network.nets import KINDS, data, net_of, weights_of
+
+X, Y = data(300)
+
+
+class Skipping(nn.Module):
+    """No plain sequence: torch.func must follow it."""
+
+    def __init__(self, width=6):
+        super().__init__()
+        self.first, self.norm = nn.Linear(4, width), nn.GroupNorm(2, width)
+        self.last = nn.Linear(width, 2)
+
+    def forward(self, inputs):
+        values = torch.tanh(self.norm(self.first(inputs)))
+        return self.last(values + torch.sin(values))
+
+
+class Untraceable(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, inputs):
+        values = self.layer(inputs)
+        return values if float(values.detach().sum()) > 1e9 else 2.0 * values
+
+
+class Doubling(DPNeuralNetClassifier):
+    """Trains on records of its own making."""
+
+    def _validated(self, X, y):
+        X, *others = super()._validated(X, y)
+        return 2.0 * X, *others
+
+
+class Stopper(Callback):
+    data_independent = True
+
+    def __init__(self, after):
+        self.after = after
+
+    def on_batch_end(self, net, **kwargs):
+        self.after -= 1
+        if not self.after:
+            raise KeyboardInterrupt
+
+
+def different(**settings):
+    """Return nets that differ in all that a search may try."""
+    tried = [
+        {"lr": 0.1, "epsilon": 4.0, "batch_size": 50, "max_epochs": 2, "max_grad_norm": 1.0},
+        {"lr": 1.0, "epsilon": 1.0, "batch_size": 60, "max_epochs": 1, "max_grad_norm": 0.1},
+        {"lr": 0.3, "epsilon": np.inf, "batch_size": 7, "max_epochs": 1, "max_grad_norm": 3.0},
+        {"lr": 0.2, "epsilon": 2.0, "batch_size": 0.3, "max_epochs": 0.5, "max_grad_norm": 1.0},
+    ]
+    return [
+        net_of(**deepcopy({**one, **settings, "random_state": seed}))
+        for seed, one in enumerate(tried)
+    ]
+
+
+def together(nets, targets=Y, **settings):
+    return PopulationTrainer(**settings).fit(nets, X, targets)
+
+
+CASES = {
+    "plain": {},
+    "adam": {"optimizer": torch.optim.Adam, "lr": 0.01},
+    "momentum": {"optimizer__momentum": 0.9, "optimizer__weight_decay": 0.1},
+    "schedule": {"callbacks": [LRScheduler("StepLR", step_size=1, gamma=0.5)]},
+    "fixed batches": {"poisson_sampling": False},
+    "all records": {"batch_size": 1.0},
+    "parts": {"max_physical_batch_size": 11},
+    "one layer": {"module": LogisticHead},
+    "images": {"module": SmallCNN((2, 2), hidden=3, input_shape=(1, 8, 8))},
+    "followed": {"module": Skipping},
+    "cannot be followed": {"module": Untraceable},
+    "early stop": {"callbacks": [Stopper(3)]},
+    "n_public": {"n_public": 500},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_is_as_if_trained_by_itself(case):
+    records = np.tile(X, 16) if case == "images" else X
+    nets = PopulationTrainer().fit(different(**CASES[case]), records, Y)
+    alone = [net.fit(records, Y) for net in different(**CASES[case])]
+    # Adam and GroupNorm divide by lengths, and so enlarge rounding.
+    tolerance = 2e-3 if case in {"adam", "followed"} else 2e-5
+    for one, other in zip(nets, alone, strict=True):
+        assert np.allclose(weights_of(one), weights_of(other), atol=tolerance)
+        assert str(one.privacy_) == str(other.privacy_)
+        assert one.plan_ == other.plan_
+        assert np.array_equal(one.classes_, other.classes_)
+        assert one.n_features_in_ == other.n_features_in_
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_net_has_fit_many(kind):
+    made = [net_of(kind, random_state=seed) for seed in range(2)]
+    nets = kind.fit_many(made, X, Y)
+    assert nets == made
+    for seed, net in enumerate(nets):
+        alone = net_of(kind, random_state=seed).fit(X, Y)
+        assert np.allclose(weights_of(net), weights_of(alone), atol=1e-5)
+        assert np.allclose(net.predict(X), alone.predict(X), atol=1e-4)
+
+
+def test_callbacks_that_nets_share_are_told_of_one_training_after_another():
+    def made():
+        schedule = LRScheduler("StepLR", step_size=1, gamma=0.5)
+        shared = [net_of(random_state=seed, callbacks=[schedule]) for seed in range(2)]
+        return [*shared, net_of(random_state=2)]
+
+    for one, other in zip(together(made()), made(), strict=True):
+        assert np.allclose(weights_of(one), weights_of(other.fit(X, Y)), atol=1e-5)
+
+
+def test_nets_of_all_kinds_and_shapes_may_be_mixed():
+    nets = [
+        *different(),
+        net_of(DPNeuralNetRegressor),
+        net_of(module=MLP(hidden=(3,))),
+        net_of(criterion__label_smoothing=0.2),
+        net_of(classes=[0, 1, 2]),
+        net_of(Doubling, random_state=1),
+        net_of(Doubling, random_state=2),
+    ]
+    for one in together(nets):
+        alone = type(one)(**one.get_params()).fit(X, Y)
+        assert np.allclose(weights_of(one), weights_of(alone), atol=1e-5)
+
+
+@pytest.mark.parametrize("limit", [1, 20_000, 10**9])
+def test_memory_changes_nothing_but_time(limit):
+    for one, other in zip(together(different(), max_memory=limit), different(), strict=True):
+        assert np.allclose(weights_of(one), weights_of(other.fit(X, Y)), atol=1e-5)
+
+
+def test_memory_bounds_nets_and_records(monkeypatch):
+    seen = []
+    found = crew_module.Crew._sums_of_part
+
+    def watched(self, rows, present):
+        weights = sum(p.nbytes for p in self._members[0].parameters)
+        numbers = self._gradients.numbers_per_record
+        seen.append(len(rows) * (7 * weights + 8 * numbers * rows.shape[1]))
+        return found(self, rows, present)
+
+    monkeypatch.setattr(crew_module.Crew, "_sums_of_part", watched)
+    together([net_of(random_state=s, batch_size=200) for s in range(6)], max_memory=100_000)
+    assert 50_000 < max(seen) <= 100_000
+    seen.clear()
+    together([net_of(random_state=s, batch_size=200) for s in range(6)], max_memory=10_000)
+    assert max(seen) <= 10_000
+
+
+def test_noise_has_its_size_and_belongs_to_each_net_alone():
+    # One step on all records: what differs from the step without noise is the noise.
+    torch.manual_seed(3)
+    settings = {
+        # An instance, so that all start from the same weights.
+        "module": nn.Linear(4, 2, bias=False),
+        "lr": 1.0,
+        "max_epochs": 1,
+        "batch_size": 1.0,
+        "max_grad_norm": 0.5,
+        "epsilon": None,
+    }
+    nets = [net_of(noise_multiplier=3.0, random_state=s, **settings) for s in range(400)]
+    noise = np.array([weights_of(net) for net in together(nets)])
+    noise -= weights_of(net_of(noise_multiplier=1e-6, **settings).fit(X, Y))
+    scaled = noise * 300 / (3.0 * 0.5)
+    assert stats.kstest(scaled.ravel(), "norm").pvalue > 1e-3
+    # Pairs of nets, and of weights of a net, are uncorrelated.
+    assert abs(np.mean(scaled[:-1] * scaled[1:])) < 4 / np.sqrt(399 * 8)
+    correlations = np.corrcoef(scaled.T)[np.triu_indices(8, 1)]
+    assert np.abs(correlations).max() < 4.5 / np.sqrt(400)
+
+
+def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
+    sizes, same = [], []
+    indices = crew_module.Member.indices
+
+    def counted(self):
+        found = indices(self)
+        sizes.append(len(found))
+        same.append(tuple(found))
+        return found
+
+    monkeypatch.setattr(crew_module.Member, "indices", counted)
+    nets = together([net_of(random_state=None, max_epochs=20) for _ in range(20)])
+    assert len({weights_of(net).tobytes() for net in nets}) == 20
+    assert len(set(same)) == len(same) == 20 * 120
+    rate = np.mean(sizes) / 300
+    assert abs(rate - 1 / 6) < 4 * np.sqrt(1 / 6 * 5 / 6 / (300 * len(sizes)))
+
+
+def test_law_is_that_of_nets_trained_one_by_one():
+    settings = {"module": LogisticHead, "max_epochs": 1, "batch_size": 20}
+    few = slice(0, 60)
+
+    def made(first):
+        return [
+            net_of(random_state=seed, epsilon=None, noise_multiplier=0.5, **settings)
+            for seed in range(first, first + 150)
+        ]
+
+    nets = PopulationTrainer().fit(made(0), X[few], Y[few])
+    alone = [net.fit(X[few], Y[few]) for net in made(1000)]
+    found, wanted = (np.transpose([weights_of(n) for n in group]) for group in (nets, alone))
+    for one, other in zip(found, wanted, strict=True):
+        assert stats.ks_2samp(one, other).pvalue > 1e-3
+
+
+def test_one_that_diverges_fails_alone():
+    nets = [net_of(random_state=0), net_of(lr=3e38, epsilon=0.01), net_of(random_state=2)]
+    found = PopulationTrainer().fit(nets, X, Y, return_exceptions=True)
+    assert found[0] is nets[0] and found[2] is nets[2]
+    assert isinstance(found[1], FloatingPointError)
+    assert not hasattr(nets[1], "privacy_")
+    assert np.allclose(
+        weights_of(nets[2]), weights_of(net_of(random_state=2).fit(X, Y)), atol=1e-5
+    )
+    with pytest.raises(FloatingPointError, match="diverged"):
+        together([net_of(lr=3e38, epsilon=0.01)])
+
+
+class Picky(nn.CrossEntropyLoss):
+    """Fails for a batch that holds a certain record, as code of a user may."""
+
+    limit = np.inf
+
+    def forward(self, outputs, targets):
+        if outputs.requires_grad and bool((outputs.detach().abs().sum(dim=1) > self.limit).any()):
+            raise ValueError("such a record!")
+        return super().forward(outputs, targets)
+
+
+def test_records_that_make_a_loss_raise_fail_only_nets_that_meet_them(monkeypatch):
+    records = X.copy()
+    records[7] = 1e6
+    monkeypatch.setattr(Picky, "limit", 1e3)
+    settings = {"criterion": Picky, "max_epochs": 0.5, "batch_size": 20}
+
+    def made():
+        return [net_of(random_state=seed, module=LogisticHead, **settings) for seed in range(8)]
+
+    nets = made()
+    found = PopulationTrainer().fit(nets, records, Y, return_exceptions=True)
+    failed = [isinstance(one, ValueError) for one in found]
+    assert 0 < sum(failed) < 8
+    for one, net, other in zip(failed, nets, made(), strict=True):
+        if one:
+            with pytest.raises(ValueError, match="such a record"):
+                other.fit(records, Y)
+        else:
+            assert np.allclose(weights_of(net), weights_of(other.fit(records, Y)), atol=1e-5)
+
+
+class Brittle(nn.BCELoss):
+    """Fails by the weights, as a loss that refuses what is no probability does."""
+
+    def forward(self, outputs, targets):
+        if outputs.requires_grad and float(outputs.detach().mean()) > 0.5:
+            raise ValueError("out of range")
+        return super().forward(outputs, targets)
+
+
+class LeavingLoss(nn.CrossEntropyLoss):
+    def forward(self, outputs, targets):
+        if outputs.requires_grad:
+            raise SystemExit("with a record")
+        return super().forward(outputs, targets)
+
+
+def test_a_net_that_leaves_takes_no_other_with_it():
+    nets = [net_of(criterion=LeavingLoss), net_of(random_state=1)]
+    found = PopulationTrainer().fit(nets, X, Y, return_exceptions=True)
+    assert isinstance(found[0], SystemExit) and found[1] is nets[1]
+
+
+SHARED = nn.Linear(4, 2)
+
+
+class Backbone(nn.Module):
+    """Holds a part that belongs to the program."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = SHARED
+
+    def forward(self, inputs):
+        return self.body(inputs)
+
+
+def test_parts_of_the_program_are_copied():
+    before = SHARED.weight.detach().clone()
+    nets = together([net_of(module=Backbone, random_state=seed) for seed in range(2)])
+    weights = weights_of(nets[0])
+    net_of(module=Backbone, random_state=5).fit(X, Y)
+    assert torch.equal(SHARED.weight, before)
+    assert np.array_equal(weights_of(nets[0]), weights)
+    assert not np.allclose(weights, weights_of(nets[1]))
+
+
+def test_what_becomes_of_a_net_is_a_function_of_its_own_coins():
+    # Failing must be no second chance: a crew that fails is trained again on the same coins.
+    start = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
+    for parameter in start.parameters():
+        nn.init.zeros_(parameter)
+    records = np.random.default_rng(0).normal(size=(8, 2))
+    targets = np.arange(8) % 2
+
+    def made(seeds):
+        return [
+            DPNeuralNetBinaryClassifier(
+                start,
+                criterion=Brittle,
+                epsilon=None,
+                noise_multiplier=2.0,
+                delta=1e-4,
+                batch_size=1.0,
+                max_epochs=2,
+                lr=1.0,
+                classes=[0, 1],
+                random_state=seed,
+            )
+            for seed in seeds
+        ]
+
+    trainer = PopulationTrainer()
+    seeds = list(range(30))
+    found = trainer.fit(made(seeds), records, targets, return_exceptions=True)
+    failed = [isinstance(one, ValueError) for one in found]
+    assert 3 < sum(failed) < 27
+    for seed, is_failure in zip(seeds, failed, strict=True):
+        (alone,) = trainer.fit(made([seed]), records, targets, return_exceptions=True)
+        assert isinstance(alone, ValueError) == is_failure
+    # The coins of a net that is not seeded are tossed once as well.
+    courses = population_module._courses(made([None]), records, targets, [None])
+    draws = {float(population_module._fresh(courses[0]).rng.random()) for _ in range(3)}
+    assert len(draws) == 1
+
+
+def test_nets_that_share_a_generator_have_coins_of_their_own():
+    shared = np.random.default_rng(0)
+    nets = together([net_of(random_state=shared) for _ in range(3)])
+    assert len({weights_of(net).tobytes() for net in nets}) == 3
+    courses = population_module._courses(
+        [net_of(random_state=shared) for _ in range(2)], X, Y, [None, None]
+    )
+    assert courses[0].rng.random() != courses[1].rng.random()
+
+
+class Counting(nn.Module):
+    """Changes from call to call, whatever the data."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.calls = nn.Linear(4, 2), 0
+
+    def forward(self, inputs):
+        self.calls += 1
+        return self.layer(inputs) / (1.0 + 0.3 * self.calls)
+
+
+class CountingLoss(nn.CrossEntropyLoss):
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self.calls = 0
+
+    def forward(self, outputs, targets):
+        self.calls += 1
+        return super().forward(outputs / (1.0 + 0.3 * self.calls), targets)
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, inputs):
+        return self.last(self.first(self.first(inputs)))
+
+
+class Scaled(nn.Module):
+    def __init__(self, scale=1.0):
+        super().__init__()
+        self.layer, self._scale = nn.Linear(4, 2), scale
+
+    def forward(self, inputs):
+        return self._scale * self.layer(inputs)
+
+
+class Subclass(MLP):
+    def __call__(self, inputs):
+        return 2.0 * super().__call__(inputs)
+
+
+class Moving(torch.optim.SGD):
+    """Puts weights elsewhere at each step."""
+
+    def step(self, closure=None):
+        super().step(closure)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data = parameter.data.clone()
+
+
+class StepsTwice(DPNeuralNetClassifier):
+    def train_step(self, batch, **settings):
+        inputs, targets = batch
+        return super().train_step((2.0 * inputs, targets), **settings)
+
+
+PECULIAR = {
+    "module that counts": [{"module": Counting}] * 2,
+    "criterion that counts": [{"criterion": CountingLoss}] * 2,
+    "layer used twice": [{"module": Tied}] * 2,
+    "private settings": [{"module": Scaled, "module__scale": scale} for scale in (1.0, 3.0)],
+    "subclass of a ready module": [{"module": Subclass}] * 2,
+    "dropout": [{"module": nn.Sequential(nn.Linear(4, 4), nn.Dropout(), nn.Linear(4, 2))}] * 2,
+    "optimizer that moves weights": [{"optimizer": Moving}] * 2,
+    "subclass of the net": [{"kind": StepsTwice}] * 2,
+    "whole number for a fraction": [{"module": Scaled, "module__scale": s} for s in (1, 1.0)],
+}
+
+
+@pytest.mark.parametrize("case", PECULIAR)
+def test_what_cannot_be_shared_is_not(case):
+    def made():
+        return [net_of(random_state=seed, **one) for seed, one in enumerate(PECULIAR[case])]
+
+    for one, other in zip(together(made()), made(), strict=True):
+        assert np.allclose(weights_of(one), weights_of(other.fit(X, Y)), atol=1e-5)
+
+
+class Keeping(torch.optim.SGD):
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter]["kept"] = parameter.grad
+        return super().step(closure)
+
+
+def test_an_optimizer_that_keeps_gradients_keeps_its_own():
+    nets = together([net_of(random_state=seed, optimizer=Keeping) for seed in range(20)])
+    alone = net_of(optimizer=Keeping).fit(X, Y)
+    assert len(pickle.dumps(nets[0])) < len(pickle.dumps(alone)) + 500
+
+
+def test_parts_of_modules_that_are_given_are_copied():
+    class Given(nn.Module):
+        def __init__(self, part):
+            super().__init__()
+            self.part = part
+
+        def forward(self, inputs):
+            return self.part(inputs)
+
+    part = nn.Linear(4, 2)
+    before = part.weight.detach().clone()
+    nets = together([net_of(module=Given, module__part=part, random_state=s) for s in range(2)])
+    assert torch.equal(part.weight, before)
+    assert not np.allclose(weights_of(nets[0]), weights_of(nets[1]))
+
+
+def test_a_callback_of_the_user_hears_of_one_training_at_a_time():
+    class Watching(Callback):
+        data_independent = True
+        heard = []
+
+        def on_train_begin(self, net, **kwargs):
+            self.heard.append("begin")
+
+        def on_train_end(self, net, **kwargs):
+            self.heard.append("end")
+
+    together([net_of(random_state=s, callbacks=[Watching()]) for s in range(3)])
+    assert Watching.heard == ["begin", "end"] * 3
+
+
+def test_weights_of_nets_that_have_ended_are_let_go(monkeypatch):
+    stacks = []
+    form = crew_module.Crew._form
+
+    def watched(self):
+        form(self)
+        live = {p.data_ptr() for m in self._live for p in m.parameters}
+        ended = [m for m in self._members if m not in self._live]
+        stacks.append(all(p.data_ptr() not in live and not p.data._is_view() for m in ended
+                          for p in m.parameters))  # fmt: skip
+
+    monkeypatch.setattr(crew_module.Crew, "_form", watched)
+    together([net_of(random_state=seed, max_epochs=seed + 1) for seed in range(4)])
+    assert stacks == [True] * 4
+
+
+def test_noise_that_is_missing_is_noticed_and_nothing_stays(monkeypatch):
+    monkeypatch.setattr(
+        crew_module.torch, "normal", lambda *a, size, **k: torch.zeros(size), raising=True
+    )
+    nets = different(epsilon=1.0)
+    with pytest.raises(NotPrivateError, match="noise must be added"):
+        PopulationTrainer().fit(nets, X, Y, return_exceptions=True)
+    assert not any(hasattr(net, "privacy_") for net in nets)
+    assert any(not weights_of(net).any() for net in nets)
+
+
+def test_gradients_that_are_not_clipped_are_noticed(monkeypatch):
+    monkeypatch.setattr(
+        "skdptune.neural_network._population._stacked_gradients.clipping_factors",
+        lambda squares, present, norms: 1.0 * present,
+    )
+    with pytest.raises(NotPrivateError, match="clipped"):
+        together([net_of(max_grad_norm=1e-3)])
+
+
+def test_a_key_stroke_stops_all(monkeypatch):
+    def stopped(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(crew_module.Crew, "_step", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        together(different())
+
+
+def test_a_net_does_not_carry_the_weights_of_others():
+    nets = together([net_of(random_state=seed) for seed in range(30)])
+    alone = len(pickle.dumps(net_of(random_state=0).fit(X, Y)))
+    assert max(len(pickle.dumps(net)) for net in nets) < alone + 500
+    again = pickle.loads(pickle.dumps(nets[3]))
+    assert np.array_equal(again.predict(X), nets[3].predict(X))
+    for net in nets:
+        assert all(p.grad is None and p.requires_grad for p in net.module_.parameters())
+        assert not net.module_.training
+
+
+def test_global_randomness_is_left_alone():
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    together(different())
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_bad_arguments_are_refused():
+    net = net_of()
+    with pytest.raises(ValueError, match="one twice"):
+        together([net, net])
+    with pytest.raises(TypeError, match="private net"):
+        together([net_of(), "net"])
+    with pytest.raises(ValueError, match="lr must be"):
+        PopulationTrainer().fit([net_of(), net_of(lr=-1.0)], X, Y, return_exceptions=True)
+    with pytest.raises(ValueError, match="max_memory must be"):
+        together([net], max_memory=0)
+    assert together([]) == []
+
+
+def test_empty_parts_of_secret_size_are_trained_on_noise_alone():
+    nets = [net_of(random_state=s, n_public=300, classes=[0, 1]) for s in range(3)]
+    nets = PopulationTrainer().fit(nets, X[:0], Y[:0])
+    for seed, net in enumerate(nets):
+        alone = net_of(random_state=seed, n_public=300, classes=[0, 1]).fit(X[:0], Y[:0])
+        assert np.allclose(weights_of(net), weights_of(alone), atol=1e-6)
+
+
+@pytest.mark.parametrize("cv", [0.2, 3])
+def test_searches_train_their_candidates_together(cv, monkeypatch):
+    calls = []
+    fit = population_module.PopulationTrainer.fit
+
+    def counted(self, nets, *arguments, **settings):
+        calls.append(len(nets))
+        return fit(self, nets, *arguments, **settings)
+
+    monkeypatch.setattr(population_module.PopulationTrainer, "fit", counted)
+
+    def search():
+        return DPRandomSearchCV(
+            DPNeuralNetClassifier(MLP(hidden=(5,)), classes=[0, 1], max_epochs=1, batch_size=50),
+            {"lr": [0.05, 0.5, 2.0]},
+            n_iter=5,
+            law="poisson",
+            epsilon=20.0,
+            delta=1e-4,
+            cv=cv,
+            random_state=0,
+            diagnostics=True,
+            tuning_fraction=None,
+            refit="winner" if cv == 0.2 else True,
+        ).fit(X, Y)
+
+    found = search()
+    assert len(calls) == (1 if cv == 0.2 else 3)
+    monkeypatch.setattr(_base, "can_be_together", lambda *_: False)
+    alone = search()
+    assert found.best_params_ == alone.best_params_
+    assert found.best_score_ == pytest.approx(alone.best_score_, abs=1e-9)
+    assert str(found.privacy_) == str(alone.privacy_)
+    assert np.allclose(
+        weights_of(found.best_estimator_), weights_of(alone.best_estimator_), atol=1e-5
+    )
+
+
+@pytest.mark.gpu
+def test_gpu_gives_what_the_cpu_gives_without_noise():
+    settings = {"epsilon": np.inf, "max_epochs": 1}
+    for case in ("plain", "images", "followed"):
+        records = np.tile(X, 16) if case == "images" else X
+        made = [different(**CASES[case], **settings, device=d) for d in ("cuda", "cpu")]
+        found = [PopulationTrainer().fit(nets, records, Y) for nets in made]
+        for one, other in zip(*found, strict=True):
+            weights = np.concatenate(
+                [p.detach().cpu().numpy().ravel() for p in one.module_.parameters()]
+            )
+            assert np.allclose(weights, weights_of(other), atol=1e-3)
+
+
+@pytest.mark.gpu
+def test_gpu_memory_stays_within_the_limit():
+    records = np.random.default_rng(0).random((5000, 784), dtype=np.float32)
+    targets = np.arange(5000) % 10
+    limit = 200 << 20
+    nets = [
+        DPNeuralNetClassifier(
+            MLP(hidden=(120, 120)),
+            epsilon=None,
+            noise_multiplier=1.0,
+            max_epochs=1,
+            batch_size=512,
+            device="cuda",
+            random_state=seed,
+        )  # fmt: skip
+        for seed in range(64)
+    ]
+    own = 64 * 4 * 111_000
+    torch.cuda.reset_peak_memory_stats()
+    PopulationTrainer(max_memory=limit).fit(nets, records, targets)
+    assert torch.cuda.max_memory_allocated() <= limit + 2 * own

@@ -1,0 +1,125 @@
+"""Validators: what they let through, and what they say otherwise."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skdptune._validation import check_integer, check_kind, check_option, check_real, check_vector
+
+
+@pytest.mark.parametrize(
+    "value", [2, 2.0, np.float32(2.0), np.float64(2.0), np.int64(2), Fraction(2)]
+)
+def test_a_real_number_of_any_kind_comes_back_as_a_float(value):
+    number = check_real(value, name="x", lower=2.0, upper=2.0)
+    assert type(number) is float and number == 2.0
+
+
+@pytest.mark.parametrize("value", ["2", None, True, np.True_, 2j, [2.0], np.array([2.0])])
+def test_what_is_no_real_number_is_a_type_error_naming_the_kind(value):
+    with pytest.raises(TypeError, match="^x must be a number; got " + type(value).__name__):
+        check_real(value, name="x")
+
+
+INTERVALS = [
+    ({}, "a number", [np.nan]),
+    ({"lower": 0.0}, r"a number in \[0, inf\)", [-1e-300, -np.inf, np.nan]),
+    ({"lower": 0.0, "lower_open": True}, r"a number in \(0, inf\)", [0.0, -0.0, -1, np.nan]),
+    ({"upper": 1.0}, r"a number in \(-inf, 1\]", [1.0000000000000002, np.inf, np.nan]),
+    ({"lower": 0.0, "upper": 1.0}, r"a number in \[0, 1\]", [-1, 2, np.nan, np.inf]),
+    ({"lower": 0, "upper": 1, "upper_open": True}, r"a number in \[0, 1\)", [1.0, np.nan]),
+    (
+        {"lower": 0, "upper": 0.25, "lower_open": True, "upper_open": True},
+        r"a number in \(0, 0.25\)",
+        [0, 0.25, np.nan],
+    ),
+]
+
+
+@pytest.mark.parametrize(("limits", "domain", "outside"), INTERVALS)
+def test_numbers_outside_the_interval_are_named(limits, domain, outside):
+    for value in outside:
+        with pytest.raises(ValueError, match=f"^rate must be {domain}; got ") as caught:
+            check_real(value, name="rate", **limits)
+        assert str(caught.value).endswith(f"got {value!r}.")
+        with pytest.raises(ValueError, match=f"^rate must be {domain} throughout; got "):
+            check_vector([0.1, value, 0.1], name="rate", **limits)
+
+
+def test_closed_ends_belong_and_open_ends_do_not():
+    assert check_real(0, name="x", lower=0, upper=1, upper_open=True) == 0.0
+    assert check_real(1, name="x", lower=0, upper=1, lower_open=True) == 1.0
+    inside = check_vector([0.0, 1.0], name="x", lower=0.0, upper=1.0)
+    assert inside.tolist() == [0.0, 1.0]
+    with pytest.raises(ValueError, match="got 1.0"):
+        check_vector([0.5, 1.0], name="x", upper=1.0, upper_open=True)
+
+
+def test_a_hint_follows_the_message():
+    with pytest.raises(ValueError, match=r"^n must be a number; got nan\. Give a public size\.$"):
+        check_real(np.nan, name="n", hint="Give a public size.")
+    with pytest.raises(ValueError, match=r"of at least 1; got 0\. Count them\.$"):
+        check_integer(0, name="n", lower=1, hint="Count them.")
+
+
+@pytest.mark.parametrize("value", [3, np.int32(3), np.uint8(3)])
+def test_an_integer_of_any_kind_comes_back_as_an_int(value):
+    number = check_integer(value, name="n", lower=3)
+    assert type(number) is int and number == 3
+
+
+@pytest.mark.parametrize("value", [3.0, "3", None, True, np.True_, Fraction(3)])
+def test_what_is_no_integer_is_a_type_error(value):
+    with pytest.raises(TypeError, match="^n must be an integer; got "):
+        check_integer(value, name="n")
+
+
+def test_an_integer_below_the_limit_is_a_value_error():
+    assert check_integer(-5, name="n") == -5
+    with pytest.raises(ValueError, match=r"^n must be an integer of at least 0; got -1\.$"):
+        check_integer(-1, name="n", lower=0)
+
+
+def test_an_option_must_be_listed():
+    assert check_option("a", name="mode", options=("a", "b")) == "a"
+    assert check_option(2, name="variant", options=(1, 2)) == 2
+    for value in ("c", None, ["a"], 1.5):
+        with pytest.raises(ValueError, match=r"^mode must be one of 'a', 'b'; got "):
+            check_option(value, name="mode", options=("a", "b"))
+
+
+def test_a_kind_is_a_type_error_naming_the_domain():
+    assert check_kind(3, name="x", kind=int, domain="an int") == 3
+    with pytest.raises(TypeError, match=r"^x must be an int or a float; got str\.$"):
+        check_kind("3", name="x", kind=(int, float), domain="an int or a float")
+
+
+def test_a_vector_is_one_dimensional_and_of_numbers():
+    vector = check_vector((1, 2.5), name="x")
+    assert vector.dtype == np.float64 and vector.tolist() == [1.0, 2.5]
+    assert check_vector([], name="x").shape == (0,)
+    with pytest.raises(ValueError, match=r"^x must be one-dimensional; got 0 dimensions\.$"):
+        check_vector(1.0, name="x")
+    with pytest.raises(ValueError, match=r"^x must be one-dimensional; got 2 dimensions\.$"):
+        check_vector([[1.0]], name="x")
+    for values in (["a"], [[1], [1, 2]], [object()]):
+        with pytest.raises(TypeError, match="^x must be an array of numbers; got "):
+            check_vector(values, name="x")
+
+
+def test_a_vector_does_not_take_none_for_a_number():
+    with pytest.raises((TypeError, ValueError), match="^x must be "):
+        check_vector([None], name="x")
+
+
+def test_a_table_given_by_mistake_is_not_printed():
+    table = np.full((3, 3), 17.0)
+    for check in (
+        lambda: check_integer(table, name="count"),
+        lambda: check_option(table, name="kind", options=("a", "b")),
+        lambda: check_real(table, name="share"),
+        lambda: check_option("x" * 200, name="kind", options=("a", "b")),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"got (ndarray|str)\.$"):
+            check()
