@@ -65,14 +65,18 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 @functools.cache
 def run_budget(epsilon: float, bound: str) -> tuple[float, float]:
     """Return what each run may spend so that the best of them costs (epsilon, DELTA)."""
-    law = Geometric(1.0 / MEAN_RUNS)
+    distribution = Geometric(1.0 / MEAN_RUNS)
     if bound == "liu-talwar":
         # Their factor of 3; the delta is kinder to them than their theorem, whose square roots
         # would ask for one of some 1e-16.
         return epsilon / 3.0, DELTA / MEAN_RUNS
 
     def selection(own: float):
-        return PTRLinearRegression(own, DELTA, **COMMON).privacy_profile(1000).selected(law, bound)
+        return (
+            PTRLinearRegression(own, DELTA, **COMMON)
+            .privacy_profile(1000)
+            .selected(distribution, bound)
+        )
 
     found = calibrate(
         selection,
@@ -89,9 +93,11 @@ def run_budget(epsilon: float, bound: str) -> tuple[float, float]:
 @functools.cache
 def gaussian_budget(epsilon: float) -> tuple[float, float]:
     """Return the same for runs that cost as much as one Gaussian release."""
-    law = Geometric(1.0 / MEAN_RUNS)
+    distribution = Geometric(1.0 / MEAN_RUNS)
     found = calibrate(
-        lambda own: NoisyStatisticsRidge(own, DELTA, **COMMON).privacy_profile(1000).selected(law),
+        lambda own: (
+            NoisyStatisticsRidge(own, DELTA, **COMMON).privacy_profile(1000).selected(distribution)
+        ),
         epsilon,
         DELTA,
         parameter="budget",

@@ -68,7 +68,12 @@ def model_of(epsilon: float, labels: list[int]) -> DPLogisticRegression:
 
 def ours(model, epsilon, seed, **changes):
     """Return our search; the changes make the others of it."""
-    settings = {"n_iter": MEAN_RUNS, "law": "geometric", "epsilon": epsilon, "delta": DELTA}
+    settings = {
+        "n_iter": MEAN_RUNS,
+        "n_iter_distribution": "geometric",
+        "epsilon": epsilon,
+        "delta": DELTA,
+    }
     return DPRandomSearchCV(model, SPACE, random_state=seed, **(settings | changes))
 
 
@@ -76,7 +81,7 @@ def listed(seed: int) -> list[dict[str, list[float]]]:
     """Return as many candidates as the others try, as a grid."""
     rng = np.random.RandomState(seed)
     return [
-        {name: [float(law.rvs(random_state=rng))] for name, law in SPACE.items()}
+        {name: [float(distribution.rvs(random_state=rng))] for name, distribution in SPACE.items()}
         for _ in range(MEAN_RUNS)
     ]
 
@@ -94,9 +99,9 @@ def liu_talwar(model, epsilon, seed):
 
 WAYS: dict[str, Callable] = {
     "untuned": lambda model, epsilon, seed: model.set_params(random_state=seed),
-    "ours": lambda m, e, s: ours(m, e, s, law="auto"),
+    "ours": lambda m, e, s: ours(m, e, s, n_iter_distribution="auto"),
     "ours, geometric law": ours,
-    "ours, Poisson law": lambda m, e, s: ours(m, e, s, law="poisson"),
+    "ours, Poisson law": lambda m, e, s: ours(m, e, s, n_iter_distribution="poisson"),
     "ours, linear rule": lambda m, e, s: ours(m, e, s, extrapolate="linear"),
     "ours, grid (noisy max)": lambda model, epsilon, seed: DPGridSearchCV(
         model, listed(seed), epsilon=epsilon, delta=DELTA, random_state=seed
@@ -156,7 +161,7 @@ class Trivial(ClassifierMixin, BaseEstimator):
         self.delta = delta
         self.constant = constant
 
-    price_parameters = frozenset({"epsilon", "delta"})
+    cost_parameters = frozenset({"epsilon", "delta"})
 
     def privacy_profile(self, n_samples, n_features=None):
         """Return a pure profile."""

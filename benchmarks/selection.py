@@ -140,7 +140,7 @@ def searches(epsilon: float, seed: int, parts: int | str) -> dict[str, object]:
         "walk, coarse": DoublingThresholdSearchCV(model, GRID, **COARSE, **picks),
         "permute-and-flip": DPGridSearchCV(model, GRID, **picks),
         "random runs on a part": DPRandomSearchCV(
-            model, GRID, n_iter=12, law="geometric", **common
+            model, GRID, n_iter=12, distribution="geometric", **common
         ),
         "estimator's defaults, untuned": model.set_params(random_state=seed),
     }

@@ -81,7 +81,7 @@ def search_of(way: str, epsilon: float, candidates: float, seed: int) -> DPRando
         DPNeuralNetClassifier(MLP(hidden=(64,)), classes=range(10)),
         SPACE,
         n_iter=candidates,
-        law="poisson",
+        n_iter_distribution="poisson",
         epsilon=epsilon,
         delta=DELTA,
         random_state=seed,

@@ -20,8 +20,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(skdptune.__file__).parent
 
 LAYERS = (
+    "_validation",
+    "_formatting",
     "accounting",
     "mechanisms",
+    "_compat",
     "base",
     "preprocessing",
     "metrics",

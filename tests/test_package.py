@@ -77,7 +77,7 @@ def test_public_name_is_documented(module: str, name: str) -> None:
 
 def test_tests_mirror_the_package() -> None:
     sources = {
-        path.relative_to(PACKAGE).with_name(path.name.removeprefix("_"))
+        Path(*(part.removeprefix("_") for part in path.relative_to(PACKAGE).parts))
         for path in PACKAGE.rglob("*.py")
         if path.name != "__init__.py"
     }

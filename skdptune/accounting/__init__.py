@@ -35,7 +35,7 @@ from skdptune.accounting._run_counts import (
     Geometric,
     Logarithmic,
     Poisson,
-    RunLaw,
+    RunCountDistribution,
     TruncatedNegativeBinomial,
 )
 from skdptune.accounting._selection import BoundNotApplicableError
@@ -61,7 +61,7 @@ __all__ = [
     "PrivacyProfile",
     "PrivacyReport",
     "RenyiFilter",
-    "RunLaw",
+    "RunCountDistribution",
     "TruncatedNegativeBinomial",
     "UnreachableBudgetError",
     "above_threshold",

@@ -7,7 +7,7 @@ composing their steps, other libraries' models through `register_profile`.
 """
 
 # Registers scikit-learn's own objects.
-from skdptune.base import _scikit_learn
+from skdptune.base import _scikit_learn as _scikit_learn
 from skdptune.base._costs import NoProfileError, privacy_of, profile_of, register_profile
 from skdptune.base._mixin import PrivacyWarning, PrivateEstimatorMixin
 

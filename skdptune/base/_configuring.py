@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._costs import has_price, price
+from skdptune.base._costs import cost_of, has_cost
 
 # Parameters that a search sets itself, always and where it has a budget to set.
 RESERVED = ("random_state", "n_public")
@@ -77,7 +77,7 @@ def budget_owners(estimator: Any) -> list[BudgetOwner]:
     found: list[tuple[str, float, float | None]] = []
     for prefix, part in nested(estimator):
         parameters = own_parameters(part)
-        if parameters.get("epsilon") is None or not has_price(part):
+        if parameters.get("epsilon") is None or not has_cost(part):
             continue
         if parameters.get("noise_multiplier") is not None:
             continue
@@ -126,7 +126,7 @@ def without_noise(estimator: Any, size: int, n_features: int | None) -> Any:
         name = f"{owner.prefix}epsilon"
         free.set_params(**{name: math.inf})
         try:
-            price(free, size, n_features)
+            cost_of(free, size, n_features)
         except ValueError:
             # Not every estimator takes infinity for an answer.
             free.set_params(**{name: _LARGE_EPSILON})
@@ -173,7 +173,7 @@ def check_secret_size(estimator: Any, size: int, n_features: int | None) -> None
     TypeError
         With what to do about it.
     """
-    if price(estimator, size, n_features) != price(estimator, 2 * size + 1, n_features):
+    if cost_of(estimator, size, n_features) != cost_of(estimator, 2 * size + 1, n_features):
         raise TypeError(
             "estimator must have a parameter n_public, or a price that does not depend on the "
             f"number of records; got {type(estimator).__name__}. Random parts of the data have a "
@@ -221,7 +221,7 @@ def scale_to_tuning(
 
 def _apply(rule: ExtrapolationRule, estimator: Any, n_tune: int, n_final: int) -> None:
     changes = dict(rule(estimator.get_params(deep=True), n_tune, n_final))
-    costly = sorted(set(changes) & price_parameters(estimator, list(changes)))
+    costly = sorted(set(changes) & cost_parameters(estimator, list(changes)))
     if costly:
         raise ValueError(
             f"extrapolate must not change parameters that set the price; got {costly[0]!r}."
@@ -229,25 +229,25 @@ def _apply(rule: ExtrapolationRule, estimator: Any, n_tune: int, n_final: int) -
     estimator.set_params(**changes)
 
 
-def price_parameters(estimator: Any, names: list[str]) -> set[str]:
+def cost_parameters(estimator: Any, names: list[str]) -> set[str]:
     """Return those of the named parameters on which the price may depend.
 
-    An estimator that names its ``price_parameters`` is believed; of others, all count.
+    An estimator that names its ``cost_parameters`` is believed; of others, all count.
     """
     costly = set()
-    for name, declared in declared_prices(estimator, names):
+    for name, declared in declared_cost_parameters(estimator, names):
         if declared is None or name.rpartition("__")[2] in declared:
             costly.add(name)
     return costly
 
 
-def declared_prices(estimator: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+def declared_cost_parameters(estimator: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Iterate over parameters and what their owners say sets their price, None if they do not."""
     parts = dict(nested(estimator))
     for name in names:
         prefix = name.rpartition("__")[0]
         owner = parts.get(f"{prefix}__" if prefix else "")
-        yield name, getattr(owner, "price_parameters", None)
+        yield name, getattr(owner, "cost_parameters", None)
 
 
 def declared_labels(estimator: Any) -> list[Any] | None:

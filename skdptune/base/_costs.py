@@ -11,7 +11,7 @@ from typing import Any
 from skdptune._validation import check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 
-Pricing = Callable[[Any, int, int | None], PrivacyProfile]
+CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
 
 _USUAL_DELTA = 1e-5
 
@@ -98,10 +98,10 @@ def profile_of(estimator: Any, n_samples: int, n_features: int | None = None) ->
     check_integer(n_samples, name="n_samples", lower=1)
     if n_features is not None:
         check_integer(n_features, name="n_features", lower=1)
-    return price(estimator, n_samples, n_features)
+    return cost_of(estimator, n_samples, n_features)
 
 
-def price(estimator: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+def cost_of(estimator: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
     """Return the price through the registry, after loading what knows the estimator's library."""
     _adopt_library_of(estimator)
     # An estimator's own word counts more than that of a class it descends from.
@@ -115,7 +115,7 @@ def price(estimator: Any, n_samples: int, n_features: int | None) -> PrivacyProf
     return profile
 
 
-def has_price(estimator: Any) -> bool:
+def has_cost(estimator: Any) -> bool:
     """Say whether an estimator has a profile of its own or a registered one."""
     _adopt_library_of(estimator)
     if isinstance(estimator, type):
@@ -145,7 +145,7 @@ def _registry(estimator: Any, n_samples: int, n_features: int | None) -> Privacy
     raise no_profile(estimator)
 
 
-def register_profile(kind: type) -> Callable[[Pricing], Pricing]:
+def register_profile(kind: type) -> Callable[[CostFunction], CostFunction]:
     """Register the price of a kind of estimator that is not ours.
 
     Parameters
@@ -165,14 +165,14 @@ def register_profile(kind: type) -> Callable[[Pricing], Pricing]:
     >>> class NoisyMean:
     ...     noise = 4.0
     >>> @register_profile(NoisyMean)
-    ... def price_of_noisy_mean(estimator, n_samples, n_features):
+    ... def cost_of_noisy_mean(estimator, n_samples, n_features):
     ...     return PrivacyProfile.gaussian(1 / estimator.noise)
     >>> round(profile_of(NoisyMean(), n_samples=100).epsilon(1e-6), 2)
     1.06
     """
     check_kind(kind, name="kind", kind=type, domain="a class")
 
-    def decorator(function: Pricing) -> Pricing:
+    def decorator(function: CostFunction) -> CostFunction:
         _registry.register(kind)(function)
         return function
 
@@ -258,9 +258,9 @@ def report_of(fitted: Any, n_samples: int | None) -> PrivacyReport:
 def report_registry(fitted: Any, n_samples: int | None) -> PrivacyReport:
     """Return the report of one kind of object that has none of its own."""
     name = type(fitted).__name__
-    profile = price(fitted, n_samples or 1, None)
+    profile = cost_of(fitted, n_samples or 1, None)
     # A second size tells whether the price depends on the size.
-    if n_samples is None and profile != price(fitted, 1000, None):
+    if n_samples is None and profile != cost_of(fitted, 1000, None):
         raise ValueError(f"n_samples must be given: the price of {name} depends on it; got None.")
     delta = 0.0 if math.isfinite(profile.epsilon(0.0)) else _USUAL_DELTA
     return PrivacyReport(profile, delta, name=name)

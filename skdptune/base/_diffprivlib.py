@@ -22,11 +22,11 @@ def adopt() -> None:
     """Register diffprivlib's models; called when the first one is met."""
     from diffprivlib.validation import DiffprivlibMixin
 
-    register_profile(DiffprivlibMixin)(_price)
+    register_profile(DiffprivlibMixin)(_cost_of)
     report_registry.register(DiffprivlibMixin, _report)
 
 
-def _price(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
     parameters = model.get_params(deep=False)
     epsilon = check_real(
         parameters.get("epsilon"), name="epsilon", lower=0.0, lower_open=True, upper=600.0
@@ -51,5 +51,5 @@ def _is_missing(model: Any, parameters: dict[str, Any], name: str) -> bool:
 
 def _report(model: Any, n_samples: int | None) -> PrivacyReport:
     return PrivacyReport(
-        _price(model, 1, None), 0.0, name=type(model).__name__, assumptions=(_RELATION,)
+        _cost_of(model, 1, None), 0.0, name=type(model).__name__, assumptions=(_RELATION,)
     )

@@ -23,8 +23,8 @@ from sklearn.preprocessing import (
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._costs import (
     NoProfileError,
+    cost_of,
     no_profile,
-    price,
     register_profile,
     report_of,
     report_registry,
@@ -78,7 +78,7 @@ _CONDITIONS: dict[type, Callable[[Any], bool]] = {
 }
 
 
-def _price_of_leaf(step: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+def _cost_of_leaf(step: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
     # A subclass may learn what its base does not, so only the very class is known.
     condition = _CONDITIONS.get(type(step))
     if condition is None or not condition(step):
@@ -87,18 +87,18 @@ def _price_of_leaf(step: Any, n_samples: int, n_features: int | None) -> Privacy
 
 
 for _kind in _CONDITIONS:
-    register_profile(_kind)(_price_of_leaf)
+    register_profile(_kind)(_cost_of_leaf)
 
 
 @register_profile(Pipeline)
 def _pipeline(pipeline: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    priced = []
+    costed = []
     for name, step in pipeline.steps:
-        priced.append((name, step, n_features))
+        costed.append((name, step, n_features))
         # How many columns other steps return is not known here.
         if not (_is_word(step) or isinstance(step, OneToOneFeatureMixin)):
             n_features = None
-    return _composed(priced, n_samples)
+    return _composed(costed, n_samples)
 
 
 @register_profile(FeatureUnion)
@@ -131,7 +131,7 @@ def _composed(steps: Iterable[tuple[str, Any, int | None]], n_samples: int) -> P
         if _is_word(step):
             continue
         try:
-            cost = price(step, n_samples, n_features)
+            cost = cost_of(step, n_samples, n_features)
         except NoProfileError as error:
             raise error.within(name) from None
         # Adding a price of nothing could still round.
@@ -165,7 +165,7 @@ def _columns_report(columns: ColumnTransformer, n_samples: int | None) -> Privac
 
 @report_registry.register
 def _function_report(step: FunctionTransformer, n_samples: int | None) -> PrivacyReport:
-    profile = price(step, 1, None)
+    profile = cost_of(step, 1, None)
     return PrivacyReport(profile, 0.0, name=type(step).__name__, assumptions=(_ROW_BY_ROW,))
 
 

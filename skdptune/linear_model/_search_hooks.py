@@ -10,7 +10,7 @@ from skdptune.linear_model._solvers import OPTIMIZERS, SGD_LEARNING_RATE
 
 _BUDGET = frozenset({"solver", "epsilon", "delta", "noise_multiplier"})
 _DESCENT = _BUDGET | {"epochs", "batch_size", "sampling", "n_public"}
-_PRICE_PARAMETERS = {
+_COST_PARAMETERS = {
     # The determinants that are paid for hang on the rows' norm and the regularization.
     "objective": _BUDGET | {"C", "data_norm", "fit_intercept", "classes"},
     # Its price needs no data_norm, but asks for it where the number of features is not known.
@@ -27,13 +27,13 @@ class SearchHooks:
     """Noise, price and extrapolation of a classifier, for searchers to ask."""
 
     @property
-    def price_parameters(self) -> frozenset[str]:
+    def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends, with the present solver.
 
         Two estimators that differ in other parameters alone, each valid by itself, have one price.
         """
         # An unknown solver is refused when it is priced.
-        return _PRICE_PARAMETERS.get(self.solver, frozenset(self.get_params(deep=False)))
+        return _COST_PARAMETERS.get(self.solver, frozenset(self.get_params(deep=False)))
 
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
         """Return the noise of a fit, in units of a record's influence.

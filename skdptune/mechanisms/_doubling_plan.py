@@ -174,14 +174,14 @@ def _round_epsilon(budget: float, failure: float, rounds: int) -> Fraction:
     if failure == 0.0 or float(pure) >= largest:
         return pure
 
-    def price(each: float) -> PrivacyProfile:
+    def cost_of(each: float) -> PrivacyProfile:
         exact = Fraction(repr(each))
         return doubling_walk(exact, budget=exact * halves / 2, max_rounds=rounds)
 
     least = float(pure) * _MARGIN
     try:
         found = calibrate(
-            price, budget, failure, parameter="budget", lower=least, upper=largest, guess=least
+            cost_of, budget, failure, parameter="budget", lower=least, upper=largest, guess=least
         )
     except UnreachableBudgetError:
         return pure

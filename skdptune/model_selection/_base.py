@@ -28,12 +28,12 @@ from skdptune.base._configuring import (
     BUDGET_PARAMETERS,
     RESERVED,
     check_fit_parameters,
+    cost_parameters,
     nested,
     own_parameters,
-    price_parameters,
     set_seeds,
 )
-from skdptune.base._costs import has_price, price, replaces_records
+from skdptune.base._costs import cost_of, has_cost, replaces_records
 from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE, SEEDED, warn_of_large_delta
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
 from skdptune.model_selection._cost import (
@@ -42,25 +42,25 @@ from skdptune.model_selection._cost import (
     Choice,
     Cost,
     CostModel,
-    FitPrices,
+    FitCosts,
     Layout,
+    Plan,
     PlanRow,
-    Prepared,
     SearchPlan,
     copied,
-    dealt_for,
     is_finite,
     make_layout,
     named_in,
     own_delta,
-    prepared_cache,
+    plan_cache,
+    split_for,
 )
 from skdptune.model_selection._running import (
     PUBLIC_VALIDATION,
     Data,
-    Deal,
     Progress,
     Quiet,
+    RandomSplit,
     Result,
     Run,
     Scoring,
@@ -69,6 +69,7 @@ from skdptune.model_selection._running import (
     can_be_together,
     check_domain,
     check_form,
+    data_independent_model,
     generator_of,
     is_failure,
     is_search,
@@ -79,7 +80,6 @@ from skdptune.model_selection._running import (
     public_labels,
     results_of,
     spawned,
-    untouched_model,
 )
 
 _NOT_PRIVATE = (
@@ -101,7 +101,7 @@ _IDLE = (
 class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods):
     """What all private searches share; subclasses say what is tried, how one wins, and the price.
 
-    A subclass supplies `_candidates`, `_settled` (the price), `_choose` (run and pick) and
+    A subclass supplies `_candidates`, `_solved_cost` (the price), `_choose` (run and pick) and
     `_runs_of_fits`.
     """
 
@@ -114,30 +114,32 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
         """Return what is searched."""
 
     @abstractmethod
-    def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
+    def _solved_cost(
+        self, layout: Layout, fit_costs: FitCosts, delta: float
+    ) -> tuple[CostModel, Cost]:
         """Return the cost model and the cost that meets the budget."""
 
     @abstractmethod
     def _choose(
         self,
-        prepared: Prepared,
+        plan: Plan,
         data: Data,
-        dealt: Deal,
+        split: RandomSplit,
         public: Data | None,
         streams: Streams,
     ) -> Choice:
         """Run the candidates and pick one."""
 
     @abstractmethod
-    def _runs_of_fits(self, prepared: Prepared) -> tuple[float, float]:
+    def _runs_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected number of candidates' fits, and the 99 % worst."""
 
-    def _alternatives(self, prepared: Prepared, n_samples: int) -> list[PlanRow]:
+    def _alternatives(self, plan: Plan, n_samples: int) -> list[PlanRow]:
         """Return rows of other ways for the same total: one fit without tuning, if it meets it."""
-        row = _untuned_row(prepared, self)
+        row = _untuned_row(plan, self)
         return [] if row is None else [row]
 
-    def _law_in_words(self, prepared: Prepared) -> str:
+    def _distribution_in_words(self, plan: Plan) -> str:
         return ""
 
     def _tuning_fraction(self) -> Any:
@@ -189,34 +191,32 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
         SearchPlan
             Prints as a table.
         """
-        prepared = self._prepare(n_samples, n_features, public=public_validation)
-        warn_of_large_delta(prepared.delta, prepared.layout.n_samples, stacklevel=3)
-        others = self._alternatives(prepared, n_samples) if compare else []
-        layout, noise = prepared.layout, prepared.cost.score_noise
+        plan = self._prepare(n_samples, n_features, public=public_validation)
+        warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=3)
+        others = self._alternatives(plan, n_samples) if compare else []
+        layout, noise = plan.layout, plan.cost.score_noise
         scale = 0.0
         if noise.kind != "none":
             scale = noise.ratio * layout.sensitivity(self._scorer())
         return SearchPlan(
-            self._report(prepared),
-            self.row_of(prepared, type(self).__name__),
+            self._report(plan),
+            self.row_of(plan, type(self).__name__),
             tuple(others),
             layout.tuning,
-            self._law_in_words(prepared),
+            self._distribution_in_words(plan),
             scale,
         )
 
-    def row_of(
-        self, prepared: Prepared, name: str, runs: tuple[float, float] | None = None
-    ) -> PlanRow:
+    def row_of(self, plan: Plan, name: str, runs: tuple[float, float] | None = None) -> PlanRow:
         """Return the plan's row of a search that was solved."""
-        layout, cost = prepared.layout, prepared.cost
-        fits, worst = self._runs_of_fits(prepared) if runs is None else runs
-        noise = _noise_of_final(prepared)
+        layout, cost = plan.layout, plan.cost
+        fits, worst = self._runs_of_fits(plan) if runs is None else runs
+        noise = _noise_of_final(plan)
         work = fits * layout.n_train / layout.n_samples
         work += layout.final_share if layout.final else 0.0
         return PlanRow(
             name,
-            cost.total.epsilon(prepared.delta),
+            cost.total.epsilon(plan.delta),
             None if cost.budget is None else cost.budget.epsilon,
             noise,
             None if noise is None else noise / layout.final_share,
@@ -232,7 +232,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
         *,
         classes: Any = None,
         public: bool = False,
-    ) -> Prepared:
+    ) -> Plan:
         """Check all parameters and solve for the budget; nothing here sees data."""
         size = n_samples if self.n_public is None else self.n_public
         settings = {
@@ -244,16 +244,14 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
         except Exception:
             # What cannot be pickled is solved anew each time.
             key = None
-        found = prepared_cache.get(key)
+        found = plan_cache.get(key)
         if found is None:
             # Of copies: what a plan holds must stay what it was priced for.
             found = clone(self)._solve(size, n_features, classes, public)
-            prepared_cache.put(key, found)
+            plan_cache.put(key, found)
         return found
 
-    def _solve(
-        self, n_samples: int, n_features: int | None, classes: Any, public: bool
-    ) -> Prepared:
+    def _solve(self, n_samples: int, n_features: int | None, classes: Any, public: bool) -> Plan:
         self._check_parameters()
         candidates = self._candidates()
         candidates.check_names(self.estimator)
@@ -270,14 +268,14 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
             replaces=self._replaces(candidates, n_samples, n_features),
         )
         delta = own_delta(self.estimator) if self.delta is None else float(self.delta)
-        prices = FitPrices(self.estimator, candidates, self._extrapolate(), classes)
-        model, cost = self._settled(layout, prices, delta)
+        fit_costs = FitCosts(self.estimator, candidates, self._extrapolate(), classes)
+        model, cost = self._solved_cost(layout, fit_costs, delta)
         report = model.parts_of(cost)
-        prepared = Prepared(layout, candidates, model, cost, report, self.epsilon, delta)
-        self._check_prepared(prepared)
-        return prepared
+        plan = Plan(layout, candidates, model, cost, report, self.epsilon, delta)
+        self._check_plan(plan)
+        return plan
 
-    def _check_prepared(self, prepared: Prepared) -> None:
+    def _check_plan(self, plan: Plan) -> None:
         """Refuse what can be known to fail before the data are read; a subclass may add to it."""
 
     def _refit(self) -> Any:
@@ -355,17 +353,17 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
         -------
         self
         """
-        prepared, data, public = self._opened(X, y, X_val, y_val, params)
+        plan, data, public = self._opened(X, y, X_val, y_val, params)
         with (
             Progress(type(self).__name__, bool(self.verbose)) as progress,
             tasks_of_fit(self, 2, data.X, data.y) as tasks,
         ):
-            self._fit(prepared, data, public, progress, tasks)
+            self._fit(plan, data, public, progress, tasks)
         return self
 
     def _opened(
         self, X: Any, y: Any, X_val: Any, y_val: Any, params: dict[str, Any]
-    ) -> tuple[Prepared, Data, Data | None]:
+    ) -> tuple[Plan, Data, Data | None]:
         """Return what is settled beforehand, the data and public validation data, all checked."""
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them.")
@@ -376,71 +374,71 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
         check_form(self.estimator, X)
         n_samples, n_features = number_of_samples(X), number_of_features(X)
         is_public = X_val is not None
-        needs_labels = self._labels_set_the_price()
+        needs_labels = self._labels_set_the_cost()
         if not needs_labels:
             # Priced before a single record is read.
-            prepared = self._prepare(n_samples, n_features, public=is_public)
+            plan = self._prepare(n_samples, n_features, public=is_public)
         classes = public_labels(self, y, n_samples)
         if needs_labels:
-            prepared = self._prepare(n_samples, n_features, classes=classes, public=is_public)
-        prepared = prepared.with_classes(classes)
+            plan = self._prepare(n_samples, n_features, classes=classes, public=is_public)
+        plan = plan.with_classes(classes)
         check_domain(self, X, y)
-        warn_of_large_delta(prepared.delta, prepared.layout.n_samples, stacklevel=4)
+        warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
         public = None if X_val is None else Data(X_val, y_val, {}, {})
-        return prepared, self._data(X, y, params), public
+        return plan, self._data(X, y, params), public
 
     def _fit(
         self,
-        prepared: Prepared,
+        plan: Plan,
         data: Data,
         public: Data | None,
         progress: Progress,
         tasks: Tasks,
     ) -> None:
         streams = Streams.of(self.random_state)
-        dealt = dealt_for(prepared, data, streams)
+        split = split_for(plan, data, streams)
         progress.phase("trying candidates")
         with tasks.task("search"):
-            choice = self._choose(prepared, data, dealt, public, streams)
+            choice = self._choose(plan, data, split, public, streams)
         progress.phase("fitting the winner")
         with tasks.task("final fit"):
-            model = self._final_model(prepared, data, dealt, choice, streams)
-        self._publish(prepared, choice, model)
+            model = self._final_model(plan, data, split, choice, streams)
+        self._publish(plan, choice, model)
 
     def _final_model(
-        self, prepared: Prepared, data: Data, dealt: Deal, choice: Choice, streams: Streams
+        self, plan: Plan, data: Data, split: RandomSplit, choice: Choice, streams: Streams
     ) -> Any:
         """Return the model to publish; one that no data touched where a fit failed."""
         if self._refit() is False:
             return None
-        size, budget = prepared.model.final_size, prepared.cost.budget
-        if not prepared.layout.final:
+        size, budget = plan.model.final_size, plan.cost.budget
+        if not plan.layout.final:
             if choice.model is not None:
                 return choice.model
-            size = prepared.model.train_size
-        prepared.model.prices.check([choice.candidate], budget, size)
-        made = prepared.model.prices.configured(choice.candidate, budget, size)
+            size = plan.model.train_size
+        plan.model.fit_costs.check([choice.candidate], budget, size)
+        made = plan.model.fit_costs.configured(choice.candidate, budget, size)
         set_seeds(made, streams.final)
-        if prepared.layout.final:
+        if plan.layout.final:
             try:
                 with Quiet(), np.errstate(all="ignore"):
-                    data.take(dealt.final).fit(made, **self._start_from(choice.model))
+                    data.take(split.final).fit(made, **self._start_from(choice.model))
                 return made
             except BaseException as problem:
                 if self.error_score == "raise" or not is_failure(problem):
                     raise
-        return untouched_model(made, data)
+        return data_independent_model(made, data)
 
     def _start_from(self, model: Any) -> dict[str, Any]:
         return {}
 
-    def _publish(self, prepared: Prepared, choice: Choice, model: Any) -> None:
+    def _publish(self, plan: Plan, choice: Choice, model: Any) -> None:
         """Set what may be seen, and forget what an earlier fit left."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.scorer_ = self._scorer()
         self.multimetric_ = False
-        self.n_splits_ = prepared.layout.folds or 1
+        self.n_splits_ = plan.layout.folds or 1
         # Copies: what plans were priced for stays out of reach.
         self.best_params_ = copied(choice.candidate)
         self.best_index_ = choice.index
@@ -452,37 +450,37 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
             self.best_estimator_ = model
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
-        self.privacy_ = self._report(prepared)
+        self.privacy_ = self._report(plan)
         if self.diagnostics:
             self.diagnostics_ = deepcopy(choice.diagnostics)
 
     def run_all(
         self,
-        prepared: Prepared,
+        plan: Plan,
         candidates: list[dict[str, Any]],
         data: Data,
-        dealt: Deal,
+        split: RandomSplit,
         public: Data | None,
         streams: Streams,
     ) -> list[Result]:
         """Fit and score candidates in parallel; the results are in their order."""
-        layout, model, cost = prepared.layout, prepared.model, prepared.cost
-        model.prices.check(candidates, cost.budget, model.train_size)
+        layout, model, cost = plan.layout, plan.model, plan.cost
+        model.fit_costs.check(candidates, cost.budget, model.train_size)
         runs = []
         for candidate, seeds in zip(
             candidates, spawned(streams.runs, len(candidates)), strict=True
         ):
-            made = model.prices.configured(candidate, cost.budget, model.train_size)
+            made = model.fit_costs.configured(candidate, cost.budget, model.train_size)
             of_fit, of_noise = spawned(seeds, 2)
             runs.append(Run(made, of_fit, of_noise))
-        tuning = data.take(dealt.tuning) if layout.train_share < 1.0 or layout.folds else data
+        tuning = data.take(split.tuning) if layout.train_share < 1.0 or layout.folds else data
         folds: list[tuple[Any, Any]] = [(None, None)]
         if layout.folds:
-            rng = generator_of(spawned(streams.deal, 1)[0])
-            held = parts(np.arange(dealt.tuning.size), layout.folds, rng)
-            everyone = np.arange(dealt.tuning.size)
+            rng = generator_of(spawned(streams.random_split, 1)[0])
+            held = parts(np.arange(split.tuning.size), layout.folds, rng)
+            everyone = np.arange(split.tuning.size)
             folds = [(np.setdiff1d(everyone, part), part) for part in held]
-        validation = public if layout.public else data.take(dealt.validation)
+        validation = public if layout.public else data.take(split.validation)
         noise = cost.score_noise
         scoring = Scoring(
             self._scorer(),
@@ -491,7 +489,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
             noise.ratio,
             noise.kind,
         )
-        keep = not layout.folds and self._keeps_models(prepared)
+        keep = not layout.folds and self._keeps_models(plan)
         raises = self.error_score == "raise"
         if can_be_together([run.estimator for run in runs], tuning):
             return perform_together(runs, tuning, folds, validation, scoring, keep, raises)
@@ -513,10 +511,10 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
         marks = generator_of(streams.pick).random(len(results))
         return int(np.lexsort((marks, [result.score for result in results]))[-1])
 
-    def _keeps_models(self, prepared: Prepared) -> bool:
-        return self.refit is not False and not prepared.layout.final
+    def _keeps_models(self, plan: Plan) -> bool:
+        return self.refit is not False and not plan.layout.final
 
-    def _labels_set_the_price(self) -> bool:
+    def _labels_set_the_cost(self) -> bool:
         """Say whether the price may depend on a label set that nobody has named yet."""
         unnamed = [
             part
@@ -524,10 +522,10 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
             if own_parameters(part).get("classes", ()) is None
         ]
         candidates = self._candidates()
-        if any("classes" in getattr(part, "price_parameters", ("classes",)) for part in unnamed):
+        if any("classes" in getattr(part, "cost_parameters", ("classes",)) for part in unnamed):
             return True
         # Other values of what sets the price may make it depend on the labels, too.
-        varied = any(price_parameters(self.estimator, list(space)) for space in candidates)
+        varied = any(cost_parameters(self.estimator, list(space)) for space in candidates)
         return varied and (bool(unnamed) or self._searches_steps(candidates))
 
     def _searches_steps(self, candidates: Candidates) -> bool:
@@ -571,24 +569,24 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
 
     # The report -----------------------------------------------------------------------------
 
-    def _report(self, prepared: Prepared) -> PrivacyReport:
-        cost = prepared.cost
+    def _report(self, plan: Plan) -> PrivacyReport:
+        cost = plan.cost
         return PrivacyReport(
             cost.total,
-            prepared.delta,
-            epsilon=prepared.asked,
+            plan.delta,
+            epsilon=plan.asked,
             name=type(self).__name__,
-            parts=prepared.parts,
-            assumptions=self._assumptions(prepared),
-            neighbouring=_REPLACE if prepared.layout.replaces else _ADD_OR_REMOVE,
-            bound=prepared.model.bound,
+            parts=plan.parts,
+            assumptions=self._assumptions(plan),
+            neighbouring=_REPLACE if plan.layout.replaces else _ADD_OR_REMOVE,
+            bound=plan.model.bound,
         )
 
-    def _assumptions(self, prepared: Prepared) -> tuple[str, ...]:
+    def _assumptions(self, plan: Plan) -> tuple[str, ...]:
         sentences = [PUBLIC_SIZE]
         if is_classifier(self.estimator):
             sentences.append(PUBLIC_LABELS)
-        if prepared.layout.public:
+        if plan.layout.public:
             sentences.append(PUBLIC_VALIDATION)
         if self.random_state is not None:
             sentences.append(SEEDED)
@@ -599,12 +597,12 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods)
 
 def _adds_records(part: Any, n_samples: int, n_features: int | None) -> bool:
     """Say whether a part has a price that is about adding or removing a record."""
-    if replaces_records(part) or not has_price(part) or isinstance(part, COMPOSITIONS):
+    if replaces_records(part) or not has_cost(part) or isinstance(part, COMPOSITIONS):
         return False
     if is_search(part):
         return False
     try:
-        return price(part, n_samples, n_features).epsilon(0.0) > 0.0
+        return cost_of(part, n_samples, n_features).epsilon(0.0) > 0.0
     except (TypeError, ValueError):
         # Its parameters may be what is searched.
         return True
@@ -616,26 +614,22 @@ def _routing_is_on() -> bool:
     return bool(get_config()["enable_metadata_routing"])
 
 
-def _noise_of_final(prepared: Prepared) -> float | None:
+def _noise_of_final(plan: Plan) -> float | None:
     """Return the noise of the returned model's fit, if the estimator tells."""
-    model = prepared.model
-    size = model.final_size if prepared.layout.final else model.train_size
-    made = model.prices.configured({}, prepared.cost.budget, size)
+    model = plan.model
+    size = model.final_size if plan.layout.final else model.train_size
+    made = model.fit_costs.configured({}, plan.cost.budget, size)
     tell = getattr(made, "noise_level", None)
     return None if tell is None else float(tell(size.n_samples, size.n_features))
 
 
-def _untuned_row(prepared: Prepared, search: BasePrivateSearch) -> PlanRow | None:
+def _untuned_row(plan: Plan, search: BasePrivateSearch) -> PlanRow | None:
     """Return the row of one fit of the estimator, without tuning, for the same total."""
-    layout = replace(
-        prepared.layout, validation=0.0, folds=0, public=True, tuning=None, final=False
-    )
-    model = CostModel(
-        layout, prepared.model.prices, lambda run: run, prepared.delta, None, "", None
-    )
+    layout = replace(plan.layout, validation=0.0, folds=0, public=True, tuning=None, final=False)
+    model = CostModel(layout, plan.model.fit_costs, lambda run: run, plan.delta, None, "", None)
     try:
-        cost = model.settled(prepared.asked)
+        cost = model.within(plan.asked)
     except UnreachableBudgetError:
         return None
-    alone = replace(prepared, layout=layout, model=model, cost=cost)
+    alone = replace(plan, layout=layout, model=model, cost=cost)
     return search.row_of(alone, "one fit, untuned", (1.0, 1.0))

@@ -7,18 +7,18 @@ from typing import Any
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import DoublingThreshold
-from skdptune.model_selection._base import BasePrivateSearch, Choice, Prepared, Streams, dealt_for
+from skdptune.model_selection._base import BasePrivateSearch, Choice, Plan, Streams, split_for
 from skdptune.model_selection._cost import (
     Candidates,
     Cost,
     CostModel,
-    FitPrices,
+    FitCosts,
     Layout,
     check_pick_parameters,
     make_pick_model,
 )
 from skdptune.model_selection._doubling import DoublingThresholdSession, Material, batches_of
-from skdptune.model_selection._running import Data, Deal, noise_random
+from skdptune.model_selection._running import Data, RandomSplit, noise_random
 
 NOISES = ("sparse", "per-round")
 # Share of delta that a walk with noise per round may fail with.
@@ -224,7 +224,9 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
 
     # The price ----------------------------------------------------------------------------
 
-    def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
+    def _solved_cost(
+        self, layout: Layout, fit_costs: FitCosts, delta: float
+    ) -> tuple[CostModel, Cost]:
         def pick(
             epsilon: float, n_parts: int, n_score: int | None
         ) -> tuple[PrivacyProfile, PrivacyProfile]:
@@ -232,8 +234,8 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
             return walk.profile, walk.profile
 
         note = f"doubling threshold, {self.noise} noise"
-        model = make_pick_model(self, layout, prices, delta, pick, note)
-        return model, model.settled(self.epsilon)
+        model = make_pick_model(self, layout, fit_costs, delta, pick, note)
+        return model, model.within(self.epsilon)
 
     def _walk(
         self, epsilon: float, delta: float, n_parts: int, n_score: int | None, random: Any
@@ -251,18 +253,18 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
             random_state=random,
         )
 
-    def _walk_of(self, prepared: Prepared, random: Any) -> DoublingThreshold:
-        model = prepared.model
+    def _walk_of(self, plan: Plan, random: Any) -> DoublingThreshold:
+        model = plan.model
         return self._walk(
-            model.pick_epsilon, prepared.delta, model.n_partitions, model.n_score, random
+            model.pick_epsilon, plan.delta, model.n_partitions, model.n_score, random
         )
 
-    def _runs_of_fits(self, prepared: Prepared) -> tuple[float, float]:
+    def _runs_of_fits(self, plan: Plan) -> tuple[float, float]:
         # A fit on each of k parts is the work of one fit on all of them.
-        if not prepared.candidates.drawn:
-            fits = float(len(prepared.candidates.grid()))
+        if not plan.candidates.drawn:
+            fits = float(len(plan.candidates.grid()))
             return fits, fits
-        walk = self._walk_of(prepared, None)
+        walk = self._walk_of(plan, None)
         # A walk misses less often than it hits, before its last hit.
         limits = (walk.max_rounds, None if walk.max_hits is None else 2 * walk.max_hits - 1)
         fits = float(min(limit for limit in limits if limit is not None) * self.batch_size)
@@ -285,29 +287,29 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
         DoublingThresholdSession
             Costs what the search costs; its `finish` fits the search.
         """
-        prepared, data, public = self._opened(X, y, X_val, y_val, params)
+        plan, data, public = self._opened(X, y, X_val, y_val, params)
         streams = Streams.of(self.random_state)
-        dealt = dealt_for(prepared, data, streams)
-        return self._session(Material(prepared, data, dealt, public, streams))
+        split = split_for(plan, data, streams)
+        return self._session(Material(plan, data, split, public, streams))
 
     def _session(self, material: Material) -> DoublingThresholdSession:
         random = noise_random(material.streams.pick)
-        return DoublingThresholdSession(self, self._walk_of(material.prepared, random), material)
+        return DoublingThresholdSession(self, self._walk_of(material.plan, random), material)
 
     def _choose(
         self,
-        prepared: Prepared,
+        plan: Plan,
         data: Data,
-        dealt: Deal,
+        split: RandomSplit,
         public: Data | None,
         streams: Streams,
     ) -> Choice:
-        session = self._session(Material(prepared, data, dealt, public, streams))
-        batches = batches_of(prepared.candidates, self.batch_size, streams.draw)
+        session = self._session(Material(plan, data, split, public, streams))
+        batches = batches_of(plan.candidates, self.batch_size, streams.draw)
         while not session.finished:
             session.propose(next(batches))
         return session.choice()
 
-    def _publish(self, prepared: Prepared, choice: Choice, model: Any) -> None:
-        super()._publish(prepared, choice, model)
+    def _publish(self, plan: Plan, choice: Choice, model: Any) -> None:
+        super()._publish(plan, choice, model)
         self.trace_ = choice.trace

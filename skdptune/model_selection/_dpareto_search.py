@@ -28,11 +28,11 @@ from skdptune.model_selection._pareto import (
     check_can_be_sent,
     check_pareto_parameters,
     check_target,
-    settled,
+    settle_pareto,
     study_report,
     third_name,
     warn_of_few,
-    warn_of_one_price,
+    warn_of_one_cost,
 )
 from skdptune.model_selection._pareto_search import warn_of_failures
 from skdptune.model_selection._running import (
@@ -269,7 +269,7 @@ class DParetoSearchCV(BasePrivateSearch):
             refit=True,
             is_random=self.n_public is not None,
         )
-        return settled(self, self._families(), layout, classes)
+        return settle_pareto(self, self._families(), layout, classes)
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what everything costs that the fitted search shows.
@@ -317,7 +317,7 @@ class DParetoSearchCV(BasePrivateSearch):
         study: Any = self._prepare(n_samples, n_features, public=public_validation)
         if study.plan is None:
             raise ValueError("release must be given for a plan of what a release costs; got None.")
-        layout, noise = study.pricing.layout, study.plan.noise
+        layout, noise = study.costs.layout, study.plan.noise
         fits = float(study.plan.n_evaluations * self.n_repeats * max(layout.folds, 1))
         work = fits * layout.n_train / layout.n_samples + (self.refit is not False)
         report = study_report(self, study)
@@ -368,17 +368,17 @@ class DParetoSearchCV(BasePrivateSearch):
         study: Any = self._prepare(size, number_of_features(X), classes=classes, public=is_public)
         for view in views:
             check_domain(view, X, y)
-        warn_of_large_delta(self.delta, study.pricing.layout.n_samples, stacklevel=3)
+        warn_of_large_delta(self.delta, study.costs.layout.n_samples, stacklevel=3)
         if len(views) > 1 and params and _routing_is_on():
             raise ValueError(
                 "fit must be given X and y alone for several families with metadata routing; got "
                 f"{sorted(params)} as well."
             )
         if study.plan is not None:
-            check_can_be_sent(self, study.pricing.families)
+            check_can_be_sent(self, study.costs.families)
         # Copies: what plans were priced for stays out of reach.
         families = clone(self)._families()
-        study = replace(study, pricing=replace(study.pricing, families=families))
+        study = replace(study, costs=replace(study.costs, families=families))
         data = views[0]._data(X, y, params)
         self._search(study, data, None if X_val is None else Data(X_val, y_val, {}, {}))
         return self
@@ -394,14 +394,14 @@ class DParetoSearchCV(BasePrivateSearch):
                 best = run.best(records)
                 model = None if best is None else run.final(records[best], data)
         warn_of_few(len(records), self.n_initial)
-        warn_of_one_price(records)
+        warn_of_one_cost(records)
         result = ParetoResult(
             records,
-            study.pricing.families.space,
+            study.costs.families.space,
             reference_point=tuple(self.reference_point),
             extra=third_name(self.third_objective),
             study=kept,
-            privacy=study.pricing,
+            privacy=study.costs,
         )
         self._show(study, result)
         if best is not None:
@@ -411,9 +411,9 @@ class DParetoSearchCV(BasePrivateSearch):
         """Set what may be seen, and forget what an earlier fit left."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        families = study.pricing.families
+        families = study.costs.families
         self.result_ = result
-        self._pricing = study.pricing
+        self._costs = study.costs
         self.hypervolume_ = result.hypervolume_
         self.hypervolume_history_ = result.hypervolume_history_
         self.pareto_front_ = families.tidied(result.pareto_front_)
@@ -423,11 +423,11 @@ class DParetoSearchCV(BasePrivateSearch):
             self.study_ = result.study_
         else:
             self.fronts_ = {"mean": result.fronts_["mean"]}
-            self.pareto_front_ = _priced(self.pareto_front_, float(self.release or 0.0))
+            self.pareto_front_ = _costed(self.pareto_front_, float(self.release or 0.0))
             self.evaluations_ = _untelling(self.evaluations_)
         self.scorer_ = self._scorer()
         self.multimetric_ = False
-        self.n_splits_ = study.pricing.layout.folds or 1
+        self.n_splits_ = study.costs.layout.folds or 1
         self.privacy_ = study_report(self, study)
 
     def _show_best(self, study: Study, record: Record, place: int, model: Any) -> None:
@@ -435,7 +435,7 @@ class DParetoSearchCV(BasePrivateSearch):
         utility = float(np.mean(record.evaluation.utilities))
         self.best_index_ = place
         self.best_score_ = scorer.lower + utility * (scorer.upper - scorer.lower)
-        self.best_params_ = copied(study.pricing.families.shown(record.params))
+        self.best_params_ = copied(study.costs.families.shown(record.params))
         self.best_estimator_ = model
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -499,14 +499,14 @@ class DParetoSearchCV(BasePrivateSearch):
         """
         check_is_fitted(self)
         found = self.result_.best_params_for(epsilon=epsilon, error=error)
-        pricing = self._pricing
+        costs = self._costs
         size = number_of_samples(X)
-        if self.n_public is None and size != pricing.layout.n_samples:
+        if self.n_public is None and size != costs.layout.n_samples:
             raise ValueError(
-                f"X must hold the {pricing.layout.n_samples} records of the search, to which the "
+                f"X must hold the {costs.layout.n_samples} records of the search, to which the "
                 f"epsilons belong; got {size}."
             )
-        made = pricing.configured(found, pricing.final_size)
+        made = costs.configured(found, costs.final_size)
         set_seeds(made, spawned(Streams.of(random_state).final, 1)[0])
         return self._as_of(made)._data(X, y, params).fit(made)
 
@@ -530,11 +530,11 @@ class DParetoSearchCV(BasePrivateSearch):
         )
 
 
-def _priced(table: Any, epsilon: float) -> Any:
+def _costed(table: Any, epsilon: float) -> Any:
     """Return a table with a column of what all its rows cost together."""
-    priced = table.copy()
-    priced["study_epsilon"] = np.full(len(table["epsilon"]), epsilon)
-    return priced
+    costed = table.copy()
+    costed["study_epsilon"] = np.full(len(table["epsilon"]), epsilon)
+    return costed
 
 
 def _untelling(table: Any) -> Any:

@@ -14,7 +14,7 @@ from skdptune.mechanisms import permute_and_flip_release
 from skdptune.model_selection._base import (
     BasePrivateSearch,
     Choice,
-    Prepared,
+    Plan,
     Streams,
     generator_of,
     spawned,
@@ -23,15 +23,21 @@ from skdptune.model_selection._cost import (
     Candidates,
     Cost,
     CostModel,
-    FitPrices,
+    FitCosts,
     Layout,
     ScoreNoise,
     check_pick_parameters,
-    check_stand_in,
+    check_surrogate_estimator,
     make_pick_model,
     utilities_on_parts,
 )
-from skdptune.model_selection._running import Data, Deal, noise_random, pick_noise, pure_pick
+from skdptune.model_selection._running import (
+    Data,
+    RandomSplit,
+    noise_random,
+    pick_noise,
+    pure_pick,
+)
 
 SELECTIONS = ("noisy_max", "compose")
 
@@ -46,7 +52,7 @@ class CompositionCostModel(CostModel):
         self, fit: PrivacyProfile, noise: ScoreNoise, budget: Budget | None
     ) -> tuple[PrivacyProfile, PrivacyProfile, PrivacyProfile | None]:
         """Return a run, and all runs, for records that train and for those that score."""
-        fits = self.prices.composed(budget, self.train_size)
+        fits = self.fit_costs.composed(budget, self.train_size)
         scores = noise.profile * self.n_candidates
         if self.layout.validation > 0.0:
             return fit | noise.profile, fits, scores
@@ -223,20 +229,22 @@ class DPGridSearchCV(BasePrivateSearch):
 
     # The price ----------------------------------------------------------------------------
 
-    def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
+    def _solved_cost(
+        self, layout: Layout, fit_costs: FitCosts, delta: float
+    ) -> tuple[CostModel, Cost]:
         make = self._pick_model if self._picks else self._composition_model
-        model = make(layout, prices, delta)
-        return model, model.settled(self.epsilon)
+        model = make(layout, fit_costs, delta)
+        return model, model.within(self.epsilon)
 
-    def _check_prepared(self, prepared: Prepared) -> None:
+    def _check_plan(self, plan: Plan) -> None:
         if self._picks:
-            check_stand_in(self, prepared, prepared.candidates.grid()[0])
+            check_surrogate_estimator(self, plan, plan.candidates.grid()[0])
 
-    def _composition_model(self, layout: Layout, prices: FitPrices, delta: float) -> CostModel:
-        count = len(prices.candidates.grid())
+    def _composition_model(self, layout: Layout, fit_costs: FitCosts, delta: float) -> CostModel:
+        count = len(fit_costs.candidates.grid())
         return CompositionCostModel(
             layout,
-            prices,
+            fit_costs,
             lambda run: run * count,
             delta,
             self.score_epsilon,
@@ -245,8 +253,8 @@ class DPGridSearchCV(BasePrivateSearch):
             n_candidates=count,
         )
 
-    def _pick_model(self, layout: Layout, prices: FitPrices, delta: float) -> CostModel:
-        count = len(prices.candidates.grid())
+    def _pick_model(self, layout: Layout, fit_costs: FitCosts, delta: float) -> CostModel:
+        count = len(fit_costs.candidates.grid())
 
         def pick(
             epsilon: float, n_parts: int, n_score: int | None
@@ -255,37 +263,37 @@ class DPGridSearchCV(BasePrivateSearch):
             return pure_pick(noise.epsilon), pure_pick(noise.of_score)
 
         note = f"the best of {count}, permute-and-flip"
-        return make_pick_model(self, layout, prices, delta, pick, note)
+        return make_pick_model(self, layout, fit_costs, delta, pick, note)
 
-    def _runs_of_fits(self, prepared: Prepared) -> tuple[float, float]:
+    def _runs_of_fits(self, plan: Plan) -> tuple[float, float]:
         # A fit on each of k parts is the work of one fit on all of them.
-        fits = float(len(prepared.candidates.grid()) * max(prepared.layout.folds, 1))
+        fits = float(len(plan.candidates.grid()) * max(plan.layout.folds, 1))
         return fits, fits
 
     # Running ------------------------------------------------------------------------------
 
     def _choose(
         self,
-        prepared: Prepared,
+        plan: Plan,
         data: Data,
-        dealt: Deal,
+        split: RandomSplit,
         public: Data | None,
         streams: Streams,
     ) -> Choice:
-        candidates = list(prepared.candidates.grid())
+        candidates = list(plan.candidates.grid())
         choose = self._pick if self._picks else self._release_all
-        return choose(candidates, prepared, data, dealt, public, streams)
+        return choose(candidates, plan, data, split, public, streams)
 
     def _release_all(
         self,
         candidates: list[dict[str, Any]],
-        prepared: Prepared,
+        plan: Plan,
         data: Data,
-        dealt: Deal,
+        split: RandomSplit,
         public: Data | None,
         streams: Streams,
     ) -> Choice:
-        results = self.run_all(prepared, candidates, data, dealt, public, streams)
+        results = self.run_all(plan, candidates, data, split, public, streams)
         best = self.highest(results, streams)
         rows = [
             {"params": candidate, "score": result.score}
@@ -301,29 +309,29 @@ class DPGridSearchCV(BasePrivateSearch):
     def _pick(
         self,
         candidates: list[dict[str, Any]],
-        prepared: Prepared,
+        plan: Plan,
         data: Data,
-        dealt: Deal,
+        split: RandomSplit,
         public: Data | None,
         streams: Streams,
     ) -> Choice:
-        model = prepared.model
-        validation = public if public is not None else data.take(dealt.validation)
+        model = plan.model
+        validation = public if public is not None else data.take(split.validation)
         utilities = utilities_on_parts(
             self,
-            prepared,
+            plan,
             candidates,
             data,
-            dealt.tuning,
+            split.tuning,
             validation,
-            generator_of(spawned(streams.deal, 1)[0]),
+            generator_of(spawned(streams.random_split, 1)[0]),
             spawned(streams.runs, len(candidates)),
         )
         noise = pick_noise(
             model.pick_epsilon,
             model.n_partitions,
             model.n_score,
-            monotone=not prepared.layout.replaces,
+            monotone=not plan.layout.replaces,
         )
         best = permute_and_flip_release(
             utilities,

@@ -10,12 +10,12 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skdptune._validation import check_kind, check_option
-from skdptune.accounting import PrivacyProfile, RunLaw, UnreachableBudgetError
+from skdptune.accounting import PrivacyProfile, RunCountDistribution, UnreachableBudgetError
 from skdptune.accounting._selection import BOUNDS
 from skdptune.model_selection._base import (
     BasePrivateSearch,
     Choice,
-    Prepared,
+    Plan,
     Streams,
     generator_of,
     spawned,
@@ -24,13 +24,13 @@ from skdptune.model_selection._cost import (
     Candidates,
     Cost,
     CostModel,
-    FitPrices,
+    FitCosts,
     Layout,
     PlanRow,
-    candidate_laws,
+    candidate_distributions,
     runs_at_most,
 )
-from skdptune.model_selection._running import Data, Deal
+from skdptune.model_selection._running import Data, RandomSplit
 
 # Laws whose totals differ by less than this share cost the same.
 _TIE = 1e-2
@@ -54,7 +54,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         those of the model that is returned; runs on fewer records scale them, see `extrapolate`.
     n_iter : float, default=10
         Mean number of candidates.
-    law : str or RunLaw, default="auto"
+    law : str or RunCountDistribution, default="auto"
         Law of the number of candidates: "geometric", "logarithmic", "negative_binomial",
         "concentrated", "poisson", "binomial", or a law from `skdptune.accounting`. "auto" takes,
         of those that make less than a tenth of the mean in 5 % of cases at most, the one that
@@ -160,7 +160,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         param_distributions: Any,
         *,
         n_iter: float = 10,
-        law: str | RunLaw = "auto",
+        n_iter_distribution: str | RunCountDistribution = "auto",
         bound: str = "envelope",
         tuning_fraction: Any = "auto",
         variant: int = 1,
@@ -184,7 +184,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         self.estimator = estimator
         self.param_distributions = param_distributions
         self.n_iter = n_iter
-        self.law = law
+        self.n_iter_distribution = n_iter_distribution
         self.bound = bound
         self.tuning_fraction = tuning_fraction
         self.variant = variant
@@ -222,7 +222,7 @@ class DPRandomSearchCV(BasePrivateSearch):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option(self.bound, name="bound", options=BOUNDS)
-        candidate_laws(self.law, self.n_iter, self.at_least)
+        candidate_distributions(self.n_iter_distribution, self.n_iter, self.at_least)
         rule = self.extrapolate
         if not (rule is None or rule in ("auto", "linear") or callable(rule)):
             raise ValueError(
@@ -237,40 +237,57 @@ class DPRandomSearchCV(BasePrivateSearch):
 
     # The price ----------------------------------------------------------------------------
 
-    def _settled(self, layout: Layout, prices: FitPrices, delta: float) -> tuple[CostModel, Cost]:
-        laws = candidate_laws(self.law, self.n_iter, self.at_least)
-        models = [self._model(law, layout, prices, delta) for law in laws]
+    def _solved_cost(
+        self, layout: Layout, fit_costs: FitCosts, delta: float
+    ) -> tuple[CostModel, Cost]:
+        distributions = candidate_distributions(
+            self.n_iter_distribution, self.n_iter, self.at_least
+        )
+        models = [
+            self._model(n_iter_distribution, layout, fit_costs, delta)
+            for n_iter_distribution in distributions
+        ]
         if self.at_least is None:
-            models = [model for model in models if not _is_erratic(model.law)] or models
+            models = [
+                model for model in models if not _is_erratic(model.n_iter_distribution)
+            ] or models
         model = models[0] if len(models) == 1 else _best_of(models, self.epsilon)
-        return model, model.settled(self.epsilon)
+        return model, model.within(self.epsilon)
 
-    def _model(self, law: RunLaw, layout: Layout, prices: FitPrices, delta: float) -> CostModel:
+    def _model(
+        self,
+        n_iter_distribution: RunCountDistribution,
+        layout: Layout,
+        fit_costs: FitCosts,
+        delta: float,
+    ) -> CostModel:
         def select(run: PrivacyProfile) -> PrivacyProfile:
-            return run.selected(law, self.bound)
+            return run.selected(n_iter_distribution, self.bound)
 
         return CostModel(
             layout,
-            prices,
+            fit_costs,
             select,
             delta,
             self.score_epsilon,
-            note=f"mean {law.mean:.4g} runs, {_name_of(law)} law",
+            note=f"mean {n_iter_distribution.mean:.4g} runs, {_name_of(n_iter_distribution)} law",
             bound=self.bound,
             tuning_bound="rdp" if self.bound == "rdp" else "profile",
-            law=law,
+            n_iter_distribution=n_iter_distribution,
         )
 
-    def _runs_of_fits(self, prepared: Prepared) -> tuple[float, float]:
-        law, folds = prepared.model.law, max(prepared.layout.folds, 1)
-        return law.mean * folds, float(runs_at_most(law, 0.99) * folds)
+    def _runs_of_fits(self, plan: Plan) -> tuple[float, float]:
+        n_iter_distribution, folds = plan.model.n_iter_distribution, max(plan.layout.folds, 1)
+        return n_iter_distribution.mean * folds, float(
+            runs_at_most(n_iter_distribution, 0.99) * folds
+        )
 
-    def _law_in_words(self, prepared: Prepared) -> str:
-        law = prepared.model.law
-        return f"{_name_of(law)} law of mean {law.mean:.4g}"
+    def _distribution_in_words(self, plan: Plan) -> str:
+        n_iter_distribution = plan.model.n_iter_distribution
+        return f"{_name_of(n_iter_distribution)} law of mean {n_iter_distribution.mean:.4g}"
 
-    def _alternatives(self, prepared: Prepared, n_samples: int) -> list[PlanRow]:
-        rows = super()._alternatives(prepared, n_samples)
+    def _alternatives(self, plan: Plan, n_samples: int) -> list[PlanRow]:
+        rows = super()._alternatives(plan, n_samples)
         for name, changes in (
             ("variant 2", {"variant": 2}),
             ("tuning on all records", {"tuning_fraction": None, "refit": self._refit_on_all()}),
@@ -280,23 +297,23 @@ class DPRandomSearchCV(BasePrivateSearch):
                 {"bound": "rdp", "tuning_fraction": None, "refit": self._refit_on_all()},
             ),
         ):
-            rows += self._row_with(name, prepared, n_samples, changes)
+            rows += self._row_with(name, plan, n_samples, changes)
         return rows
 
     def _refit_on_all(self) -> Any:
         return self.refit if isinstance(self.cv, float) or self.refit != "winner" else True
 
     def _row_with(
-        self, name: str, prepared: Prepared, n_samples: int, changes: dict[str, Any]
+        self, name: str, plan: Plan, n_samples: int, changes: dict[str, Any]
     ) -> list[PlanRow]:
         """Return the row of the same search with other parameters, if it can meet the total."""
-        if "variant" in changes and (prepared.layout.tuning is None or self.variant == 2):
+        if "variant" in changes and (plan.layout.tuning is None or self.variant == 2):
             return []
-        if changes.get("tuning_fraction", 0) is None and prepared.layout.tuning is None:
+        if changes.get("tuning_fraction", 0) is None and plan.layout.tuning is None:
             return []
-        law = prepared.model.law
-        other = clone(self).set_params(**{"law": law, **changes})
-        layout = prepared.layout
+        n_iter_distribution = plan.model.n_iter_distribution
+        other = clone(self).set_params(**{"n_iter_distribution": n_iter_distribution, **changes})
+        layout = plan.layout
         try:
             found = other._prepare(n_samples, layout.n_features, public=layout.public)
         except (UnreachableBudgetError, ValueError):
@@ -307,20 +324,20 @@ class DPRandomSearchCV(BasePrivateSearch):
 
     def _choose(
         self,
-        prepared: Prepared,
+        plan: Plan,
         data: Data,
-        dealt: Deal,
+        split: RandomSplit,
         public: Data | None,
         streams: Streams,
     ) -> Choice:
-        count = int(prepared.model.law.sample(generator_of(streams.draw)))
+        count = int(plan.model.n_iter_distribution.sample(generator_of(streams.draw)))
         seeds = spawned(streams.draw, 1)[0]
-        drawn = prepared.candidates.draw_each(spawned(seeds, max(count, 1)))
+        drawn = plan.candidates.draw_each(spawned(seeds, max(count, 1)))
         if count == 0:
             # No run: a candidate that nobody tried, and the score of nothing.
             row = {"params": drawn[0], "score": self._scorer().lower}
             return Choice(row["params"], row["score"], None, [row])
-        results = self.run_all(prepared, drawn, data, dealt, public, streams)
+        results = self.run_all(plan, drawn, data, split, public, streams)
         best = self.highest(results, streams)
         details = {}
         if self.diagnostics:
@@ -335,8 +352,8 @@ class DPRandomSearchCV(BasePrivateSearch):
         row = {"params": drawn[best], "score": winner.score}
         return Choice(drawn[best], winner.score, winner.model, [row], diagnostics=details)
 
-    def _keeps_models(self, prepared: Prepared) -> bool:
-        return self.warm_start or super()._keeps_models(prepared)
+    def _keeps_models(self, plan: Plan) -> bool:
+        return self.warm_start or super()._keeps_models(plan)
 
     def _start_from(self, model: Any) -> dict[str, Any]:
         names = _starting_names(self.estimator)
@@ -346,9 +363,9 @@ class DPRandomSearchCV(BasePrivateSearch):
         return {names[0]: last.coef_, names[1]: last.intercept_}
 
 
-def _is_erratic(law: RunLaw) -> bool:
+def _is_erratic(n_iter_distribution: RunCountDistribution) -> bool:
     """Say whether a law makes less than a tenth of its mean too often to be relied on."""
-    return law.probability_at_most(int(law.mean / 10.0)) > _RARELY
+    return n_iter_distribution.probability_at_most(int(n_iter_distribution.mean / 10.0)) > _RARELY
 
 
 def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
@@ -358,11 +375,16 @@ def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
         budget = None if epsilon is None else model.guess(epsilon)
         costs.append(model.at(budget).total.epsilon(model.delta))
     close = [m for m, c in zip(models, costs, strict=True) if c <= min(costs) * (1.0 + _TIE)]
-    return min(close, key=lambda model: model.law.probability_at_most(int(model.law.mean / 2)))
+    return min(
+        close,
+        key=lambda model: model.n_iter_distribution.probability_at_most(
+            int(model.n_iter_distribution.mean / 2)
+        ),
+    )
 
 
-def _name_of(law: RunLaw) -> str:
-    return str(law.to_dict()["law"]).replace("_", " ")
+def _name_of(n_iter_distribution: RunCountDistribution) -> str:
+    return str(n_iter_distribution.to_dict()["distribution"]).replace("_", " ")
 
 
 def _starting_names(estimator: Any) -> tuple[str, str] | None:

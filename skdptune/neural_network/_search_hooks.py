@@ -8,7 +8,7 @@ import torch
 
 from skdptune._validation import check_integer
 
-_PRICE_PARAMETERS = frozenset(
+_COST_PARAMETERS = frozenset(
     {
         "batch_size",
         "delta",
@@ -25,9 +25,9 @@ class NetSearchHooks:
     """Noise, price and extrapolation of a net, for searchers to ask."""
 
     @property
-    def price_parameters(self) -> frozenset[str]:
+    def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends."""
-        return _PRICE_PARAMETERS
+        return _COST_PARAMETERS
 
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
         """Return the noise of a fit, in units of the clipping norm.

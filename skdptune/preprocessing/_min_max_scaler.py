@@ -123,7 +123,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         return pure_profile(self._checked_budget()[0])
 
     @property
-    def price_parameters(self) -> frozenset[str]:
+    def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends."""
         return frozenset({"epsilon"})
 

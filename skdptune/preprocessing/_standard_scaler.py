@@ -138,10 +138,10 @@ class DPStandardScaler(
         """
         check_integer(n_samples, name="n_samples", lower=1)
         self._check_parameters()
-        return self._priced()[1]
+        return self._costed()[1]
 
     @property
-    def price_parameters(self) -> frozenset[str]:
+    def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends."""
         return frozenset({"epsilon", "delta", "with_mean", "with_std"})
 
@@ -159,7 +159,7 @@ class DPStandardScaler(
         self
         """
         self._check_parameters()
-        ratio, profile = self._priced()
+        ratio, profile = self._costed()
         least = 1 if self.n_public is None else 0
         rows = validate_data(self, X, dtype=FLOATS, ensure_min_samples=least)
         n_samples, n_features = self._public_size(rows.shape[0]), rows.shape[1]
@@ -224,7 +224,7 @@ class DPStandardScaler(
             value = getattr(self, name)
             check_kind(value, name=name, kind=(bool, np.bool_), domain="True or False")
 
-    def _priced(self) -> tuple[float, PrivacyProfile]:
+    def _costed(self) -> tuple[float, PrivacyProfile]:
         """Return the noise in units of the sensitivity, and its cost."""
         epsilon, delta = self._checked_budget()
         if not (self.with_mean or self.with_std):

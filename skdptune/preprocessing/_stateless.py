@@ -21,7 +21,7 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
 
     _accept_sparse: Any = False
     # No parameter changes the price of nothing.
-    price_parameters: frozenset[str] = frozenset()
+    cost_parameters: frozenset[str] = frozenset()
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what fitting costs: nothing, whatever the data.

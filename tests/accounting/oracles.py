@@ -23,7 +23,7 @@ from skdptune.accounting import (
 )
 
 # Laws of every kind: heavy and light tails, with and without the empty search.
-LAWS = [
+DISTRIBUTIONS = [
     Geometric(0.1),
     Geometric(0.01),
     Logarithmic(0.02),
@@ -159,13 +159,15 @@ def any_pairs(draw, size=4):
 # Selection, exactly ----------------------------------------------------------------------
 
 
-def selection_law(masses, law):
+def selection_law(masses, distribution):
     """Return the probabilities of the outcomes to be returned, lowest score first.
 
     Ties are broken by a uniform mark that is not shown. The first entry is the empty search.
     """
     cumulated = np.concatenate([[0.0], np.cumsum(masses, axis=-1)])
-    return np.concatenate([[law.pgf(0.0)], np.diff(law.pgf(np.clip(cumulated, 0.0, 1.0)))])
+    return np.concatenate(
+        [[distribution.pgf(0.0)], np.diff(distribution.pgf(np.clip(cumulated, 0.0, 1.0)))]
+    )
 
 
 def selection_law_by_counts(masses, count_masses):
@@ -176,9 +178,9 @@ def selection_law_by_counts(masses, count_masses):
     return np.concatenate([[count_masses[0]], np.diff(powers, axis=0) @ count_masses])
 
 
-def selection_delta_of_order(pair, order, law, epsilon):
+def selection_delta_of_order(pair, order, distribution, epsilon):
     """Return the exact delta of the search whose scores sort the outcomes in this order."""
-    chosen = Pair(*(selection_law(side[list(order)], law) for side in (pair.p, pair.q)))
+    chosen = Pair(*(selection_law(side[list(order)], distribution) for side in (pair.p, pair.q)))
     return hockey_stick(chosen, epsilon)
 
 
@@ -192,15 +194,15 @@ def every_order(size):
     return np.array(list(itertools.permutations(range(size))))
 
 
-def deltas_of_all_orders(pair, law, epsilons, orders=None):
+def deltas_of_all_orders(pair, distribution, epsilons, orders=None):
     """Return the exact deltas, one row per order of the scores, one column per epsilon."""
     orders = every_order(pair.p.size) if orders is None else orders
     chosen = []
     for masses in (pair.p, pair.q):
         cumulated = np.cumsum(masses[orders], axis=1)
         cumulated = np.clip(np.pad(cumulated, ((0, 0), (1, 0))), 0.0, 1.0)
-        chosen.append(np.diff(law.pgf(cumulated), axis=1))
-    none = law.pgf(0.0)
+        chosen.append(np.diff(distribution.pgf(cumulated), axis=1))
+    none = distribution.pgf(0.0)
     columns = [
         np.maximum(chosen[0] - np.exp(e) * chosen[1], 0.0).sum(axis=1)
         + none * max(-np.expm1(e), 0.0)
@@ -212,7 +214,7 @@ def deltas_of_all_orders(pair, law, epsilons, orders=None):
 # The statements, as printed --------------------------------------------------------------
 
 
-def naive_envelope(pair, law, epsilon, cell_points=4000):
+def naive_envelope(pair, distribution, epsilon, cell_points=4000):
     """Return Theorem E's bound by trying many tests ``a``: never more than the supremum."""
     p, q = pair.p, pair.q
     with np.errstate(divide="ignore"):
@@ -229,38 +231,43 @@ def naive_envelope(pair, law, epsilon, cell_points=4000):
     reached = a < 1.0 - 1e-15
     a = np.append(a[reached], 1.0)
     b = np.append(b[reached], q[p > 0.0].sum())
-    x, y = (law.pgf_derivative(np.minimum(values, 1.0)) for values in (a, b))
-    total = law.mean * p[q == 0.0].sum() + law.pgf(0.0) * max(-np.expm1(epsilon), 0.0)
+    x, y = (distribution.pgf_derivative(np.minimum(values, 1.0)) for values in (a, b))
+    total = distribution.mean * p[q == 0.0].sum() + distribution.pgf(0.0) * max(
+        -np.expm1(epsilon), 0.0
+    )
     for mass, ratio in zip(q, ratios, strict=True):
         if 0.0 < mass and ratio > 0.0:
             total += mass * max(float(np.max(x * ratio - np.exp(epsilon) * y)), 0.0)
     return total
 
 
-def negative_binomial_formula(pair, law, epsilon, helpers, inner="other"):
+def negative_binomial_formula(pair, distribution, epsilon, helpers, inner="other"):
     """Return Theorem 5.2's bound, the least over the helpers.
 
     ``inner`` says from which direction its inner delta is taken; only "other" is right.
     """
     side = pair.mirrored if inner == "other" else pair
-    odds = (1.0 - law.gamma) / law.gamma
+    odds = (1.0 - distribution.gamma) / distribution.gamma
     shifts = [
-        (law.eta + 1.0) * np.log(np.exp(hat) + odds * hockey_stick(side, hat)) for hat in helpers
+        (distribution.eta + 1.0) * np.log(np.exp(hat) + odds * hockey_stick(side, hat))
+        for hat in helpers
     ]
-    return min(law.mean * hockey_stick(pair, epsilon - shift) for shift in shifts)
+    return min(distribution.mean * hockey_stick(pair, epsilon - shift) for shift in shifts)
 
 
-def poisson_formula(pair, law, epsilon):
-    return law.mean * hockey_stick(pair, epsilon - law.mean * hockey_stick(pair, 0.0))
+def poisson_formula(pair, distribution, epsilon):
+    return distribution.mean * hockey_stick(
+        pair, epsilon - distribution.mean * hockey_stick(pair, 0.0)
+    )
 
 
-def binomial_formula(pair, law, epsilon, helpers):
-    n, p = law.trials, law.probability
+def binomial_formula(pair, distribution, epsilon, helpers):
+    n, p = distribution.trials, distribution.probability
     shifts = [
         (n - 1) * np.log(1 + p * np.expm1(hat) + p * hockey_stick(pair, hat) / (1 - p))
         for hat in helpers
     ]
-    return min(law.mean * hockey_stick(pair, epsilon - shift) for shift in shifts)
+    return min(distribution.mean * hockey_stick(pair, epsilon - shift) for shift in shifts)
 
 
 def renyi_divergence(pair, order):
@@ -272,20 +279,20 @@ def renyi_divergence(pair, order):
     return float(np.log(np.sum(np.exp(order * np.log(p) + (1 - order) * np.log(q)))) / (order - 1))
 
 
-def renyi_formula(pair, law, epsilon, orders):
+def renyi_formula(pair, distribution, epsilon, orders):
     """Return the delta that Papernot and Steinke's theorems prove of a pair, both directions."""
     curve = np.array(
         [max(renyi_divergence(side, order) for side in (pair, pair.mirrored)) for order in orders]
     )
-    if isinstance(law, Poisson):
+    if isinstance(distribution, Poisson):
         hats = np.log1p(1 / (orders - 1))
-        extra = law.mean * np.array(
+        extra = distribution.mean * np.array(
             [max(hockey_stick(side, hat) for side in (pair, pair.mirrored)) for hat in hats]
         )
     else:
-        price = (1 - 1 / orders) * curve - np.log(law.gamma) / orders
-        extra = (1 + law.eta) * price.min()
-    selected = curve + extra + np.log(law.mean) / (orders - 1)
+        cost_of = (1 - 1 / orders) * curve - np.log(distribution.gamma) / orders
+        extra = (1 + distribution.eta) * cost_of.min()
+    selected = curve + extra + np.log(distribution.mean) / (orders - 1)
     log_deltas = (orders - 1) * (selected - epsilon + np.log1p(-1 / orders)) - np.log(orders)
     return float(np.exp(min(log_deltas.min(), 0.0)))
 
@@ -305,24 +312,24 @@ def pair_of(profile, direction, outcomes=3000):
     return Pair(p / p.sum(), q / q.sum())
 
 
-def epsilon_under_adversary(pair, law, delta, tails=12, remainders=30):
+def epsilon_under_adversary(pair, distribution, delta, tails=12, remainders=30):
     """Return the largest epsilon of a search over a few hundred orders of falling-loss outcomes.
 
     Lowest score: all but the largest losses, up to a remainder; then the largest; then the rest.
     """
     cumulated = np.cumsum(pair.p)
     best = 0.0
-    for tail in np.geomspace(delta / law.mean, 0.5, tails):
-        for remainder in np.geomspace(1e-2 / law.mean, 1.0, remainders):
+    for tail in np.geomspace(delta / distribution.mean, 0.5, tails):
+        for remainder in np.geomspace(1e-2 / distribution.mean, 1.0, remainders):
             start, stop = np.searchsorted(cumulated, [tail, 1.0 - remainder + tail])
             order = np.r_[start:stop, :start, stop : pair.p.size]
             if stop > start:
-                best = max(best, _epsilon(pair, order, law, delta, best))
+                best = max(best, _epsilon(pair, order, distribution, delta, best))
     return best
 
 
-def _epsilon(pair, order, law, delta, low):
-    chosen = Pair(*(selection_law(side[order], law) for side in (pair.p, pair.q)))
+def _epsilon(pair, order, distribution, delta, low):
+    chosen = Pair(*(selection_law(side[order], distribution) for side in (pair.p, pair.q)))
     if hockey_stick(chosen, low) <= delta:
         return low
     high = low + 20.0

@@ -17,8 +17,8 @@ from skdptune.base._configuring import (
     budget_owners,
     check_fit_parameters,
     check_secret_size,
+    cost_parameters,
     nested,
-    price_parameters,
     scale_to_tuning,
     set_budget,
     set_public_size,
@@ -129,7 +129,7 @@ def test_parameters_that_set_the_price() -> None:
     pipeline = make_pipeline(Normalizer(), Scripted())
     names = ["scripted__quality", "scripted__delta", "normalizer__norm"]
     # A step that says nothing may depend on everything.
-    assert price_parameters(pipeline, names) == {"scripted__delta", "normalizer__norm"}
+    assert cost_parameters(pipeline, names) == {"scripted__delta", "normalizer__norm"}
 
 
 def test_nested_estimators_have_prefixes() -> None:

@@ -154,13 +154,13 @@ def test_advice_names_public_objects() -> None:
 
 def test_registered_kind_and_its_subclasses_are_priced(registry) -> None:
     @register_profile(Foreign)
-    def price(estimator, n_samples, n_features):
+    def cost_of(estimator, n_samples, n_features):
         return PrivacyProfile.pure(n_samples / 100 + (n_features or 0))
 
     class Subclass(Foreign):
         pass
 
-    assert callable(price)
+    assert callable(cost_of)
     assert profile_of(Foreign(), 50).epsilon(0) == 0.5
     assert profile_of(Subclass(), 50, 2).epsilon(0) == 2.5
     assert profile_of(make_pipeline(Normalizer(), Foreign()), 50).epsilon(0) == 0.5

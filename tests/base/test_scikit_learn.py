@@ -166,10 +166,10 @@ def test_placeholders_elsewhere_are_free(word) -> None:
     assert profile_of(columns, 30).epsilon(0) == 0.5
 
 
-@pytest.mark.parametrize(("remainder", "price"), [("drop", 0.5), ("passthrough", 0.5)])
-def test_remainder_by_word_is_free(remainder, price) -> None:
+@pytest.mark.parametrize(("remainder", "cost_of"), [("drop", 0.5), ("passthrough", 0.5)])
+def test_remainder_by_word_is_free(remainder, cost_of) -> None:
     columns = make_column_transformer((pure(), [0]), remainder=remainder)
-    assert profile_of(columns, 30).epsilon(0) == price
+    assert profile_of(columns, 30).epsilon(0) == cost_of
 
 
 def test_remainder_is_paid_for() -> None:

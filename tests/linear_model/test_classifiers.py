@@ -62,10 +62,10 @@ def test_scikit_learns_checks(kind, solver):
 def test_price_equals_what_the_fit_reports(kind, solver, cancer):
     X, _, y, _ = cancer
     model = kind(0.7, DELTA, solver=solver, random_state=0)
-    price = profile_of(model, *X.shape)
+    cost_of = profile_of(model, *X.shape)
     fitted = model.fit(X, y)
-    assert fitted.privacy_.profile == price
-    assert 0.99 * 0.7 <= price.epsilon(DELTA) <= 0.7
+    assert fitted.privacy_.profile == cost_of
+    assert 0.99 * 0.7 <= cost_of.epsilon(DELTA) <= 0.7
     assert fitted.privacy_.epsilon == 0.7
     assert fitted.privacy_.delta == DELTA
 

@@ -41,9 +41,9 @@ def part_model(kind, solver, **parameters):
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_public_hangs_on_the_size_of_the_part(kind, solver):
     model = part_model(kind, solver)
-    price = model.privacy_profile(10**6, 3)
+    cost_of = model.privacy_profile(10**6, 3)
     expected = clone(model).fit(X[:400], Y[:400])
-    assert expected.privacy_.profile == price
+    assert expected.privacy_.profile == cost_of
     for size in (0, 1, 2, 30, 390, 800):
         with warnings.catch_warnings():
             warnings.simplefilter("error")

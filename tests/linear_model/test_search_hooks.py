@@ -76,13 +76,13 @@ def test_price_changes_through_the_named_parameters_and_no_others(kind, solver):
             changed = clone(model).set_params(**{name: other})
             if outcome(changed, n_features) != before:
                 changing.add(name)
-        assert model.price_parameters == kind(solver=solver).price_parameters
-    assert changing == kind(solver=solver).price_parameters
+        assert model.cost_parameters == kind(solver=solver).cost_parameters
+    assert changing == kind(solver=solver).cost_parameters
 
 
 def test_price_of_an_unknown_solver_hangs_on_everything():
     model = DPLogisticRegression(solver="newton")
-    assert model.price_parameters == set(model.get_params())
+    assert model.cost_parameters == set(model.get_params())
 
 
 @pytest.mark.parametrize(

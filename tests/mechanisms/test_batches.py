@@ -19,9 +19,9 @@ def test_poisson_batches_have_the_law_of_independent_coins(rate):
     batches = poisson_batches(3, rate, steps, np.random.default_rng(1))
     seen = Counter(tuple(batch.tolist()) for batch in batches)
     sets = [s for size in range(4) for s in combinations(range(3), size)]
-    law = [rate ** len(s) * (1 - rate) ** (3 - len(s)) for s in sets]
+    distribution = [rate ** len(s) * (1 - rate) ** (3 - len(s)) for s in sets]
     assert set(seen) <= set(sets)
-    assert chi_square_p_value([seen[s] for s in sets], law) > 1e-3
+    assert chi_square_p_value([seen[s] for s in sets], distribution) > 1e-3
 
 
 def test_successive_poisson_batches_are_independent():
@@ -29,10 +29,12 @@ def test_successive_poisson_batches_are_independent():
     last_then_first = Counter(
         (1 in first, 0 in second) for first, second in zip(batches, batches[1:], strict=False)
     )
-    law = {(a, b): (0.4 if a else 0.6) * (0.4 if b else 0.6) for a in (0, 1) for b in (0, 1)}
-    counts = [last_then_first[(bool(a), bool(b))] for a, b in law]
+    distribution = {
+        (a, b): (0.4 if a else 0.6) * (0.4 if b else 0.6) for a in (0, 1) for b in (0, 1)
+    }
+    counts = [last_then_first[(bool(a), bool(b))] for a, b in distribution]
     # Neighbouring pairs overlap, but each uses coins of its own.
-    assert chi_square_p_value(counts, list(law.values())) > 1e-3
+    assert chi_square_p_value(counts, list(distribution.values())) > 1e-3
 
 
 def test_batch_sizes_are_binomial_across_blocks():

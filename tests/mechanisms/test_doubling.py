@@ -119,18 +119,18 @@ def transcript(utilities, walk: DoublingThreshold) -> tuple[int, ...]:
 def test_walks_follow_the_exact_law(noise, state) -> None:
     utilities = [0.3, 0.8]
     settings = {"noise": noise, "max_hits": 3, **SMALL}
-    law = walk_law(DoublingThreshold(**settings), utilities, SMALL["granularity"])
-    assert sum(law.values()) == pytest.approx(1.0, abs=1e-9)
+    distribution = walk_law(DoublingThreshold(**settings), utilities, SMALL["granularity"])
+    assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-9)
     generator = None if state is None else np.random.default_rng(state)
     runs = 4000
     counts = Counter(
         transcript(utilities, DoublingThreshold(**settings, random_state=generator))
         for _ in range(runs)
     )
-    assert set(counts) <= set(law)
-    common = [path for path, chance in law.items() if chance * runs >= 5.0]
+    assert set(counts) <= set(distribution)
+    common = [path for path, chance in distribution.items() if chance * runs >= 5.0]
     seen = np.array([counts[path] for path in common])
-    expected = runs * np.array([law[path] for path in common])
+    expected = runs * np.array([distribution[path] for path in common])
     seen, expected = np.append(seen, runs - seen.sum()), np.append(expected, runs - expected.sum())
     assert stats.chisquare(seen, expected, sum_check=False).pvalue > 1e-6
 

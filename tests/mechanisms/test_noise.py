@@ -20,48 +20,48 @@ from skdptune.mechanisms import (
 RELEASES = [(gaussian_release, stats.norm), (laplace_release, stats.laplace)]
 
 
-@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize(("release", "distribution"), RELEASES)
 @pytest.mark.parametrize("state", [0, None])
-def test_noise_has_the_scale_that_was_asked_for(release, law, state) -> None:
+def test_noise_has_the_scale_that_was_asked_for(release, distribution, state) -> None:
     noisy = release(np.full((50, 80), 7.0), 1.0, 0.25, state)
     assert noisy.shape == (50, 80)
-    assert stats.kstest((noisy.ravel() - 7.0) / 0.25, law.cdf).pvalue > 1e-6
+    assert stats.kstest((noisy.ravel() - 7.0) / 0.25, distribution.cdf).pvalue > 1e-6
 
 
-@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize(("release", "distribution"), RELEASES)
 @pytest.mark.parametrize("state", [0, None])
-def test_shapes_are_kept(release, law, state) -> None:
+def test_shapes_are_kept(release, distribution, state) -> None:
     assert isinstance(release(1, 1.0, 1.0, state), float)
     assert release([1.0], 1.0, 1.0, state).shape == (1,)
     assert release(np.zeros((0, 3)), 1.0, 1.0, state).shape == (0, 3)
     assert release(np.zeros((2, 1, 3)), 1.0, 1.0, state).shape == (2, 1, 3)
 
 
-@pytest.mark.parametrize(("release", "law"), RELEASES)
-def test_seed_repeats_and_its_absence_does_not(release, law) -> None:
+@pytest.mark.parametrize(("release", "distribution"), RELEASES)
+def test_seed_repeats_and_its_absence_does_not(release, distribution) -> None:
     assert release(0.0, 1.0, 1.0, 4) == release(0.0, 1.0, 1.0, 4)
     assert release(0.0, 1.0, 1.0) != release(0.0, 1.0, 1.0)
     generator = np.random.default_rng(0)
     assert release(0.0, 1.0, 1.0, generator) != release(0.0, 1.0, 1.0, generator)
 
 
-@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize(("release", "distribution"), RELEASES)
 @pytest.mark.parametrize("state", [0, None])
-def test_without_noise_a_copy_is_returned(release, law, state) -> None:
+def test_without_noise_a_copy_is_returned(release, distribution, state) -> None:
     value = np.ones(3)
     result = release(value, 1.0, 0.0, state)
     assert result is not value
     np.testing.assert_array_equal(result, value)
 
 
-@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize(("release", "distribution"), RELEASES)
 @pytest.mark.parametrize("bad", [math.nan, math.inf, [0.0, -math.inf]])
-def test_what_is_not_finite_is_refused_and_not_shown(release, law, bad) -> None:
+def test_what_is_not_finite_is_refused_and_not_shown(release, distribution, bad) -> None:
     with pytest.raises(ValueError, match="value must be finite; got infinities or NaN"):
         release(bad, 1.0, 1.0, 0)
 
 
-@pytest.mark.parametrize(("release", "law"), RELEASES)
+@pytest.mark.parametrize(("release", "distribution"), RELEASES)
 @pytest.mark.parametrize(
     ("sensitivity", "scale", "name"),
     [
@@ -72,8 +72,8 @@ def test_what_is_not_finite_is_refused_and_not_shown(release, law, bad) -> None:
         (1.0, math.nan, "scale"),
     ],
 )
-def test_bad_numbers_are_refused(release, law, sensitivity, scale, name) -> None:
-    profile = gaussian_profile if law is stats.norm else laplace_profile
+def test_bad_numbers_are_refused(release, distribution, sensitivity, scale, name) -> None:
+    profile = gaussian_profile if distribution is stats.norm else laplace_profile
     for function in (lambda *numbers: release(0.0, *numbers), profile):
         with pytest.raises(ValueError, match=f"{name} must be a number in"):
             function(sensitivity, scale)
@@ -98,8 +98,8 @@ def test_laplace_price_bounds_several_values_at_once(seed) -> None:
     shift = rng.dirichlet(np.ones(3))
     outcomes = rng.laplace(scale=2.0, size=(20_000, 3))
     ratio = (np.abs(outcomes - shift).sum(1) - np.abs(outcomes).sum(1)) / 2.0
-    price = laplace_profile(1.0, 2.0).epsilon(0.0)
-    assert 0.9 * price < np.abs(ratio).max() <= price + 1e-12
+    cost_of = laplace_profile(1.0, 2.0).epsilon(0.0)
+    assert 0.9 * cost_of < np.abs(ratio).max() <= cost_of + 1e-12
 
 
 @pytest.mark.parametrize("direction", [1.0, -1.0])
@@ -118,8 +118,8 @@ def test_gaussian_price_is_the_hockey_stick_of_its_release(direction) -> None:
 def test_noise_for_a_budget_meets_it(epsilon, delta) -> None:
     scale, profile = noise_for_budget(epsilon, delta)
     assert profile.epsilon(delta) <= epsilon
-    price = gaussian_profile(1.0, scale) if delta else laplace_profile(1.0, scale)
-    assert price.epsilon(delta) == pytest.approx(profile.epsilon(delta), abs=1e-9)
+    cost_of = gaussian_profile(1.0, scale) if delta else laplace_profile(1.0, scale)
+    assert cost_of.epsilon(delta) == pytest.approx(profile.epsilon(delta), abs=1e-9)
     if delta and 0.01 < epsilon < 100.0:
         assert gaussian_profile(1.0, 0.999 * scale).epsilon(delta) > epsilon
 

@@ -11,12 +11,13 @@ from skdptune.mechanisms import _opendp
 
 
 @pytest.mark.parametrize(
-    ("add", "law"), [(_opendp.add_gaussian, stats.norm), (_opendp.add_laplace, stats.laplace)]
+    ("add", "distribution"),
+    [(_opendp.add_gaussian, stats.norm), (_opendp.add_laplace, stats.laplace)],
 )
 @pytest.mark.parametrize("scale", [1e-9, 2.5, 1e9])
-def test_noise_has_its_law(add, law, scale) -> None:
+def test_noise_has_its_law(add, distribution, scale) -> None:
     noisy = add(np.full(4000, 3.0 * scale), scale)
-    assert stats.kstest(noisy / scale - 3.0, law.cdf).pvalue > 1e-6
+    assert stats.kstest(noisy / scale - 3.0, distribution.cdf).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("before", [set(), {"contrib"}, {"floating-point"}])

@@ -51,7 +51,7 @@ def _gaussian(epsilon: float, delta: float) -> PrivacyProfile:
 class Private(ClassifierMixin, PrivateEstimatorMixin, BaseEstimator):
     """What the learners share: the price of Gaussian noise, and nothing drawn."""
 
-    price_parameters = frozenset({"epsilon", "delta"})
+    cost_parameters = frozenset({"epsilon", "delta"})
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         epsilon, delta = self._checked_budget()

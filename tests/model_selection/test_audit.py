@@ -30,7 +30,7 @@ NEIGHBOUR = np.vstack([EVERYONE[0], [[1.0]]]), np.append(EVERYONE[1], 1)
 class NoisySum(ClassifierMixin, BaseEstimator):
     """Releases the sum of a feature in [0, 1] with Gaussian noise, and says 1 above `cut`."""
 
-    price_parameters = frozenset({"noise"})
+    cost_parameters = frozenset({"noise"})
 
     def __init__(self, noise=1.0, cut=0.5, true_noise=None, random_state=None, n_public=None):
         self.noise = noise
@@ -113,9 +113,14 @@ def half_or_whole(y, prediction):
 MIDDLE = bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
 
 
-def random_search(estimator, law=None, **more):
+def random_search(estimator, n_iter_distribution=None, **more):
     more = {"tuning_fraction": None, "delta": DELTA, "n_public": N_PUBLIC} | more
-    return DPRandomSearchCV(estimator, {"cut": [10.0]}, law=law or Geometric(0.3), **more)
+    return DPRandomSearchCV(
+        estimator,
+        {"cut": [10.0]},
+        n_iter_distribution=n_iter_distribution or Geometric(0.3),
+        **more,
+    )
 
 
 def grid_search(estimator, cuts, **more):
@@ -280,12 +285,12 @@ class Choosy(CutOnly):
         return super().predict(X)
 
 
-def exact_score(X, y, deals):
+def exact_score(X, y, folds):
     """Return a run's score before its noise, by folds of the given records."""
     scoring = _runs.Scoring(accuracy(), N_PUBLIC, 0.0, 0.0, "none")
     run = _runs.Run(Choosy(cut=-1.0), None, None)
     data = _runs.Data(X, y, {}, {})
-    return _runs.perform(run, data, deals, None, scoring, False, False).score
+    return _runs.perform(run, data, folds, None, scoring, False, False).score
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0], ids=["the only one of a fold", "unpredictable"])
@@ -297,8 +302,8 @@ def test_one_record_moves_a_score_by_no_more_than_its_sensitivity(value):
     scores = []
     for size in (12, 13):
         held = [fold[fold < size] for fold in folds]
-        deals = [(np.setdiff1d(np.arange(size), fold), fold) for fold in held]
-        scores.append(exact_score(X[:size], y[:size], deals))
+        folds = [(np.setdiff1d(np.arange(size), fold), fold) for fold in held]
+        scores.append(exact_score(X[:size], y[:size], folds))
     assert abs(scores[1] - scores[0]) <= accuracy().sensitivity(N_PUBLIC) + 1e-12
 
 

@@ -212,9 +212,9 @@ def test_pipeline_inside(usual: Way) -> None:
 
 def test_inside_a_pipeline(usual: Way) -> None:
     pipeline = make_pipeline(FunctionTransformer(), made(usual))
-    price = profile_of(pipeline, *X.shape)
+    cost_of = profile_of(pipeline, *X.shape)
     pipeline.fit(X, Y)
-    assert privacy_of(pipeline).profile == price == pipeline[-1].privacy_.profile
+    assert privacy_of(pipeline).profile == cost_of == pipeline[-1].privacy_.profile
     np.testing.assert_array_equal(pipeline.predict(X), made(usual).fit(X, Y).predict(X))
 
 
@@ -233,9 +233,9 @@ def few_parts(search: Any) -> Any:
 def test_search_inside_a_search_composes(usual: Way, inner_name: str) -> None:
     inner = WAYS[inner_name].make(Scripted(), VALUES, epsilon=1.0, delta=DELTA)
     outer = few_parts(usual.make(inner, {"estimator__mark": ["a", "b"]}, delta=DELTA))
-    price = outer.privacy_profile(*X.shape)
+    cost_of = outer.privacy_profile(*X.shape)
     outer.fit(X, Y)
-    assert outer.privacy_.profile == price
+    assert outer.privacy_.profile == cost_of
 
     # A scripted learner of the inner search's price costs the search just as much.
     class Priced(Scripted):
@@ -245,7 +245,7 @@ def test_search_inside_a_search_composes(usual: Way, inner_name: str) -> None:
             return sized.privacy_profile(n_samples, n_features)
 
     plain = few_parts(usual.make(Priced(), {"mark": ["a", "b"]}, delta=DELTA))
-    assert plain.privacy_profile(*X.shape) == price
+    assert plain.privacy_profile(*X.shape) == cost_of
     assert isinstance(outer.best_estimator_, type(inner))
     assert 0.98 <= outer.best_estimator_.privacy_.epsilon_spent <= 1.0
 
@@ -262,22 +262,22 @@ def test_total_for_a_search_inside_a_search(usual: Way) -> None:
 @pytest.mark.parametrize("epsilon", [1.5])
 def test_price_plan_and_report_agree(way: Way, epsilon: float) -> None:
     search = made(way, epsilon=epsilon)
-    price = search.privacy_profile(*X.shape)
+    cost_of = search.privacy_profile(*X.shape)
     plan = search.plan(*X.shape, compare=False)
     search.fit(X, Y)
-    assert search.privacy_.profile == price
-    assert plan.epsilon == search.privacy_.epsilon_spent == price.epsilon(DELTA)
+    assert search.privacy_.profile == cost_of
+    assert plan.epsilon == search.privacy_.epsilon_spent == cost_of.epsilon(DELTA)
     assert plan.report == search.privacy_
     assert search.privacy_.epsilon == epsilon
-    assert 0.99 * epsilon <= price.epsilon(DELTA) <= epsilon
+    assert 0.99 * epsilon <= cost_of.epsilon(DELTA) <= epsilon
     assert plan.row.name == type(search).__name__
 
 
 def test_price_ignores_what_is_not_its_business(way: Way) -> None:
-    price = made(way).privacy_profile(*X.shape)
+    cost_of = made(way).privacy_profile(*X.shape)
     others = {"random_state": None, "n_jobs": 3, "verbose": 2, "diagnostics": True}
-    assert made(way, **others).privacy_profile(*X.shape) == price
-    assert made(way).privacy_profile(X.shape[0]) == price
+    assert made(way, **others).privacy_profile(*X.shape) == cost_of
+    assert made(way).privacy_profile(X.shape[0]) == cost_of
 
 
 def test_without_epsilon_each_fit_keeps_its_own(way: Way) -> None:
@@ -320,8 +320,8 @@ def test_epsilon_is_refused_where_nothing_follows_it(usual: Way) -> None:
 
 
 def test_public_size_stands_for_the_number_of_records(usual: Way) -> None:
-    price = made(usual, n_public=600).privacy_profile(17, 3)
-    assert price == made(usual, n_public=600).privacy_profile(600, 3)
+    cost_of = made(usual, n_public=600).privacy_profile(17, 3)
+    assert cost_of == made(usual, n_public=600).privacy_profile(600, 3)
     search = made(usual, n_public=500).fit(X, Y)
     assert search.best_estimator_.n_public in (500, 400)
 

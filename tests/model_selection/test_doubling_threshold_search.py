@@ -20,7 +20,7 @@ from skdptune.accounting import sparse_vector_split
 from skdptune.mechanisms import doubling_walk_release
 from skdptune.metrics import accuracy
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV
-from skdptune.model_selection._cost._noisy_choice import stand_in
+from skdptune.model_selection._cost._noisy_choice import surrogate_estimator
 from skdptune.model_selection._running._runs import Data, values_of
 from tests.accounting import oracles_profile
 from tests.model_selection.learners import Scripted, cloudpickle, table
@@ -150,9 +150,9 @@ def test_records_that_cannot_be_scored_are_sought_out() -> None:
 
 def test_parts_are_told_their_own_public_size() -> None:
     found = search(n_public=1000)
-    prepared = found._prepare(1200, 3)
-    assert stand_in(found, prepared, {"quality": 0.5}).n_public == 200
-    assert prepared.model.prices.configured({}, None, prepared.model.final_size).n_public == 1000
+    plan = found._prepare(1200, 3)
+    assert surrogate_estimator(found, plan, {"quality": 0.5}).n_public == 200
+    assert plan.model.fit_costs.configured({}, None, plan.model.final_size).n_public == 1000
 
 
 # The price -------------------------------------------------------------------------------------
@@ -174,16 +174,16 @@ def test_price_does_not_depend_on_the_number_of_candidates(noise: str) -> None:
 
 
 def test_price_does_not_depend_on_what_happens() -> None:
-    rounds, prices = set(), set()
+    rounds, fit_costs = set(), set()
     for seed in range(4):
         for quality in (0.05, 0.5, 0.99):
             values = {"quality": [quality]}
             found = search(values, random_state=seed, selection_epsilon=20.0).fit(X, Y)
             rounds.add(len(found.trace_))
-            prices.add(found.privacy_.epsilon_spent)
+            fit_costs.add(found.privacy_.epsilon_spent)
             assert found.privacy_.profile == found.privacy_profile(len(X), 3)
     assert len(rounds) > 2
-    assert len(prices) == 1
+    assert len(fit_costs) == 1
 
 
 @pytest.mark.parametrize("noise", ["sparse", "per-round"])

@@ -57,9 +57,9 @@ def search(**given: Any) -> Any:
 
 
 def exact_hypervolume(example: str, points_per_dimension: int) -> float:
-    price, gain, space = EXAMPLES[example]
+    cost_of, gain, space = EXAMPLES[example]
     grid = SearchSpace(space).grid(points_per_dimension)
-    points = [(price(params), 1.0 - gain(params)) for params in grid]
+    points = [(cost_of(params), 1.0 - gain(params)) for params in grid]
     return hypervolume(np.array(points), examples.REFERENCE)
 
 

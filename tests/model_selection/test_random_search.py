@@ -16,21 +16,21 @@ X, Y = table(400)
 
 def search(**more: object) -> DPRandomSearchCV:
     values = {"quality": uniform()}
-    usual = {"random_state": 0, "tuning_fraction": None, "law": "geometric"}
+    usual = {"random_state": 0, "tuning_fraction": None, "n_iter_distribution": "geometric"}
     return DPRandomSearchCV(Scripted(delta=DELTA), values, **{**usual, **more})
 
 
 def test_no_run_gives_the_worst_score_and_an_untried_candidate() -> None:
-    found = search(law=Poisson(1e-6), refit=True).fit(X, Y)
+    found = search(n_iter_distribution=Poisson(1e-6), refit=True).fit(X, Y)
     assert found.best_score_ == 0.0
     assert 0.0 <= found.best_params_["quality"] <= 1.0
     assert found.best_estimator_.quality == found.best_params_["quality"]
-    winner = search(law=Poisson(1e-6)).fit(X, Y)
+    winner = search(n_iter_distribution=Poisson(1e-6)).fit(X, Y)
     assert winner.cv_results_["params"] == [winner.best_params_]
 
 
 def test_fixed_number_of_runs_is_made() -> None:
-    found = search(law=Binomial(6, 1.0), diagnostics=True).fit(X, Y)
+    found = search(n_iter_distribution=Binomial(6, 1.0), diagnostics=True).fit(X, Y)
     kept = found.diagnostics_
     assert kept["n_runs"] == 6
     assert len({params["quality"] for params in kept["params"]}) == 6
@@ -63,7 +63,7 @@ def test_plan_lists_alternatives() -> None:
 @pytest.mark.parametrize(
     ("settings", "kind", "words"),
     [
-        ({"law": "gauss"}, ValueError, "law must be"),
+        ({"n_iter_distribution": "gauss"}, ValueError, "n_iter_distribution must be"),
         ({"bound": "tight"}, ValueError, "bound must be"),
         ({"n_iter": 0}, ValueError, "n_iter must be"),
         (

@@ -126,12 +126,12 @@ def nothing():
     return Law(masses, masses, 0.0, 0.0)
 
 
-def composed(*laws):
+def composed(*distributions):
     """Return the composition: losses add up."""
-    result = laws[0]
-    for law in laws[1:]:
+    result = distributions[0]
+    for distribution in distributions[1:]:
         convolved = []
-        for mine, theirs in ((result.p, law.p), (result.q, law.q)):
+        for mine, theirs in ((result.p, distribution.p), (result.q, distribution.q)):
             whole = np.maximum(signal.fftconvolve(mine, theirs), 0.0)
             side = _GRID.size // 2
             inner = whole[side : side + _GRID.size].copy()
@@ -142,8 +142,8 @@ def composed(*laws):
         result = Law(
             p,
             q,
-            1.0 - (1.0 - result.p_only) * (1.0 - law.p_only) + p_high,
-            1.0 - (1.0 - result.q_only) * (1.0 - law.q_only),
+            1.0 - (1.0 - result.p_only) * (1.0 - distribution.p_only) + p_high,
+            1.0 - (1.0 - result.q_only) * (1.0 - distribution.q_only),
         )
     return result
 
@@ -156,15 +156,15 @@ def worst(first, second):
     )
 
 
-def selected(run, law):
+def selected(run, distribution):
     """Return Theorem E's curves, the supremum over tests taken over a list of them."""
     points = _GRID[_GRID.size // 2 :]
     return law_of_curve(
-        *(np.minimum(_envelope(side, law, points), 1.0) for side in (run, run.mirrored))
+        *(np.minimum(_envelope(side, distribution, points), 1.0) for side in (run, run.mirrored))
     )
 
 
-def _envelope(run, law, epsilons):
+def _envelope(run, distribution, epsilons):
     a = run.p_only + np.concatenate([[0.0], np.cumsum(run.p[::-1])])
     b = np.concatenate([[0.0], np.cumsum(run.q[::-1])])
     shares = np.array([0.0, 0.25, 0.5, 0.75])
@@ -179,7 +179,10 @@ def _envelope(run, law, epsilons):
     chosen = np.unique(np.concatenate([kept, rare, early]))
     powers = np.minimum(np.append(powers[chosen], 1.0), 1.0)
     errors = np.minimum(np.append(errors[chosen], 1.0 - run.q_only), 1.0)
-    slopes, offsets = law.pgf_derivative(powers), law.pgf_derivative(errors)
+    slopes, offsets = (
+        distribution.pgf_derivative(powers),
+        distribution.pgf_derivative(errors),
+    )
     # Likelihood ratios over exp(epsilon), on the grid of losses continued downwards.
     logs = _STEP * np.arange(-2 * (_GRID.size // 2), _GRID.size // 2 + 1)
     ratios = np.exp(logs)
@@ -192,17 +195,17 @@ def _envelope(run, law, epsilons):
     for k, epsilon in enumerate(epsilons):
         result[k] = math.exp(epsilon) * float(run.q @ g[last - k : last - k + _GRID.size])
     # The mass of the empty search counts at negative epsilon alone, which the mirror image tells.
-    return result + law.mean * run.p_only
+    return result + distribution.mean * run.p_only
 
 
-def subsampled(law, q):
+def subsampled(distribution, q):
     """Return the law on a Poisson sample: remove ``q P + (1-q) Q`` against ``Q``."""
     points = np.exp(_GRID[_GRID.size // 2 :])
-    remove = q * law.height((points - (1.0 - q)) / q)
+    remove = q * distribution.height((points - (1.0 - q)) / q)
     kept = 1.0 - points * (1.0 - q)
     add = np.where(
         kept > 0.0,
-        kept * law.mirrored.height(points * q / np.maximum(kept, 1e-300)),
+        kept * distribution.mirrored.height(points * q / np.maximum(kept, 1e-300)),
         0.0,
     )
     return law_of_curve(remove, add)
@@ -230,8 +233,14 @@ def epsilon_of(cases, delta=DELTA):
     def excess(epsilon):
         alpha = math.exp(epsilon)
         sides = [
-            sum(weight * float(side(law).height(alpha)[0]) for weight, law in cases)
-            for side in (lambda law: law, lambda law: law.mirrored)
+            sum(
+                weight * float(side(distribution).height(alpha)[0])
+                for weight, distribution in cases
+            )
+            for side in (
+                lambda distribution: distribution,
+                lambda distribution: distribution.mirrored,
+            )
         ]
         return max(sides) - delta
 
@@ -299,7 +308,7 @@ def assert_agrees(plan, cases, asked=1.0):
 
 
 @pytest.mark.parametrize(
-    ("name", "law"),
+    ("name", "distribution"),
     [
         ("geometric", Geometric.from_mean(10)),
         ("logarithmic", Logarithmic.from_mean(10)),
@@ -308,15 +317,18 @@ def assert_agrees(plan, cases, asked=1.0):
         ("binomial", Binomial(20, 0.5)),
     ],
 )
-def test_random_search_with_a_split_whose_winner_is_returned(name, law):
-    plan = planned(random_search(law=name, n_iter=10, cv=0.2))
+def test_random_search_with_a_split_whose_winner_is_returned(name, distribution):
+    plan = planned(random_search(n_iter_distribution=name, n_iter=10, cv=0.2))
     fit, score = noisy(plan.row.noise), score_of(plan, 400)
-    assert_agrees(plan, [(0.8, selected(fit, law)), (0.2, selected(score, law))])
+    assert_agrees(
+        plan,
+        [(0.8, selected(fit, distribution)), (0.2, selected(score, distribution))],
+    )
 
 
 @pytest.mark.parametrize("refit", [True, "winner"])
 def test_random_search_with_public_validation(refit):
-    plan = planned(random_search(law="geometric", refit=refit), public=True)
+    plan = planned(random_search(n_iter_distribution="geometric", refit=refit), public=True)
     assert plan.score_noise == 0.0
     fit = noisy(plan.row.noise)
     search = selected(fit, Geometric(0.1))
@@ -324,72 +336,82 @@ def test_random_search_with_public_validation(refit):
 
 
 def test_random_search_with_a_split_and_a_refit_on_all():
-    law = Poisson(6.0)
-    plan = planned(random_search(law="poisson", n_iter=6, refit=True, cv=0.3))
+    distribution = Poisson(6.0)
+    plan = planned(random_search(n_iter_distribution="poisson", n_iter=6, refit=True, cv=0.3))
     fit, score = noisy(plan.row.noise), score_of(plan, 600)
     assert_agrees(
         plan,
         [
-            (0.7, composed(selected(fit, law), fit)),
-            (0.3, composed(selected(score, law), fit)),
+            (0.7, composed(selected(fit, distribution), fit)),
+            (0.3, composed(selected(score, distribution), fit)),
         ],
     )
 
 
 def test_random_search_with_folds_and_a_refit():
-    plan = planned(random_search(law="geometric", n_iter=5, cv=4, refit=True))
+    plan = planned(random_search(n_iter_distribution="geometric", n_iter=5, cv=4, refit=True))
     fit, score = noisy(plan.row.noise), score_of(plan, N)
     run = composed(fit, fit, fit, score)
     assert_agrees(plan, [(1.0, composed(selected(run, Geometric(0.2)), fit))])
 
 
 def test_tuning_on_a_part_and_a_fit_on_the_rest():
-    law = Geometric.from_mean(15)
-    plan = planned(random_search(law=law, tuning_fraction=0.2, cv=0.2))
+    distribution = Geometric.from_mean(15)
+    plan = planned(random_search(n_iter_distribution=distribution, tuning_fraction=0.2, cv=0.2))
     fit, score = noisy(plan.row.noise), score_of(plan, 400)
     assert_agrees(
         plan,
         [
-            (0.8, disjoint(selected(fit, law), fit, 0.25)),
-            (0.2, composed(selected(score, law), fit)),
+            (0.8, disjoint(selected(fit, distribution), fit, 0.25)),
+            (0.2, composed(selected(score, distribution), fit)),
         ],
     )
 
 
 def test_tuning_on_a_part_and_a_fit_on_all():
-    law = Logarithmic.from_mean(12)
-    plan = planned(random_search(law=law, tuning_fraction=0.2, variant=2, cv=0.2))
+    distribution = Logarithmic.from_mean(12)
+    plan = planned(
+        random_search(n_iter_distribution=distribution, tuning_fraction=0.2, variant=2, cv=0.2)
+    )
     fit, score = noisy(plan.row.noise), score_of(plan, 400)
     assert_agrees(
         plan,
         [
-            (0.8, composed(subsampled(selected(fit, law), 0.25), fit)),
-            (0.2, composed(selected(score, law), fit)),
+            (0.8, composed(subsampled(selected(fit, distribution), 0.25), fit)),
+            (0.2, composed(selected(score, distribution), fit)),
         ],
     )
 
 
 def test_tuning_on_a_part_with_folds():
-    law = Geometric.from_mean(8)
-    plan = planned(random_search(law=law, tuning_fraction=0.25, cv=3))
+    distribution = Geometric.from_mean(8)
+    plan = planned(random_search(n_iter_distribution=distribution, tuning_fraction=0.25, cv=3))
     fit, score = noisy(plan.row.noise), score_of(plan, 500)
     run = composed(fit, fit, score)
-    assert_agrees(plan, [(1.0, disjoint(selected(run, law), fit, 0.25))])
+    assert_agrees(plan, [(1.0, disjoint(selected(run, distribution), fit, 0.25))])
 
 
 def test_tuning_on_a_part_without_a_final_fit():
-    law = Geometric.from_mean(8)
-    plan = planned(random_search(law=law, tuning_fraction=0.25, refit=False, cv=0.5))
+    distribution = Geometric.from_mean(8)
+    plan = planned(
+        random_search(n_iter_distribution=distribution, tuning_fraction=0.25, refit=False, cv=0.5)
+    )
     fit, score = noisy(plan.row.noise), score_of(plan, 1000)
-    assert_agrees(plan, [(0.5, subsampled(selected(fit, law), 0.5)), (0.5, selected(score, law))])
+    assert_agrees(
+        plan,
+        [
+            (0.5, subsampled(selected(fit, distribution), 0.5)),
+            (0.5, selected(score, distribution)),
+        ],
+    )
 
 
 def test_descents_with_their_own_noise_report_what_they_cost():
-    law = Geometric(0.1)
+    distribution = Geometric(0.1)
     search = random_search(
         descent(noise_multiplier=3.0),
         {"learning_rate": [0.5, 2.0]},
-        law=law,
+        n_iter_distribution=distribution,
         tuning_fraction=0.2,
         epsilon=None,
         score_epsilon=0.2,
@@ -399,27 +421,37 @@ def test_descents_with_their_own_noise_report_what_they_cost():
     fit, score = noisy(3.0, rate=0.05, steps=40), score_of(plan, 400)
     assert epsilon_of([(1.0, score)]) == pytest.approx(0.2, rel=2e-3)
     cases = [
-        (0.8, disjoint(selected(fit, law), fit, 0.25)),
-        (0.2, composed(selected(score, law), fit)),
+        (0.8, disjoint(selected(fit, distribution), fit, 0.25)),
+        (0.2, composed(selected(score, distribution), fit)),
     ]
     assert_agrees(plan, cases, asked=None)
 
 
 def test_candidates_of_unlike_price_count_as_the_worst():
-    law = Geometric(0.2)
+    distribution = Geometric(0.2)
     space = {"epochs": [1, 4], "learning_rate": loguniform(0.1, 4.0)}
-    search = random_search(descent(noise_multiplier=4.0), space, law=law, epsilon=None, refit=True)
+    search = random_search(
+        descent(noise_multiplier=4.0),
+        space,
+        n_iter_distribution=distribution,
+        epsilon=None,
+        refit=True,
+    )
     plan = planned(search, public=True)
     fit = worst(noisy(4.0, rate=0.05, steps=20), noisy(4.0, rate=0.05, steps=80))
-    assert_agrees(plan, [(1.0, composed(selected(fit, law), fit))], asked=None)
+    assert_agrees(plan, [(1.0, composed(selected(fit, distribution), fit))], asked=None)
 
 
 def test_a_pipeline_pays_for_its_scaler_in_each_fit():
-    law = Geometric(0.1)
+    distribution = Geometric(0.1)
     scaler = DPStandardScaler(epsilon=0.3, delta=DELTA, bounds=(-3.0, 3.0))
     pipeline = Pipeline([("scale", scaler), ("clf", model(noise_multiplier=9.0))])
     search = random_search(
-        pipeline, {"clf__C": loguniform(1e-3, 1e-1)}, law=law, epsilon=None, refit=True
+        pipeline,
+        {"clf__C": loguniform(1e-3, 1e-1)},
+        n_iter_distribution=distribution,
+        epsilon=None,
+        refit=True,
     )
     rows = np.random.default_rng(0).normal(size=(N, 2))
     search.set_params(random_state=0).fit(rows, (rows[:, 0] > 0.0).astype(int))
@@ -432,15 +464,15 @@ def test_a_pipeline_pays_for_its_scaler_in_each_fit():
     assert search.privacy_.epsilon_spent == plan.report.epsilon_spent
     score = score_of(plan, 400)
     cases = [
-        (0.8, composed(selected(fit, law), fit)),
-        (0.2, composed(selected(score, law), fit)),
+        (0.8, composed(selected(fit, distribution), fit)),
+        (0.2, composed(selected(score, distribution), fit)),
     ]
     assert_agrees(plan, cases, asked=None)
 
 
 def test_what_was_fitted_has_the_noise_that_was_planned():
-    law = Poisson(8.0)
-    search = random_search(law=law, tuning_fraction=0.2, random_state=0)
+    distribution = Poisson(8.0)
+    search = random_search(n_iter_distribution=distribution, tuning_fraction=0.2, random_state=0)
     rows = np.random.default_rng(0).normal(size=(N, 2))
     search.fit(rows, (rows[:, 0] > 0.0).astype(int))
     plan = planned(search)
@@ -449,8 +481,8 @@ def test_what_was_fitted_has_the_noise_that_was_planned():
     fit, score = noisy(sigma), score_of(plan, 400)
     by_hand = epsilon_of(
         [
-            (0.8, disjoint(selected(fit, law), fit, 0.25)),
-            (0.2, composed(selected(score, law), fit)),
+            (0.8, disjoint(selected(fit, distribution), fit, 0.25)),
+            (0.2, composed(selected(score, distribution), fit)),
         ]
     )
     assert search.privacy_.epsilon_spent == pytest.approx(by_hand, rel=AGREEMENT)
@@ -518,7 +550,7 @@ def test_a_pure_search_keeps_within_its_pure_total():
         SPACE,
         epsilon=3.0,
         delta=0.0,
-        law="geometric",
+        n_iter_distribution="geometric",
         n_iter=1000,
         tuning_fraction=None,
     )
@@ -529,9 +561,14 @@ def test_a_pure_search_keeps_within_its_pure_total():
 
 
 def test_a_search_within_a_search_pays_for_both_selections():
-    inner = random_search(law="geometric", n_iter=4, epsilon=0.5)
+    inner = random_search(n_iter_distribution="geometric", n_iter=4, epsilon=0.5)
     outer = random_search(
-        inner, {"score_epsilon": [0.1, 0.15]}, law="geometric", n_iter=5, epsilon=None, refit=True
+        inner,
+        {"score_epsilon": [0.1, 0.15]},
+        n_iter_distribution="geometric",
+        n_iter=5,
+        epsilon=None,
+        refit=True,
     )
     plan = planned(outer, public=True)
     # The inner search splits off its own validation; each candidate is priced, the worst counts.
@@ -539,7 +576,7 @@ def test_a_search_within_a_search_pays_for_both_selections():
     fits = []
     for score_epsilon in (0.1, 0.15):
         each = random_search(
-            law="geometric", n_iter=4, epsilon=0.5, score_epsilon=score_epsilon
+            n_iter_distribution="geometric", n_iter=4, epsilon=0.5, score_epsilon=score_epsilon
         ).plan(N, 2, compare=False)
         fit, score = noisy(each.row.noise), score_of(each, 400)
         whole = [(0.8, selected(fit, law_in)), (0.2, selected(score, law_in))]
@@ -561,7 +598,7 @@ def test_a_candidate_whose_noise_no_budget_sets_is_priced_or_refused():
     loud = DPLogisticRegression(data_norm=1.0, classes=[0, 1])
     quiet = DPLogisticRegression(data_norm=1.0, classes=[0, 1], noise_multiplier=0.05)
     space = {"clf": [loud, quiet], "clf__C": loguniform(1e-3, 1.0)}
-    search = random_search(Pipeline([("clf", loud)]), space, law=Binomial(1, 1.0))
+    search = random_search(Pipeline([("clf", loud)]), space, n_iter_distribution=Binomial(1, 1.0))
     # Candidates with C drawn at random are each held to one budget, which `quiet` has none of.
     try:
         total = search.plan(N, 2, public_validation=True, compare=False).report.profile
@@ -616,7 +653,9 @@ class ClaimsNoDelta(ClassifierMixin, BaseEstimator):
 
 
 def test_an_epsilon_without_a_delta_is_not_taken_for_pure():
-    search = random_search(ClaimsNoDelta(), {"C": loguniform(0.1, 1.0)}, law=Binomial(1, 1.0))
+    search = random_search(
+        ClaimsNoDelta(), {"C": loguniform(0.1, 1.0)}, n_iter_distribution=Binomial(1, 1.0)
+    )
     search.set_params(delta=0.0)
     try:
         plan = search.plan(N, 2, public_validation=True, compare=False)
@@ -630,7 +669,7 @@ def test_an_epsilon_without_a_delta_is_not_taken_for_pure():
 def test_declared_labels_need_not_occur():
     # An error would tell whether some record has the other label.
     rows = np.random.default_rng(0).normal(size=(400, 2))
-    search = random_search(law="geometric", random_state=0)
+    search = random_search(n_iter_distribution="geometric", random_state=0)
     search.fit(rows, np.zeros(400, dtype=int))
     assert search.best_estimator_.classes_.tolist() == [0, 1]
 
@@ -644,7 +683,9 @@ def test_missing_numbers_are_refused_in_mixed_tables_too():
     codes = OneHotEncoder(categories=[["u", "v"]], handle_unknown="ignore")
     columns = ColumnTransformer([("n", numbers, ["a"]), ("c", codes, ["b"])])
     pipeline = Pipeline([("columns", columns), ("clf", model())])
-    search = random_search(pipeline, {"clf__C": [1e-2]}, law="geometric", random_state=0)
+    search = random_search(
+        pipeline, {"clf__C": [1e-2]}, n_iter_distribution="geometric", random_state=0
+    )
     with pytest.raises(ValueError, match="NaN"):
         search.fit(table, rng.integers(0, 2, size=400))
 
@@ -652,7 +693,7 @@ def test_missing_numbers_are_refused_in_mixed_tables_too():
 def test_a_class_of_the_same_name_is_priced_anew():
     def search_of(sigma):
         class Same(ClaimsNoDelta):
-            price_parameters = frozenset()
+            cost_parameters = frozenset()
 
             def privacy_profile(self, n_samples, n_features=None):
                 return gaussian_profile(1.0, sigma)
@@ -661,7 +702,9 @@ def test_a_class_of_the_same_name_is_priced_anew():
         Same.__qualname__ = "Same"
         monkey = pytest.MonkeyPatch()
         monkey.setattr(sys.modules[__name__], "Same", Same, raising=False)
-        search = random_search(Same(), {"C": [1.0]}, law=Binomial(1, 1.0), epsilon=None)
+        search = random_search(
+            Same(), {"C": [1.0]}, n_iter_distribution=Binomial(1, 1.0), epsilon=None
+        )
         try:
             return search.plan(N, 2, public_validation=True, compare=False).report.epsilon_spent
         finally:

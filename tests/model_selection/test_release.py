@@ -45,7 +45,7 @@ class Marks:
 def many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every random search make the secret number of runs, in the secret time."""
     Marks.drawn.clear()
-    monkeypatch.setattr(Geometric, "sample", lambda law, rng: SECRET_COUNT)
+    monkeypatch.setattr(Geometric, "sample", lambda distribution, rng: SECRET_COUNT)
     clock = iter(range(10**9))
     monkeypatch.setattr(_runs.time, "perf_counter", lambda: next(clock) * SECRET_TIME)
 
@@ -221,12 +221,12 @@ def test_sizes_of_random_parts_are_passed_to_nothing(name: str) -> None:
     search = WAYS[name].make(Told(epsilon=3.0, delta=DELTA), {"quality": [0.3, 0.6]})
     search.fit(X, Y)
     public, _ = zip(*Told.heard, strict=True)
-    prepared = search._prepare(*X.shape)
-    layout = prepared.layout
+    plan = search._prepare(*X.shape)
+    layout = plan.layout
     allowed = {layout.n_train, layout.n_final}
-    if hasattr(prepared.model, "n_partitions"):
+    if hasattr(plan.model, "n_partitions"):
         # One public number for all disjoint parts.
-        allowed.add(round(layout.n_samples * layout.train_share / prepared.model.n_partitions))
+        allowed.add(round(layout.n_samples * layout.train_share / plan.model.n_partitions))
     parts = {None} if layout.train_share == 1.0 or layout.final_share == 1.0 else set()
     if WAYS[name].kind.__name__ == "DPGridSearchCV":
         # On the disjoint parts, nothing is charged to the estimator, and it is told the total.

@@ -25,4 +25,4 @@ def search(values: Any = None, **more: Any) -> DoublingThresholdSearchCV:
 class Dear(Scripted):
     """Says that its mark may influence the price."""
 
-    price_parameters = frozenset({"epsilon", "delta", "mark"})
+    cost_parameters = frozenset({"epsilon", "delta", "mark"})

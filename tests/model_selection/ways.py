@@ -33,7 +33,7 @@ class Way:
         return make(estimator, values, **{**FAST, **self.settings, **more})
 
 
-_SMALL = {"n_iter": 3, "law": "geometric"}
+_SMALL = {"n_iter": 3, "n_iter_distribution": "geometric"}
 WAYS = {
     "random": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None}),
     "random-refit": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "refit": True}),

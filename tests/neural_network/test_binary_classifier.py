@@ -136,7 +136,7 @@ def test_price_is_that_of_any_net():
     ours = binary(epsilon=0.8, batch_size=0.1, max_epochs=3)
     other = net_of(DPNeuralNetClassifier, epsilon=0.8, batch_size=0.1, max_epochs=3)
     assert ours.privacy_profile(500) == other.privacy_profile(500)
-    assert ours.price_parameters == other.price_parameters
+    assert ours.cost_parameters == other.cost_parameters
     X, y = data()
     assert ours.fit(X, y).privacy_.profile == ours.privacy_profile(300)
 

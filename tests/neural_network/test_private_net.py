@@ -54,10 +54,10 @@ class CountingSGD(torch.optim.SGD):
 def test_price_equals_what_the_fit_reports(kind, sampling):
     X, y = data()
     net = net_of(kind, epsilon=0.7, poisson_sampling=sampling)
-    price = profile_of(net, *X.shape)
+    cost_of = profile_of(net, *X.shape)
     net.fit(X, y)
-    assert privacy_of(net).profile == net.privacy_.profile == price
-    assert 0.99 * 0.7 <= price.epsilon(DELTA) <= 0.7
+    assert privacy_of(net).profile == net.privacy_.profile == cost_of
+    assert 0.99 * 0.7 <= cost_of.epsilon(DELTA) <= 0.7
     assert net.privacy_.epsilon == 0.7
     assert net.privacy_.delta == DELTA
 

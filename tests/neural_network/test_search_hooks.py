@@ -61,4 +61,4 @@ def test_price_depends_on_the_declared_parameters_alone(name):
     net = DPNeuralNetClassifier()
     before = net.privacy_profile(1000)
     same = net.set_params(**{name: CHANGED[name]}).privacy_profile(1000) == before
-    assert same == (name not in net.price_parameters)
+    assert same == (name not in net.cost_parameters)

@@ -63,12 +63,12 @@ def check_price_parameters(others: dict[str, Any], *estimators: Any) -> None:
     changing = set()
     for estimator in estimators:
         assert set(estimator.get_params()) == set(others)
-        price = estimator.privacy_profile(40, 3)
+        cost_of = estimator.privacy_profile(40, 3)
         for name, value in others.items():
-            if clone(estimator).set_params(**{name: value}).privacy_profile(40, 3) != price:
+            if clone(estimator).set_params(**{name: value}).privacy_profile(40, 3) != cost_of:
                 changing.add(name)
-        assert estimator.price_parameters == estimators[0].price_parameters
-    assert changing == estimators[0].price_parameters
+        assert estimator.cost_parameters == estimators[0].cost_parameters
+    assert changing == estimators[0].cost_parameters
 
 
 ALL = [check_frames, check_copies, check_price]

@@ -130,9 +130,11 @@ def test_without_mean_and_deviation_nothing_is_released_or_spent(releases) -> No
 # Noise ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("delta", "law"), [(0.0, stats.laplace), (1e-6, stats.norm)])
+@pytest.mark.parametrize(("delta", "distribution"), [(0.0, stats.laplace), (1e-6, stats.norm)])
 @pytest.mark.parametrize("seeded", [True, False])
-def test_noise_of_the_mean_has_the_scale_and_shape_that_it_says(delta, law, seeded) -> None:
+def test_noise_of_the_mean_has_the_scale_and_shape_that_it_says(
+    delta, distribution, seeded
+) -> None:
     n_features = 3000
     rows = np.tile([[0.75], [-1.5], [2.25]], n_features)
     state = 3 if seeded else None
@@ -144,7 +146,7 @@ def test_noise_of_the_mean_has_the_scale_and_shape_that_it_says(delta, law, seed
         scaler = wide.fit(np.repeat(rows, 100, axis=0))
     noise = (scaler.mean_ - 0.5) / 3.0 * scaler.n_samples_seen_ / scaler.noise_scale_
     assert abs(noise).max() > 2.0
-    assert stats.kstest(noise, law.cdf).pvalue > 1e-6
+    assert stats.kstest(noise, distribution.cdf).pvalue > 1e-6
 
 
 def test_moments_without_noise_are_those_of_clipped_features() -> None:

@@ -22,7 +22,7 @@ def test_nothing_is_spent(transformer) -> None:
 
 @pytest.mark.parametrize("transformer", EVERY, ids=str)
 def test_no_parameter_changes_the_price(transformer) -> None:
-    assert transformer.price_parameters == frozenset()
+    assert transformer.cost_parameters == frozenset()
 
 
 @pytest.mark.parametrize("transformer", EVERY, ids=str)

@@ -136,7 +136,7 @@ class BudgetFilter:
     @property
     def spent(self) -> float:
         """What the rounds so far have cost."""
-        return self._price(self._used)
+        return self._cost_of(self._used)
 
     @property
     def rounds(self) -> int:
@@ -157,7 +157,7 @@ class BudgetFilter:
     @property
     def max_possible_spent(self) -> float:
         """Most that any walk of this filter can cost."""
-        return self._price(self._affordable)
+        return self._cost_of(self._affordable)
 
     def record(self, hit: bool) -> None:
         """Charge one round that has run.
@@ -186,7 +186,7 @@ class BudgetFilter:
     def _shown_budget(self) -> float | None:
         return None if self._budget is None else float(self._budget)
 
-    def _price(self, half_rounds: int) -> float:
+    def _cost_of(self, half_rounds: int) -> float:
         return float(half_rounds * self._round / 2)
 
     def __repr__(self) -> str:

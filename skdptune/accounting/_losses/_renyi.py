@@ -20,7 +20,11 @@ from dp_accounting.rdp import RdpAccountant
 from scipy import special
 
 from skdptune._validation import FloatArray
-from skdptune.accounting._run_counts import Poisson, RunLaw, TruncatedNegativeBinomial
+from skdptune.accounting._run_counts import (
+    Poisson,
+    RunCountDistribution,
+    TruncatedNegativeBinomial,
+)
 
 INTEGER_ORDERS: FloatArray = np.arange(2.0, 129.0)
 ORDERS: FloatArray = np.unique(
@@ -195,28 +199,34 @@ class RenyiSelected(RenyiCurve):
     """Private selection: Papernot and Steinke (2022), Theorems 2 and 6."""
 
     part: RenyiCurve
-    law: RunLaw
+    distribution: RunCountDistribution
 
     def at(self, orders: FloatArray) -> FloatArray:
         """Return the theorem's divergences; infinite for a law that it does not cover."""
-        if isinstance(self.law, TruncatedNegativeBinomial):
-            return _non_decreasing(orders, lambda some: self._negative_binomial(self.law, some))
+        if isinstance(self.distribution, TruncatedNegativeBinomial):
+            return _non_decreasing(
+                orders, lambda some: self._negative_binomial(self.distribution, some)
+            )
         # Below a mean of 1 the chance of no run at all, which Theorem 6 leaves out, would make the
         # bound negative.
-        if isinstance(self.law, Poisson) and self.law.mean >= 1.0:
-            return _non_decreasing(orders, lambda some: self._poisson(self.law, some))
+        if isinstance(self.distribution, Poisson) and self.distribution.mean >= 1.0:
+            return _non_decreasing(orders, lambda some: self._poisson(self.distribution, some))
         return np.full(orders.shape, math.inf)
 
-    def _negative_binomial(self, law: Any, orders: FloatArray) -> FloatArray:
+    def _negative_binomial(self, distribution: Any, orders: FloatArray) -> FloatArray:
         helpers = ORDERS
-        log_odds = math.log(1.0 / law.gamma)
-        price = (1.0 - 1.0 / helpers) * self.part.at(helpers) + log_odds / helpers
-        excess = (1.0 + law.eta) * float(np.min(price))
-        return self.part.at(orders) + excess + math.log(law.mean) / (orders - 1.0)
+        log_odds = math.log(1.0 / distribution.gamma)
+        cost_of = (1.0 - 1.0 / helpers) * self.part.at(helpers) + log_odds / helpers
+        excess = (1.0 + distribution.eta) * float(np.min(cost_of))
+        return self.part.at(orders) + excess + math.log(distribution.mean) / (orders - 1.0)
 
-    def _poisson(self, law: Any, orders: FloatArray) -> FloatArray:
+    def _poisson(self, distribution: Any, orders: FloatArray) -> FloatArray:
         hats = self.part.delta(np.log1p(1.0 / (orders - 1.0)))
-        return self.part.at(orders) + law.mean * hats + math.log(law.mean) / (orders - 1.0)
+        return (
+            self.part.at(orders)
+            + distribution.mean * hats
+            + math.log(distribution.mean) / (orders - 1.0)
+        )
 
 
 def _non_decreasing(orders: FloatArray, bound: Callable[[FloatArray], FloatArray]) -> FloatArray:

@@ -40,7 +40,7 @@ from skdptune.accounting._losses import events as _events
 from skdptune.accounting._profile import _format as _profile_format
 
 if TYPE_CHECKING:
-    from skdptune.accounting._run_counts import RunLaw
+    from skdptune.accounting._run_counts import RunCountDistribution
 
 DIRECTIONS = ("remove", "add")
 
@@ -381,12 +381,14 @@ class PrivacyProfile:
         renyi = RenyiSubsampled(self._renyi, fraction)
         return self._from_halves(step, remove, add, renyi)
 
-    def selected(self, law: RunLaw, bound: str = "envelope") -> PrivacyProfile:
+    def selected(
+        self, distribution: RunCountDistribution, bound: str = "envelope"
+    ) -> PrivacyProfile:
         """Return the profile of a private selection: the best of a random number of such runs.
 
         Parameters
         ----------
-        law : RunLaw
+        law : RunCountDistribution
             Law of the number of runs.
         bound : {"envelope", "profile", "rdp", "best"}, default="envelope"
             Bound by which to price the selection; see `compare_bounds`.
@@ -401,7 +403,7 @@ class PrivacyProfile:
         # The bounds are built on profiles; importing them here keeps the modules' order.
         from skdptune.accounting._selection import selected_profile
 
-        return selected_profile(self, law, bound)
+        return selected_profile(self, distribution, bound)
 
     # Reading -----------------------------------------------------------------------------
 

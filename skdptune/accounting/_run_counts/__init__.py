@@ -5,7 +5,7 @@ from skdptune.accounting._run_counts._distributions import (
     Geometric,
     Logarithmic,
     Poisson,
-    RunLaw,
+    RunCountDistribution,
     TruncatedNegativeBinomial,
 )
 
@@ -14,6 +14,6 @@ __all__ = [
     "Geometric",
     "Logarithmic",
     "Poisson",
-    "RunLaw",
+    "RunCountDistribution",
     "TruncatedNegativeBinomial",
 ]

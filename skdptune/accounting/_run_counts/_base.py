@@ -20,7 +20,7 @@ from skdptune._validation import (
 from skdptune.accounting._run_counts._sampling import IntArray, RandomState, make_generator
 
 
-class RunLaw(ABC):
+class RunCountDistribution(ABC):
     """Law of the number K of runs of a private search.
 
     A search draws K from a law that depends on public constants only, makes K independent runs
@@ -32,14 +32,14 @@ class RunLaw(ABC):
     """
 
     _name: ClassVar[str]
-    _known: ClassVar[dict[str, type[RunLaw]]] = {}
+    _known: ClassVar[dict[str, type[RunCountDistribution]]] = {}
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Make the law known to `from_dict` by its name, if it has one of its own."""
         super().__init_subclass__(**kwargs)
         if "_name" in vars(cls):
-            RunLaw._known[cls._name] = cls
+            RunCountDistribution._known[cls._name] = cls
 
     @property
     @abstractmethod
@@ -112,19 +112,27 @@ class RunLaw(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the law's name and parameters as plain values, fit for JSON."""
-        return {"law": self._name} | {name: getattr(self, name) for name in self._parameters()}
+        return {"distribution": self._name} | {
+            name: getattr(self, name) for name in self._parameters()
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the law that `to_dict` described."""
         check_kind(values, name="values", kind=Mapping, domain="a mapping")
-        known = {name: law for name, law in RunLaw._known.items() if issubclass(law, cls)}
-        law = known[check_option(values.get("law"), name="law", options=known)]
-        parameters = {name: value for name, value in values.items() if name != "law"}
-        if set(parameters) != set(law._parameters()):
-            expected, got = ", ".join(law._parameters()), ", ".join(map(str, parameters))
+        known = {
+            name: distribution
+            for name, distribution in RunCountDistribution._known.items()
+            if issubclass(distribution, cls)
+        }
+        distribution = known[
+            check_option(values.get("distribution"), name="distribution", options=known)
+        ]
+        parameters = {name: value for name, value in values.items() if name != "distribution"}
+        if set(parameters) != set(distribution._parameters()):
+            expected, got = ", ".join(distribution._parameters()), ", ".join(map(str, parameters))
             raise ValueError(f"parameters must be {expected}; got {got or 'none'}.")
-        return law(**parameters)
+        return distribution(**parameters)
 
     @classmethod
     def _parameters(cls) -> list[str]:

@@ -10,7 +10,7 @@ from scipy import special
 
 from skdptune._validation import FloatArray, check_integer, check_real
 from skdptune.accounting._run_counts import _negative_binomial as negative_binomial
-from skdptune.accounting._run_counts._base import RunLaw
+from skdptune.accounting._run_counts._base import RunCountDistribution
 from skdptune.accounting._run_counts._sampling import IntArray, draw_truncated_negative_binomial
 
 __all__ = [
@@ -18,7 +18,7 @@ __all__ = [
     "Geometric",
     "Logarithmic",
     "Poisson",
-    "RunLaw",
+    "RunCountDistribution",
     "TruncatedNegativeBinomial",
 ]
 
@@ -27,7 +27,7 @@ _LARGEST_COUNT = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class TruncatedNegativeBinomial(RunLaw):
+class TruncatedNegativeBinomial(RunCountDistribution):
     """Negative binomial number of runs, given that there is at least one.
 
     Parameters
@@ -167,7 +167,7 @@ class Logarithmic(TruncatedNegativeBinomial):
 
 
 @dataclass(frozen=True)
-class Poisson(RunLaw):
+class Poisson(RunCountDistribution):
     """Poisson number of runs, which may be none.
 
     Parameters
@@ -220,7 +220,7 @@ class Poisson(RunLaw):
 
 
 @dataclass(frozen=True)
-class Binomial(RunLaw):
+class Binomial(RunCountDistribution):
     """Binomial number of runs: each of a fixed number of trials is run or left out.
 
     Parameters

@@ -16,7 +16,12 @@ from skdptune.accounting._losses import LARGEST_LOSS, LossDistribution
 from skdptune.accounting._losses import curves as _curves
 from skdptune.accounting._losses import renyi as _renyi
 from skdptune.accounting._profile import PrivacyProfile
-from skdptune.accounting._run_counts import Binomial, Poisson, RunLaw, TruncatedNegativeBinomial
+from skdptune.accounting._run_counts import (
+    Binomial,
+    Poisson,
+    RunCountDistribution,
+    TruncatedNegativeBinomial,
+)
 from skdptune.accounting._selection._envelope import Envelope, hockey_stick
 
 Curve = Callable[[FloatArray], FloatArray]
@@ -31,15 +36,26 @@ class BoundNotApplicableError(ValueError):
     """A bound was asked for a law or a profile that its theorem does not cover."""
 
 
-def selected_profile(profile: PrivacyProfile, law: RunLaw, bound: str) -> PrivacyProfile:
+def selected_profile(
+    profile: PrivacyProfile, distribution: RunCountDistribution, bound: str
+) -> PrivacyProfile:
     """Return the profile of the best of a random number of runs, under one bound."""
-    check_kind(law, name="law", kind=RunLaw, domain="a run law such as Geometric(0.1)")
+    check_kind(
+        distribution,
+        name="distribution",
+        kind=RunCountDistribution,
+        domain="a distribution such as Geometric(0.1)",
+    )
     check_option(bound, name="bound", options=BOUNDS)
-    renyi = _renyi.RenyiSelected(profile._renyi, law)
-    names = [bound] if bound != "best" else [n for n in BOUNDS[:-1] if _applies(n, profile, law)]
+    renyi = _renyi.RenyiSelected(profile._renyi, distribution)
+    names = (
+        [bound]
+        if bound != "best"
+        else [n for n in BOUNDS[:-1] if _applies(n, profile, distribution)]
+    )
     makers = [_MAKERS[name] for name in names]
     sides = [profile._sides(direction) for direction in ("remove", "add")]
-    curves = [[make(profile, own, other, law) for make in makers] for own, other in sides]
+    curves = [[make(profile, own, other, distribution) for make in makers] for own, other in sides]
     top = max(min(curve.top for curve in side) for side in curves)
     is_pure = profile._remove.infinity == profile._add.infinity == 0.0
     step = _grid_step(top, profile._remove.step, _PURE_POINTS if is_pure else _POINTS)
@@ -50,22 +66,28 @@ def selected_profile(profile: PrivacyProfile, law: RunLaw, bound: str) -> Privac
 
 
 def selection_delta(
-    profile: PrivacyProfile, law: RunLaw, epsilons: FloatArray, direction: str, bound: str
+    profile: PrivacyProfile,
+    distribution: RunCountDistribution,
+    epsilons: FloatArray,
+    direction: str,
+    bound: str,
 ) -> FloatArray:
     """Return one bound in one direction at single points, without a grid in between."""
     own, other = profile._sides(direction)
-    curve = _MAKERS[bound](profile, own, other, law)
+    curve = _MAKERS[bound](profile, own, other, distribution)
     return np.minimum(curve.delta(np.asarray(epsilons, dtype=np.float64)), 1.0)
 
 
 class _EnvelopeCurve:
     """The envelope, with the end of its useful range found."""
 
-    def __init__(self, own: LossDistribution, other: LossDistribution, law: RunLaw) -> None:
-        self._envelope = Envelope(own, other, law)
+    def __init__(
+        self, own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
+    ) -> None:
+        self._envelope = Envelope(own, other, distribution)
         self._is_pure = own.infinity == 0.0
         self.delta = self._envelope.delta
-        residue = law.mean * own.infinity
+        residue = distribution.mean * own.infinity
         self.top = useful_end(self.delta, residue, self._envelope.top)
 
     def half(self, step: float, size: int) -> FloatArray:
@@ -103,71 +125,84 @@ def _grid_step(top: float, finest: float, points: int) -> float:
 
 
 def _envelope(
-    profile: PrivacyProfile, own: LossDistribution, other: LossDistribution, law: RunLaw
+    profile: PrivacyProfile,
+    own: LossDistribution,
+    other: LossDistribution,
+    distribution: RunCountDistribution,
 ) -> _EnvelopeCurve:
-    return _EnvelopeCurve(own, other, law)
+    return _EnvelopeCurve(own, other, distribution)
 
 
 def _profile(
-    profile: PrivacyProfile, own: LossDistribution, other: LossDistribution, law: RunLaw
+    profile: PrivacyProfile,
+    own: LossDistribution,
+    other: LossDistribution,
+    distribution: RunCountDistribution,
 ) -> _PointCurve:
     """Koskela, Redberg and Wang (2024), Theorem 5.2 and relatives: ``mean * delta(e - shift)``."""
-    shift = _shift(own, other, law)
+    shift = _shift(own, other, distribution)
     if shift is None:
         raise BoundNotApplicableError(
-            f"bound must be 'envelope' for {law}; got 'profile', whose theorem excludes it."
+            f"bound must be 'envelope' for {distribution}; got 'profile', whose theorem "
+            "excludes it."
         )
 
     def delta(epsilons: FloatArray) -> FloatArray:
-        return law.mean * hockey_stick(own, other, epsilons - shift)
+        return distribution.mean * hockey_stick(own, other, epsilons - shift)
 
-    return _PointCurve(delta, law.mean * own.infinity, own.highest * own.step + shift)
+    return _PointCurve(delta, distribution.mean * own.infinity, own.highest * own.step + shift)
 
 
-def _shift(own: LossDistribution, other: LossDistribution, law: RunLaw) -> float | None:
+def _shift(
+    own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
+) -> float | None:
     """Return by how much epsilon grows before the factor E[K], at the best of the helpers."""
     hats = own.step * np.arange(max(own.highest, other.highest) + 1)
-    if isinstance(law, TruncatedNegativeBinomial):
+    if isinstance(distribution, TruncatedNegativeBinomial):
         # The other direction's delta: the same direction's would be unsound.
-        odds = (1.0 - law.gamma) / law.gamma
+        odds = (1.0 - distribution.gamma) / distribution.gamma
         log_ratio = np.log(np.exp(hats) + odds * other.delta(hats))
-        return (1.0 + law.eta) * float(np.min(log_ratio))
-    if isinstance(law, Poisson):
-        return law.mean * float(own.curve[0])
-    if isinstance(law, Binomial) and law.probability < 1.0:
-        chance = law.probability
+        return (1.0 + distribution.eta) * float(np.min(log_ratio))
+    if isinstance(distribution, Poisson):
+        return distribution.mean * float(own.curve[0])
+    if isinstance(distribution, Binomial) and distribution.probability < 1.0:
+        chance = distribution.probability
         gain = chance * (np.expm1(hats) + own.delta(hats) / (1.0 - chance))
-        return (law.trials - 1) * float(np.min(np.log1p(gain)))
+        return (distribution.trials - 1) * float(np.min(np.log1p(gain)))
     return None
 
 
 def _rdp(
-    profile: PrivacyProfile, own: LossDistribution, other: LossDistribution, law: RunLaw
+    profile: PrivacyProfile,
+    own: LossDistribution,
+    other: LossDistribution,
+    distribution: RunCountDistribution,
 ) -> _PointCurve:
     """Papernot and Steinke (2022), Theorems 2 and 6."""
-    if not _applies("rdp", profile, law):
+    if not _applies("rdp", profile, distribution):
         raise BoundNotApplicableError(
             f"bound must be 'envelope' or 'profile' here; got 'rdp', but no Rényi bound is known "
-            f"for {law} and this run. Profiles made by from_event, pure or gaussian have one."
+            f"for {distribution} and this run. Profiles made by from_event, pure or gaussian have "
+            "one."
         )
     orders = _renyi.ORDERS
     table = _renyi.RenyiTable(
         tuple(orders.tolist()),
-        tuple(_renyi.RenyiSelected(profile._renyi, law).at(orders).tolist()),
+        tuple(_renyi.RenyiSelected(profile._renyi, distribution).at(orders).tolist()),
     )
     return _PointCurve(lambda points: table.delta(points), 0.0, LARGEST_LOSS)
 
 
-def _applies(name: str, profile: PrivacyProfile, law: RunLaw) -> bool:
+def _applies(name: str, profile: PrivacyProfile, distribution: RunCountDistribution) -> bool:
     """Say whether a bound covers the law and the run."""
     if name == "rdp":
         known = profile._renyi.at(np.array([2.0, 8.0]))
-        covered = isinstance(law, TruncatedNegativeBinomial) or (
-            isinstance(law, Poisson) and law.mean >= 1.0
+        covered = isinstance(distribution, TruncatedNegativeBinomial) or (
+            isinstance(distribution, Poisson) and distribution.mean >= 1.0
         )
         return covered and bool(np.isfinite(known).any())
     if name == "profile":
-        return not (isinstance(law, Binomial) and law.probability == 1.0)
+        return not (isinstance(distribution, Binomial) and distribution.probability == 1.0)
     return True
 
 

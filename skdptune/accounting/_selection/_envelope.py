@@ -42,7 +42,7 @@ from scipy import optimize
 
 from skdptune._validation import FloatArray
 from skdptune.accounting._losses import LossDistribution
-from skdptune.accounting._run_counts import RunLaw
+from skdptune.accounting._run_counts import RunCountDistribution
 
 _FEW_CELLS = 2**13
 _TINY_LOG = -745.0
@@ -56,13 +56,15 @@ class Envelope:
     ----------
     own, other : LossDistribution
         The run in this direction and in the other one.
-    law : RunLaw
+    law : RunCountDistribution
         Law of the number of runs.
     """
 
-    def __init__(self, own: LossDistribution, other: LossDistribution, law: RunLaw) -> None:
+    def __init__(
+        self, own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
+    ) -> None:
         self._own, self._other = own, other
-        points = _support_points(tradeoff_cells(own, other), law)
+        points = _support_points(tradeoff_cells(own, other), distribution)
         slopes, widths = _lower_hull(*points)
         # Bends of no weight at all, far below, would only stretch the range: there H counts as 1.
         # A pure guarantee keeps them: its delta must reach zero.
@@ -161,15 +163,17 @@ def _weighted(side: LossDistribution) -> FloatArray:
     return masses * np.exp(-side.step * np.arange(1, masses.size + 1))
 
 
-def _support_points(cells: FloatArray, law: RunLaw) -> tuple[FloatArray, FloatArray]:
+def _support_points(
+    cells: FloatArray, distribution: RunCountDistribution
+) -> tuple[FloatArray, FloatArray]:
     """Return points ``(phi'(a), phi'(b))`` whose lower hull lies below all that beta allows."""
     a0, a1, b0, b1 = _subdivided(cells)
-    x0, x1, y0, y1 = (law.pgf_derivative(values) for values in (a0, a1, b0, b1))
+    x0, x1, y0, y1 = (distribution.pgf_derivative(values) for values in (a0, a1, b0, b1))
     width, rise = x1 - x0, y1 - y0
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (b1 - b0) / (a1 - a0)
         start, end = (
-            ratio * law.pgf_second_derivative(b) / law.pgf_second_derivative(a)
+            ratio * distribution.pgf_second_derivative(b) / distribution.pgf_second_derivative(a)
             for a, b in ((a0, b0), (a1, b1))
         )
         offset = (end * width - rise) / (end - start)

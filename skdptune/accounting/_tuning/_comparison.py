@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from skdptune._validation import check_kind, check_real
 from skdptune.accounting._profile import PrivacyProfile
-from skdptune.accounting._run_counts import RunLaw
+from skdptune.accounting._run_counts import RunCountDistribution
 from skdptune.accounting._selection import BoundNotApplicableError
 from skdptune.accounting._tuning._lower_bound import selection_lower_bound
 
@@ -56,7 +56,7 @@ class BoundComparison:
     Attributes
     ----------
     rows : tuple of BoundRow
-    law : RunLaw
+    law : RunCountDistribution
     delta : float
 
     Examples
@@ -68,12 +68,13 @@ class BoundComparison:
     """
 
     rows: tuple[BoundRow, ...]
-    law: RunLaw
+    distribution: RunCountDistribution
     delta: float
 
     def __str__(self) -> str:
         """Return the table as plain text."""
-        head = f"Best of K runs, K ~ {self.law} (mean {self.law.mean:.4g}), at δ = {self.delta:g}"
+        counts = f"{self.distribution} (mean {self.distribution.mean:.4g})"
+        head = f"Best of K runs, K ~ {counts}, at δ = {self.delta:g}"
         lines = [head, f"{'bound':<12} {'ε':>9} {'seconds':>9}"]
         for row in self.rows:
             lines.append(f"{row.name:<12} {row.epsilon:>9.4f} {row.seconds:>9.3f}  {row.note}")
@@ -91,14 +92,16 @@ class BoundComparison:
         return pd.DataFrame(table, columns=list(columns)).set_index("name")
 
 
-def compare_bounds(profile: PrivacyProfile, law: RunLaw, delta: float) -> BoundComparison:
+def compare_bounds(
+    profile: PrivacyProfile, distribution: RunCountDistribution, delta: float
+) -> BoundComparison:
     """Return what the best of a random number of runs costs, by each bound.
 
     Parameters
     ----------
     profile : PrivacyProfile
         One run.
-    law : RunLaw
+    law : RunCountDistribution
         Law of the number of runs.
     delta : float
         In (0, 1).
@@ -116,17 +119,22 @@ def compare_bounds(profile: PrivacyProfile, law: RunLaw, delta: float) -> BoundC
     {'one run': 1.06, 'composition': 14.45, 'rdp': 2.82, 'profile': 2.57, 'envelope': 2.03}
     """
     check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
-    check_kind(law, name="law", kind=RunLaw, domain="a run law such as Geometric(0.1)")
+    check_kind(
+        distribution,
+        name="distribution",
+        kind=RunCountDistribution,
+        domain="a distribution such as Geometric(0.1)",
+    )
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
     figures: dict[str, Callable[[], float]] = {
         "one run": lambda: profile.epsilon(delta),
-        "composition": lambda: (math.ceil(law.mean) * profile).epsilon(delta),
-        "rdp": lambda: profile.selected(law, "rdp").epsilon(delta),
-        "profile": lambda: profile.selected(law, "profile").epsilon(delta),
-        "envelope": lambda: profile.selected(law, "envelope").epsilon(delta),
-        "lower bound": lambda: selection_lower_bound(profile, law, delta),
+        "composition": lambda: (math.ceil(distribution.mean) * profile).epsilon(delta),
+        "rdp": lambda: profile.selected(distribution, "rdp").epsilon(delta),
+        "profile": lambda: profile.selected(distribution, "profile").epsilon(delta),
+        "envelope": lambda: profile.selected(distribution, "envelope").epsilon(delta),
+        "lower bound": lambda: selection_lower_bound(profile, distribution, delta),
     }
-    return BoundComparison(tuple(_timed(*item) for item in figures.items()), law, delta)
+    return BoundComparison(tuple(_timed(*item) for item in figures.items()), distribution, delta)
 
 
 def _timed(name: str, figure: Callable[[], float]) -> BoundRow:

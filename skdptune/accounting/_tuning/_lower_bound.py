@@ -20,20 +20,22 @@ import numpy as np
 from skdptune._validation import FloatArray, check_kind, check_real
 from skdptune.accounting._losses import LARGEST_LOSS, LossDistribution, pair_masses
 from skdptune.accounting._profile import DIRECTIONS, PrivacyProfile
-from skdptune.accounting._run_counts import RunLaw
+from skdptune.accounting._run_counts import RunCountDistribution
 
 _ATOMS = 2500
 _TINY_MASS = 1e-7
 
 
-def selection_lower_bound(profile: PrivacyProfile, law: RunLaw, delta: float) -> float:
+def selection_lower_bound(
+    profile: PrivacyProfile, distribution: RunCountDistribution, delta: float
+) -> float:
     """Return an epsilon below which no bound on the selection can be true.
 
     Parameters
     ----------
     profile : PrivacyProfile
         One run.
-    law : RunLaw
+    law : RunCountDistribution
         Law of the number of runs.
     delta : float
         In (0, 1).
@@ -51,11 +53,16 @@ def selection_lower_bound(profile: PrivacyProfile, law: RunLaw, delta: float) ->
     3.25
     """
     check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
-    check_kind(law, name="law", kind=RunLaw, domain="a run law such as Geometric(0.1)")
+    check_kind(
+        distribution,
+        name="distribution",
+        kind=RunCountDistribution,
+        domain="a distribution such as Geometric(0.1)",
+    )
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
     best = 0.0
     for direction in DIRECTIONS:
-        best = _worst_order(*_atoms(*profile._sides(direction)), law, delta, best)
+        best = _worst_order(*_atoms(*profile._sides(direction)), distribution, delta, best)
     return best
 
 
@@ -70,11 +77,15 @@ def _atoms(own: LossDistribution, other: LossDistribution) -> tuple[FloatArray, 
     return p[used] / p.sum(), q[used] / q.sum()
 
 
-def _worst_order(p: FloatArray, q: FloatArray, law: RunLaw, delta: float, best: float) -> float:
+def _worst_order(
+    p: FloatArray, q: FloatArray, distribution: RunCountDistribution, delta: float, best: float
+) -> float:
     """Return the largest epsilon over the family of orders, or ``best`` if that is larger."""
     cumulated = np.cumsum(p)
-    tails = np.unique(np.searchsorted(cumulated, np.geomspace(delta / law.mean / 10.0, 0.9, 40)))
-    remaining = np.geomspace(1e-4 / law.mean, 1.0, 40)
+    tails = np.unique(
+        np.searchsorted(cumulated, np.geomspace(delta / distribution.mean / 10.0, 0.9, 40))
+    )
+    remaining = np.geomspace(1e-4 / distribution.mean, 1.0, 40)
     lows = np.unique(np.concatenate([1.0 - remaining, np.linspace(0.0, 1.0, 20)]))
     index = np.arange(p.size)
     for tail in tails:
@@ -85,28 +96,30 @@ def _worst_order(p: FloatArray, q: FloatArray, law: RunLaw, delta: float, best: 
                 np.concatenate([middle, top, rest]),
                 np.concatenate([middle[::-1], top[::-1], rest]),
             ):
-                best = _epsilon_of_order(p[order], q[order], law, delta, best)
+                best = _epsilon_of_order(p[order], q[order], distribution, delta, best)
     return best
 
 
 def _epsilon_of_order(
-    p: FloatArray, q: FloatArray, law: RunLaw, delta: float, best: float
+    p: FloatArray, q: FloatArray, distribution: RunCountDistribution, delta: float, best: float
 ) -> float:
     """Return the epsilon of a selection with scores in this order, if it exceeds ``best``."""
     if math.isinf(best):
         return best
-    chosen_p = np.diff(law.pgf(_lower_mass(p)))
+    chosen_p = np.diff(distribution.pgf(_lower_mass(p)))
     passed = _lower_mass(q)
     # A difference of two numbers of order 1 says nothing of a tiny mass, for which the largest
     # slope of the convex function is an upper bound.
     chosen_q = np.where(
-        q < _TINY_MASS, q * law.pgf_derivative(passed[1:]), np.diff(law.pgf(passed))
+        q < _TINY_MASS,
+        q * distribution.pgf_derivative(passed[1:]),
+        np.diff(distribution.pgf(passed)),
     )
 
     # A mass that underflowed is small, not zero: it must not look like an infinite loss.
     chosen_p = np.where((chosen_q == 0.0) & (q > 0.0), 0.0, chosen_p)
     # What rounding of the ranks may add to the selected masses.
-    rounding = 64.0 * float(np.finfo(np.float64).eps) * law.mean
+    rounding = 64.0 * float(np.finfo(np.float64).eps) * distribution.mean
 
     def excess(epsilon: float) -> float:
         gained = float(np.maximum(chosen_p - math.exp(epsilon) * chosen_q, 0.0).sum())

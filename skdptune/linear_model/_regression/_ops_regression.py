@@ -144,7 +144,7 @@ class OPSLinearRegression(OptionalRidgeRegressor):
     2.0
     """
 
-    _prices: ClassVar[frozenset[str]] = frozenset(
+    _fit_costs: ClassVar[frozenset[str]] = frozenset(
         {"epsilon", "delta", "alpha", "data_norm", "fit_intercept", "n_public"}
     )
 
@@ -207,7 +207,7 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
     1.0
     """
 
-    _prices: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta", "failure_probability"})
+    _fit_costs: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta", "failure_probability"})
     _least_alpha: ClassVar[float] = 0.0
 
     def __init__(

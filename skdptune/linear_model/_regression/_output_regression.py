@@ -123,7 +123,7 @@ class OutputPerturbationLinearRegression(OptionalRidgeRegressor):
     """
 
     # The noise depends on all; its price on the budget alone. Validity rests on these two.
-    _prices: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
+    _fit_costs: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     _pure: ClassVar[bool] = True
 
     def _plan(self, n_public: int, n_features: int | None) -> OutputRegressionPlan:

@@ -165,7 +165,7 @@ class PTRLinearRegression(PosteriorSampleRegressor):
     1.0 True
     """
 
-    _prices: ClassVar[frozenset[str]] = frozenset(
+    _fit_costs: ClassVar[frozenset[str]] = frozenset(
         {"epsilon", "delta", "mode", "calibration", "leverage", "failure_probability"}
     )
 

@@ -14,13 +14,13 @@ class RegressionHooks:
     """Noise, price and extrapolation of a regression, for searchers to ask."""
 
     # Names of the parameters on which the price depends.
-    _prices: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
+    _fit_costs: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     _least_alpha: ClassVar[float] = LEAST_ALPHA
 
     @property
-    def price_parameters(self) -> frozenset[str]:
+    def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends."""
-        return self._prices
+        return self._fit_costs
 
     def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
         """Return the parameters with which a fit on fewer records stands for the final fit.

@@ -8,23 +8,26 @@ from skdptune.model_selection._cost._cost_model import (
     ScoreNoise,
     own_delta,
 )
-from skdptune.model_selection._cost._costed_candidates import PricedCandidates
-from skdptune.model_selection._cost._fit_costs import COMPOSITIONS, FitPrices, FitSize
+from skdptune.model_selection._cost._costed_candidates import CostedCandidates
+from skdptune.model_selection._cost._fit_costs import COMPOSITIONS, FitCosts, FitSize
 from skdptune.model_selection._cost._layout import Layout, make_layout
 from skdptune.model_selection._cost._noisy_choice import (
     check_pick_parameters,
-    check_stand_in,
+    check_surrogate_estimator,
     make_pick_model,
     utilities_on_parts,
 )
 from skdptune.model_selection._cost._plan import (
     Choice,
-    Prepared,
-    dealt_for,
+    Plan,
     named_in,
-    prepared_cache,
+    plan_cache,
+    split_for,
 )
-from skdptune.model_selection._cost._run_counts_by_name import candidate_laws, runs_at_most
+from skdptune.model_selection._cost._run_counts_by_name import (
+    candidate_distributions,
+    runs_at_most,
+)
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
 
 __all__ = [
@@ -33,26 +36,26 @@ __all__ = [
     "Choice",
     "Cost",
     "CostModel",
-    "FitPrices",
+    "FitCosts",
     "FitSize",
     "Layout",
     "NO_NOISE",
     "PlanRow",
-    "Prepared",
-    "PricedCandidates",
+    "Plan",
+    "CostedCandidates",
     "ScoreNoise",
     "SearchPlan",
-    "candidate_laws",
+    "candidate_distributions",
     "check_pick_parameters",
-    "check_stand_in",
+    "check_surrogate_estimator",
     "copied",
-    "dealt_for",
+    "split_for",
     "is_finite",
     "make_layout",
     "make_pick_model",
     "named_in",
     "own_delta",
-    "prepared_cache",
+    "plan_cache",
     "runs_at_most",
     "utilities_on_parts",
 ]

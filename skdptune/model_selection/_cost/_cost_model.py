@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from skdptune.accounting import (
     PrivacyProfile,
     PrivacyReport,
-    RunLaw,
+    RunCountDistribution,
     calibrate,
     mixture,
     search_on_split,
 )
 from skdptune.base._configuring import Budget, budget_owners
 from skdptune.mechanisms import noise_for_budget
-from skdptune.model_selection._cost._fit_costs import FitPrices, FitSize
+from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
 from skdptune.model_selection._cost._layout import Layout
 
 # Share of the total epsilon that may be left unspent; a finer solution is not worth its time.
@@ -95,7 +95,7 @@ class CostModel:
     ----------
     layout : Layout
         Parts of the data.
-    prices : FitPrices
+    prices : FitCosts
         Prices of fits.
     select : callable
         From the profile of one run to that of the selection.
@@ -107,26 +107,26 @@ class CostModel:
         Words for the report.
     tuning_bound : {"profile", "rdp"}
         See `skdptune.accounting.tune_then_fit`.
-    law : RunLaw, optional
+    law : RunCountDistribution, optional
         Of the number of runs, where that is random.
     """
 
     layout: Layout
-    prices: FitPrices
+    fit_costs: FitCosts
     select: Callable[[PrivacyProfile], PrivacyProfile]
     delta: float
     score_epsilon: float | None
     note: str
     bound: str | None
     tuning_bound: str = "profile"
-    law: RunLaw | None = None
+    n_iter_distribution: RunCountDistribution | None = None
 
     def at(self, budget: Budget | None) -> Cost:
         """Return the cost where each fit may spend `budget`, or what the estimator says."""
         layout = self.layout
-        fit = self.prices.profile(budget, self.train_size)
+        fit = self.fit_costs.profile(budget, self.train_size)
         noise = self._score_noise(fit, budget)
-        final = self.prices.profile(budget, self.final_size) if layout.final else None
+        final = self.fit_costs.profile(budget, self.final_size) if layout.final else None
         run, trained, scored = self.selections(fit, noise, budget)
         total = search_on_split(
             trained,
@@ -218,7 +218,7 @@ class CostModel:
         share = self.layout.validation
         return mixture([cost.scored, cost.trained], [share, 1.0 - share])
 
-    def settled(self, epsilon: float | None) -> Cost:
+    def within(self, epsilon: float | None) -> Cost:
         """Return the cost within a total, or with the estimator's own budgets if there is none."""
         return self.at(None) if epsilon is None else self.solved(epsilon)
 
@@ -228,7 +228,7 @@ class CostModel:
 
     def solved(self, epsilon: float) -> Cost:
         """Return the cost with the largest budget of a fit that keeps within a total."""
-        if not budget_owners(self.prices.estimator):
+        if not budget_owners(self.fit_costs.estimator):
             raise ValueError(
                 "epsilon must be None for an estimator whose noise no epsilon sets; got "
                 f"{epsilon:g}. Give the estimator epsilon instead of a noise parameter, or leave "
@@ -271,7 +271,7 @@ class CostModel:
         fits are calibrated at the search's own delta wherever that can be.
         """
         share = self.select(PrivacyProfile.approximate(0.0, 1e-6)).delta(0.0) / 1e-6
-        steps = len(budget_owners(self.prices.estimator))
+        steps = len(budget_owners(self.fit_costs.estimator))
         fits = max(self.layout.folds - 1, 1) * max(share, 1.0) + 1.0
         return self.delta / (4.0 * max(steps, 1) * fits)
 

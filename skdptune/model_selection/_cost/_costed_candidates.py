@@ -9,16 +9,16 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base._configuring import BUDGET_PARAMETERS, RESERVED, price_parameters
-from skdptune.model_selection._cost._fit_costs import FitPrices
+from skdptune.base._configuring import BUDGET_PARAMETERS, RESERVED, cost_parameters
+from skdptune.model_selection._cost._fit_costs import FitCosts
 
 
-class PricedCandidates:
+class CostedCandidates:
     """Candidates that cost no more than a search was priced for.
 
     Parameters
     ----------
-    prices : FitPrices
+    prices : FitCosts
         What the search was priced by.
     sets_budget : bool
         Whether the search sets the estimators' budgets.
@@ -33,10 +33,10 @@ class PricedCandidates:
     parameters may be any.
     """
 
-    def __init__(self, prices: FitPrices, sets_budget: bool, tuning_estimator: Any) -> None:
-        self._prices = prices
+    def __init__(self, fit_costs: FitCosts, sets_budget: bool, tuning_estimator: Any) -> None:
+        self._fit_costs = fit_costs
         self._reserved = RESERVED + (BUDGET_PARAMETERS if sets_budget else ())
-        self._own = prices.estimator.get_params(deep=True)
+        self._own = fit_costs.estimator.get_params(deep=True)
         self._tuned = (
             None if tuning_estimator is None else set(tuning_estimator.get_params(deep=True))
         )
@@ -45,7 +45,7 @@ class PricedCandidates:
         """Raise unless all candidates are among those that were priced."""
         for candidate in candidates:
             self._check_names(candidate)
-            self._check_price(candidate)
+            self._check_cost(candidate)
 
     def _check_names(self, candidate: dict[str, Any]) -> None:
         for name in candidate:
@@ -60,8 +60,8 @@ class PricedCandidates:
                     f"candidates must name parameters of tuning_estimator, too; got {name!r}."
                 )
 
-    def _check_price(self, candidate: dict[str, Any]) -> None:
-        estimator = self._prices.estimator
+    def _check_cost(self, candidate: dict[str, Any]) -> None:
+        estimator = self._fit_costs.estimator
         try:
             made = clone(estimator).set_params(**candidate)
         except (ValueError, AttributeError) as error:
@@ -69,11 +69,11 @@ class PricedCandidates:
                 f"candidates must name parameters of {type(estimator).__name__}; got "
                 f"{sorted(candidate)}."
             ) from error
-        costly = price_parameters(made, list(candidate))
+        costly = cost_parameters(made, list(candidate))
         if not any(
-            self._is_priced(candidate, costly, space, settings)
+            self._has_known_cost(candidate, costly, space, settings)
             for space, settings in zip(
-                self._prices.candidates, self._prices._all_settings(), strict=True
+                self._fit_costs.candidates, self._fit_costs._all_settings(), strict=True
             )
         ):
             raise ValueError(
@@ -82,7 +82,7 @@ class PricedCandidates:
                 "param_distributions."
             )
 
-    def _is_priced(
+    def _has_known_cost(
         self, candidate: dict[str, Any], costly: set[str], space: Any, settings: Any
     ) -> bool:
         if settings is None:

@@ -17,17 +17,17 @@ from skdptune.base._configuring import (
     Budget,
     budget_owners,
     check_secret_size,
-    declared_prices,
+    cost_parameters,
+    declared_cost_parameters,
     forget_memory,
     nested,
     own_parameters,
-    price_parameters,
     scale_to_tuning,
     set_budget,
     set_public_size,
     worst_of_budget,
 )
-from skdptune.base._costs import has_price, price
+from skdptune.base._costs import cost_of, has_cost
 from skdptune.model_selection._cost._candidates import (
     Candidates,
     Space,
@@ -65,7 +65,7 @@ class FitSize:
 
 
 @dataclass(frozen=True)
-class FitPrices:
+class FitCosts:
     """Prices of the fits of a search's candidates.
 
     Parameters
@@ -102,10 +102,10 @@ class FitPrices:
             set_public_size(made, size.n_samples)
         return made
 
-    def _price(self, made: Any, size: FitSize) -> PrivacyProfile:
+    def _cost_of(self, made: Any, size: FitSize) -> PrivacyProfile:
         if size.is_secret:
             check_secret_size(made, size.n_samples, size.n_features)
-        return price(made, size.n_samples, size.n_features)
+        return cost_of(made, size.n_samples, size.n_features)
 
     def profile(self, budget: Budget | None, size: FitSize) -> PrivacyProfile:
         """Return a profile that holds for the fit of every candidate.
@@ -117,12 +117,12 @@ class FitPrices:
         taken. Where these are too many, or drawn from a distribution, what remains is that each
         candidate is calibrated to one (epsilon, delta).
         """
-        return _worst(list(dict.fromkeys(p for p, _, _ in self._priced(budget, size))))
+        return _worst(list(dict.fromkeys(p for p, _, _ in self._costed(budget, size))))
 
     def composed(self, budget: Budget | None, size: FitSize) -> PrivacyProfile:
         """Return the profile of one fit of every candidate of a grid, all released."""
         counts: dict[PrivacyProfile, int] = {}
-        for profile, space, sharers in self._priced(budget, size):
+        for profile, space, sharers in self._costed(budget, size):
             number = math.prod(len(values) for values in space.values()) // sharers
             counts[profile] = counts.get(profile, 0) + number
         total = PrivacyProfile.pure(0.0)
@@ -130,7 +130,7 @@ class FitPrices:
             total = total + profile * count
         return total
 
-    def _priced(
+    def _costed(
         self, budget: Budget | None, size: FitSize
     ) -> Iterator[tuple[PrivacyProfile, Space, int]]:
         """Iterate over prices, with the space that each is of and how many share that space."""
@@ -140,7 +140,7 @@ class FitPrices:
                 continue
             for setting in settings:
                 made = self.configured(setting, budget, size)
-                yield self._price(made, size), space, len(settings)
+                yield self._cost_of(made, size), space, len(settings)
 
     def _all_settings(self) -> list[Any]:
         # Filled once: it follows from the parameters alone.
@@ -156,7 +156,7 @@ class FitPrices:
             costly: set[str] = set()
             for setting in settings:
                 made = clone(self.estimator).set_params(**setting)
-                costly |= price_parameters(made, list(space))
+                costly |= cost_parameters(made, list(space))
             # Which parameters matter may itself depend on the values of others.
             if costly <= set(names):
                 return settings
@@ -197,7 +197,7 @@ class FitPrices:
         for candidate in candidates:
             if any(set(candidate) <= names for names in held):
                 made = self.configured(candidate, budget, size)
-                price(made, size.n_samples, size.n_features)
+                cost_of(made, size.n_samples, size.n_features)
                 self._check_covered(made, size)
 
     def _structural(self, space: Space) -> list[str]:
@@ -215,7 +215,7 @@ class FitPrices:
         structural = self._structural(space)
         return [
             (name, space[name])
-            for name, declared in declared_prices(self.estimator, space)
+            for name, declared in declared_cost_parameters(self.estimator, space)
             if declared is None and is_finite(space[name]) and name not in structural
         ]
 
@@ -223,7 +223,7 @@ class FitPrices:
         """Return the profile of any fit of one structure of steps, held to a budget."""
         made = self.configured(structure, budget, size)
         # Reports what has no price, or bad parameters.
-        self._price(made, size)
+        self._cost_of(made, size)
         self._check_covered(made, size)
         return worst_of_budget(made, budget)
 
@@ -232,9 +232,9 @@ class FitPrices:
         owners = {owner.prefix: owner for owner in budget_owners(made)}
         for prefix, part in nested(made):
             inside = any(prefix.startswith(outer) and prefix != outer for outer in owners)
-            if isinstance(part, COMPOSITIONS) or inside or not has_price(part):
+            if isinstance(part, COMPOSITIONS) or inside or not has_cost(part):
                 continue
-            cost = price(part, size.n_samples, size.n_features)
+            cost = cost_of(part, size.n_samples, size.n_features)
             owner = owners.get(prefix)
             if owner is None and cost.epsilon(0.0) > 0.0:
                 raise ValueError(

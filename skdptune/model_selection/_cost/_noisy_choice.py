@@ -21,7 +21,7 @@ from skdptune.base._configuring import (
     set_public_size,
     without_noise,
 )
-from skdptune.base._costs import price
+from skdptune.base._costs import cost_of
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost._cost_model import NO_NOISE, Cost, CostModel
 from skdptune.model_selection._cost._layout import Layout
@@ -61,7 +61,7 @@ class PickCostModel(CostModel):
     def at(self, budget: Budget | None) -> Cost:
         """Return the cost where the fit may spend `budget`."""
         layout = self.layout
-        fit = self.prices.profile(budget, self.final_size)
+        fit = self.fit_costs.profile(budget, self.final_size)
         trained, scored = self.pick(self.pick_epsilon, self.n_partitions, self.n_score)
         final = fit if layout.final else None
         total = search_on_split(trained, scored, final, validation_fraction=layout.validation)
@@ -107,19 +107,19 @@ def check_pick_parameters(search: Any) -> None:
 
 
 def make_pick_model(
-    search: Any, layout: Layout, prices: Any, delta: float, pick: Any, note: str
+    search: Any, layout: Layout, fit_costs: Any, delta: float, pick: Any, note: str
 ) -> PickCostModel:
     """Return the cost model of a pick and a final fit, with a search's parameters."""
     epsilon = search.selection_epsilon
     if epsilon is None:
-        plain = CostModel(layout, prices, lambda run: run, delta, None, "", None)
+        plain = CostModel(layout, fit_costs, lambda run: run, delta, None, "", None)
         epsilon = _usual_pick_epsilon(search.epsilon, plain)
     n_parts = search.n_partitions
     if n_parts == "auto":
         n_parts = auto_partitions(epsilon, layout.n_train)
     return PickCostModel(
         layout,
-        prices,
+        fit_costs,
         lambda run: run,
         delta,
         None,
@@ -134,14 +134,14 @@ def make_pick_model(
 def _usual_pick_epsilon(total: float | None, model: CostModel) -> float:
     """Return what a pick may cost where nobody says: a share of the total, or of the fit."""
     if total is None:
-        own = model.prices.profile(None, model.final_size).epsilon(model.delta)
+        own = model.fit_costs.profile(None, model.final_size).epsilon(model.delta)
         total = own if 0.0 < own < math.inf else 1.0
     return _PICK_SHARE * total
 
 
 def utilities_on_parts(
     search: Any,
-    prepared: Any,
+    plan: Any,
     candidates: Sequence[dict[str, Any]],
     data: Data,
     records: np.ndarray,
@@ -150,9 +150,9 @@ def utilities_on_parts(
     seeds: Sequence[Any],
 ) -> np.ndarray:
     """Return the utilities of candidates, of mean scores over the search's disjoint parts."""
-    model = prepared.model
+    model = plan.model
     scorer: BoundedScorer = search._scorer()
-    estimators = [stand_in(search, prepared, candidate) for candidate in candidates]
+    estimators = [surrogate_estimator(search, plan, candidate) for candidate in candidates]
     return utilities_of(
         estimators,
         seeds,
@@ -167,14 +167,14 @@ def utilities_on_parts(
     )
 
 
-def stand_in(search: Any, prepared: Any, candidate: dict[str, Any]) -> Any:
+def surrogate_estimator(search: Any, plan: Any, candidate: dict[str, Any]) -> Any:
     """Return what is trained on a part in place of a candidate's final fit.
 
     The pick is charged for whatever is done on the parts, so the noise there is free to choose.
     The estimator gets the noise that the final fit will have beside its signal: in proportion
     to the records. What has no noise to set is trained without noise.
     """
-    model, layout = prepared.model, prepared.layout
+    model, layout = plan.model, plan.layout
     size = expected_size(layout.n_samples, layout.train_share / model.n_partitions)
     if search.tuning_estimator is not None:
         made = clone(search.tuning_estimator).set_params(**candidate)
@@ -183,7 +183,7 @@ def stand_in(search: Any, prepared: Any, candidate: dict[str, Any]) -> Any:
             forget_callbacks(part)
         return made
     final = model.final_size
-    made = model.prices.configured(candidate, prepared.cost.budget, final)
+    made = model.fit_costs.configured(candidate, plan.cost.budget, final)
     alike = without_noise(made, size, final.n_features)
     alike = _of_public_size(alike, size, final.n_features)
     for prefix, part in list(nested(made)):
@@ -196,7 +196,7 @@ def stand_in(search: Any, prepared: Any, candidate: dict[str, Any]) -> Any:
         settings |= {name: value for name, value in rules.items() if name not in LEARNING_RATES}
         alike.set_params(**{f"{prefix}{name}": value for name, value in settings.items()})
         try:
-            price(alike, size, final.n_features)
+            cost_of(alike, size, final.n_features)
         except ValueError:
             # Less than the estimator can have.
             alike.set_params(**{f"{prefix}noise_multiplier": _LEAST_NOISE})
@@ -208,19 +208,19 @@ def _of_public_size(estimator: Any, size: int, n_features: int | None) -> Any:
     told = clone(estimator)
     set_public_size(told, size)
     try:
-        price(told, size, n_features)
+        cost_of(told, size, n_features)
     except ValueError:
         return estimator
     return told
 
 
-def check_stand_in(search: Any, prepared: Any, candidate: dict[str, Any]) -> None:
+def check_surrogate_estimator(search: Any, plan: Any, candidate: dict[str, Any]) -> None:
     """Raise if what is to be trained on the parts cannot be: its fits would all fail."""
     if search.tuning_estimator is not None:
         return
-    alike = stand_in(search, prepared, candidate)
+    alike = surrogate_estimator(search, plan, candidate)
     try:
-        price(alike, prepared.layout.n_samples, prepared.layout.n_features)
+        cost_of(alike, plan.layout.n_samples, plan.layout.n_features)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "tuning_estimator must be given for an estimator that cannot be fitted without noise "

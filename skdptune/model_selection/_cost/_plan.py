@@ -15,13 +15,19 @@ from skdptune.accounting import PrivacyReport
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._cost_model import Cost, CostModel
 from skdptune.model_selection._cost._layout import Layout
-from skdptune.model_selection._running import Data, Deal, Streams, deal, generator_of
+from skdptune.model_selection._running import (
+    Data,
+    RandomSplit,
+    Streams,
+    generator_of,
+    random_split,
+)
 
 _CACHED = 32
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Plan:
     """All that is settled before the data are read."""
 
     layout: Layout
@@ -32,10 +38,10 @@ class Prepared:
     asked: float | None
     delta: float
 
-    def with_classes(self, classes: Any) -> Prepared:
+    def with_classes(self, classes: Any) -> Plan:
         """Return the same with estimators that are told the label set."""
-        prices = replace(self.model.prices, classes=classes)
-        return replace(self, model=replace(self.model, prices=prices))
+        fit_costs = replace(self.model.fit_costs, classes=classes)
+        return replace(self, model=replace(self.model, fit_costs=fit_costs))
 
 
 @dataclass
@@ -50,30 +56,30 @@ class Choice:
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
-def dealt_for(prepared: Prepared, data: Data, streams: Streams) -> Deal:
+def split_for(plan: Plan, data: Data, streams: Streams) -> RandomSplit:
     """Return each record's place, as the layout has it."""
-    layout = prepared.layout
-    return deal(
+    layout = plan.layout
+    return random_split(
         number_of_samples(data.X),
         layout.validation,
         layout.tuning,
         layout.variant,
-        generator_of(streams.deal),
+        generator_of(streams.random_split),
     )
 
 
-class PreparedCache:
+class PlanCache:
     """The last few solved plans, by the content of all parameters."""
 
     def __init__(self) -> None:
-        self._items: OrderedDict[str, Prepared] = OrderedDict()
+        self._items: OrderedDict[str, Plan] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: str | None) -> Prepared | None:
+    def get(self, key: str | None) -> Plan | None:
         with self._lock:
             return self._items.get(key) if key is not None else None
 
-    def put(self, key: str | None, value: Prepared) -> None:
+    def put(self, key: str | None, value: Plan) -> None:
         if key is None:
             return
         with self._lock:
@@ -82,7 +88,7 @@ class PreparedCache:
                 self._items.popitem(last=False)
 
 
-prepared_cache = PreparedCache()
+plan_cache = PlanCache()
 
 
 class _Names(pickle.Pickler):

@@ -11,19 +11,19 @@ from skdptune.accounting import (
     Geometric,
     Logarithmic,
     Poisson,
-    RunLaw,
+    RunCountDistribution,
     TruncatedNegativeBinomial,
 )
 
 _MOST_RUNS = 1e9
 
 
-def _binomial(mean: float) -> RunLaw:
+def _binomial(mean: float) -> RunCountDistribution:
     # Half of the trials run, which spreads less than Poisson, and costs more.
     return Binomial.from_mean(mean, max(1, math.ceil(2.0 * mean)))
 
 
-_MAKERS: dict[str, Callable[[float], RunLaw]] = {
+_MAKERS: dict[str, Callable[[float], RunCountDistribution]] = {
     "geometric": Geometric.from_mean,
     "logarithmic": Logarithmic.from_mean,
     "negative_binomial": lambda mean: TruncatedNegativeBinomial.from_mean(mean, 0.5),
@@ -34,30 +34,32 @@ _MAKERS: dict[str, Callable[[float], RunLaw]] = {
 }
 # Those among which "auto" picks: the others never cost less for the same mean.
 _CHOICE = ("geometric", "logarithmic", "negative_binomial", "concentrated", "poisson")
-LAWS = ("auto", *_MAKERS)
+DISTRIBUTIONS = ("auto", *_MAKERS)
 
 
-def candidate_laws(
-    law: str | RunLaw, n_iter: float, at_least: tuple[int, float] | None
-) -> list[RunLaw]:
+def candidate_distributions(
+    n_iter_distribution: str | RunCountDistribution,
+    n_iter: float,
+    at_least: tuple[int, float] | None,
+) -> list[RunCountDistribution]:
     """Return the laws that a search may use; the cheapest is to be taken.
 
     Parameters
     ----------
-    law : str or RunLaw
+    law : str or RunCountDistribution
         A name, "auto" for several, or the law itself.
     n_iter : float
         Mean number of runs.
     at_least : tuple of int and float, or None
         ``(k, chance)``: instead of the mean, ask for at least k runs with that chance.
     """
-    if isinstance(law, RunLaw):
-        return [law]
-    check_option(law, name="law", options=LAWS)
-    names = _CHOICE if law == "auto" else (law,)
+    if isinstance(n_iter_distribution, RunCountDistribution):
+        return [n_iter_distribution]
+    check_option(n_iter_distribution, name="n_iter_distribution", options=DISTRIBUTIONS)
+    names = _CHOICE if n_iter_distribution == "auto" else (n_iter_distribution,)
     if at_least is not None:
         count, chance = _checked_wish(at_least)
-        return [_law_of_chance(_MAKERS[name], count, chance) for name in names]
+        return [_distribution_of_chance(_MAKERS[name], count, chance) for name in names]
     mean = check_real(n_iter, name="n_iter", lower=1.0, upper=_MOST_RUNS)
     if mean == 1.0:
         return [Binomial(1, 1.0)]
@@ -75,7 +77,9 @@ def _checked_wish(at_least: tuple[int, float]) -> tuple[int, float]:
     )
 
 
-def _law_of_chance(make: Callable[[float], RunLaw], count: int, chance: float) -> RunLaw:
+def _distribution_of_chance(
+    make: Callable[[float], RunCountDistribution], count: int, chance: float
+) -> RunCountDistribution:
     """Return the law of least mean with at least `count` runs at the wanted chance."""
 
     def is_enough(mean: float) -> bool:
@@ -92,13 +96,17 @@ def _law_of_chance(make: Callable[[float], RunLaw], count: int, chance: float) -
     return make(high)
 
 
-def runs_at_most(law: RunLaw, chance: float) -> int:
+def runs_at_most(n_iter_distribution: RunCountDistribution, chance: float) -> int:
     """Return the least number of runs that is not exceeded with the given chance."""
     high = 1
-    while law.probability_at_most(high) < chance:
+    while n_iter_distribution.probability_at_most(high) < chance:
         high *= 2
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if law.probability_at_most(middle) >= chance else (middle, high)
+        low, high = (
+            (low, middle)
+            if n_iter_distribution.probability_at_most(middle) >= chance
+            else (middle, high)
+        )
     return high

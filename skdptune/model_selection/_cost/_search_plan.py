@@ -79,10 +79,10 @@ class SearchPlan:
     >>> from skdptune.model_selection import DPRandomSearchCV
     >>> search = DPRandomSearchCV(
     ...     DPLogisticRegression(epsilon=0.5, delta=1e-6), {"C": [0.1, 1.0]}, tuning_fraction=None,
-    ...     law="geometric",
+    ...     n_iter_distribution="geometric",
     ... )
     >>> plan = search.plan(n_samples=1000, n_features=3, compare=False)
-    >>> plan.law
+    >>> plan.n_iter_distribution
     'geometric law of mean 10'
     >>> 0.5 < plan.epsilon < 1.5
     True
@@ -92,7 +92,7 @@ class SearchPlan:
     row: PlanRow
     alternatives: tuple[PlanRow, ...]
     tuning_fraction: float | None
-    law: str
+    n_iter_distribution: str
     score_noise: float
 
     @property
@@ -108,8 +108,8 @@ class SearchPlan:
     def __str__(self) -> str:
         """Draw a table."""
         head = f"ε = {shown_number(self.report.epsilon)} at δ = {shown_delta(self.delta)} in all"
-        if self.law:
-            head += f"; runs: {self.law}"
+        if self.n_iter_distribution:
+            head += f"; runs: {self.n_iter_distribution}"
         if self.tuning_fraction is not None:
             head += f"; tuning on {self.tuning_fraction:.3g} of the records"
         if self.score_noise > 0.0:

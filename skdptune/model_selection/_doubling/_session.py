@@ -10,9 +10,9 @@ import numpy as np
 
 from skdptune.accounting import PrivacyReport
 from skdptune.mechanisms import DoublingThreshold, WalkRound
-from skdptune.model_selection._base import Choice, Prepared, Streams, spawned
-from skdptune.model_selection._cost import Candidates, PricedCandidates, copied, utilities_on_parts
-from skdptune.model_selection._running import Data, Deal
+from skdptune.model_selection._base import Choice, Plan, Streams, spawned
+from skdptune.model_selection._cost import Candidates, CostedCandidates, copied, utilities_on_parts
+from skdptune.model_selection._running import Data, RandomSplit
 
 
 @dataclass
@@ -26,9 +26,9 @@ class WalkChoice(Choice):
 class Material:
     """What a search was given: all that is settled, the data, their places, the seeds."""
 
-    prepared: Prepared
+    plan: Plan
     data: Data
-    dealt: Deal
+    split: RandomSplit
     public: Data | None
     streams: Streams
 
@@ -96,17 +96,17 @@ class DoublingThresholdSession:
 
     def __init__(self, search: Any, walk: DoublingThreshold, material: Material) -> None:
         self._search, self._walk, self._material = search, walk, material
-        prepared = material.prepared
-        self._report = search._report(prepared)
-        self._priced = PricedCandidates(
-            prepared.model.prices, prepared.cost.budget is not None, search.tuning_estimator
+        plan = material.plan
+        self._report = search._report(plan)
+        self._costed = CostedCandidates(
+            plan.model.fit_costs, plan.cost.budget is not None, search.tuning_estimator
         )
         self._validation = material.public
         if self._validation is None:
-            self._validation = material.data.take(material.dealt.validation)
+            self._validation = material.data.take(material.split.validation)
         # A record belongs to one part, the same in all rounds, with or without a seed.
-        deals = material.streams.deal
-        self._places = np.random.SeedSequence() if deals is None else deals.spawn(1)[0]
+        folds = material.streams.random_split
+        self._places = np.random.SeedSequence() if folds is None else folds.spawn(1)[0]
         self._known: dict[Any, tuple[dict[str, Any], float]] = {}
         # As offered, so that no other object gets the number of a value.
         self._given: list[dict[str, Any]] = []
@@ -136,10 +136,10 @@ class DoublingThresholdSession:
         offered = _listed(candidates)
         keys = [_key(candidate) for candidate in offered]
         fresh = {k: c for k, c in zip(keys, offered, strict=True) if k not in self._known}
-        self._priced.check(fresh.values())
-        prepared = self._material.prepared
-        prices, budget = prepared.model.prices, prepared.cost.budget
-        prices.check(list(fresh.values()), budget, prepared.model.final_size)
+        self._costed.check(fresh.values())
+        plan = self._material.plan
+        fit_costs, budget = plan.model.fit_costs, plan.cost.budget
+        fit_costs.check(list(fresh.values()), budget, plan.model.final_size)
         # Copies: who offers may not change later what was found to be priced.
         self._given += fresh.values()
         self._score({key: copied(given) for key, given in fresh.items()})
@@ -167,9 +167,9 @@ class DoublingThresholdSession:
         self._is_open = False
         search, material, choice = self._search, self._material, self.choice()
         model = search._final_model(
-            material.prepared, material.data, material.dealt, choice, material.streams
+            material.plan, material.data, material.split, choice, material.streams
         )
-        search._publish(material.prepared, choice, model)
+        search._publish(material.plan, choice, model)
         return search
 
     def choice(self) -> WalkChoice:
@@ -177,7 +177,7 @@ class DoublingThresholdSession:
         material, scorer = self._material, self._search._scorer()
         winner = self._best if self._best is not None else self._first
         if winner is None:
-            candidates = material.prepared.candidates
+            candidates = material.plan.candidates
             winner = next(batches_of(candidates, 1, material.streams.draw))[0]
         score = scorer.lower + self.utility * (scorer.upper - scorer.lower)
         details = {
@@ -201,10 +201,10 @@ class DoublingThresholdSession:
         material = self._material
         utilities = utilities_on_parts(
             self._search,
-            material.prepared,
+            material.plan,
             list(fresh.values()),
             material.data,
-            material.dealt.tuning,
+            material.split.tuning,
             self._validation,
             np.random.default_rng(self._places),
             spawned(material.streams.runs, len(fresh)),

@@ -7,9 +7,9 @@ from skdptune.model_selection._pareto._checks import (
     third_name,
 )
 from skdptune.model_selection._pareto._families import Families
-from skdptune.model_selection._pareto._plan import Study, settled, study_report
+from skdptune.model_selection._pareto._plan import Study, settle_pareto, study_report
 from skdptune.model_selection._pareto._result import ParetoResult
-from skdptune.model_selection._pareto._run import ParetoRun, warn_of_few, warn_of_one_price
+from skdptune.model_selection._pareto._run import ParetoRun, warn_of_few, warn_of_one_cost
 from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
 from skdptune.model_selection._pareto._study import Evaluation, ParetoEngine, Record
 
@@ -25,9 +25,9 @@ __all__ = [
     "check_can_be_sent",
     "check_pareto_parameters",
     "check_target",
-    "settled",
+    "settle_pareto",
     "study_report",
     "third_name",
     "warn_of_few",
-    "warn_of_one_price",
+    "warn_of_one_cost",
 ]

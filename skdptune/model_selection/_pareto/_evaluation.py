@@ -14,9 +14,9 @@ from sklearn.base import clone
 from skdptune._compat import number_of_samples
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._configuring import check_secret_size, nested, set_seeds
-from skdptune.base._costs import price, replaces_records
+from skdptune.base._costs import cost_of, replaces_records
 from skdptune.metrics import BoundedScorer
-from skdptune.model_selection._cost import FitPrices, FitSize, Layout, ScoreNoise
+from skdptune.model_selection._cost import FitCosts, FitSize, Layout, ScoreNoise
 from skdptune.model_selection._pareto._families import Families
 from skdptune.model_selection._pareto._workers import Evaluation
 from skdptune.model_selection._running import (
@@ -36,7 +36,7 @@ _MOMENTS = np.arange(2.0, 257.0)
 
 
 @dataclass(frozen=True)
-class Pricing:
+class EvaluationCosts:
     """What parameters cost: as an objective of the search, and as a fit of an evaluation.
 
     Parameters
@@ -67,7 +67,7 @@ class Pricing:
     def final(self, params: dict[str, Any]) -> PrivacyProfile:
         """Return what a fit on all records costs."""
         size = self.final_size
-        return price(self.configured(params, size), size.n_samples, size.n_features)
+        return cost_of(self.configured(params, size), size.n_samples, size.n_features)
 
     def of_evaluation(self, params: dict[str, Any]) -> PrivacyProfile:
         """Return what a fit of an evaluation costs; raise if that hangs on a secret size."""
@@ -76,13 +76,13 @@ class Pricing:
         check_relation(made)
         if size.is_secret:
             check_secret_size(made, size.n_samples, size.n_features)
-        return price(made, size.n_samples, size.n_features)
+        return cost_of(made, size.n_samples, size.n_features)
 
     def configured(self, params: dict[str, Any], size: FitSize) -> Any:
         """Return the estimator for one fit; seeds are left to the fit."""
         family, own = self.families.split(params)
-        prices = FitPrices(self.families.members[family], (), "auto", self.classes)
-        return prices.configured(own, None, size)
+        fit_costs = FitCosts(self.families.members[family], (), "auto", self.classes)
+        return fit_costs.configured(own, None, size)
 
     @property
     def train_size(self) -> FitSize:
@@ -145,7 +145,7 @@ class Trial:
         See `DParetoSearchCV`.
     """
 
-    pricing: Pricing
+    costs: EvaluationCosts
     data: Data
     folds: Sequence[Fold]
     validation: Data | None
@@ -158,8 +158,8 @@ class Trial:
         self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
     ) -> Evaluation:
         """Return exact utilities: for the eyes of the curator alone."""
-        epsilon = self.pricing(params)
-        estimator = self.pricing.configured(params, self.pricing.train_size)
+        epsilon = self.costs(params)
+        estimator = self.costs.configured(params, self.costs.train_size)
         repeats = [self._repeat(estimator, self.stream(seed, r)) for r in range(self.n_repeats)]
         utilities, thirds = zip(*repeats, strict=True)
         extra = None if self.third is None else float(np.mean(thirds))
@@ -221,8 +221,8 @@ class PrivateTrial:
         self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
     ) -> Evaluation:
         """Return the epsilon and one utility with noise."""
-        trial, pricing = self.trial, self.trial.pricing
-        estimator = pricing.configured(params, pricing.train_size)
+        trial, costs = self.trial, self.trial.costs
+        estimator = costs.configured(params, costs.train_size)
         tasks = [
             (fold, child_stream(trial.stream(seed, repeat), place))
             for repeat in range(trial.n_repeats)
@@ -246,7 +246,7 @@ class PrivateTrial:
             values = None
         noise = noise_random(trial.stream(seed, trial.n_repeats))
         score = self.scoring.released(values, noise)
-        return Evaluation(pricing(params), (unit_utility(score, trial.scorer),))
+        return Evaluation(costs(params), (unit_utility(score, trial.scorer),))
 
 
 def _private_values(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base._configuring import RESERVED, price_parameters
+from skdptune.base._configuring import RESERVED, cost_parameters
 from skdptune.model_selection._cost import copied
 from skdptune.model_selection._pareto._sampling import SearchSpace
 
@@ -94,12 +94,12 @@ class Families:
         return changed
 
     @property
-    def set_the_price(self) -> bool:
+    def set_the_cost(self) -> bool:
         """Whether fits of different parameters may cost differently."""
         if len(self.members) > 1:
             return True
         names = list(self.own[""] if self.is_one else next(iter(self.own.values())))
-        return bool(price_parameters(self.lead, names)) or _holds_steps(self.lead, names)
+        return bool(cost_parameters(self.lead, names)) or _holds_steps(self.lead, names)
 
 
 def _objects(values: list[Any]) -> np.ndarray:

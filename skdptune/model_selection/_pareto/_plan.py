@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE, SEEDED
 from skdptune.model_selection._cost import Layout
-from skdptune.model_selection._pareto._evaluation import Pricing
+from skdptune.model_selection._pareto._evaluation import EvaluationCosts
 from skdptune.model_selection._pareto._families import Families
 from skdptune.model_selection._pareto._release import ReleasePlan, plan_release
 from skdptune.model_selection._running import PUBLIC_VALIDATION, Quiet
@@ -38,7 +38,7 @@ class Study:
         None where nothing is released.
     """
 
-    pricing: Pricing
+    costs: EvaluationCosts
     plan: ReleasePlan | None
 
     @property
@@ -47,15 +47,15 @@ class Study:
         return _UNPROTECTED if self.plan is None else self.plan.total
 
 
-def settled(search: Any, families: Families, layout: Layout, classes: Any) -> Study:
+def settle_pareto(search: Any, families: Families, layout: Layout, classes: Any) -> Study:
     """Return what the parameters of a search settle, or raise for what cannot be priced."""
-    pricing = Pricing(families, layout, float(search.delta), search.privacy, classes)
+    costs = EvaluationCosts(families, layout, float(search.delta), search.privacy, classes)
     if search.release is None:
         with Quiet():
-            _probed(pricing, pricing.final, 1)
-        return Study(pricing, None)
+            _probed(costs, costs.final, 1)
+        return Study(costs, None)
     # dp_accounting reports on each fractional order.
-    wanted = _PROBES if families.set_the_price else 1
+    wanted = _PROBES if families.set_the_cost else 1
     with Quiet():
         plan = plan_release(
             layout,
@@ -63,24 +63,24 @@ def settled(search: Any, families: Families, layout: Layout, classes: Any) -> St
             float(search.delta),
             search.n_initial + search.n_iter,
             search.n_repeats,
-            _probed(pricing, pricing.of_evaluation, wanted),
+            _probed(costs, costs.of_evaluation, wanted),
             n_initial=search.n_initial,
-            is_equal=not families.set_the_price,
+            is_equal=not families.set_the_cost,
             follows_scores=search.sampler not in ("random", "grid"),
             final=None if search.refit is False else float(search.refit),
         )
-    return Study(pricing, plan)
+    return Study(costs, plan)
 
 
 def _probed(
-    pricing: Pricing, of: Callable[[dict[str, Any]], PrivacyProfile], wanted: int
+    costs: EvaluationCosts, of: Callable[[dict[str, Any]], PrivacyProfile], wanted: int
 ) -> list[PrivacyProfile]:
     """Return what fits cost at some points of the space, the same each time."""
     found, problems = [], []
     rng = np.random.default_rng(0)
     for _ in range(_PROBES):
         try:
-            found.append(of(pricing.families.space.sample(rng)))
+            found.append(of(costs.families.space.sample(rng)))
         except Exception as problem:
             problems.append(problem)
         if len(found) == wanted:
@@ -101,14 +101,14 @@ class Affordable:
     def __init__(self, study: Study) -> None:
         if study.plan is None:
             raise ValueError("study must have a plan of its release; got none.")
-        self._pricing, self._budget = study.pricing, study.plan.budget()
+        self._costs, self._budget = study.costs, study.plan.budget()
 
     def __call__(self, params: dict[str, Any]) -> bool:
         """Say whether parameters may be evaluated, and charge them if so."""
         with Quiet():
             try:
-                self._pricing(params)
-                fit = self._pricing.of_evaluation(params)
+                self._costs(params)
+                fit = self._costs.of_evaluation(params)
             except Exception:
                 # What is known of a price before data, and fails, is a public matter.
                 return False
@@ -137,9 +137,9 @@ def study_report(search: Any, study: Study) -> PrivacyReport:
 def _sentences(search: Any, study: Study) -> tuple[str, ...]:
     sentences = [_CURATOR] if study.plan is None else [_OF_A_POINT]
     sentences.append(PUBLIC_SIZE)
-    if any(is_classifier(member) for member in study.pricing.families):
+    if any(is_classifier(member) for member in study.costs.families):
         sentences.append(PUBLIC_LABELS)
-    if study.pricing.layout.public:
+    if study.costs.layout.public:
         sentences.append(PUBLIC_VALIDATION)
     if search.random_state is not None:
         sentences.append(SEEDED)

@@ -19,11 +19,11 @@ from skdptune.model_selection._running import (
     Data,
     Quiet,
     Streams,
-    deal,
+    data_independent_model,
     generator_of,
     is_failure,
     parts,
-    untouched_model,
+    random_split,
 )
 
 
@@ -53,8 +53,8 @@ class ParetoRun:
 
     def _trial(self, data: Data, public: Data | None) -> Trial:
         """Return the evaluation of parameters, with all records dealt."""
-        search, layout = self.search, self.study.pricing.layout
-        rng = generator_of(self.streams.deal)
+        search, layout = self.search, self.study.costs.layout
+        rng = generator_of(self.streams.random_split)
         folds: list[tuple[Any, Any]] = [(None, None)]
         validation = public
         if layout.folds:
@@ -62,10 +62,10 @@ class ParetoRun:
             held = parts(everyone, layout.folds, rng)
             folds = [(np.setdiff1d(everyone, part), part) for part in held]
         elif not layout.public:
-            dealt = deal(number_of_samples(data.X), layout.validation, None, 1, rng)
-            data, validation = data.take(dealt.tuning), data.take(dealt.validation)
+            split = random_split(number_of_samples(data.X), layout.validation, None, 1, rng)
+            data, validation = data.take(split.tuning), data.take(split.validation)
         return Trial(
-            self.study.pricing,
+            self.study.costs,
             data,
             folds,
             validation,
@@ -87,7 +87,7 @@ class ParetoRun:
             "verbose": search.verbose,
             "random_state": seed,
         }
-        space, plan = self.study.pricing.families.space, self.study.plan
+        space, plan = self.study.costs.families.space, self.study.plan
         if plan is None:
             return ParetoEngine(
                 trial,
@@ -101,7 +101,7 @@ class ParetoRun:
                 subject="" if search.storage is None else _subject(search, self.study, trial),
                 **common,
             )
-        scoring = score_of_all(trial.pricing.layout, trial.scorer, search.n_repeats, plan.noise)
+        scoring = score_of_all(trial.costs.layout, trial.scorer, search.n_repeats, plan.noise)
         n_initial = min(search.n_initial, plan.n_evaluations)
         return ParetoEngine(
             PrivateTrial(trial, scoring, search.n_jobs),
@@ -138,11 +138,11 @@ class ParetoRun:
         if self.study.plan is None:
             return record.evaluation.epsilon
         # At the half of delta that is kept for it.
-        return self.study.pricing.final(record.params).epsilon(self.study.plan.delta)
+        return self.study.costs.final(record.params).epsilon(self.study.plan.delta)
 
     def final(self, record: Record, data: Data) -> Any:
         """Return the model on all records; of a release, one that no failure tells of."""
-        made = self.study.pricing.configured(record.params, self.study.pricing.final_size)
+        made = self.study.costs.configured(record.params, self.study.costs.final_size)
         set_seeds(made, self.streams.final)
         try:
             with Quiet(), np.errstate(all="ignore"):
@@ -151,10 +151,10 @@ class ParetoRun:
         except BaseException as problem:
             if self.study.plan is None or not is_failure(problem):
                 raise
-            return untouched_model(made, data)
+            return data_independent_model(made, data)
 
 
-def warn_of_one_price(records: list[Record]) -> None:
+def warn_of_one_cost(records: list[Record]) -> None:
     """Warn where nothing of the space changes epsilon."""
     found = [record.evaluation for record in records if record.evaluation.error is None]
     if len(found) > 1 and len({evaluation.epsilon for evaluation in found}) == 1:
@@ -181,9 +181,9 @@ def warn_of_few(count: int, wanted: int) -> None:
 def _subject(search: Any, study: Study, trial: Trial) -> str:
     """Return a short name of all that evaluations follow from beside their parameters."""
     told = (
-        [clone(member) for member in study.pricing.families],
-        study.pricing.layout,
-        study.pricing.delta,
+        [clone(member) for member in study.costs.families],
+        study.costs.layout,
+        study.costs.delta,
         search.privacy,
         search.n_repeats,
         trial.scorer.name,

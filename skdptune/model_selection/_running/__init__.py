@@ -9,8 +9,13 @@ from skdptune.model_selection._running._domain import (
 )
 from skdptune.model_selection._running._progress import Progress
 from skdptune.model_selection._running._quiet import Quiet
-from skdptune.model_selection._running._random_split import Deal, deal, expected_size, parts
-from skdptune.model_selection._running._results import results_of, untouched_model
+from skdptune.model_selection._running._random_split import (
+    RandomSplit,
+    expected_size,
+    parts,
+    random_split,
+)
+from skdptune.model_selection._running._results import data_independent_model, results_of
 from skdptune.model_selection._running._runs import (
     Data,
     Result,
@@ -36,7 +41,7 @@ from skdptune.model_selection._running._winner import WinnerMethods
 
 __all__ = [
     "Data",
-    "Deal",
+    "RandomSplit",
     "PUBLIC_VALIDATION",
     "Progress",
     "Quiet",
@@ -50,7 +55,7 @@ __all__ = [
     "check_domain",
     "check_form",
     "child_stream",
-    "deal",
+    "random_split",
     "expected_size",
     "generator_of",
     "is_failure",
@@ -65,7 +70,7 @@ __all__ = [
     "pure_pick",
     "results_of",
     "spawned",
-    "untouched_model",
+    "data_independent_model",
     "utilities_of",
     "values_of",
 ]

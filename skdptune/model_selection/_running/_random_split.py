@@ -13,7 +13,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Deal:
+class RandomSplit:
     """Places of the records.
 
     Attributes
@@ -31,13 +31,13 @@ class Deal:
     final: np.ndarray | None
 
 
-def deal(
+def random_split(
     n_samples: int,
     validation_fraction: float,
     tuning_fraction: float | None,
     variant: int,
     rng: np.random.Generator,
-) -> Deal:
+) -> RandomSplit:
     """Return a deal: each record goes to validation, to tuning or to neither by its own coin.
 
     Parameters
@@ -55,10 +55,10 @@ def deal(
     coins = rng.random(n_samples)
     in_validation = coins < validation_fraction
     if tuning_fraction is None:
-        return Deal(np.flatnonzero(~in_validation), np.flatnonzero(in_validation), None)
+        return RandomSplit(np.flatnonzero(~in_validation), np.flatnonzero(in_validation), None)
     in_tuning = coins >= 1.0 - tuning_fraction
     final = None if variant == 2 else np.flatnonzero(~in_tuning)
-    return Deal(np.flatnonzero(in_tuning), np.flatnonzero(in_validation), final)
+    return RandomSplit(np.flatnonzero(in_tuning), np.flatnonzero(in_validation), final)
 
 
 def parts(records: np.ndarray, n_parts: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -34,7 +34,7 @@ def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return results
 
 
-def untouched_model(estimator: Any, data: Data) -> Any:
+def data_independent_model(estimator: Any, data: Data) -> Any:
     """Return a model that no record influenced: fitted to nothing but the form of the data."""
     made = clone(estimator)
     X = _safe_indexing(data.X, np.zeros(0, dtype=int))

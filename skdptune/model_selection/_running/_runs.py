@@ -119,7 +119,7 @@ class Result:
 def perform(
     run: Run,
     data: Data,
-    deals: Sequence[tuple[np.ndarray | None, np.ndarray | None]],
+    folds: Sequence[tuple[np.ndarray | None, np.ndarray | None]],
     validation: Data | None,
     scoring: Scoring,
     keep_model: bool,
@@ -129,9 +129,9 @@ def perform(
 
     def find() -> np.ndarray:
         found = []
-        for fold, (train, test) in enumerate(deals):
+        for fold, (train, test) in enumerate(folds):
             # A model of its own for each fold: none may start from what another has seen.
-            model = run.estimator if len(deals) == 1 else clone(run.estimator)
+            model = run.estimator if len(folds) == 1 else clone(run.estimator)
             set_seeds(model, child_stream(run.fit_seed, fold))
             data.take(train).fit(model)
             held = validation if test is None else data.take(test)
@@ -144,7 +144,7 @@ def perform(
 def perform_together(
     runs: Sequence[Run],
     data: Data,
-    deals: Sequence[tuple[np.ndarray | None, np.ndarray | None]],
+    folds: Sequence[tuple[np.ndarray | None, np.ndarray | None]],
     validation: Data | None,
     scoring: Scoring,
     keep_model: bool,
@@ -154,10 +154,10 @@ def perform_together(
     started = time.perf_counter()
     values: list[list[np.ndarray]] = [[] for _ in runs]
     problems: dict[int, BaseException] = {}
-    for fold, (train, test) in enumerate(deals):
+    for fold, (train, test) in enumerate(folds):
         going = [number for number in range(len(runs)) if number not in problems]
         models = [runs[number].estimator for number in going]
-        if len(deals) > 1:
+        if len(folds) > 1:
             models = [clone(model) for model in models]
         seeds = [child_stream(runs[number].fit_seed, fold) for number in going]
         try:
@@ -167,7 +167,7 @@ def perform_together(
                 raise
             # One that fails must not fail the others.
             return [
-                perform(run, data, deals, validation, scoring, keep_model, raises) for run in runs
+                perform(run, data, folds, validation, scoring, keep_model, raises) for run in runs
             ]
         held = validation if test is None else data.take(test)
         for number, model, outcome in zip(going, models, outcomes, strict=True):

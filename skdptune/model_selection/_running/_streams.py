@@ -14,7 +14,7 @@ from skdptune._validation import check_integer
 class Streams:
     """Seeds for the separate uses of randomness; None everywhere if nothing is seeded."""
 
-    deal: Any
+    random_split: Any
     draw: Any
     runs: Any
     pick: Any

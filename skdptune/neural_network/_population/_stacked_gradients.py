@@ -97,8 +97,8 @@ class ClosedFormGradients:
         losses = self._total_loss(outputs, targets)
         slopes = torch.autograd.grad(losses, [made for _, _, made in trained])
         parts = [
-            (layer, layer.gradients(prepared, slope))
-            for (layer, prepared, _), slope in zip(trained, slopes, strict=True)
+            (layer, layer.gradients(plan, slope))
+            for (layer, plan, _), slope in zip(trained, slopes, strict=True)
         ]
         del outputs, losses, trained
         squares = sum(layer.squared_norms(gradients) for layer, gradients in parts)
@@ -130,12 +130,12 @@ class ClosedFormGradients:
             if isinstance(layer, PlainLayer):
                 values = layer.outputs(values)
             else:
-                prepared = layer.prepared(values)
-                values = layer.outputs(prepared, stack, values.shape)
+                plan = layer.plan(values)
+                values = layer.outputs(plan, stack, values.shape)
                 if not values.requires_grad:
                     values.requires_grad_()
-                trained.append((layer, prepared.detach(), values))
-                numbers += prepared[0, :1].numel()
+                trained.append((layer, plan.detach(), values))
+                numbers += plan[0, :1].numel()
             numbers += 3 * values[0, :1].numel()
         self.numbers_per_record = inputs[0, :1].numel() + numbers
         return values, trained

@@ -75,7 +75,7 @@ class StackedLinear:
         """Return the rule of a layer, if it is such a one."""
         return cls(weight, bias) if type(layer) is nn.Linear else None
 
-    def prepared(self, inputs: torch.Tensor) -> torch.Tensor:
+    def plan(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return the inputs as the closed forms need them."""
         if inputs.ndim != 3:
             raise NotImplementedError(
@@ -83,30 +83,30 @@ class StackedLinear:
             )
         return inputs
 
-    def outputs(self, prepared: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
+    def outputs(self, plan: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
         """Return the outputs; `shape` is that of the layer's inputs."""
         weight = stack[self.weight].transpose(1, 2)
         if self.bias is None:
-            return torch.bmm(prepared, weight)
-        return torch.baddbmm(stack[self.bias].unsqueeze(1), prepared, weight)
+            return torch.bmm(plan, weight)
+        return torch.baddbmm(stack[self.bias].unsqueeze(1), plan, weight)
 
-    def gradients(self, prepared: torch.Tensor, slopes: torch.Tensor) -> Stack:
+    def gradients(self, plan: torch.Tensor, slopes: torch.Tensor) -> Stack:
         """Return what the records' gradients are made of: slopes, and what they multiply."""
-        return [slopes, prepared]
+        return [slopes, plan]
 
     def squared_norms(self, gradients: Stack) -> torch.Tensor:
         """Return the squared norm of each record's gradient: (nets, records)."""
-        slopes, prepared = gradients
-        sizes = _squared_length(prepared)
+        slopes, plan = gradients
+        sizes = _squared_length(plan)
         if self.bias is not None:
             sizes = sizes + 1.0
         return _squared_length(slopes) * sizes
 
     def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
         """Yield, for each parameter, its place and the sum of gradients times factors."""
-        slopes, prepared = gradients
+        slopes, plan = gradients
         scaled = slopes * factors[..., None]
-        yield self.weight, torch.bmm(scaled.transpose(1, 2), prepared)
+        yield self.weight, torch.bmm(scaled.transpose(1, 2), plan)
         if self.bias is not None:
             yield self.bias, scaled.sum(dim=1)
 
@@ -137,15 +137,15 @@ class StackedConv2d:
         names = ("kernel_size", "stride", "padding", "dilation")
         return cls(weight, bias, {name: getattr(layer, name) for name in names})
 
-    def prepared(self, inputs: torch.Tensor) -> torch.Tensor:
+    def plan(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return the patches of each image: (nets, records, numbers in a patch, patches)."""
         patches = functional.unfold(inputs.flatten(0, 1), **self.settings)
         return patches.unflatten(0, inputs.shape[:2])
 
-    def outputs(self, prepared: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
+    def outputs(self, plan: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
         """Return the outputs; `shape` is that of the layer's inputs."""
         weight = stack[self.weight].flatten(2)
-        found = torch.einsum("koc,kbcp->kbop", weight, prepared)
+        found = torch.einsum("koc,kbcp->kbop", weight, plan)
         if self.bias is not None:
             found = found + stack[self.bias][:, None, :, None]
         return found.unflatten(-1, self._sides(shape[-2:]))
@@ -157,7 +157,7 @@ class StackedConv2d:
             for side, kernel, stride, padding, dilation in parts
         )
 
-    def gradients(self, prepared: torch.Tensor, slopes: torch.Tensor) -> Stack:
+    def gradients(self, plan: torch.Tensor, slopes: torch.Tensor) -> Stack:
         """Return the records' gradients.
 
         What is clipped and added must be the very numbers whose norm is taken. A sum over
@@ -165,7 +165,7 @@ class StackedConv2d:
         in its own gradient, swallow in rounding what other records add.
         """
         slopes = slopes.flatten(3)
-        found = [torch.einsum("kbop,kbcp->kboc", slopes, prepared)]
+        found = [torch.einsum("kbop,kbcp->kboc", slopes, plan)]
         return found if self.bias is None else [*found, slopes.sum(dim=3)]
 
     def squared_norms(self, gradients: Stack) -> torch.Tensor:

@@ -123,7 +123,7 @@ def test_connected_dots_of_a_fine_grid_lose_nothing():
         assert naive_delta(side, 0.0) == pytest.approx(3e-8, rel=1e-6, abs=0.0)
 
 
-def law(masses, step=0.25, lowest=-2, infinity=0.0):
+def distribution(masses, step=0.25, lowest=-2, infinity=0.0):
     masses = np.array(masses, dtype=float)
     return LossDistribution(step, lowest, masses / masses.sum() * (1.0 - infinity), infinity)
 
@@ -131,7 +131,7 @@ def law(masses, step=0.25, lowest=-2, infinity=0.0):
 def response(epsilon):
     """Both directions of randomised response, two steps apart."""
     truth = 1.0 / (1.0 + math.exp(-epsilon))
-    side = law([1.0 - truth, 0.0, truth], epsilon, -1)
+    side = distribution([1.0 - truth, 0.0, truth], epsilon, -1)
     return side, side
 
 
@@ -264,7 +264,7 @@ def test_pointwise_maximum_lets_the_shorter_curve_stay_at_its_end():
 
 
 def test_sampling_reaches_the_end():
-    side = law([0.2, 0.3, 0.5], 0.25, -1, infinity=0.01)
+    side = distribution([0.2, 0.3, 0.5], 0.25, -1, infinity=0.01)
     samples = _curves.sampled(side, 0.1)
     assert samples.size == 4 and samples[-1] == pytest.approx(0.01, rel=1e-12, abs=0.0)
     for k, value in enumerate(samples):

@@ -13,7 +13,7 @@ from skdptune.accounting._losses._distribution import LossDistribution
 from tests.accounting.oracles_profile import hockey_stick_of_losses
 
 
-def law(masses, step=0.25, lowest=-2, infinity=0.0):
+def distribution(masses, step=0.25, lowest=-2, infinity=0.0):
     masses = np.array(masses, dtype=float)
     return LossDistribution(step, lowest, masses / masses.sum() * (1.0 - infinity), infinity)
 
@@ -32,17 +32,17 @@ def naive_composition(first, second):
     return [(k * first.step, mass) for k, mass in sums.items()], infinity
 
 
-LAWS = [
-    law([0.1, 0.2, 0.4, 0.3], infinity=0.01),
-    law([0.5, 0.5], lowest=3),
-    law([0.3, 0.0, 0.0, 0.0, 0.7], lowest=-4),
-    law([1.0], lowest=0),
-    law([0.2, 0.8], lowest=-9, infinity=1e-12),
+DISTRIBUTIONS = [
+    distribution([0.1, 0.2, 0.4, 0.3], infinity=0.01),
+    distribution([0.5, 0.5], lowest=3),
+    distribution([0.3, 0.0, 0.0, 0.0, 0.7], lowest=-4),
+    distribution([1.0], lowest=0),
+    distribution([0.2, 0.8], lowest=-9, infinity=1e-12),
 ]
 
 
-@pytest.mark.parametrize("first", LAWS)
-@pytest.mark.parametrize("second", LAWS)
+@pytest.mark.parametrize("first", DISTRIBUTIONS)
+@pytest.mark.parametrize("second", DISTRIBUTIONS)
 def test_composition_is_the_convolution(first, second):
     result = _dp_accounting.composed(first, second)
     atoms, infinity = naive_composition(first, second)
@@ -52,7 +52,7 @@ def test_composition_is_the_convolution(first, second):
         assert exact * (1.0 - 1e-12) - 1e-16 <= claimed <= exact * (1.0 + 1e-9) + 1e-14
 
 
-@pytest.mark.parametrize("losses", LAWS)
+@pytest.mark.parametrize("losses", DISTRIBUTIONS)
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_copies_compose_like_themselves(losses, count):
     result = _dp_accounting.self_composed(losses, count)
@@ -76,7 +76,7 @@ def test_copies_compose_like_themselves(losses, count):
 
 def test_composition_keeps_the_largest_loss_of_a_pure_guarantee():
     """Its mass underflows, or drowns in the noise of the transform, and yet counts."""
-    half = law([0.5, 0.0, 0.5], step=0.01, lowest=-1)
+    half = distribution([0.5, 0.0, 0.5], step=0.01, lowest=-1)
     for count in (2, 60, 1100, 3000):
         result = _dp_accounting.self_composed(half, count)
         assert result.infinity == 0.0
@@ -87,18 +87,21 @@ def test_composition_keeps_the_largest_loss_of_a_pure_guarantee():
 
 def test_certain_disclosure_composes():
     """Mass 1 at infinity stays there."""
-    revealed = law([1.0], lowest=0, infinity=1.0)
+    revealed = distribution([1.0], lowest=0, infinity=1.0)
     for result in (
         _dp_accounting.self_composed(revealed, 3),
-        _dp_accounting.composed(revealed, LAWS[0]),
-        _dp_accounting.composed(LAWS[0], revealed),
+        _dp_accounting.composed(revealed, DISTRIBUTIONS[0]),
+        _dp_accounting.composed(DISTRIBUTIONS[0], revealed),
     ):
         assert result.infinity == 1.0
         assert result.epsilon(1.0 - 1e-9) == math.inf
 
 
 def test_there_and_back_again():
-    original = (law([0.1, 0.2, 0.4, 0.3], infinity=0.01), law([0.3, 0.2, 0.5], infinity=0.02))
+    original = (
+        distribution([0.1, 0.2, 0.4, 0.3], infinity=0.01),
+        distribution([0.3, 0.2, 0.5], infinity=0.02),
+    )
     back = _dp_accounting.from_pld(_dp_accounting.to_pld(*original))
     for before, after in zip(original, back, strict=True):
         assert (after.step, after.lowest) == (before.step, before.lowest)
@@ -107,7 +110,10 @@ def test_there_and_back_again():
 
 
 def test_the_foreign_object_answers_alike():
-    sides = law([0.1, 0.2, 0.4, 0.3], infinity=0.01), law([0.3, 0.2, 0.5], infinity=0.02)
+    sides = (
+        distribution([0.1, 0.2, 0.4, 0.3], infinity=0.01),
+        distribution([0.3, 0.2, 0.5], infinity=0.02),
+    )
     foreign = _dp_accounting.to_pld(*sides)
     assert isinstance(foreign, pld.PrivacyLossDistribution)
     for epsilon in (0.0, 0.1, 0.3, 1.0):

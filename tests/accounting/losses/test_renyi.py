@@ -201,12 +201,16 @@ def test_tuning_then_fitting_approaches_its_parts():
     np.testing.assert_allclose(almost_all, tune.at(orders), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("law", "shape"), [(Geometric(0.1), 1.0), (Poisson(12.0), math.inf)])
-def test_selection_agrees_with_the_reference(law, shape):
+@pytest.mark.parametrize(
+    ("distribution", "shape"), [(Geometric(0.1), 1.0), (Poisson(12.0), math.inf)]
+)
+def test_selection_agrees_with_the_reference(distribution, shape):
     part = gaussian(0.5)
-    event = dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(2.0), law.mean, shape)
+    event = dp_event.RepeatAndSelectDpEvent(
+        dp_event.GaussianDpEvent(2.0), distribution.mean, shape
+    )
     accountant = RdpAccountant(list(ORDERS)).compose(event)
-    ours = RenyiSelected(part, law).at(ORDERS)
+    ours = RenyiSelected(part, distribution).at(ORDERS)
     theirs = np.array(accountant._rdp)
     assert np.all(ours <= theirs * (1.0 + 1e-9))
     np.testing.assert_allclose(ours[ORDERS >= 4.0], theirs[ORDERS >= 4.0], rtol=1e-6)

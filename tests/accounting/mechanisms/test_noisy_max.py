@@ -220,12 +220,12 @@ class TestNoisyMaxParameters:
             profile = report_noisy_max(m, s, sensitivity=d, noise=noise, monotone=mono)
             return np.array([profile.epsilon(delta) for delta in (1e-2, 1e-6)])
 
-        price = epsilons(count, scale, size)
+        cost_of = epsilons(count, scale, size)
         # Grids of losses differ, by a thousandth of the losses' spread.
-        slack = 1e-3 * price + 1e-9
-        assert np.all(epsilons(count, scale * factor, size) <= price + slack)
-        assert np.all(epsilons(count, scale, size / factor) <= price + slack)
-        assert np.all(epsilons(max(int(count / factor), 1), scale, size) <= price + slack)
+        slack = 1e-3 * cost_of + 1e-9
+        assert np.all(epsilons(count, scale * factor, size) <= cost_of + slack)
+        assert np.all(epsilons(count, scale, size / factor) <= cost_of + slack)
+        assert np.all(epsilons(max(int(count / factor), 1), scale, size) <= cost_of + slack)
         assert np.all(epsilons(count, scale, size, True) <= epsilons(count, scale, size, False))
 
     @given(st.floats(0.05, 50), st.floats(0.01, 100), st.booleans())

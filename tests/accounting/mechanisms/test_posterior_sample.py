@@ -145,7 +145,7 @@ class Release:
         self.H = X.T @ X + ridge * np.eye(X.shape[1])
         self.mean = np.linalg.solve(self.H, X.T @ y)
         covariance = np.linalg.inv(precision * self.H)
-        self.law = stats.multivariate_normal(self.mean, 0.5 * (covariance + covariance.T))
+        self.distribution = stats.multivariate_normal(self.mean, 0.5 * (covariance + covariance.T))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -167,8 +167,8 @@ def test_real_densities_stay_within_the_profile(seed):
         "remove": (larger, smaller),
         "add": (smaller, larger),
     }.items():
-        draws = first.law.rvs(200_000, random_state=rng)
-        losses = first.law.logpdf(draws) - second.law.logpdf(draws)
+        draws = first.distribution.rvs(200_000, random_state=rng)
+        losses = first.distribution.logpdf(draws) - second.distribution.logpdf(draws)
         for epsilon in (0.0, 0.1, 0.4, 1.0):
             parts = np.maximum(-np.expm1(epsilon - losses), 0.0)
             # The last term is for events that the sample may have missed.
@@ -212,9 +212,9 @@ def test_largest_squared_residual_meets_the_pair(leverage, epsilon, delta):
 
 def test_selection_uses_the_whole_curve():
     run = posterior_sample(0.005, 5.0)
-    law = Geometric(0.1)
-    envelope = run.selected(law).epsilon(1e-6)
-    assert run.epsilon(1e-6) < envelope < run.selected(law, "profile").epsilon(1e-6)
+    distribution = Geometric(0.1)
+    envelope = run.selected(distribution).epsilon(1e-6)
+    assert run.epsilon(1e-6) < envelope < run.selected(distribution, "profile").epsilon(1e-6)
 
 
 @pytest.mark.parametrize(

@@ -67,12 +67,14 @@ def changes(count, monotone):
 
 def losses(scores, change, outputs, threshold_scale, score_scale):
     """Return the log-ratio of each output's probabilities."""
-    laws = []
+    distributions = []
     for values in (np.asarray(scores), np.asarray(scores) + change):
-        law = [output_probability(o, values, threshold_scale, score_scale) for o in outputs]
-        assert sum(law) == pytest.approx(1, abs=1e-11)
-        laws.append(law)
-    return np.log(laws[0]) - np.log(laws[1])
+        distribution = [
+            output_probability(o, values, threshold_scale, score_scale) for o in outputs
+        ]
+        assert sum(distribution) == pytest.approx(1, abs=1e-11)
+        distributions.append(distribution)
+    return np.log(distributions[0]) - np.log(distributions[1])
 
 
 class TestSparseVector:
@@ -177,9 +179,11 @@ def round_law(utilities, threshold, round_epsilon):
     scales = 2 / round_epsilon, 4 / round_epsilon
     count = len(utilities)
     outputs = [[False] * s + [True] for s in range(count)] + [[False] * count]
-    law = [output_probability(o, np.asarray(utilities) - threshold, *scales) for o in outputs]
-    assert sum(law) == pytest.approx(1, abs=1e-11)
-    return np.array(law)
+    distribution = [
+        output_probability(o, np.asarray(utilities) - threshold, *scales) for o in outputs
+    ]
+    assert sum(distribution) == pytest.approx(1, abs=1e-11)
+    return np.array(distribution)
 
 
 class TestRound:
@@ -189,13 +193,13 @@ class TestRound:
     @pytest.mark.parametrize("count", [1, 2, 3])
     def test_a_hit_costs_all_and_a_miss_half(self, count, round_epsilon):
         rng = np.random.default_rng(5)
-        price = np.append(np.full(count, round_epsilon), round_epsilon / 2)
+        cost_of = np.append(np.full(count, round_epsilon), round_epsilon / 2)
         for threshold in (-6.0, 0.0, 3.0):
             utilities = rng.uniform(-2, 2, count)
             p = round_law(utilities, threshold, round_epsilon)
             for change in itertools.product([-1.0, 0.3, 1.0], repeat=count):
                 q = round_law(utilities + change, threshold, round_epsilon)
-                assert np.all(np.abs(np.log(p / q)) <= price * (1 + 1e-10))
+                assert np.all(np.abs(np.log(p / q)) <= cost_of * (1 + 1e-10))
 
     @pytest.mark.parametrize("round_epsilon", [0.3, 2.0])
     def test_both_prices_are_attained(self, round_epsilon):
@@ -215,7 +219,7 @@ def walk_laws(utilities, neighbours, round_epsilon, make_filter, ends_at_step_ze
     goal, granularity = 6.0, 1.0
 
     @functools.cache
-    def laws(threshold):
+    def distributions(threshold):
         return [round_law(values, threshold, round_epsilon) for values in (utilities, neighbours)]
 
     def walk(reached, step, history, p, q):
@@ -225,7 +229,7 @@ def walk_laws(utilities, neighbours, round_epsilon, make_filter, ends_at_step_ze
         if step == 0 or reached >= goal or not budget_filter.may_continue:
             return [(p, q)]
         ends = []
-        for outcome, (one, other) in enumerate(zip(*laws(reached + step), strict=True)):
+        for outcome, (one, other) in enumerate(zip(*distributions(reached + step), strict=True)):
             hit = outcome < len(utilities)
             after = reached + step * hit
             lower = step // 2 if ends_at_step_zero else step / 2

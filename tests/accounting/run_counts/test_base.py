@@ -13,25 +13,25 @@ from skdptune.accounting._run_counts._distributions import (
     Geometric,
     Logarithmic,
     Poisson,
-    RunLaw,
+    RunCountDistribution,
     TruncatedNegativeBinomial,
 )
 
-LAWS = [
+DISTRIBUTIONS = [
     TruncatedNegativeBinomial(0.5, 0.1),
     Geometric(1 / 3),
     Logarithmic(0.01),
     Poisson(15),
     Binomial(30, 0.1),
 ]
-every_law = pytest.mark.parametrize("law", LAWS, ids=repr)
+every_law = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 FUNCTIONS = ["pgf", "pgf_derivative", "pgf_second_derivative"]
 
 
 @every_law
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_functions_take_numbers_and_arrays(law, function):
-    evaluate = getattr(law, function)
+def test_functions_take_numbers_and_arrays(distribution, function):
+    evaluate = getattr(distribution, function)
     x = np.array([[0.0, 0.25, 0.5], [0.75, 0.9, 1.0]])
     values = evaluate(x)
     assert values.shape == x.shape and values.dtype == np.float64
@@ -46,9 +46,9 @@ def test_functions_take_numbers_and_arrays(law, function):
 @every_law
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("x", [-1e-9, 1.1, np.nan, [0.5, 1.5], [[0.5], [np.nan]]])
-def test_functions_refuse_numbers_outside(law, function, x):
+def test_functions_refuse_numbers_outside(distribution, function, x):
     with pytest.raises(ValueError, match=r"^x must be a number in \[0, 1\]"):
-        getattr(law, function)(x)
+        getattr(distribution, function)(x)
 
 
 @pytest.mark.parametrize("x", ["0.5", None, True, [0.1, [0.2]], {}])
@@ -66,15 +66,19 @@ def test_probability_at_most_refuses(count, error):
 
 
 @every_law
-def test_plain_values_survive_json(law):
-    values = json.loads(json.dumps(law.to_dict()))
-    for copy in (RunLaw.from_dict(values), type(law).from_dict(values)):
-        assert copy == law and type(copy) is type(law)
+def test_plain_values_survive_json(distribution):
+    values = json.loads(json.dumps(distribution.to_dict()))
+    for copy in (RunCountDistribution.from_dict(values), type(distribution).from_dict(values)):
+        assert copy == distribution and type(copy) is type(distribution)
 
 
 def test_plain_values_hold_what_the_constructor_takes():
-    assert Geometric(0.5).to_dict() == {"law": "geometric", "gamma": 0.5}
-    assert Binomial(3, 0.5).to_dict() == {"law": "binomial", "trials": 3, "probability": 0.5}
+    assert Geometric(0.5).to_dict() == {"distribution": "geometric", "gamma": 0.5}
+    assert Binomial(3, 0.5).to_dict() == {
+        "distribution": "binomial",
+        "trials": 3,
+        "probability": 0.5,
+    }
     numpy_made = Binomial(np.int64(3), np.float32(0.5)).to_dict()
     assert json.loads(json.dumps(numpy_made)) == Binomial(3, 0.5).to_dict()
 
@@ -83,16 +87,22 @@ def test_plain_values_hold_what_the_constructor_takes():
     ("values", "message"),
     [
         ({}, r"law must be one of .*'geometric'.*; got None\."),
-        ({"law": "uniform", "trials": 3}, "law must be one of .*; got 'uniform'"),
-        ({"law": "poisson"}, r"parameters must be rate; got none\."),
-        ({"law": "binomial", "trials": 3}, r"parameters must be trials, probability; got trials"),
-        ({"law": "geometric", "gamma": 0.5, "eta": 1}, "parameters must be gamma; got gamma, eta"),
-        ({"law": "geometric", "gamma": 2.0}, "gamma must be"),
+        ({"distribution": "uniform", "trials": 3}, "law must be one of .*; got 'uniform'"),
+        ({"distribution": "poisson"}, r"parameters must be rate; got none\."),
+        (
+            {"distribution": "binomial", "trials": 3},
+            r"parameters must be trials, probability; got trials",
+        ),
+        (
+            {"distribution": "geometric", "gamma": 0.5, "eta": 1},
+            "parameters must be gamma; got gamma, eta",
+        ),
+        ({"distribution": "geometric", "gamma": 2.0}, "gamma must be"),
     ],
 )
 def test_from_dict_refuses_what_is_no_law(values, message):
     with pytest.raises(ValueError, match=f"^{message}"):
-        RunLaw.from_dict(values)
+        RunCountDistribution.from_dict(values)
 
 
 def test_from_dict_of_a_class_refuses_other_laws():
@@ -100,31 +110,35 @@ def test_from_dict_of_a_class_refuses_other_laws():
     with pytest.raises(ValueError, match="^law must be one of 'geometric'; got 'poisson'"):
         Geometric.from_dict(Poisson(3).to_dict())
     with pytest.raises(TypeError, match="^values must be a mapping"):
-        RunLaw.from_dict("geometric")
+        RunCountDistribution.from_dict("geometric")
 
 
 @every_law
-def test_laws_are_immutable_hashable_and_pickle(law):
+def test_laws_are_immutable_hashable_and_pickle(distribution):
     with pytest.raises(FrozenInstanceError):
-        law.mean_of_everything = 3
-    copy = pickle.loads(pickle.dumps(law))
-    assert copy == law and hash(copy) == hash(law) and type(copy) is type(law)
-    assert copy.mean == law.mean
+        distribution.mean_of_everything = 3
+    copy = pickle.loads(pickle.dumps(distribution))
+    assert (
+        copy == distribution
+        and hash(copy) == hash(distribution)
+        and type(copy) is type(distribution)
+    )
+    assert copy.mean == distribution.mean
 
 
 def test_the_base_is_abstract():
     with pytest.raises(TypeError, match="abstract"):
-        RunLaw()
+        RunCountDistribution()
 
 
 def test_a_law_of_ones_own_is_read_back(monkeypatch):
-    monkeypatch.setattr(RunLaw, "_known", dict(RunLaw._known))
+    monkeypatch.setattr(RunCountDistribution, "_known", dict(RunCountDistribution._known))
 
     @dataclass(frozen=True)
     class Lazy(Poisson):
         _name: ClassVar[str] = "lazy"
 
-    assert RunLaw.from_dict(Lazy(2.0).to_dict()) == Lazy(2.0)
+    assert RunCountDistribution.from_dict(Lazy(2.0).to_dict()) == Lazy(2.0)
 
 
 @pytest.mark.parametrize(

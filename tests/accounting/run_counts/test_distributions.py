@@ -19,7 +19,7 @@ from skdptune.accounting._run_counts._distributions import (
 GRID = np.concatenate([np.linspace(0, 1, 101), 1 - np.logspace(-12, -3, 10)])
 GRID.sort()
 
-LAWS = [
+DISTRIBUTIONS = [
     TruncatedNegativeBinomial(-0.9, 0.05),
     TruncatedNegativeBinomial(0.5, 0.01),
     TruncatedNegativeBinomial(7.0, 0.2),
@@ -39,7 +39,7 @@ shapes = st.one_of(
     st.sampled_from([-0.5, 0.0, 1.0]),
 )
 negative_binomials = st.builds(TruncatedNegativeBinomial, shapes, st.floats(1e-12, 1 - 1e-6))
-laws = st.one_of(
+distributions = st.one_of(
     negative_binomials,
     st.builds(Geometric, st.floats(1e-12, 1 - 1e-6)),
     st.builds(Logarithmic, st.floats(1e-12, 1 - 1e-6)),
@@ -49,55 +49,60 @@ laws = st.one_of(
 deterministic = settings(derandomize=True, deadline=None, max_examples=150)
 
 
-def probabilities(law, largest):
+def probabilities(distribution, largest):
     """Return P(K = 0), ..., P(K = largest) by the textbook formulas, term by term."""
     counts = np.arange(largest + 1)
-    match law:
+    match distribution:
         case TruncatedNegativeBinomial():
-            eta, gamma = law.eta, law.gamma
+            eta, gamma = distribution.eta, distribution.gamma
             head = 1 / math.log(1 / gamma) if eta == 0 else eta * gamma**eta / (1 - gamma**eta)
             steps = (1 - gamma) * (counts[1:-1] + eta) / counts[2:]
             masses = head * (1 - gamma) * np.concatenate([[1], np.cumprod(steps)])
             return np.concatenate([[0], masses])
         case Poisson():
-            logs = [k * math.log(law.rate) - law.rate - math.lgamma(k + 1) for k in counts]
+            logs = [
+                k * math.log(distribution.rate) - distribution.rate - math.lgamma(k + 1)
+                for k in counts
+            ]
             return np.exp(logs)
         case Binomial(trials=n, probability=p):
             return np.array([math.comb(n, k) * p**k * (1 - p) ** max(n - k, 0) for k in counts])
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 class TestAgainstTheMasses:
     """Every quantity is a sum over the masses of the law."""
 
     largest = 4000
 
-    def masses(self, law):
-        masses = probabilities(law, self.largest)
+    def masses(self, distribution):
+        masses = probabilities(distribution, self.largest)
         assert masses.sum() == pytest.approx(1, abs=1e-12)
         return masses
 
-    def test_mean(self, law):
-        expected = self.masses(law) @ np.arange(self.largest + 1)
-        assert law.mean == pytest.approx(expected, rel=1e-11)
+    def test_mean(self, distribution):
+        expected = self.masses(distribution) @ np.arange(self.largest + 1)
+        assert distribution.mean == pytest.approx(expected, rel=1e-11)
 
-    def test_pgf_and_derivatives(self, law):
-        masses = self.masses(law)
+    def test_pgf_and_derivatives(self, distribution):
+        masses = self.masses(distribution)
         one, close = np.polynomial.Polynomial(masses), {"rel": 1e-11, "abs": 0}
         for x in [0.0, 0.2, 0.9, 0.999, 1.0]:
-            assert law.pgf(x) == pytest.approx(one(x), **close)
-            assert law.pgf_derivative(x) == pytest.approx(one.deriv()(x), **close)
-            assert law.pgf_second_derivative(x) == pytest.approx(one.deriv(2)(x), **close)
+            assert distribution.pgf(x) == pytest.approx(one(x), **close)
+            assert distribution.pgf_derivative(x) == pytest.approx(one.deriv()(x), **close)
+            assert distribution.pgf_second_derivative(x) == pytest.approx(one.deriv(2)(x), **close)
 
-    def test_probability_at_most(self, law):
-        cumulative = np.cumsum(self.masses(law))
+    def test_probability_at_most(self, distribution):
+        cumulative = np.cumsum(self.masses(distribution))
         for count in [0, 1, 2, 3, 10, 47, 300, 1500]:
-            assert law.probability_at_most(count) == pytest.approx(
+            assert distribution.probability_at_most(count) == pytest.approx(
                 cumulative[count], rel=1e-10, abs=0
             )
 
-    def test_probability_of_none(self, law):
-        assert law.probability_of_none == pytest.approx(self.masses(law)[0], rel=1e-13, abs=0)
+    def test_probability_of_none(self, distribution):
+        assert distribution.probability_of_none == pytest.approx(
+            self.masses(distribution)[0], rel=1e-13, abs=0
+        )
 
 
 def test_named_laws_have_their_closed_forms():
@@ -117,11 +122,11 @@ def test_named_laws_have_their_closed_forms():
 
 
 def test_a_sure_binomial_has_a_fixed_number_of_runs():
-    law = Binomial(5, 1)
-    assert (law.probability_of_none, law.probability_at_most(4)) == (0, 0)
-    assert law.probability_at_most(5) == 1
-    assert law.pgf(0.5) == pytest.approx(0.5**5, rel=1e-14)
-    assert set(law.sample(0, size=50)) == {5}
+    distribution = Binomial(5, 1)
+    assert (distribution.probability_of_none, distribution.probability_at_most(4)) == (0, 0)
+    assert distribution.probability_at_most(5) == 1
+    assert distribution.pgf(0.5) == pytest.approx(0.5**5, rel=1e-14)
+    assert set(distribution.sample(0, size=50)) == {5}
 
 
 def test_large_binomials_keep_their_digits():
@@ -144,24 +149,24 @@ def test_poisson_tail_beyond_double_precision_of_one():
 
 
 @pytest.mark.parametrize("count", [10**6, 10**18, 10**400])
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_no_count_is_too_large(law, count):
-    assert law.probability_at_most(count) == pytest.approx(1, abs=1e-9)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_no_count_is_too_large(distribution, count):
+    assert distribution.probability_at_most(count) == pytest.approx(1, abs=1e-9)
 
 
 @pytest.mark.parametrize("mean", [1e-3, 1.0, 20.0, 1e6])
 def test_laws_that_allow_no_run_are_made_from_their_mean(mean):
     assert Poisson.from_mean(mean) == Poisson(mean)
-    law = Binomial.from_mean(mean, trials=10**6)
-    assert law.trials == 10**6
-    assert law.mean == pytest.approx(mean, rel=1e-15, abs=0)
+    distribution = Binomial.from_mean(mean, trials=10**6)
+    assert distribution.trials == 10**6
+    assert distribution.mean == pytest.approx(mean, rel=1e-15, abs=0)
 
 
 @pytest.mark.parametrize("mean", [1 + 1e-9, 1.5, 20.0, 1e6])
 def test_named_laws_are_made_from_their_mean(mean):
-    for law, eta in [(Geometric.from_mean(mean), 1), (Logarithmic.from_mean(mean), 0)]:
-        assert law.mean == pytest.approx(mean, rel=1e-13)
-        assert law == TruncatedNegativeBinomial.from_mean(mean, eta)
+    for distribution, eta in [(Geometric.from_mean(mean), 1), (Logarithmic.from_mean(mean), 0)]:
+        assert distribution.mean == pytest.approx(mean, rel=1e-13)
+        assert distribution == TruncatedNegativeBinomial.from_mean(mean, eta)
     assert type(Geometric.from_mean(mean)) is Geometric
     assert type(Logarithmic.from_mean(mean)) is Logarithmic
 
@@ -192,17 +197,17 @@ def test_laws_show_their_parameters():
 
 
 @deterministic
-@given(laws)
-def test_pgf_is_that_of_a_law(law):
+@given(distributions)
+def test_pgf_is_that_of_a_law(distribution):
     """E[x^K] rises from P(K = 0) to 1, is convex, and has slope E[K] at 1."""
     value, slope, curvature = (
-        law.pgf(GRID),
-        law.pgf_derivative(GRID),
-        law.pgf_second_derivative(GRID),
+        distribution.pgf(GRID),
+        distribution.pgf_derivative(GRID),
+        distribution.pgf_second_derivative(GRID),
     )
-    assert value[0] == law.probability_of_none
+    assert value[0] == distribution.probability_of_none
     assert value[-1] == pytest.approx(1, abs=1e-12) and value.max() <= 1
-    assert slope[-1] == pytest.approx(law.mean, rel=1e-12)
+    assert slope[-1] == pytest.approx(distribution.mean, rel=1e-12)
     assert (np.diff(value) >= 0).all() and (np.diff(slope) >= 0).all()
     assert (curvature >= 0).all()
     # A chord's slope lies between the slopes at its ends.
@@ -212,14 +217,16 @@ def test_pgf_is_that_of_a_law(law):
 
 
 @deterministic
-@given(laws, st.lists(st.integers(0, 10**7), min_size=2, max_size=6))
-def test_probability_at_most_is_a_distribution_function(law, counts):
-    values = [law.probability_at_most(count) for count in sorted(counts)]
+@given(distributions, st.lists(st.integers(0, 10**7), min_size=2, max_size=6))
+def test_probability_at_most_is_a_distribution_function(distribution, counts):
+    values = [distribution.probability_at_most(count) for count in sorted(counts)]
     assert all(0 <= value <= 1 for value in values)
     assert all(low <= high + 1e-10 for low, high in zip(values, values[1:], strict=False))
     for count, value in zip(sorted(counts), values, strict=True):
-        assert 1 - value <= law.mean / (count + 1) + 1e-10  # Markov
-    assert law.probability_at_most(0) == pytest.approx(law.probability_of_none, rel=1e-12)
+        assert 1 - value <= distribution.mean / (count + 1) + 1e-10  # Markov
+    assert distribution.probability_at_most(0) == pytest.approx(
+        distribution.probability_of_none, rel=1e-12
+    )
 
 
 @deterministic

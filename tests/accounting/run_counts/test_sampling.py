@@ -14,7 +14,7 @@ from skdptune.accounting._run_counts._distributions import (
     TruncatedNegativeBinomial,
 )
 
-LAWS = [
+DISTRIBUTIONS = [
     TruncatedNegativeBinomial(-0.95, 0.02),
     TruncatedNegativeBinomial(-0.5, 0.01),
     TruncatedNegativeBinomial(-0.5, 0.9),
@@ -36,11 +36,11 @@ LARGE = [TruncatedNegativeBinomial.from_mean(1e6, eta) for eta in (-0.5, 0.0, 0.
 SIZE = 100_000
 
 
-def fit(law, draws):
+def fit(distribution, draws):
     """Return the p-value of the chi-square test of ``draws`` against ``law``, in 30 classes."""
     ends = np.unique(np.quantile(draws, np.linspace(0, 1, 31)[:-1]).astype(int))
-    ends = [end for end in ends if 0 < law.probability_at_most(int(end)) < 1]
-    below = np.array([0, *(law.probability_at_most(int(end)) for end in ends), 1])
+    ends = [end for end in ends if 0 < distribution.probability_at_most(int(end)) < 1]
+    below = np.array([0, *(distribution.probability_at_most(int(end)) for end in ends), 1])
     counts = np.diff([0, *np.searchsorted(np.sort(draws), ends, side="right"), draws.size])
     masses = np.diff(below)
     wide = masses * draws.size > 5
@@ -51,25 +51,25 @@ def fit(law, draws):
     return stats.chisquare(kept[filled], expected[filled], sum_check=False).pvalue
 
 
-@pytest.mark.parametrize("law", LAWS + LARGE, ids=repr)
-def test_draws_follow_the_law(law):
-    draws = law.sample(20240, size=SIZE)
-    assert fit(law, draws) > 1e-3
-    assert draws.min() >= (0 if law.probability_of_none > 0 else 1)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS + LARGE, ids=repr)
+def test_draws_follow_the_law(distribution):
+    draws = distribution.sample(20240, size=SIZE)
+    assert fit(distribution, draws) > 1e-3
+    assert draws.min() >= (0 if distribution.probability_of_none > 0 else 1)
 
 
-@pytest.mark.parametrize("law", LAWS + LARGE, ids=repr)
-def test_draws_have_the_generating_function(law):
-    draws = law.sample(7, size=SIZE).astype(float)
-    for x in [0.3, 0.9, 1 - 1 / law.mean / 2, 1 - 1e-6]:
-        variance = max(law.pgf(x * x) - law.pgf(x) ** 2, 0)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS + LARGE, ids=repr)
+def test_draws_have_the_generating_function(distribution):
+    draws = distribution.sample(7, size=SIZE).astype(float)
+    for x in [0.3, 0.9, 1 - 1 / distribution.mean / 2, 1 - 1e-6]:
+        variance = max(distribution.pgf(x * x) - distribution.pgf(x) ** 2, 0)
         # Bernstein: Gaussian deviations, and a few draws more or less of a rare event.
         tolerance = 4.5 * np.sqrt(variance / SIZE) + 10 / SIZE
-        assert (x**draws).mean() == pytest.approx(law.pgf(x), abs=tolerance)
+        assert (x**draws).mean() == pytest.approx(distribution.pgf(x), abs=tolerance)
 
 
 @pytest.mark.parametrize(
-    ("law", "other"),
+    ("distribution", "other"),
     [
         (TruncatedNegativeBinomial(-0.5, 0.01), TruncatedNegativeBinomial(-0.45, 0.01)),
         (TruncatedNegativeBinomial(0.5, 0.001), TruncatedNegativeBinomial(0.55, 0.001)),
@@ -79,15 +79,15 @@ def test_draws_have_the_generating_function(law):
     ],
     ids=repr,
 )
-def test_the_fit_tells_a_law_from_its_neighbour(law, other):
-    assert fit(other, law.sample(20240, size=SIZE)) < 1e-6
+def test_the_fit_tells_a_law_from_its_neighbour(distribution, other):
+    assert fit(other, distribution.sample(20240, size=SIZE)) < 1e-6
 
 
 @pytest.mark.parametrize("eta", [-0.9, -0.5, 0.0, 0.2, 1.0, 50.0])
 def test_large_means_are_cheap(eta):
-    law = TruncatedNegativeBinomial.from_mean(1e6, eta)
+    distribution = TruncatedNegativeBinomial.from_mean(1e6, eta)
     start = time.process_time()
-    draws = law.sample(3, size=SIZE)
+    draws = distribution.sample(3, size=SIZE)
     assert time.process_time() - start < 1
     assert draws.min() >= 1 and draws.dtype == np.int64
 
@@ -107,43 +107,50 @@ def test_vast_numbers_of_runs_are_cut_not_wrapped(eta):
         assert draws.max() == 2**61
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_a_seed_repeats_the_draws(law):
-    again = law.sample(11, size=20)
-    np.testing.assert_array_equal(law.sample(11, size=20), again)
-    np.testing.assert_array_equal(law.sample(np.random.default_rng(11), size=20), again)
-    assert law.sample(11) == law.sample(np.int64(11))
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_a_seed_repeats_the_draws(distribution):
+    again = distribution.sample(11, size=20)
+    np.testing.assert_array_equal(distribution.sample(11, size=20), again)
+    np.testing.assert_array_equal(distribution.sample(np.random.default_rng(11), size=20), again)
+    assert distribution.sample(11) == distribution.sample(np.int64(11))
 
 
-@pytest.mark.parametrize("law", [Geometric(1e-6), Logarithmic(1e-9), Poisson(1e9)], ids=repr)
-def test_streams_move_on(law):
-    assert law.sample(1, size=5).tolist() != law.sample(2, size=5).tolist()
+@pytest.mark.parametrize(
+    "distribution", [Geometric(1e-6), Logarithmic(1e-9), Poisson(1e9)], ids=repr
+)
+def test_streams_move_on(distribution):
+    assert distribution.sample(1, size=5).tolist() != distribution.sample(2, size=5).tolist()
     for stream in (np.random.default_rng(0), np.random.RandomState(0)):
-        assert law.sample(stream, size=5).tolist() != law.sample(stream, size=5).tolist()
+        assert (
+            distribution.sample(stream, size=5).tolist()
+            != distribution.sample(stream, size=5).tolist()
+        )
     first, second = np.random.RandomState(4), np.random.RandomState(4)
-    assert law.sample(first, size=5).tolist() == law.sample(second, size=5).tolist()
+    assert (
+        distribution.sample(first, size=5).tolist() == distribution.sample(second, size=5).tolist()
+    )
 
 
 def test_without_a_seed_the_global_state_plays_no_part():
-    law = Poisson(1e12)
+    distribution = Poisson(1e12)
     state = np.random.get_state()
     try:
         np.random.seed(0)
-        first = law.sample(size=5)
+        first = distribution.sample(size=5)
         np.random.seed(0)
-        second = law.sample(size=5)
+        second = distribution.sample(size=5)
     finally:
         np.random.set_state(state)
     assert first.tolist() != second.tolist()
 
 
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_sizes(law):
-    assert type(law.sample(0)) is int
-    assert law.sample(0, size=3).shape == (3,)
-    assert law.sample(0, size=(2, 0, 3)).shape == (2, 0, 3)
-    assert law.sample(0, size=()).shape == ()
-    assert law.sample(0, size=(2, 3)).dtype == np.int64
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+def test_sizes(distribution):
+    assert type(distribution.sample(0)) is int
+    assert distribution.sample(0, size=3).shape == (3,)
+    assert distribution.sample(0, size=(2, 0, 3)).shape == (2, 0, 3)
+    assert distribution.sample(0, size=()).shape == ()
+    assert distribution.sample(0, size=(2, 3)).dtype == np.int64
 
 
 @pytest.mark.parametrize("size", [-1, (2, -1)])

@@ -24,17 +24,29 @@ from skdptune.accounting import (
 )
 from skdptune.accounting._selection._bounds import selection_delta
 from tests.accounting import oracles
-from tests.accounting.oracles import LAWS, STEP, Pair
+from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
 
 DIRECTIONS = ("remove", "add")
 EPSILONS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 4.0])
 ALL_EPSILONS = np.concatenate([-EPSILONS[:0:-1], EPSILONS])
 ROUNDING = 3e-14
 
-laws = st.sampled_from(LAWS)
-truncated = [law for law in LAWS if isinstance(law, TruncatedNegativeBinomial)]
-random_trials = [law for law in LAWS if isinstance(law, Binomial) and law.probability < 1.0]
-by_profile = truncated + [law for law in LAWS if isinstance(law, Poisson)] + random_trials
+distributions = st.sampled_from(DISTRIBUTIONS)
+truncated = [
+    distribution
+    for distribution in DISTRIBUTIONS
+    if isinstance(distribution, TruncatedNegativeBinomial)
+]
+random_trials = [
+    distribution
+    for distribution in DISTRIBUTIONS
+    if isinstance(distribution, Binomial) and distribution.probability < 1.0
+]
+by_profile = (
+    truncated
+    + [distribution for distribution in DISTRIBUTIONS if isinstance(distribution, Poisson)]
+    + random_trials
+)
 
 
 @functools.cache
@@ -69,25 +81,28 @@ REFERENCE = [
 
 class TestReferenceValues:
     @pytest.mark.parametrize(
-        ("run", "law", "delta", "bound", "expected"),
+        ("run", "distribution", "delta", "bound", "expected"),
         [
-            (run, law, delta, bound, value)
-            for run, law, delta, figures in REFERENCE
+            (run, distribution, delta, bound, value)
+            for run, distribution, delta, figures in REFERENCE
             for bound, value in figures.items()
         ],
         ids=lambda value: f"{value}",
     )
-    def test_epsilon_of_the_published_table(self, run, law, delta, bound, expected):
-        assert RUNS[run]().selected(law, bound).epsilon(delta) == pytest.approx(expected, rel=5e-3)
+    def test_epsilon_of_the_published_table(self, run, distribution, delta, bound, expected):
+        assert RUNS[run]().selected(distribution, bound).epsilon(delta) == pytest.approx(
+            expected, rel=5e-3
+        )
 
     def test_one_untuned_fit(self):
         assert dp_sgd().epsilon(1e-5) == pytest.approx(1.477, abs=5e-4)
 
-    @pytest.mark.parametrize(("run", "law", "delta", "_"), REFERENCE, ids=str)
-    def test_envelope_is_the_least_of_the_three(self, run, law, delta, _):
+    @pytest.mark.parametrize(("run", "distribution", "delta", "_"), REFERENCE, ids=str)
+    def test_envelope_is_the_least_of_the_three(self, run, distribution, delta, _):
         profile = RUNS[run]()
         envelope, *others = (
-            profile.selected(law, bound).epsilon(delta) for bound in ("envelope", "profile", "rdp")
+            profile.selected(distribution, bound).epsilon(delta)
+            for bound in ("envelope", "profile", "rdp")
         )
         assert envelope < min(others)
 
@@ -97,27 +112,29 @@ class TestProfileBound:
 
     @given(oracles.pairs_on_grid(), st.sampled_from(by_profile))
     @settings(max_examples=100)
-    def test_is_the_formula_at_the_best_helper_on_the_grid(self, pair, law):
+    def test_is_the_formula_at_the_best_helper_on_the_grid(self, pair, distribution):
         helpers = STEP * np.arange(14)
         profile = oracles.profile_of(pair, STEP)
         for direction in DIRECTIONS:
             one_way = pair.one_way(direction)
-            got = selection_delta(profile, law, EPSILONS, direction, "profile")
+            got = selection_delta(profile, distribution, EPSILONS, direction, "profile")
             for value, e in zip(got, EPSILONS, strict=True):
-                if isinstance(law, Poisson):
-                    expected = oracles.poisson_formula(one_way, law, e)
-                elif isinstance(law, Binomial):
-                    expected = oracles.binomial_formula(one_way, law, e, helpers)
+                if isinstance(distribution, Poisson):
+                    expected = oracles.poisson_formula(one_way, distribution, e)
+                elif isinstance(distribution, Binomial):
+                    expected = oracles.binomial_formula(one_way, distribution, e, helpers)
                 else:
-                    expected = oracles.negative_binomial_formula(one_way, law, e, helpers)
+                    expected = oracles.negative_binomial_formula(one_way, distribution, e, helpers)
                 assert value == pytest.approx(min(expected, 1.0), rel=1e-6, abs=ROUNDING)
 
     @given(oracles.any_pairs(), st.sampled_from(by_profile))
     @settings(max_examples=40)
-    def test_covers_every_order(self, pair, law):
-        selected = oracles.profile_of(pair, 0.037).selected(law, "profile")
+    def test_covers_every_order(self, pair, distribution):
+        selected = oracles.profile_of(pair, 0.037).selected(distribution, "profile")
         for direction in DIRECTIONS:
-            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, ALL_EPSILONS)
+            exact = oracles.deltas_of_all_orders(
+                pair.one_way(direction), distribution, ALL_EPSILONS
+            )
             got = selected.delta(ALL_EPSILONS, direction=direction)
             assert (got >= exact.max(axis=0) * (1 - 1e-9) - ROUNDING).all()
 
@@ -129,8 +146,8 @@ class TestProfileBound:
 
     @pytest.mark.parametrize("eta", [-0.5, 0.0, 0.5, 2.0])
     def test_pure_run_costs_eta_plus_two_times_itself(self, eta):
-        law = TruncatedNegativeBinomial(eta, 1e-4)
-        selected = PrivacyProfile.pure(0.5).selected(law, "profile")
+        distribution = TruncatedNegativeBinomial(eta, 1e-4)
+        selected = PrivacyProfile.pure(0.5).selected(distribution, "profile")
         assert selected.epsilon(0.0) == pytest.approx((eta + 2.0) * 0.5, rel=1e-3)
 
     @pytest.mark.parametrize("mean", [0.5, 3.0, 10.0])
@@ -147,33 +164,35 @@ class TestCounterExamples:
     step = math.log(1 / 0.9)
 
     def test_the_same_directions_delta_inside_is_unsound(self):
-        law, e = Geometric(0.01), 1.0
+        distribution, e = Geometric(0.01), 1.0
         helpers = np.linspace(0.0, 1.0, 200)
-        exact = oracles.selection_delta_of_order(self.pair, [0, 1], law, e)
-        wrong = oracles.negative_binomial_formula(self.pair, law, e, helpers, inner="same")
-        assert exact == pytest.approx(1.0 - math.e * law.pgf(0.9))
+        exact = oracles.selection_delta_of_order(self.pair, [0, 1], distribution, e)
+        wrong = oracles.negative_binomial_formula(
+            self.pair, distribution, e, helpers, inner="same"
+        )
+        assert exact == pytest.approx(1.0 - math.e * distribution.pgf(0.9))
         assert wrong == 0.0 < 0.7 < exact
         profile = oracles.profile_of(self.pair, self.step)
         for bound in ("profile", "envelope", "best"):
-            assert profile.selected(law, bound).delta(e, direction="remove") >= exact
+            assert profile.selected(distribution, bound).delta(e, direction="remove") >= exact
         for bound in ("profile", "envelope"):
-            assert selection_delta(profile, law, [e], "remove", bound)[0] >= exact
+            assert selection_delta(profile, distribution, [e], "remove", bound)[0] >= exact
 
     def test_a_negative_helper_is_unsound(self):
-        law, pair, e = Geometric(0.9), oracles.randomised_response(STEP), 0.5 * STEP
-        exact = oracles.deltas_of_all_orders(pair, law, [e]).max()
-        below = oracles.negative_binomial_formula(pair, law, e, [-1.0])
-        above = oracles.negative_binomial_formula(pair, law, e, STEP * np.arange(3))
+        distribution, pair, e = Geometric(0.9), oracles.randomised_response(STEP), 0.5 * STEP
+        exact = oracles.deltas_of_all_orders(pair, distribution, [e]).max()
+        below = oracles.negative_binomial_formula(pair, distribution, e, [-1.0])
+        above = oracles.negative_binomial_formula(pair, distribution, e, STEP * np.arange(3))
         assert below < exact <= above
         profile = oracles.profile_of(pair, STEP)
-        assert selection_delta(profile, law, [e], "remove", "profile")[0] >= exact
+        assert selection_delta(profile, distribution, [e], "remove", "profile")[0] >= exact
 
 
 class TestRenyiBound:
     """Papernot and Steinke's theorems, against dp_accounting's own event."""
 
     @pytest.mark.parametrize(
-        ("law", "shape"),
+        ("distribution", "shape"),
         [
             (Geometric(0.1), 1.0),
             (Geometric(0.002), 1.0),
@@ -187,11 +206,11 @@ class TestRenyiBound:
         ids=str,
     )
     @pytest.mark.parametrize("sigma", [0.7, 2.0, 6.0])
-    def test_equals_dp_accounting(self, law, shape, sigma):
+    def test_equals_dp_accounting(self, distribution, shape, sigma):
         run = dp_event.GaussianDpEvent(sigma)
-        search = dp_event.RepeatAndSelectDpEvent(run, law.mean, shape)
+        search = dp_event.RepeatAndSelectDpEvent(run, distribution.mean, shape)
         theirs = RdpAccountant().compose(search)
-        ours = PrivacyProfile.gaussian(1.0 / sigma).selected(law, "rdp")
+        ours = PrivacyProfile.gaussian(1.0 / sigma).selected(distribution, "rdp")
         for delta in (1e-3, 1e-6, 1e-9):
             assert ours.epsilon(delta) == pytest.approx(theirs.get_epsilon(delta), rel=2e-3)
 
@@ -208,13 +227,13 @@ class TestRenyiBound:
     @pytest.mark.parametrize("run", [0.1, 1.0, 3.0])
     def test_orders_of_a_poisson_selection_are_not_below_the_exact_ones(self, mean, run):
         # Theorem 6 as printed is false below a mean of 1, where log(mean) is negative.
-        law, orders = Poisson(mean), np.array([1.1, 1.5, 2.0, 4.0, 16.0])
-        claimed = PrivacyProfile.pure(run).selected(law).rdp(orders)
+        distribution, orders = Poisson(mean), np.array([1.1, 1.5, 2.0, 4.0, 16.0])
+        claimed = PrivacyProfile.pure(run).selected(distribution).rdp(orders)
         pair = oracles.split(oracles.randomised_response(run), 2)
         for first, second in itertools.permutations((pair.p, pair.q)):
             for order in oracles.every_order(4):
                 chosen = Pair(
-                    *(oracles.selection_law(side[order], law) for side in (first, second))
+                    *(oracles.selection_law(side[order], distribution) for side in (first, second))
                 )
                 for claim, alpha in zip(claimed, orders, strict=True):
                     assert claim >= oracles.renyi_divergence(chosen, alpha) - 1e-9
@@ -239,10 +258,10 @@ class TestRenyiBound:
 class TestNames:
     def test_best_is_at_most_each_of_the_others(self):
         for run in (PrivacyProfile.gaussian(0.5), PrivacyProfile.pure(0.3), dp_sgd()):
-            for law in (Geometric(0.05), Poisson(60)):
-                best = run.selected(law, "best")
+            for distribution in (Geometric(0.05), Poisson(60)):
+                best = run.selected(distribution, "best")
                 for bound in ("envelope", "profile", "rdp"):
-                    other = run.selected(law, bound)
+                    other = run.selected(distribution, bound)
                     for delta in (1e-2, 1e-6):
                         assert best.epsilon(delta) <= other.epsilon(delta) * (1 + 1e-4) + 1e-6
 
@@ -254,13 +273,13 @@ class TestNames:
 
     def test_best_skips_what_does_not_apply(self):
         profile = PrivacyProfile.from_curve([0.5, 1.0], [1e-3, 1e-7])
-        law = Binomial(5, 1.0)
-        assert profile.selected(law, "best") == profile.selected(law, "envelope")
+        distribution = Binomial(5, 1.0)
+        assert profile.selected(distribution, "best") == profile.selected(distribution, "envelope")
 
-    @pytest.mark.parametrize("law", [Binomial(5, 0.5), Binomial(5, 1.0)], ids=str)
-    def test_no_renyi_bound_for_binomial_runs(self, law):
+    @pytest.mark.parametrize("distribution", [Binomial(5, 0.5), Binomial(5, 1.0)], ids=str)
+    def test_no_renyi_bound_for_binomial_runs(self, distribution):
         with pytest.raises(BoundNotApplicableError, match="got 'rdp'"):
-            PrivacyProfile.gaussian(0.5).selected(law, "rdp")
+            PrivacyProfile.gaussian(0.5).selected(distribution, "rdp")
 
     def test_no_renyi_bound_for_a_curve(self):
         with pytest.raises(BoundNotApplicableError, match="from_event, pure or gaussian"):
@@ -279,26 +298,26 @@ class TestNames:
         with pytest.raises(ValueError, match=message):
             PrivacyProfile.gaussian(0.5).selected(Geometric(0.1), bound)
 
-    @pytest.mark.parametrize("law", [10, "geometric", None, stats.geom(0.1)])
-    def test_something_else_than_a_law(self, law):
-        with pytest.raises(TypeError, match="law must be a run law such as"):
-            PrivacyProfile.gaussian(0.5).selected(law)
+    @pytest.mark.parametrize("distribution", [10, "geometric", None, stats.geom(0.1)])
+    def test_something_else_than_a_law(self, distribution):
+        with pytest.raises(TypeError, match="law must be a distribution such as"):
+            PrivacyProfile.gaussian(0.5).selected(distribution)
 
 
 class TestResultIsAProfile:
-    @given(oracles.pairs_on_grid(), laws)
+    @given(oracles.pairs_on_grid(), distributions)
     @settings(max_examples=20)
-    def test_masses_sum_to_one_in_both_directions(self, pair, law):
-        selected = oracles.profile_of(pair, STEP).selected(law)
+    def test_masses_sum_to_one_in_both_directions(self, pair, distribution):
+        selected = oracles.profile_of(pair, STEP).selected(distribution)
         for side in selected._both:
             assert (side.masses >= 0.0).all()
             # Second differences in steps of 1e-4: their noise of 1e-16 counts 1e8 times.
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
 
-    @given(oracles.pairs_on_grid(), laws)
+    @given(oracles.pairs_on_grid(), distributions)
     @settings(max_examples=15)
-    def test_directions_mirror_each_other(self, pair, law):
-        selected = oracles.profile_of(pair, STEP).selected(law)
+    def test_directions_mirror_each_other(self, pair, distribution):
+        selected = oracles.profile_of(pair, STEP).selected(distribution)
         mirrored = np.exp(-EPSILONS) * selected.delta(EPSILONS, direction="add")
         expected = 1.0 - np.exp(-EPSILONS) + mirrored
         got = selected.delta(-EPSILONS, direction="remove")
@@ -328,29 +347,35 @@ class TestResultIsAProfile:
         hull = np.interp(np.exp(points[1::2]), np.exp(points[::2]), deltas[::2])
         np.testing.assert_allclose(ours.delta(points[1::2]), hull, rtol=1e-9)
 
-    @pytest.mark.parametrize("law", [Geometric(0.2), Poisson(2.0)], ids=str)
-    def test_a_selection_of_selections_covers_the_exact_one(self, law):
+    @pytest.mark.parametrize("distribution", [Geometric(0.2), Poisson(2.0)], ids=str)
+    def test_a_selection_of_selections_covers_the_exact_one(self, distribution):
         pair = oracles.pair_on_grid([3 * STEP, -2 * STEP], [0.2, 0.5], base=1e-3)
-        nested = oracles.profile_of(pair, STEP).selected(law).selected(law)
+        nested = oracles.profile_of(pair, STEP).selected(distribution).selected(distribution)
         for direction in DIRECTIONS:
             one_way = pair.one_way(direction)
             worst = np.zeros(EPSILONS.size)
             for order in oracles.every_order(4):
                 inner = Pair(
-                    *(oracles.selection_law(side[order], law) for side in (one_way.p, one_way.q))
+                    *(
+                        oracles.selection_law(side[order], distribution)
+                        for side in (one_way.p, one_way.q)
+                    )
                 )
-                outer = oracles.deltas_of_all_orders(inner, law, EPSILONS)
+                outer = oracles.deltas_of_all_orders(inner, distribution, EPSILONS)
                 worst = np.maximum(worst, outer.max(axis=0))
             assert (nested.delta(EPSILONS, direction=direction) >= worst - ROUNDING).all()
 
     def test_the_result_composes(self):
         pair = oracles.pair_on_grid([3 * STEP, -2 * STEP], [0.2, 0.5], base=1e-3)
-        law = Geometric(0.2)
-        twice = 2 * oracles.profile_of(pair, STEP).selected(law)
+        distribution = Geometric(0.2)
+        twice = 2 * oracles.profile_of(pair, STEP).selected(distribution)
         for direction in DIRECTIONS:
             one_way = pair.one_way(direction)
             for order in oracles.every_order(4):
-                p, q = (oracles.selection_law(side[order], law) for side in (one_way.p, one_way.q))
+                p, q = (
+                    oracles.selection_law(side[order], distribution)
+                    for side in (one_way.p, one_way.q)
+                )
                 both = Pair(np.outer(p, p).ravel(), np.outer(q, q).ravel())
                 exact = np.array([oracles.hockey_stick(both, e) for e in EPSILONS])
                 assert (twice.delta(EPSILONS, direction=direction) >= exact - ROUNDING).all()
@@ -360,10 +385,10 @@ class TestAudit:
     """Real searches on two data sets: what an attacker counts stays within what is claimed."""
 
     searches, confidence, delta = 10**6, 0.999, 1e-3
-    law = Geometric(0.1)
+    distribution = Geometric(0.1)
 
     def claimed(self, mu):
-        return PrivacyProfile.gaussian(mu).selected(self.law).epsilon(self.delta)
+        return PrivacyProfile.gaussian(mu).selected(self.distribution).epsilon(self.delta)
 
     def audited(self, mu, score, event):
         """Return a lower confidence bound on epsilon from the winners' outputs."""
@@ -378,7 +403,7 @@ class TestAudit:
         """Return the output of the best run of each search; NaN where there was no run."""
         chunks = []
         for _ in range(10):
-            runs = self.law.sample(rng, self.searches // 10)
+            runs = self.distribution.sample(rng, self.searches // 10)
             outputs = rng.normal(shift, size=int(runs.sum()))
             scores = score(outputs)
             starts = np.concatenate([[0], np.cumsum(runs)[:-1]])

@@ -20,7 +20,7 @@ from skdptune.accounting import (
 )
 from skdptune.accounting._selection._bounds import selection_delta
 from tests.accounting import oracles
-from tests.accounting.oracles import LAWS, STEP, Pair
+from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
 
 DIRECTIONS = ("remove", "add")
 EPSILONS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 4.0])
@@ -31,14 +31,20 @@ ROUNDING = 3e-14
 # much more epsilon than its formula.
 CELLS = 1e-4
 
-laws = st.sampled_from(LAWS)
-truncated = [law for law in LAWS if isinstance(law, TruncatedNegativeBinomial)]
-may_be_empty = [law for law in LAWS if law.probability_of_none > 0.0]
+distributions = st.sampled_from(DISTRIBUTIONS)
+truncated = [
+    distribution
+    for distribution in DISTRIBUTIONS
+    if isinstance(distribution, TruncatedNegativeBinomial)
+]
+may_be_empty = [
+    distribution for distribution in DISTRIBUTIONS if distribution.probability_of_none > 0.0
+]
 
 
-def envelope(pair, law, epsilons, direction="remove", step=STEP):
+def envelope(pair, distribution, epsilons, direction="remove", step=STEP):
     profile = oracles.profile_of(pair, step)
-    return selection_delta(profile, law, np.atleast_1d(epsilons), direction, "envelope")
+    return selection_delta(profile, distribution, np.atleast_1d(epsilons), direction, "envelope")
 
 
 def assert_covers(bound, exact):
@@ -52,7 +58,7 @@ class TestTheOracles:
     """The slow figures are themselves checked against slower ones."""
 
     @pytest.mark.parametrize(
-        ("law", "counts"),
+        ("distribution", "counts"),
         [
             (Poisson(3.0), stats.poisson(3.0).pmf(np.arange(80))),
             (Binomial(4, 1.0), np.eye(5)[4]),
@@ -61,10 +67,12 @@ class TestTheOracles:
         ],
         ids=str,
     )
-    def test_law_of_the_winner_sums_over_the_number_of_runs(self, law, counts):
+    def test_law_of_the_winner_sums_over_the_number_of_runs(self, distribution, counts):
         masses = np.array([0.2, 0.0, 0.05, 0.7, 0.05])
         by_counts = oracles.selection_law_by_counts(masses, counts)
-        np.testing.assert_allclose(oracles.selection_law(masses, law), by_counts, atol=1e-13)
+        np.testing.assert_allclose(
+            oracles.selection_law(masses, distribution), by_counts, atol=1e-13
+        )
 
     def test_pairs_on_the_grid_have_the_asked_losses_and_are_kept_exactly(self):
         pair = oracles.pair_on_grid([3 * STEP, -STEP], [0.2, 0.5], base=0.1)
@@ -91,55 +99,61 @@ class TestTheOracles:
 class TestCoversEverySelection:
     """No score, order or direction of a small mechanism costs more than the bound."""
 
-    @given(oracles.pairs_on_grid(), laws)
+    @given(oracles.pairs_on_grid(), distributions)
     @settings(max_examples=80)
-    def test_every_order_with_ties_broken_by_a_hidden_mark(self, pair, law):
+    def test_every_order_with_ties_broken_by_a_hidden_mark(self, pair, distribution):
         for direction in DIRECTIONS:
-            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, EPSILONS)
-            assert_covers(envelope(pair, law, EPSILONS, direction), exact)
+            exact = oracles.deltas_of_all_orders(pair.one_way(direction), distribution, EPSILONS)
+            assert_covers(envelope(pair, distribution, EPSILONS, direction), exact)
 
-    @given(oracles.finite_pairs(), laws)
+    @given(oracles.finite_pairs(), distributions)
     @settings(max_examples=60)
-    def test_every_order_without_infinite_losses(self, pair, law):
+    def test_every_order_without_infinite_losses(self, pair, distribution):
         for direction in DIRECTIONS:
-            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, EPSILONS)
-            assert_covers(envelope(pair, law, EPSILONS, direction), exact)
+            exact = oracles.deltas_of_all_orders(pair.one_way(direction), distribution, EPSILONS)
+            assert_covers(envelope(pair, distribution, EPSILONS, direction), exact)
 
-    @given(oracles.pairs_on_grid(), laws, st.permutations(range(12)))
+    @given(oracles.pairs_on_grid(), distributions, st.permutations(range(12)))
     @settings(max_examples=80)
-    def test_marks_that_are_shown_with_the_outcome(self, pair, law, shuffled):
+    def test_marks_that_are_shown_with_the_outcome(self, pair, distribution, shuffled):
         marked = oracles.split(pair, 12)
         order = np.argsort(np.argsort(shuffled)[np.arange(marked.p.size) % 12], kind="stable")
         orders = np.stack([order, np.arange(marked.p.size), np.arange(marked.p.size)[::-1]])
         for direction in DIRECTIONS:
             exact = oracles.deltas_of_all_orders(
-                marked.one_way(direction), law, EPSILONS, orders=orders
+                marked.one_way(direction), distribution, EPSILONS, orders=orders
             )
-            assert_covers(envelope(pair, law, EPSILONS, direction), exact)
+            assert_covers(envelope(pair, distribution, EPSILONS, direction), exact)
 
-    @given(oracles.any_pairs(size=3), laws)
+    @given(oracles.any_pairs(size=3), distributions)
     @settings(max_examples=60)
-    def test_every_order_of_half_outcomes_with_losses_off_the_grid(self, pair, law):
+    def test_every_order_of_half_outcomes_with_losses_off_the_grid(self, pair, distribution):
         halves = oracles.split(pair, 2)
         for direction in DIRECTIONS:
-            exact = oracles.deltas_of_all_orders(halves.one_way(direction), law, EPSILONS)
-            assert_covers(envelope(pair, law, EPSILONS, direction, step=0.037), exact)
+            exact = oracles.deltas_of_all_orders(halves.one_way(direction), distribution, EPSILONS)
+            assert_covers(envelope(pair, distribution, EPSILONS, direction, step=0.037), exact)
 
-    @given(oracles.any_pairs(), laws)
+    @given(oracles.any_pairs(), distributions)
     @settings(max_examples=40)
-    def test_the_resulting_profile_at_positive_and_negative_epsilon(self, pair, law):
+    def test_the_resulting_profile_at_positive_and_negative_epsilon(self, pair, distribution):
         profile = oracles.profile_by_curve(pair, np.linspace(0.0, 15.0, 120), None)
-        selected = profile.selected(law)
+        selected = profile.selected(distribution)
         for direction in DIRECTIONS:
-            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, ALL_EPSILONS)
+            exact = oracles.deltas_of_all_orders(
+                pair.one_way(direction), distribution, ALL_EPSILONS
+            )
             assert_covers(selected.delta(ALL_EPSILONS, direction=direction), exact)
 
-    @given(oracles.pairs_on_grid(), laws)
+    @given(oracles.pairs_on_grid(), distributions)
     @settings(max_examples=40)
-    def test_the_profile_of_an_exact_pair_at_positive_and_negative_epsilon(self, pair, law):
-        selected = oracles.profile_of(pair, STEP).selected(law)
+    def test_the_profile_of_an_exact_pair_at_positive_and_negative_epsilon(
+        self, pair, distribution
+    ):
+        selected = oracles.profile_of(pair, STEP).selected(distribution)
         for direction in DIRECTIONS:
-            exact = oracles.deltas_of_all_orders(pair.one_way(direction), law, ALL_EPSILONS)
+            exact = oracles.deltas_of_all_orders(
+                pair.one_way(direction), distribution, ALL_EPSILONS
+            )
             assert_covers(selected.delta(ALL_EPSILONS, direction=direction), exact)
 
     @pytest.mark.parametrize("gamma", [1e-3, 1e-5, 1e-7])
@@ -150,41 +164,46 @@ class TestCoversEverySelection:
         bound = envelope(pair, Geometric(gamma), grid)
         assert (bound >= exact.max(axis=0) * (1.0 - 1e-9) - 3e-16 / gamma).all()
 
-    @pytest.mark.parametrize("law", [Geometric(0.1), Poisson(5.0), Binomial(4, 1.0)], ids=str)
+    @pytest.mark.parametrize(
+        "distribution", [Geometric(0.1), Poisson(5.0), Binomial(4, 1.0)], ids=str
+    )
     @pytest.mark.parametrize("mu", [0.02, 0.5, 1.5])
-    def test_gaussian_runs_whose_output_is_only_seen_in_bins(self, mu, law):
+    def test_gaussian_runs_whose_output_is_only_seen_in_bins(self, mu, distribution):
         edges = np.concatenate([[np.inf], np.linspace(mu + 9.0, -9.0, 3000), [-np.inf]])
         p, q = (-np.diff(stats.norm.cdf(edges - shift)) for shift in (mu, 0.0))
         bins = Pair(p / p.sum(), q / q.sum())
-        found = oracles.epsilon_under_adversary(bins, law, 1e-4)
-        claimed = PrivacyProfile.gaussian(mu).selected(law).epsilon(1e-4)
+        found = oracles.epsilon_under_adversary(bins, distribution, 1e-4)
+        claimed = PrivacyProfile.gaussian(mu).selected(distribution).epsilon(1e-4)
         assert 0.7 * claimed < found <= claimed
 
 
 class TestTheoremE:
     """The figure is the theorem's, neither less nor, beyond the cells, more."""
 
-    @given(st.one_of(oracles.pairs_on_grid(), oracles.finite_pairs()), laws)
+    @given(st.one_of(oracles.pairs_on_grid(), oracles.finite_pairs()), distributions)
     @settings(max_examples=60)
-    def test_is_the_supremum_over_all_tests(self, pair, law):
+    def test_is_the_supremum_over_all_tests(self, pair, distribution):
         for direction in DIRECTIONS:
-            got = envelope(pair, law, EPSILONS, direction)
+            got = envelope(pair, distribution, EPSILONS, direction)
             for value, e in zip(got, EPSILONS, strict=True):
                 low, high = (
-                    min(oracles.naive_envelope(pair.one_way(direction), law, at, 1500), 1.0)
+                    min(
+                        oracles.naive_envelope(pair.one_way(direction), distribution, at, 1500),
+                        1.0,
+                    )
                     for at in (e, e - CELLS)
                 )
                 assert low * (1.0 - 1e-9) - ROUNDING <= value <= high + ROUNDING
 
     @given(oracles.finite_pairs(), st.sampled_from(truncated))
     @settings(max_examples=40)
-    def test_is_not_above_theorem_5_2(self, pair, law):
+    def test_is_not_above_theorem_5_2(self, pair, distribution):
         helpers = STEP * np.arange(13)
         for direction in DIRECTIONS:
-            got = envelope(pair, law, EPSILONS + CELLS, direction)
+            got = envelope(pair, distribution, EPSILONS + CELLS, direction)
             for value, e in zip(got, EPSILONS, strict=True):
                 printed = oracles.negative_binomial_formula(
-                    pair.one_way(direction), law, e, helpers
+                    pair.one_way(direction), distribution, e, helpers
                 )
                 assert value <= printed * (1 + 1e-9) + ROUNDING
 
@@ -201,21 +220,27 @@ class TestTheoremE:
                     oracles.binomial_formula(one_way, binomial, e, helpers) for e in EPSILONS
                 ],
             }
-            for law, formula in printed.items():
-                got = envelope(pair, law, EPSILONS + CELLS, direction)
+            for distribution, formula in printed.items():
+                got = envelope(pair, distribution, EPSILONS + CELLS, direction)
                 assert (got <= np.array(formula) * (1 + 1e-9) + ROUNDING).all()
 
     @given(
         oracles.finite_pairs(),
-        st.sampled_from([law for law in LAWS if not isinstance(law, Binomial) and law.mean >= 1]),
+        st.sampled_from(
+            [
+                distribution
+                for distribution in DISTRIBUTIONS
+                if not isinstance(distribution, Binomial) and distribution.mean >= 1
+            ]
+        ),
     )
     @settings(max_examples=40)
-    def test_is_not_above_the_renyi_bound_of_the_same_pair(self, pair, law):
+    def test_is_not_above_the_renyi_bound_of_the_same_pair(self, pair, distribution):
         orders = np.concatenate([np.linspace(1.05, 12.0, 60), np.geomspace(12.5, 300.0, 30)])
         for direction in DIRECTIONS:
-            got = envelope(pair, law, EPSILONS + CELLS, direction)
+            got = envelope(pair, distribution, EPSILONS + CELLS, direction)
             for value, e in zip(got, EPSILONS, strict=True):
-                assert value <= oracles.renyi_formula(pair, law, e, orders) + ROUNDING
+                assert value <= oracles.renyi_formula(pair, distribution, e, orders) + ROUNDING
 
 
 class TestEquality:
@@ -224,12 +249,12 @@ class TestEquality:
     @given(oracles.pairs_on_grid(), st.floats(0.05, 1.0))
     @settings(max_examples=30)
     def test_one_run_or_none_costs_its_chance(self, pair, chance):
-        law = Binomial(1, chance)
+        distribution = Binomial(1, chance)
         for direction in DIRECTIONS:
             one_way = pair.one_way(direction)
             exact = [chance * oracles.hockey_stick(one_way, e) for e in EPSILONS]
             np.testing.assert_allclose(
-                envelope(pair, law, EPSILONS, direction), exact, rtol=1e-9, atol=1e-15
+                envelope(pair, distribution, EPSILONS, direction), exact, rtol=1e-9, atol=1e-15
             )
 
     def test_one_run_or_none_at_negative_epsilon(self):
@@ -239,19 +264,23 @@ class TestEquality:
         exact = [0.4 * oracles.hockey_stick(pair, e) - 0.6 * math.expm1(e) for e in below]
         np.testing.assert_allclose(selected.delta(below, direction="remove"), exact, rtol=1e-6)
 
-    @pytest.mark.parametrize("law", [law for law in LAWS if law.mean < 21], ids=str)
-    def test_one_rare_revealing_outcome_of_highest_score(self, law):
+    @pytest.mark.parametrize(
+        "distribution",
+        [distribution for distribution in DISTRIBUTIONS if distribution.mean < 21],
+        ids=str,
+    )
+    def test_one_rare_revealing_outcome_of_highest_score(self, distribution):
         pair = oracles.pair_on_grid([20 * STEP, 0.0], [1e-9 * math.exp(-20 * STEP), 1.0])
         for e in STEP * np.array([3, 10, 15]):
-            exact = law.mean * oracles.hockey_stick(pair, e)
-            reached = oracles.selection_delta_of_order(pair, [1, 2, 3, 0], law, e)
+            exact = distribution.mean * oracles.hockey_stick(pair, e)
+            reached = oracles.selection_delta_of_order(pair, [1, 2, 3, 0], distribution, e)
             # 1e-9 runs against a rounding error of 1e-16 in what is left to them.
             assert reached == pytest.approx(exact, rel=1e-5, abs=0.0)
-            assert envelope(pair, law, e)[0] == pytest.approx(exact, rel=1e-5, abs=0.0)
+            assert envelope(pair, distribution, e)[0] == pytest.approx(exact, rel=1e-5, abs=0.0)
 
-    @pytest.mark.parametrize("law", LAWS, ids=str)
+    @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
     @pytest.mark.parametrize("run", [0.2, 1.0, 3.0])
-    def test_the_end_of_a_pure_guarantee_is_attained(self, law, run):
+    def test_the_end_of_a_pure_guarantee_is_attained(self, distribution, run):
         high = 1.0 / (1.0 + math.exp(-run))
         powers = np.concatenate([np.linspace(0.0, high, 4001), np.linspace(high, 1.0, 4001)[1:]])
         powers = np.union1d(powers, 1.0 - np.geomspace(1e-6, 1.0, 3000))[1:]
@@ -261,21 +290,23 @@ class TestEquality:
             1.0 - high + (powers - high) * math.exp(run),
         )
         with np.errstate(divide="ignore"):
-            ratios = law.pgf_derivative(powers) / law.pgf_derivative(np.clip(errors, 0.0, 1.0))
+            ratios = distribution.pgf_derivative(powers) / distribution.pgf_derivative(
+                np.clip(errors, 0.0, 1.0)
+            )
         expected = run + math.log(ratios.max())
-        got = PrivacyProfile.pure(run).selected(law).epsilon(0.0)
+        got = PrivacyProfile.pure(run).selected(distribution).epsilon(0.0)
         assert expected - 1e-5 <= got <= expected * (1 + 1e-3) + 1e-4
 
     def test_a_mechanism_reaches_the_end_of_a_pure_guarantee(self):
-        law, run, tested = Geometric(0.1), 1.0, 1e-7
+        distribution, run, tested = Geometric(0.1), 1.0, 1e-7
         high = 1.0 / (1.0 + math.exp(-run))
         losing = Pair(np.array([high - tested]), np.array([(1.0 - high) - tested / math.e]))
         order = Pair(
             np.array([losing.p[0], tested, 1.0 - high]),
             np.array([losing.q[0], tested / math.e, high]),
         )
-        won = [oracles.selection_law(side, law)[2] for side in (order.p, order.q)]
-        claimed = PrivacyProfile.pure(run).selected(law).epsilon(0.0)
+        won = [oracles.selection_law(side, distribution)[2] for side in (order.p, order.q)]
+        claimed = PrivacyProfile.pure(run).selected(distribution).epsilon(0.0)
         assert math.log(won[0] / won[1]) == pytest.approx(claimed, abs=2e-3)
         assert math.log(won[0] / won[1]) <= claimed
 
@@ -285,9 +316,9 @@ class TestPureRuns:
 
     @given(st.floats(0.005, 12.0), st.sampled_from(truncated))
     @settings(max_examples=40)
-    def test_at_most_eta_plus_two_times_the_run(self, run, law):
-        got = PrivacyProfile.pure(run).selected(law).epsilon(0.0)
-        assert run <= got <= (law.eta + 2.0) * run * (1 + 1e-3)
+    def test_at_most_eta_plus_two_times_the_run(self, run, distribution):
+        got = PrivacyProfile.pure(run).selected(distribution).epsilon(0.0)
+        assert run <= got <= (distribution.eta + 2.0) * run * (1 + 1e-3)
 
     @pytest.mark.parametrize("eta", [-0.5, 0.0, 0.5, 1.0, 2.0])
     def test_tends_to_eta_plus_two_times_the_run_as_gamma_falls(self, eta):
@@ -300,15 +331,17 @@ class TestPureRuns:
         assert figures[-1] == pytest.approx((eta + 2.0) * 0.5, rel=2e-3)
 
     @pytest.mark.parametrize("run", [math.log(3), 0.123456, 7.77, 3.3])
-    @pytest.mark.parametrize("law", [Geometric(0.1), Poisson(3.0), Binomial(3, 1.0)], ids=str)
-    def test_finite_for_runs_off_the_grid(self, run, law):
-        got = PrivacyProfile.pure(run).selected(law).epsilon(0.0)
+    @pytest.mark.parametrize(
+        "distribution", [Geometric(0.1), Poisson(3.0), Binomial(3, 1.0)], ids=str
+    )
+    def test_finite_for_runs_off_the_grid(self, run, distribution):
+        got = PrivacyProfile.pure(run).selected(distribution).epsilon(0.0)
         limit = 3.0 * run * (1 + 1e-3)
         assert run <= got <= limit
 
     def test_nothing_learned_costs_nothing(self):
-        for law in LAWS:
-            selected = PrivacyProfile.pure(0.0).selected(law)
+        for distribution in DISTRIBUTIONS:
+            selected = PrivacyProfile.pure(0.0).selected(distribution)
             assert selected.epsilon(0.0) <= 1e-8
             assert selected.delta(0.0) <= 1e-12
 
@@ -334,15 +367,15 @@ class TestInvariants:
         epsilons = np.array([0.05, 0.3, 1.0, 1.5, 2.0])
         for direction in DIRECTIONS:
             fewer = envelope(pair, family[0], epsilons + CELLS, direction)
-            for law in family[1:]:
-                more = envelope(pair, law, epsilons, direction)
+            for distribution in family[1:]:
+                more = envelope(pair, distribution, epsilons, direction)
                 assert (fewer <= more + ROUNDING).all()
-                fewer = envelope(pair, law, epsilons + CELLS, direction)
+                fewer = envelope(pair, distribution, epsilons + CELLS, direction)
 
-    @given(oracles.pairs_on_grid(), laws)
+    @given(oracles.pairs_on_grid(), distributions)
     @settings(max_examples=25)
-    def test_result_falls_in_epsilon_and_is_convex_in_its_exponential(self, pair, law):
-        selected = oracles.profile_of(pair, STEP).selected(law)
+    def test_result_falls_in_epsilon_and_is_convex_in_its_exponential(self, pair, distribution):
+        selected = oracles.profile_of(pair, STEP).selected(distribution)
         alphas = np.linspace(0.02, 8.0, 400)
         for direction in DIRECTIONS:
             heights = selected.delta(np.log(alphas), direction=direction)
@@ -351,13 +384,13 @@ class TestInvariants:
             assert np.diff(heights, 2).min() >= -1e-7
             assert (heights >= np.maximum(1.0 - alphas, 0.0) - 1e-12).all()
 
-    @given(oracles.any_pairs(), laws)
+    @given(oracles.any_pairs(), distributions)
     @settings(max_examples=25)
-    def test_a_coarser_view_of_the_run_never_costs_less(self, pair, law):
+    def test_a_coarser_view_of_the_run_never_costs_less(self, pair, distribution):
         fine, coarse = (oracles.profile_of(pair, step) for step in (0.05, 0.2))
         for direction in DIRECTIONS:
             less, more = (
-                selection_delta(profile, law, at, direction, "envelope")
+                selection_delta(profile, distribution, at, direction, "envelope")
                 for profile, at in ((fine, EPSILONS + CELLS), (coarse, EPSILONS))
             )
             assert (less <= more * (1 + 1e-9) + ROUNDING).all()
@@ -373,21 +406,21 @@ class TestInvariants:
 class TestTheEmptySearch:
     """Without any run the result is the same on both data sets: its mass counts below zero."""
 
-    @pytest.mark.parametrize("law", may_be_empty, ids=str)
-    def test_the_bound_without_the_term_would_be_too_small(self, law):
+    @pytest.mark.parametrize("distribution", may_be_empty, ids=str)
+    def test_the_bound_without_the_term_would_be_too_small(self, distribution):
         pair = oracles.randomised_response(STEP)
-        none = law.probability_of_none
-        selected = oracles.profile_of(pair, STEP).selected(law)
+        none = distribution.probability_of_none
+        selected = oracles.profile_of(pair, STEP).selected(distribution)
         for e in (-0.3, -1.0, -3.0):
-            exact = oracles.deltas_of_all_orders(pair, law, [e]).max()
-            without = oracles.naive_envelope(pair, law, e) + none * math.expm1(e)
+            exact = oracles.deltas_of_all_orders(pair, distribution, [e]).max()
+            without = oracles.naive_envelope(pair, distribution, e) + none * math.expm1(e)
             if none > 0.5:
                 assert without < exact
             assert selected.delta(e, direction="remove") >= exact * (1 - 1e-9)
 
-    @pytest.mark.parametrize("law", may_be_empty, ids=str)
-    def test_equal_laws_have_the_trivial_curve(self, law):
-        selected = PrivacyProfile.pure(0.0).selected(law)
+    @pytest.mark.parametrize("distribution", may_be_empty, ids=str)
+    def test_equal_laws_have_the_trivial_curve(self, distribution):
+        selected = PrivacyProfile.pure(0.0).selected(distribution)
         for direction in DIRECTIONS:
             got = selected.delta([-3.0, -1.0, -0.1], direction=direction)
             np.testing.assert_allclose(got, -np.expm1([-3.0, -1.0, -0.1]), rtol=1e-6)
@@ -405,21 +438,23 @@ class TestNumerics:
         p = np.maximum(pmf._probs, 0.0)
         p *= (1.0 - pmf._infinity_mass) / p.sum()
         assert (p * np.exp(-losses)).sum() - 1.0 > 1e-6
-        law, run = Geometric(1e-7), PrivacyProfile.from_event(event)
-        naive = _cumulated_as_it_comes(losses[::-1], p[::-1], pmf._infinity_mass, law, 1e-5)
-        real = oracles.epsilon_under_adversary(oracles.pair_of(run, "add"), law, 1e-5)
+        distribution, run = Geometric(1e-7), PrivacyProfile.from_event(event)
+        naive = _cumulated_as_it_comes(
+            losses[::-1], p[::-1], pmf._infinity_mass, distribution, 1e-5
+        )
+        real = oracles.epsilon_under_adversary(oracles.pair_of(run, "add"), distribution, 1e-5)
         assert naive < 0.95 * real
-        assert real <= run.selected(law)._add.epsilon(1e-5) < 1.03 * real
+        assert real <= run.selected(distribution)._add.epsilon(1e-5) < 1.03 * real
 
     @pytest.mark.parametrize(
-        ("mu", "law"),
+        ("mu", "distribution"),
         [(1.0, Poisson(5.0)), (5.0, Geometric(1e-4)), (12.0, Geometric(0.1))],
         ids=str,
     )
-    def test_an_event_costs_what_its_closed_form_costs(self, mu, law):
-        exact = PrivacyProfile.gaussian(mu).selected(law).epsilon(1e-6)
+    def test_an_event_costs_what_its_closed_form_costs(self, mu, distribution):
+        exact = PrivacyProfile.gaussian(mu).selected(distribution).epsilon(1e-6)
         event = PrivacyProfile.from_event(dp_event.GaussianDpEvent(1.0 / mu), 1e-3 * mu)
-        assert event.selected(law).epsilon(1e-6) == pytest.approx(exact, rel=1e-4)
+        assert event.selected(distribution).epsilon(1e-6) == pytest.approx(exact, rel=1e-4)
 
     def test_fixed_numbers_of_strong_runs_are_ordered(self):
         run = PrivacyProfile.gaussian(4.0)
@@ -428,9 +463,11 @@ class TestNumerics:
         assert np.all(np.diff(figures) > 0.0)
         assert figures[-1] < 100.0
 
-    @pytest.mark.parametrize("law", [Binomial(4, 1.0), Binomial(10, 1.0), Poisson(900)], ids=str)
-    def test_hopeless_searches_are_priced_and_not_refused(self, law):
-        selected = PrivacyProfile.gaussian(15.0).selected(law)
+    @pytest.mark.parametrize(
+        "distribution", [Binomial(4, 1.0), Binomial(10, 1.0), Poisson(900)], ids=str
+    )
+    def test_hopeless_searches_are_priced_and_not_refused(self, distribution):
+        selected = PrivacyProfile.gaussian(15.0).selected(distribution)
         assert selected.epsilon(1e-6) > PrivacyProfile.gaussian(15.0).epsilon(1e-6)
         assert selected.delta(0.0) == pytest.approx(1.0)
 
@@ -456,7 +493,7 @@ class TestNumerics:
         assert math.isinf(selected.epsilon(0.5))
 
 
-def _cumulated_as_it_comes(losses, p, infinity, law, delta):
+def _cumulated_as_it_comes(losses, p, infinity, distribution, delta):
     """Return epsilon by Theorem E from losses in falling order, with b summed from the top."""
     q = p * np.exp(-losses)
     powers = np.minimum(infinity + np.concatenate([[0.0], np.cumsum(p)]), 1.0)
@@ -464,8 +501,8 @@ def _cumulated_as_it_comes(losses, p, infinity, law, delta):
     powers[-1] = 1.0
     targets = np.concatenate([np.linspace(0.0, 1.0, 600), 1.0 - np.geomspace(1e-9, 1.0, 600)])
     kept = np.unique(np.concatenate([[0], np.searchsorted(powers, targets), [p.size]]))
-    slopes = law.pgf_derivative(powers[kept[1:]])
-    offsets = law.pgf_derivative(errors[kept[:-1]])
+    slopes = distribution.pgf_derivative(powers[kept[1:]])
+    offsets = distribution.pgf_derivative(errors[kept[:-1]])
     near = losses > 0.0
     low, high = 0.0, 20.0
     while high - low > 1e-3:
@@ -474,6 +511,6 @@ def _cumulated_as_it_comes(losses, p, infinity, law, delta):
         gains = np.zeros_like(tilted)
         for x, y in zip(np.array_split(slopes, 12), np.array_split(offsets, 12), strict=True):
             np.maximum(gains, (np.outer(x, tilted) - y[:, None]).max(axis=0), out=gains)
-        value = law.mean * infinity + math.exp(e) * float(q[near] @ gains)
+        value = distribution.mean * infinity + math.exp(e) * float(q[near] @ gains)
         low, high = (e, high) if value > delta else (low, e)
     return high

@@ -36,7 +36,7 @@ def table():
 def test_rows_are_what_they_say(table):
     assert isinstance(table, BoundComparison)
     assert [row.name for row in table.rows] == NAMES
-    assert (table.law, table.delta) == (Geometric(0.1), 1e-6)
+    assert (table.distribution, table.delta) == (Geometric(0.1), 1e-6)
     assert figures(table) == {
         "one run": RUN.epsilon(1e-6),
         "composition": (10 * RUN).epsilon(1e-6),
@@ -99,9 +99,9 @@ INAPPLICABLE = [
 ]
 
 
-@pytest.mark.parametrize(("profile", "law", "left_out"), INAPPLICABLE)
-def test_bounds_that_do_not_apply_have_infinity_and_say_so(profile, law, left_out):
-    table = compare_bounds(profile, law, 1e-4)
+@pytest.mark.parametrize(("profile", "distribution", "left_out"), INAPPLICABLE)
+def test_bounds_that_do_not_apply_have_infinity_and_say_so(profile, distribution, left_out):
+    table = compare_bounds(profile, distribution, 1e-4)
     for row in table.rows:
         assert not math.isnan(row.epsilon)
         assert (row.note == "does not apply") == (row.name in left_out)
@@ -111,10 +111,10 @@ def test_bounds_that_do_not_apply_have_infinity_and_say_so(profile, law, left_ou
     assert found["lower bound"] <= min(found["rdp"], found["profile"], found["envelope"]) + 1e-9
 
 
-@pytest.mark.parametrize("law", [Poisson(15.0), Logarithmic(0.01), Geometric(0.01)])
-def test_a_residue_above_delta_is_infinite_everywhere(law):
+@pytest.mark.parametrize("distribution", [Poisson(15.0), Logarithmic(0.01), Geometric(0.01)])
+def test_a_residue_above_delta_is_infinite_everywhere(distribution):
     """Fifteen runs, each of which reveals all with probability 1e-6: no epsilon has delta 1e-5."""
-    found = figures(compare_bounds(POINTS, law, 1e-5))
+    found = figures(compare_bounds(POINTS, distribution, 1e-5))
     assert found["one run"] == pytest.approx(POINTS.epsilon(1e-5))
     for name in ("composition", "profile", "envelope"):
         assert found[name] == math.inf

@@ -17,7 +17,7 @@ from skdptune.accounting import (
     selection_lower_bound,
 )
 from tests.accounting import oracles
-from tests.accounting.oracles import LAWS, STEP
+from tests.accounting.oracles import DISTRIBUTIONS, STEP
 
 
 def coarse_gaussian(mu):
@@ -25,14 +25,16 @@ def coarse_gaussian(mu):
     return PrivacyProfile.from_event(dp_event.GaussianDpEvent(1.0 / mu), mu / 50.0)
 
 
-def bracket(profile, law, delta):
+def bracket(profile, distribution, delta):
     """Return the lower bound and the envelope."""
-    return selection_lower_bound(profile, law, delta), profile.selected(law).epsilon(delta)
+    return selection_lower_bound(profile, distribution, delta), profile.selected(
+        distribution
+    ).epsilon(delta)
 
 
 class TestReferenceValues:
     @pytest.mark.parametrize(
-        ("mu", "law", "expected"),
+        ("mu", "distribution", "expected"),
         [
             (1 / 2, Geometric(0.1), 3.247),
             (1 / 4, Geometric(0.01), 2.026),
@@ -41,13 +43,13 @@ class TestReferenceValues:
         ],
         ids=str,
     )
-    def test_published_table_and_one_percent_below_the_envelope(self, mu, law, expected):
-        low, high = bracket(PrivacyProfile.gaussian(mu), law, 1e-6)
+    def test_published_table_and_one_percent_below_the_envelope(self, mu, distribution, expected):
+        low, high = bracket(PrivacyProfile.gaussian(mu), distribution, 1e-6)
         assert low == pytest.approx(expected, rel=5e-3)
         assert low <= high <= 1.01 * low
 
     @pytest.mark.parametrize(
-        ("law", "least", "most"),
+        ("distribution", "least", "most"),
         [
             (Poisson(45.0), 0.02, 0.07),
             (Poisson(100.0), 0.08, 0.20),
@@ -55,8 +57,8 @@ class TestReferenceValues:
         ],
         ids=str,
     )
-    def test_open_gaps_are_as_wide_as_documented(self, law, least, most):
-        low, high = bracket(PrivacyProfile.gaussian(0.5), law, 1e-6)
+    def test_open_gaps_are_as_wide_as_documented(self, distribution, least, most):
+        low, high = bracket(PrivacyProfile.gaussian(0.5), distribution, 1e-6)
         assert 1.0 + least < high / low < 1.0 + most
 
     def test_training_with_subsampled_noise(self):
@@ -67,24 +69,26 @@ class TestReferenceValues:
 
 
 class TestBelowEveryBound:
-    @given(oracles.pairs_on_grid(), st.sampled_from(LAWS), st.floats(-8.0, -0.5))
+    @given(oracles.pairs_on_grid(), st.sampled_from(DISTRIBUTIONS), st.floats(-8.0, -0.5))
     @settings(max_examples=10)
-    def test_small_discrete_runs_have_it_under_one_of_their_orders(self, pair, law, log_delta):
+    def test_small_discrete_runs_have_it_under_one_of_their_orders(
+        self, pair, distribution, log_delta
+    ):
         delta = 10.0**log_delta
         profile = oracles.profile_of(pair, STEP)
-        low, high = bracket(profile, law, delta)
+        low, high = bracket(profile, distribution, delta)
         # At 0 nothing is claimed, and what is infinite has no delta.
         if 0.0 < low < 600.0:
             assert low <= high * (1 + 1e-6) + 1e-9
             reached = max(
-                oracles.deltas_of_all_orders(side, law, [low * (1 - 1e-6)]).max()
+                oracles.deltas_of_all_orders(side, distribution, [low * (1 - 1e-6)]).max()
                 for side in (pair, pair.mirrored)
             )
             # By rounding, the profile has 1e-12 of an outcome of loss zero.
-            assert reached >= delta * (1 - 1e-6) - 1e-12 * max(law.mean, 1.0)
+            assert reached >= delta * (1 - 1e-6) - 1e-12 * max(distribution.mean, 1.0)
 
     @pytest.mark.parametrize(
-        ("event", "law"),
+        ("event", "distribution"),
         [
             (dp_event.LaplaceDpEvent(2.0), Poisson(5.0)),
             (dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)), Geometric(1e-3)),
@@ -92,12 +96,12 @@ class TestBelowEveryBound:
         ],
         ids=lambda value: type(value).__name__,
     )
-    def test_events(self, event, law):
-        low, high = bracket(PrivacyProfile.from_event(event, 1e-2), law, 1e-5)
+    def test_events(self, event, distribution):
+        low, high = bracket(PrivacyProfile.from_event(event, 1e-2), distribution, 1e-5)
         assert 0.5 * high < low <= high
 
     @pytest.mark.parametrize(
-        ("mu", "law", "delta"),
+        ("mu", "distribution", "delta"),
         [
             (1.0, Poisson(0.5), 1e-12),
             (3.0, Binomial(1, 1.0), 1e-6),
@@ -106,10 +110,10 @@ class TestBelowEveryBound:
         ],
         ids=str,
     )
-    def test_runs_of_large_epsilon(self, mu, law, delta):
+    def test_runs_of_large_epsilon(self, mu, distribution, delta):
         """Differences of the generating function near 1 must not be taken for certainty."""
         run = coarse_gaussian(mu)
-        low, high = bracket(run, law, delta)
+        low, high = bracket(run, distribution, delta)
         assert 0.5 * run.epsilon(delta) < low <= high * (1 + 1e-6)
 
     def test_many_runs_at_a_tiny_delta(self):
@@ -117,10 +121,12 @@ class TestBelowEveryBound:
         low, high = bracket(PrivacyProfile.gaussian(1.0), Geometric(1e-5), 1e-12)
         assert 0.9 * high < low <= high
 
-    @pytest.mark.parametrize("law", [Geometric(0.1), Poisson(3.0), Binomial(3, 1.0)], ids=str)
-    def test_pure_runs(self, law):
+    @pytest.mark.parametrize(
+        "distribution", [Geometric(0.1), Poisson(3.0), Binomial(3, 1.0)], ids=str
+    )
+    def test_pure_runs(self, distribution):
         for delta in (0.1, 1e-3, 1e-9):
-            low, high = bracket(PrivacyProfile.pure(0.5), law, delta)
+            low, high = bracket(PrivacyProfile.pure(0.5), distribution, delta)
             assert low <= high
 
 

@@ -25,7 +25,7 @@ DIRECTIONS = ("remove", "add")
 EPSILONS = np.array([0.0, 0.01, 0.1, 0.3, 0.7, 1.2, 2.0, 3.5])
 ALL_EPSILONS = np.concatenate([-EPSILONS[:0:-1], EPSILONS])
 POINTS = np.concatenate([np.linspace(0.0, 4.0, 161), np.linspace(4.1, 14.0, 100)])
-LAWS = [
+DISTRIBUTIONS = [
     Binomial(1, 1.0),
     Binomial(3, 0.5),
     Geometric(0.2),
@@ -85,26 +85,26 @@ def run_law(world, trains, scores):
     return models[:, None] * noisy
 
 
-def search_law(world, law, trains, scores):
+def search_law(world, distribution, trains, scores):
     """Return the law of what wins, by score; the last entry is the empty search."""
     run = run_law(world, trains, scores)
     levels = run.sum(axis=0)
     cumulated = np.clip(np.concatenate([[0.0], np.cumsum(levels)]), 0.0, 1.0)
-    wins = np.diff(law.pgf(cumulated))
+    wins = np.diff(distribution.pgf(cumulated))
     shares = np.divide(run, levels, out=np.zeros_like(run), where=levels > 0.0)
-    return np.append((shares * wins).ravel(), law.pgf(0.0))
+    return np.append((shares * wins).ravel(), distribution.pgf(0.0))
 
 
-def published_law(world, law, place, final_uses, ends_in_fit):
+def published_law(world, distribution, place, final_uses, ends_in_fit):
     """Return the law of all that is shown, the record being in a place or, None, nowhere."""
-    found = search_law(world, law, place == "tuning", place == "validation")
+    found = search_law(world, distribution, place == "tuning", place == "validation")
     if not ends_in_fit:
         return found
     stage = world.final.seen if place in final_uses else world.final.unseen
     return (found[:, None] * stage).ravel()
 
 
-def exact_pair(worlds, law, validation, tuning, variant, ends_in_fit):
+def exact_pair(worlds, distribution, validation, tuning, variant, ends_in_fit):
     """Return the pair of laws of everything published; the deal is secret, its odds public."""
     chances = {"validation": validation, "tuning": 1.0 - validation, "neither": 0.0}
     final_uses = {"validation", "neither", "tuning"}
@@ -115,9 +115,11 @@ def exact_pair(worlds, law, validation, tuning, variant, ends_in_fit):
     with_record, without = 0.0, 0.0
     for weight, world in worlds:
         for place, chance in chances.items():
-            shown = published_law(world, law, place, final_uses, ends_in_fit)
+            shown = published_law(world, distribution, place, final_uses, ends_in_fit)
             with_record = with_record + weight * chance * shown
-        without = without + weight * published_law(world, law, None, final_uses, ends_in_fit)
+        without = without + weight * published_law(
+            world, distribution, None, final_uses, ends_in_fit
+        )
     return Pair(with_record, without)
 
 
@@ -128,13 +130,13 @@ def proven(stages):
     return PrivacyProfile.from_curve(POINTS, remove, deltas_add=add, discretization=1e-2)
 
 
-def bound_of(worlds, law, validation, tuning, variant, ends_in_fit):
+def bound_of(worlds, distribution, validation, tuning, variant, ends_in_fit):
     fit, score, final = (
         proven([getattr(world, name) for _, world in worlds]) for name in ("fit", "score", "final")
     )
     return search_on_split(
-        fit.selected(law),
-        score.selected(law),
+        fit.selected(distribution),
+        score.selected(distribution),
         final if ends_in_fit else None,
         validation_fraction=validation,
         tuning_fraction=tuning,
@@ -190,12 +192,14 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("law", LAWS[1:4], ids=str)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS[1:4], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_an_enumerated_search_lies_below_the_bound_in_both_directions(layout, law):
+def test_an_enumerated_search_lies_below_the_bound_in_both_directions(layout, distribution):
     rng = np.random.default_rng(11)
     worlds = random_worlds(rng, (1.0, 0.4, 0.8))
-    assert_bounded(exact_pair(worlds, law, *layout), bound_of(worlds, law, *layout))
+    assert_bounded(
+        exact_pair(worlds, distribution, *layout), bound_of(worlds, distribution, *layout)
+    )
 
 
 fractions = st.floats(0.05, 0.9)
@@ -204,7 +208,7 @@ fractions = st.floats(0.05, 0.9)
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
-    law=st.sampled_from(LAWS),
+    distribution=st.sampled_from(DISTRIBUTIONS),
     strengths=st.tuples(*[st.floats(0.0, 2.5)] * 3),
     p_zero=st.sampled_from([0.0, 0.0, 0.3]),
     validation=st.one_of(st.just(0.0), fractions),
@@ -213,28 +217,30 @@ fractions = st.floats(0.05, 0.9)
     ends_in_fit=st.booleans(),
 )
 def test_any_small_search_lies_below_the_bound(
-    seed, law, strengths, p_zero, validation, share, variant, ends_in_fit
+    seed, distribution, strengths, p_zero, validation, share, variant, ends_in_fit
 ):
     worlds = random_worlds(np.random.default_rng(seed), strengths, p_zero)
     tuning = None if share is None else share * (1.0 - validation)
     layout = (validation, tuning, variant, ends_in_fit)
-    assert_bounded(exact_pair(worlds, law, *layout), bound_of(worlds, law, *layout))
+    assert_bounded(
+        exact_pair(worlds, distribution, *layout), bound_of(worlds, distribution, *layout)
+    )
 
 
 def test_the_fresh_split_s_mixture_would_be_wrong_for_a_shared_split():
     # Mixed before the selection, the record would have a new place in every run.
     rng = np.random.default_rng(0)
-    law, broken = Geometric(0.02), False
+    distribution, broken = Geometric(0.02), False
     for _ in range(12):
         worlds = random_worlds(rng, (3.0, 0.0, 0.0), p_zero=0.2, count=1)
         layout = (0.9, None, 1, False)
         fit = proven([worlds[0][1].fit])
-        fresh = mixture([PrivacyProfile.pure(0.0), fit], [0.9, 0.1]).selected(law)
-        pair = exact_pair(worlds, law, *layout)
+        fresh = mixture([PrivacyProfile.pure(0.0), fit], [0.9, 0.1]).selected(distribution)
+        pair = exact_pair(worlds, distribution, *layout)
         for direction in DIRECTIONS:
             exact = oracles.hockey_stick(pair.one_way(direction), 0.3)
             broken |= exact > fresh.delta(0.3, direction) + 1e-6
-        assert_bounded(pair, bound_of(worlds, law, *layout))
+        assert_bounded(pair, bound_of(worlds, distribution, *layout))
     # If this fails, the enumeration does not tell the two apart, and proves little.
     assert broken
 
@@ -254,7 +260,7 @@ def test_the_enumeration_catches_prices_that_forget_something(wrong, layout):
     for _ in range(4):
         strengths = (0.3, 2.5, 2.0) if layout[0] > 0.5 else (2.5, 0.3, 2.0)
         worlds = random_worlds(rng, strengths, count=1)
-        law = Geometric(0.1)
+        distribution = Geometric(0.1)
         fit, score, final = (
             proven([getattr(world, name) for _, world in worlds])
             for name in ("fit", "score", "final")
@@ -264,8 +270,10 @@ def test_the_enumeration_catches_prices_that_forget_something(wrong, layout):
             "validation_fraction": layout[0],
             "tuning_fraction": layout[1],
         } | wrong
-        low = search_on_split(fit.selected(law), score.selected(law), **arguments)
-        pair = exact_pair(worlds, law, *layout)
+        low = search_on_split(
+            fit.selected(distribution), score.selected(distribution), **arguments
+        )
+        pair = exact_pair(worlds, distribution, *layout)
         for direction in DIRECTIONS:
             exact = np.array([oracles.hockey_stick(pair.one_way(direction), e) for e in EPSILONS])
             caught |= bool(np.any(exact > low.delta(EPSILONS, direction) + 1e-6))

@@ -117,9 +117,9 @@ REFERENCE = [
 ]
 
 
-@pytest.mark.parametrize(("law", "fraction", "first", "second"), REFERENCE)
-def test_reference_figures(run, law, fraction, first, second):
-    search = run.selected(law)
+@pytest.mark.parametrize(("distribution", "fraction", "first", "second"), REFERENCE)
+def test_reference_figures(run, distribution, fraction, first, second):
+    search = run.selected(distribution)
     assert tune_then_fit(search, run, fraction, 1).epsilon(DELTA) == pytest.approx(first, rel=5e-3)
     assert tune_then_fit(search, run, fraction, 2).epsilon(DELTA) == pytest.approx(
         second, rel=5e-3

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.linear_model.test_ptr_regression import problem_of
+from tests.linear_model.regression.test_ptr_regression import problem_of
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import AdaSSPLinearRegression, NoisyStatisticsRidge

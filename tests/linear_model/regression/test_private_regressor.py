@@ -64,10 +64,10 @@ def test_scikit_learns_checks(kind):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
 def test_price_equals_what_the_fit_reports(kind, epsilon):
     model = kind(epsilon, DELTA, target_bound=1.5, random_state=0)
-    price = profile_of(model, *X.shape)
+    cost_of = profile_of(model, *X.shape)
     fitted = model.fit(X, Y)
-    assert fitted.privacy_.profile == price
-    assert 0.98 * epsilon <= price.epsilon(DELTA) <= epsilon
+    assert fitted.privacy_.profile == cost_of
+    assert 0.98 * epsilon <= cost_of.epsilon(DELTA) <= epsilon
     assert (fitted.privacy_.epsilon, fitted.privacy_.delta) == (epsilon, DELTA)
 
 
@@ -227,10 +227,10 @@ def test_large_delta_is_warned_of():
 @every_kind
 def test_secret_sizes(kind):
     model = kind(1.0, DELTA, target_bound=1.5, n_public=4000, random_state=0)
-    price = model.privacy_profile(3, 3)
-    assert price == model.privacy_profile(10**6, 3)
+    cost_of = model.privacy_profile(3, 3)
+    assert cost_of == model.privacy_profile(10**6, 3)
     for size in (0, 1, 3900):
-        assert model.fit(X[:size], Y[:size]).privacy_.profile == price
+        assert model.fit(X[:size], Y[:size]).privacy_.profile == cost_of
         assert np.isfinite(model.coef_).all()
 
 
@@ -341,11 +341,11 @@ def test_audit_catches_noise_that_is_far_too_small():
     assert audited_epsilon(PTRLinearRegression, 1000, 1, shrink=0.05) > 2.0
 
 
-def selected_coefficients(model, sums, law, n_searches, generator):
+def selected_coefficients(model, sums, distribution, n_searches, generator):
     """Return winners of searches in which the largest coefficient scores highest."""
     winners = np.empty(n_searches)
     for index in range(n_searches):
-        count = law.sample(generator)
+        count = distribution.sample(generator)
         fits = (
             model.set_params(random_state=generator).fit_statistics(sums).coef_[0]
             for _ in range(count)
@@ -355,18 +355,18 @@ def selected_coefficients(model, sums, law, n_searches, generator):
 
 
 def test_audit_of_a_search_finds_no_violation():
-    generator, law, n_searches = np.random.default_rng(0), Geometric(0.3), 1000
+    generator, distribution, n_searches = np.random.default_rng(0), Geometric(0.3), 1000
     record = SufficientStatistics(1.0, 1.0, False).update(np.ones((1, 1)), np.ones(1))
     nothing = SufficientStatistics(1.0, 1.0, False).update(np.ones((0, 1)), np.ones(0))
     model = NoisyStatisticsRidge(
         2.0, 0.01, alpha=5.0, data_norm=1.0, target_bound=1.0, fit_intercept=False, n_public=1
     )
-    promised = model.privacy_profile(1, 1).selected(law).epsilon(0.01)
+    promised = model.privacy_profile(1, 1).selected(distribution).epsilon(0.01)
     assert promised < 2.0 * 3.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         together, without = (
-            selected_coefficients(model, sums, law, n_searches, generator)
+            selected_coefficients(model, sums, distribution, n_searches, generator)
             for sums in (record, nothing)
         )
     thresholds = np.quantile(together, [0.3, 0.5, 0.7, 0.8, 0.9])

@@ -2,7 +2,7 @@
 
 import pytest
 from sklearn.base import clone
-from tests.linear_model.test_private_regressor import DELTA, every_kind
+from tests.linear_model.regression.test_private_regressor import DELTA, every_kind
 
 from skdptune.linear_model import (
     NoisyStatisticsRidge,
@@ -26,15 +26,15 @@ def test_price_depends_on_no_other_parameter(kind):
         "calibration": "closed-form",
     }
     base = kind(1.0, DELTA, target_bound=1.0)
-    price = base.privacy_profile(500, 3)
+    cost_of = base.privacy_profile(500, 3)
     for name, value in changes.items():
-        if name in base.get_params() and name not in base.price_parameters:
+        if name in base.get_params() and name not in base.cost_parameters:
             changed = clone(base).set_params(**{name: value})
-            assert changed.privacy_profile(500, 3) == price, name
+            assert changed.privacy_profile(500, 3) == cost_of, name
             if kind is not OPSLinearRegression:
                 # Its ridge, and with it the shape of its curve, balances bounds that grow with n.
-                assert changed.privacy_profile(100_000, 3) == price, name
-    assert {"epsilon", "delta"} <= base.price_parameters <= set(base.get_params())
+                assert changed.privacy_profile(100_000, 3) == cost_of, name
+    assert {"epsilon", "delta"} <= base.cost_parameters <= set(base.get_params())
 
 
 @every_kind

@@ -228,9 +228,9 @@ def test_one_step_has_the_law_that_the_profile_is_of():
     noise = 1.3
     larger = stats.norm(-(0.5 - 0.2 + 1.0) / 3, noise / 3)
     smaller = stats.norm(-(0.5 - 0.2) / 3, noise / 3)
-    for rows, law in (([0.5, -0.2, 9.0], larger), ([0.5, -0.2], smaller)):
+    for rows, distribution in (([0.5, -0.2, 9.0], larger), ([0.5, -0.2], smaller)):
         drawn = [step_of(rows, noise, seed) for seed in range(1500)]
-        assert stats.kstest(drawn, law.cdf).pvalue > 1e-3
+        assert stats.kstest(drawn, distribution.cdf).pvalue > 1e-3
     profile = make_plan(3, 3, 1, noise).profile
     grid = np.linspace(-6, 6, 200_001)
     for epsilon in (0.0, 0.5, 1.5):

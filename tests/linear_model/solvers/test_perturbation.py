@@ -57,8 +57,8 @@ def test_noise_has_the_stated_law(is_pure):
     rng = np.random.default_rng(0)
     draws = np.stack([draw_noise(rng, 3, 2.0, is_pure) for _ in range(4000)])
     norms = np.linalg.norm(draws, axis=1)
-    law = stats.gamma(3, scale=2.0) if is_pure else stats.chi(3, scale=2.0)
-    assert stats.kstest(norms, law.cdf).pvalue > 1e-4
+    distribution = stats.gamma(3, scale=2.0) if is_pure else stats.chi(3, scale=2.0)
+    assert stats.kstest(norms, distribution.cdf).pvalue > 1e-4
     # No direction is preferred: the share of the first coordinate is uniform in three dimensions.
     assert stats.kstest(draws[:, 0] / norms, stats.uniform(-1, 2).cdf).pvalue > 1e-4
 

@@ -8,7 +8,7 @@ from skdptune.accounting import Geometric, PrivacyProfile
 from skdptune.base._configuring import Budget
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._cost_model import CostModel, own_delta
-from skdptune.model_selection._cost._fit_costs import FitPrices
+from skdptune.model_selection._cost._fit_costs import FitCosts
 from skdptune.model_selection._cost._layout import make_layout
 from tests.model_selection.learners import Scripted
 
@@ -19,17 +19,17 @@ def model(score_epsilon: float | None = None, **more: object) -> CostModel:
     settings = {"cv": 0.2, "public": False, "tuning_fraction": None, "variant": 1}
     settings |= {"refit": "winner", "is_random": False, **more}
     candidates = Candidates({"quality": [0.1, 0.9]}, name="param_grid", drawn=False)
-    prices = FitPrices(Scripted(delta=DELTA), candidates, "auto")
-    law = Geometric.from_mean(4)
+    fit_costs = FitCosts(Scripted(delta=DELTA), candidates, "auto")
+    distribution = Geometric.from_mean(4)
     return CostModel(
         make_layout(1000, 3, **settings),
-        prices,
-        lambda run: run.selected(law),
+        fit_costs,
+        lambda run: run.selected(distribution),
         DELTA,
         score_epsilon,
         "note",
         "envelope",
-        law=law,
+        n_iter_distribution=distribution,
     )
 
 

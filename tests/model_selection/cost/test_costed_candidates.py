@@ -48,8 +48,8 @@ def test_any_plain_value_is_priced_where_all_are_held_to_one_budget() -> None:
         n_partitions=2,
         tuning_estimator=LogisticRegression(),
     ).start(X, Y)
-    session._priced.check([{"C": 17.0}])
+    session._costed.check([{"C": 17.0}])
     with pytest.raises(ValueError, match="priced"):
-        session._priced.check([{"C": 1.0, "fit_intercept": False, "solver": "sgd"}])
+        session._costed.check([{"C": 1.0, "fit_intercept": False, "solver": "sgd"}])
     with pytest.raises(ValueError, match="tuning_estimator, too"):
-        session._priced.check([{"C": 1.0, "data_norm": 2.0}])
+        session._costed.check([{"C": 1.0, "data_norm": 2.0}])

@@ -12,12 +12,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from skdptune.base import NoProfileError
-from skdptune.base import _costs as pricing
+from skdptune.base import _costs as costs
 from skdptune.base._configuring import Budget
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._cost._candidates import Candidates
-from skdptune.model_selection._cost._fit_costs import FitPrices, FitSize
+from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
 from skdptune.model_selection._running._runs import Data, can_be_together
 from tests.model_selection.learners import Scripted, table
 
@@ -25,47 +25,47 @@ SIZE = FitSize(100, 400, 3, False)
 DELTA = 1e-5
 
 
-def prices(values: object, estimator: object = None) -> FitPrices:
+def fit_costs(values: object, estimator: object = None) -> FitCosts:
     candidates = Candidates(values, name="param_distributions", drawn=True)
-    return FitPrices(estimator or Scripted(delta=DELTA), candidates, "auto")
+    return FitCosts(estimator or Scripted(delta=DELTA), candidates, "auto")
 
 
-def price(epsilon: float) -> object:
+def cost_of(epsilon: float) -> object:
     return Scripted(epsilon=epsilon, delta=DELTA).privacy_profile(100)
 
 
 def test_free_parameters_do_not_count() -> None:
-    assert prices({"quality": uniform()}).profile(None, SIZE) == price(1.0)
+    assert fit_costs({"quality": uniform()}).profile(None, SIZE) == cost_of(1.0)
 
 
 def test_worst_of_listed_values() -> None:
-    found = prices({"epsilon": [0.5, 2.0, 1.0]}).profile(None, SIZE)
+    found = fit_costs({"epsilon": [0.5, 2.0, 1.0]}).profile(None, SIZE)
     for delta in (1e-3, 1e-5, 1e-7):
-        assert found.epsilon(delta) == pytest.approx(price(2.0).epsilon(delta), rel=1e-6)
+        assert found.epsilon(delta) == pytest.approx(cost_of(2.0).epsilon(delta), rel=1e-6)
 
 
 def test_composition_counts_every_candidate() -> None:
-    found = prices({"epsilon": [0.5, 2.0], "mark": [1, 2, 3]}).composed(None, SIZE)
-    assert found == price(0.5) * 3 + price(2.0) * 3
+    found = fit_costs({"epsilon": [0.5, 2.0], "mark": [1, 2, 3]}).composed(None, SIZE)
+    assert found == cost_of(0.5) * 3 + cost_of(2.0) * 3
 
 
 def test_drawn_prices_need_a_budget() -> None:
     with pytest.raises(ValueError, match="must list few values of parameters that set the price"):
-        prices({"epsilon": uniform()}).profile(None, SIZE)
+        fit_costs({"epsilon": uniform()}).profile(None, SIZE)
 
 
 def test_many_settings_are_held_to_the_budget() -> None:
     class Silent(Scripted):
-        price_parameters = None
+        cost_parameters = None
 
     values = {"quality": uniform(), "mark": uniform()}
-    found = prices(values, Silent(delta=DELTA)).profile(Budget(0.7, DELTA), SIZE)
+    found = fit_costs(values, Silent(delta=DELTA)).profile(Budget(0.7, DELTA), SIZE)
     assert found.epsilon(DELTA) == pytest.approx(0.7)
 
 
 def test_configured_is_a_fresh_estimator() -> None:
     pipeline = make_pipeline(Normalizer(), Scripted())
-    made = prices({"scripted__quality": [0.5]}, pipeline).configured(
+    made = fit_costs({"scripted__quality": [0.5]}, pipeline).configured(
         {"scripted__quality": 0.9}, Budget(3.0, 1e-4), FitSize(100, 400, 3, True)
     )
     assert (made[1].quality, made[1].epsilon, made[1].delta, made[1].n_public) == (
@@ -176,7 +176,7 @@ def test_a_stand_in_is_checked_whatever_was_planned_before() -> None:
 
 
 def test_relations_are_not_mixed_where_noise_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pricing, "_REPLACING", frozenset({"elsewhere"}))
+    monkeypatch.setattr(costs, "_REPLACING", frozenset({"elsewhere"}))
     replacing = type("Replacing", (Scripted,), {"__module__": "elsewhere"})
     noisy = DPLogisticRegression(
         solver="sgd", epochs=1, epsilon=None, noise_multiplier=2.0, classes=[0, 1]
@@ -243,7 +243,7 @@ def test_a_fit_that_was_overridden_is_not_passed_over() -> None:
 
 def test_an_estimator_that_costs_more_than_its_epsilon_is_not_held_by_it() -> None:
     class Dear(Scripted):
-        price_parameters = None
+        cost_parameters = None
 
         def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
             return 2 * super().privacy_profile(n_samples, n_features)

@@ -8,7 +8,7 @@ from sklearn.dummy import DummyClassifier
 
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV
-from skdptune.model_selection._cost._noisy_choice import stand_in
+from skdptune.model_selection._cost._noisy_choice import surrogate_estimator
 from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
@@ -23,8 +23,8 @@ def test_total_lies_between_the_fit_and_the_sum() -> None:
 
 def test_pick_costs_a_quarter_of_the_total_by_default() -> None:
     search = DPGridSearchCV(Scripted(), VALUES, epsilon=2.0, delta=DELTA)
-    prepared = search._prepare(1000, 3)
-    assert prepared.model.pick_epsilon == 0.5
+    plan = search._prepare(1000, 3)
+    assert plan.model.pick_epsilon == 0.5
     own = DPGridSearchCV(Scripted(delta=DELTA), VALUES)._prepare(1000, 3)
     assert own.model.pick_epsilon == pytest.approx(0.25, rel=1e-3)
 
@@ -37,7 +37,7 @@ def test_parts_of_the_report() -> None:
 
 def test_stand_in_has_no_noise() -> None:
     search = DPGridSearchCV(Scripted(delta=DELTA), VALUES)
-    made = stand_in(search, search._prepare(1000, 3), {"quality": 0.9})
+    made = surrogate_estimator(search, search._prepare(1000, 3), {"quality": 0.9})
     assert (made.quality, made.epsilon) == (0.9, np.inf)
 
 
@@ -49,7 +49,7 @@ def test_stand_in_may_be_anything_with_the_same_parameters() -> None:
 
     search = DPGridSearchCV(Scripted(delta=DELTA), VALUES, tuning_estimator=Other())
     search.tuning_estimator._skl_callbacks = ["callback"]
-    made = stand_in(search, search._prepare(1000, 3), {"quality": 0.9})
+    made = surrogate_estimator(search, search._prepare(1000, 3), {"quality": 0.9})
     assert (type(made), made.quality) == (Other, 0.9)
     assert not hasattr(made, "_skl_callbacks")
 
@@ -59,13 +59,13 @@ def test_stand_in_keeps_its_learning_rate_and_its_noise_beside_the_signal() -> N
     search = DPGridSearchCV(
         model, {"learning_rate": [0.3, 3.0]}, n_partitions=5, epsilon=1.0, delta=DELTA
     )
-    prepared = search._prepare(1000, 3)
-    made = stand_in(search, prepared, {"learning_rate": 3.0})
+    plan = search._prepare(1000, 3)
+    made = surrogate_estimator(search, plan, {"learning_rate": 3.0})
     assert made.learning_rate == 3.0
-    final = prepared.model.prices.configured(
-        {"learning_rate": 3.0}, prepared.cost.budget, prepared.model.final_size
+    final = plan.model.fit_costs.configured(
+        {"learning_rate": 3.0}, plan.cost.budget, plan.model.final_size
     )
-    share = 160 / prepared.model.final_size.n_samples
+    share = 160 / plan.model.final_size.n_samples
     assert made.noise_multiplier == pytest.approx(final.noise_level(800, 3) * share, rel=0.3)
 
 
@@ -75,5 +75,5 @@ def test_stand_in_of_a_net_keeps_its_learning_rate() -> None:
 
     net = DPNeuralNetClassifier(classes=[0, 1], batch_size=0.1)
     search = DPGridSearchCV(net, {"lr": [0.3, 3.0]}, n_partitions=5, epsilon=1.0, delta=DELTA)
-    made = stand_in(search, search._prepare(1000, 3), {"lr": 3.0})
+    made = surrogate_estimator(search, search._prepare(1000, 3), {"lr": 3.0})
     assert (made.lr, made.epsilon) == (3.0, None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from skdptune.model_selection._cost._plan import PreparedCache, named_in
+from skdptune.model_selection._cost._plan import PlanCache, named_in
 
 
 def test_the_last_few_are_kept() -> None:
-    cache = PreparedCache()
+    cache = PlanCache()
     for number in range(40):
         cache.put(str(number), number)  # type: ignore[arg-type]
     assert cache.get("39") == 39
@@ -14,7 +14,7 @@ def test_the_last_few_are_kept() -> None:
 
 
 def test_what_has_no_key_is_not_kept() -> None:
-    cache = PreparedCache()
+    cache = PlanCache()
     cache.put(None, 1)  # type: ignore[arg-type]
     assert cache.get(None) is None
 

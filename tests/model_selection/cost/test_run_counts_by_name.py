@@ -5,35 +5,41 @@ from __future__ import annotations
 import pytest
 
 from skdptune.accounting import Geometric, Poisson
-from skdptune.model_selection._cost._run_counts_by_name import LAWS, candidate_laws, runs_at_most
+from skdptune.model_selection._cost._run_counts_by_name import (
+    DISTRIBUTIONS,
+    candidate_distributions,
+    runs_at_most,
+)
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_mean_is_as_wanted(name: str) -> None:
-    laws = candidate_laws(name, 7, None)
-    assert [law.mean for law in laws] == pytest.approx([7.0] * len(laws), rel=1e-6)
-    assert len(laws) == (5 if name == "auto" else 1)
+    distributions = candidate_distributions(name, 7, None)
+    assert [distribution.mean for distribution in distributions] == pytest.approx(
+        [7.0] * len(distributions), rel=1e-6
+    )
+    assert len(distributions) == (5 if name == "auto" else 1)
 
 
 @pytest.mark.parametrize("name", ["geometric", "poisson", "logarithmic", "negative_binomial"])
 def test_at_least_is_met_and_hardly_more(name: str) -> None:
-    (law,) = candidate_laws(name, 1, (5, 0.9))
-    assert 0.9 <= 1.0 - law.probability_at_most(4) <= 0.903
+    (distribution,) = candidate_distributions(name, 1, (5, 0.9))
+    assert 0.9 <= 1.0 - distribution.probability_at_most(4) <= 0.903
 
 
 def test_one_run_is_one_run() -> None:
-    (law,) = candidate_laws("auto", 1, None)
-    assert law.probability_at_most(0) == 0.0
-    assert law.probability_at_most(1) == 1.0
+    (distribution,) = candidate_distributions("auto", 1, None)
+    assert distribution.probability_at_most(0) == 0.0
+    assert distribution.probability_at_most(1) == 1.0
 
 
 def test_law_itself_is_taken() -> None:
-    law = Poisson.from_mean(3)
-    assert candidate_laws(law, 99, None) == [law]
+    distribution = Poisson.from_mean(3)
+    assert candidate_distributions(distribution, 99, None) == [distribution]
 
 
 @pytest.mark.parametrize(
-    ("law", "n_iter", "at_least", "words"),
+    ("distribution", "n_iter", "at_least", "words"),
     [
         ("gauss", 3, None, "law must be"),
         ("geometric", 0.5, None, "n_iter must be"),
@@ -43,12 +49,16 @@ def test_law_itself_is_taken() -> None:
         ("geometric", 3, (2, 1.0), r"at_least\[1\] must be"),
     ],
 )
-def test_bad_wishes(law: str, n_iter: float, at_least: object, words: str) -> None:
+def test_bad_wishes(distribution: str, n_iter: float, at_least: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        candidate_laws(law, n_iter, at_least)  # type: ignore[arg-type]
+        candidate_distributions(distribution, n_iter, at_least)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("law", [Geometric.from_mean(20), Poisson.from_mean(20)])
-def test_runs_at_most_is_the_quantile(law: object) -> None:
-    found = runs_at_most(law, 0.99)
-    assert law.probability_at_most(found) >= 0.99 > law.probability_at_most(found - 1)
+@pytest.mark.parametrize("distribution", [Geometric.from_mean(20), Poisson.from_mean(20)])
+def test_runs_at_most_is_the_quantile(distribution: object) -> None:
+    found = runs_at_most(distribution, 0.99)
+    assert (
+        distribution.probability_at_most(found)
+        >= 0.99
+        > distribution.probability_at_most(found - 1)
+    )

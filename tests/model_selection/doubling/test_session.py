@@ -133,7 +133,7 @@ def test_a_large_grid_is_proposed_quickly() -> None:
     """What is known is looked up: a round over a known grid makes no fit."""
     values = {"quality": np.linspace(0.0, 1.0, 3000)}
     session = search(values, **LOUD).start(X, Y)
-    grid = next(batches_of(session._material.prepared.candidates, 1, None))
+    grid = next(batches_of(session._material.plan.candidates, 1, None))
     session._known = {_key(one): (one, one["quality"]) for one in grid}
     started = time.perf_counter()
     while not session.finished:

@@ -15,7 +15,7 @@ from skdptune.metrics import accuracy, neg_brier_score
 from skdptune.model_selection._cost._cost_model import NO_NOISE, ScoreNoise
 from skdptune.model_selection._cost._layout import make_layout
 from skdptune.model_selection._pareto._evaluation import (
-    Pricing,
+    EvaluationCosts,
     PrivateTrial,
     Trial,
     moments_epsilon,
@@ -37,9 +37,9 @@ def layout(**more: Any) -> Any:
     return make_layout(400, 3, tuning_fraction=None, variant=1, refit=True, **settings)
 
 
-def pricing(estimator: Any = None, space: Any = None, **more: Any) -> Pricing:
+def costs(estimator: Any = None, space: Any = None, **more: Any) -> EvaluationCosts:
     families = Families(estimator or Scripted(), space or SPACE)
-    return Pricing(families, more.pop("layout", None) or layout(), DELTA, **more)
+    return EvaluationCosts(families, more.pop("layout", None) or layout(), DELTA, **more)
 
 
 def trial(estimator: Any = None, n_repeats: int = 2, **more: Any) -> Trial:
@@ -47,7 +47,7 @@ def trial(estimator: Any = None, n_repeats: int = 2, **more: Any) -> Trial:
     train, held = np.arange(300), np.arange(300, 400)
     data = Data(X, Y, {}, {})
     return Trial(
-        pricing(estimator),
+        costs(estimator),
         data.take(train),
         [(None, None)],
         data.take(held),
@@ -60,7 +60,7 @@ def trial(estimator: Any = None, n_repeats: int = 2, **more: Any) -> Trial:
 def private(of: Trial, ratio: float = 0.0) -> PrivateTrial:
     kind = "gaussian" if ratio else "none"
     noise = ScoreNoise(ratio, kind, PrivacyProfile.pure(0.0))
-    return PrivateTrial(of, score_of_all(of.pricing.layout, of.scorer, of.n_repeats, noise))
+    return PrivateTrial(of, score_of_all(of.costs.layout, of.scorer, of.n_repeats, noise))
 
 
 # Prices ----------
@@ -93,16 +93,18 @@ def test_prices_of_evaluations_and_of_points() -> None:
     model = DPLogisticRegression(
         solver="sgd", epsilon=None, noise_multiplier=1.0, batch_size=40, epochs=2
     )
-    prices = pricing(model, {"noise_multiplier": (0.5, 5.0)})
+    fit_costs = costs(model, {"noise_multiplier": (0.5, 5.0)})
     params = {"noise_multiplier": 2.0}
     final = model.set_params(**params).privacy_profile(400, 3)
-    assert prices.final(params) == final
-    assert prices(params) == final.epsilon(DELTA)
+    assert fit_costs.final(params) == final
+    assert fit_costs(params) == final.epsilon(DELTA)
     # On three quarters of the records, the batch is the same share of them.
-    assert prices.of_evaluation(params).epsilon(DELTA) == pytest.approx(prices(params), rel=1e-6)
-    made = prices.configured(params, prices.train_size)
+    assert fit_costs.of_evaluation(params).epsilon(DELTA) == pytest.approx(
+        fit_costs(params), rel=1e-6
+    )
+    made = fit_costs.configured(params, fit_costs.train_size)
     assert (made.n_public, made.batch_size) == (300, 0.1)
-    assert prices.configured(params, prices.final_size).n_public is None
+    assert fit_costs.configured(params, fit_costs.final_size).n_public is None
 
 
 def test_price_that_hangs_on_a_secret_size_is_refused() -> None:
@@ -112,8 +114,8 @@ def test_price_that_hangs_on_a_secret_size_is_refused() -> None:
 
     params = {"quality": 0.5, "epsilon": 1.0}
     with pytest.raises(TypeError, match="estimator must have a parameter n_public"):
-        pricing(Sized()).of_evaluation(params)
-    public = pricing(Sized(), layout=layout(public=True))
+        costs(Sized()).of_evaluation(params)
+    public = costs(Sized(), layout=layout(public=True))
     assert public.of_evaluation(params).epsilon(0.0) == 0.25
 
 
@@ -218,7 +220,7 @@ def test_record_that_cannot_be_scored_fails_alone() -> None:
 def test_folds_score_every_record_once_per_repeat() -> None:
     parts = np.array_split(np.arange(400), 4)
     folds = [(np.setdiff1d(np.arange(400), part), part) for part in parts]
-    of = Trial(pricing(layout=layout(cv=4)), Data(X, Y, {}, {}), folds, None, accuracy(), 2, True)
+    of = Trial(costs(layout=layout(cv=4)), Data(X, Y, {}, {}), folds, None, accuracy(), 2, True)
     params = {"quality": 0.7, "epsilon": 1.0}
     exact = np.mean(X[:, 1] < 0.7)
     assert of(params, 0, SEED).utilities == pytest.approx((exact, exact))

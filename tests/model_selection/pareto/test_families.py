@@ -75,7 +75,7 @@ def test_tables_are_tidied(is_frame: bool) -> None:
     ],
 )
 def test_what_sets_the_price(estimator: Any, space: Any, expected: bool) -> None:
-    assert Families(estimator, space).set_the_price is expected
+    assert Families(estimator, space).set_the_cost is expected
 
 
 def test_steps_may_be_categories() -> None:

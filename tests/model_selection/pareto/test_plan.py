@@ -15,13 +15,13 @@ from tests.model_selection.learners import Scripted
 SPACE = {"epsilon": (0.1, 4.0, "log"), "quality": (0.5, 0.9)}
 
 
-def settled(**more: Any) -> tuple[Any, Any]:
+def within(**more: Any) -> tuple[Any, Any]:
     search = DParetoSearchCV(Scripted(delta=1e-7), SPACE, n_initial=4, n_iter=4, **more)
     return search, search._prepare(500, 3)
 
 
 def test_unreleased_study_protects_nothing() -> None:
-    search, study = settled()
+    search, study = within()
     assert study.plan is None
     assert math.isinf(study.total.epsilon(0.9))
     report = study_report(search, study)
@@ -31,7 +31,7 @@ def test_unreleased_study_protects_nothing() -> None:
 
 
 def test_released_study_is_a_tree() -> None:
-    search, study = settled(release=8.0, refit=1.0)
+    search, study = within(release=8.0, refit=1.0)
     report = study_report(search, study)
     assert [part.name for part in report.parts] == ["evaluations", "scores", "final fit"]
     assert (report.epsilon, report.delta) == (9.0, 1e-5)
@@ -42,7 +42,7 @@ def test_released_study_is_a_tree() -> None:
 
 
 def test_proposals_are_charged_and_refused() -> None:
-    _, study = settled(release=8.0)
+    _, study = within(release=8.0)
     ask = Affordable(study)
     cheap, dear = {"epsilon": 0.2, "quality": 0.5}, {"epsilon": 4.0, "quality": 0.5}
     answers = [ask(dear) for _ in range(6)]
@@ -56,7 +56,7 @@ def test_proposals_are_charged_and_refused() -> None:
 
 
 def test_bad_parameters_are_refused_without_a_charge() -> None:
-    _, study = settled(release=8.0)
+    _, study = within(release=8.0)
     ask = Affordable(study)
     assert not ask({"epsilon": -1.0, "quality": 0.5})
     assert not ask({"epsilon": "much", "quality": 0.5})
@@ -64,8 +64,8 @@ def test_bad_parameters_are_refused_without_a_charge() -> None:
 
 
 def test_what_is_settled_is_kept() -> None:
-    one, first = settled(release=8.0)
-    _, second = settled(release=8.0)
+    one, first = within(release=8.0)
+    _, second = within(release=8.0)
     assert first is second
     assert one.set_params(release=7.0)._prepare(500, 3) is not first
     assert isinstance(first, Study)

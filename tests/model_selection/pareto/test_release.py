@@ -382,7 +382,7 @@ def test_equal_prices_are_composed() -> None:
 @pytest.mark.filterwarnings("ignore:All evaluations cost")
 def test_estimator_that_hides_what_sets_its_price_is_not_believed() -> None:
     class Lying(Scripted):
-        price_parameters = frozenset({"delta"})
+        cost_parameters = frozenset({"delta"})
 
     fitted = DParetoSearchCV(
         Lying(delta=1e-7),

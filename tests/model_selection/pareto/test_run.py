@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.model_selection._pareto._run import ParetoRun, warn_of_few, warn_of_one_price
+from skdptune.model_selection._pareto._run import ParetoRun, warn_of_few, warn_of_one_cost
 from skdptune.model_selection._pareto._study import Evaluation, Record
 from skdptune.model_selection._running._runs import Data
 from skdptune.model_selection._running._streams import Streams
@@ -28,7 +28,7 @@ def records(points: Any = POINTS) -> list[Record]:
     return [*found, Record(len(found), {}, Evaluation(0.1, (1.0,), error="ValueError: no"))]
 
 
-class Pricing:
+class EvaluationCosts:
     """Prices and configures as told."""
 
     final_size = 200
@@ -42,7 +42,7 @@ class Pricing:
 
 
 def run(refit: Any, plan: Any = None) -> ParetoRun:
-    study: Any = SimpleNamespace(plan=plan, pricing=Pricing())
+    study: Any = SimpleNamespace(plan=plan, costs=EvaluationCosts())
     return ParetoRun(SimpleNamespace(refit=refit), study, Streams.of(0))
 
 
@@ -74,7 +74,7 @@ def test_last_fit_that_fails_is_told_to_the_curator_alone() -> None:
     assert isinstance(run(True).final(record, data), Scripted)
     for plan in (None, SimpleNamespace(delta=1e-6)):
         failing = run(True, plan)
-        failing.study.pricing.configured = lambda params, size: Failing(**params)
+        failing.study.costs.configured = lambda params, size: Failing(**params)
         if plan is None:
             with pytest.raises(ValueError, match="a record's text"):
                 failing.final(record, data)
@@ -87,9 +87,9 @@ def test_what_a_front_lacks_is_said() -> None:
         warn_of_few(3, 8)
     same = [(2.0, (0.9,)), (2.0, (0.8,))]
     with pytest.warns(UserWarning, match="^All evaluations cost epsilon=2, so .* a single point"):
-        warn_of_one_price(records(same))
+        warn_of_one_cost(records(same))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_few(8, 8)
-        warn_of_one_price(records())
-        warn_of_one_price(records(same[:1]))
+        warn_of_one_cost(records())
+        warn_of_one_cost(records(same[:1]))

@@ -15,7 +15,7 @@ import pytest
 optuna = pytest.importorskip("optuna")
 
 from skdptune.model_selection._pareto import _storage as _pareto_storage  # noqa: E402
-from skdptune.model_selection._pareto._storage import (
+from skdptune.model_selection._pareto._storage import (  # noqa: E402
     Membership,
     open_storage,
     open_study,

@@ -5,25 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdptune.model_selection._running._random_split import deal, expected_size, parts
+from skdptune.model_selection._running._random_split import expected_size, parts, random_split
 
 
 @pytest.mark.parametrize(("tuning", "variant"), [(None, 1), (0.3, 1), (0.3, 2)])
 def test_places_have_their_chances(tuning: float | None, variant: int) -> None:
     n = 40_000
-    dealt = deal(n, 0.2, tuning, variant, np.random.default_rng(0))
-    assert abs(dealt.validation.size / n - 0.2) < 0.01
-    assert abs(dealt.tuning.size / n - (0.8 if tuning is None else tuning)) < 0.01
-    assert not set(dealt.validation) & set(dealt.tuning)
+    split = random_split(n, 0.2, tuning, variant, np.random.default_rng(0))
+    assert abs(split.validation.size / n - 0.2) < 0.01
+    assert abs(split.tuning.size / n - (0.8 if tuning is None else tuning)) < 0.01
+    assert not set(split.validation) & set(split.tuning)
     if tuning is None or variant == 2:
-        assert dealt.final is None
+        assert split.final is None
     else:
-        assert sorted([*dealt.final, *dealt.tuning]) == list(range(n))
+        assert sorted([*split.final, *split.tuning]) == list(range(n))
 
 
 def test_one_record_more_leaves_the_places_of_others() -> None:
-    one = deal(100, 0.2, 0.3, 1, np.random.default_rng(1))
-    more = deal(101, 0.2, 0.3, 1, np.random.default_rng(1))
+    one = random_split(100, 0.2, 0.3, 1, np.random.default_rng(1))
+    more = random_split(101, 0.2, 0.3, 1, np.random.default_rng(1))
     assert set(one.tuning) == set(more.tuning) - {100}
     assert set(one.validation) == set(more.validation) - {100}
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection._running._results import results_of, untouched_model
+from skdptune.model_selection._running._results import data_independent_model, results_of
 from skdptune.model_selection._running._runs import Data
 from tests.model_selection.learners import Scripted
 
@@ -32,12 +32,12 @@ def test_rows_without_scores_have_no_ranks() -> None:
 def test_untouched_model_sees_no_record(frame: bool) -> None:
     X = np.full((4, 2), 7.0)
     given = pd.DataFrame(X, columns=["a", "b"]) if frame else X
-    made = untouched_model(Scripted(), Data(given, np.ones(4), {}, {}))
-    again = untouched_model(Scripted(), Data(given * -3.0, np.zeros(4), {}, {}))
+    made = data_independent_model(Scripted(), Data(given, np.ones(4), {}, {}))
+    again = data_independent_model(Scripted(), Data(given * -3.0, np.zeros(4), {}, {}))
     assert made is not again
     model = DPLogisticRegression(classes=[0, 1], random_state=0)
-    one = untouched_model(model, Data(given, np.ones(4), {}, {}))
-    other = untouched_model(model, Data(given * -3.0, np.zeros(4), {}, {}))
+    one = data_independent_model(model, Data(given, np.ones(4), {}, {}))
+    other = data_independent_model(model, Data(given * -3.0, np.zeros(4), {}, {}))
     assert np.array_equal(one.coef_, other.coef_)
     assert one.n_features_in_ == 2
 
@@ -47,5 +47,5 @@ def test_model_that_cannot_be_fitted_to_blanks_stays_unfitted() -> None:
         def fit(self, X: object, y: object) -> object:
             raise ValueError("never")
 
-    made = untouched_model(Never(), Data(np.eye(2), np.ones(2), {}, {}))
+    made = data_independent_model(Never(), Data(np.eye(2), np.ones(2), {}, {}))
     assert not hasattr(made, "classes_")

@@ -131,13 +131,13 @@ def test_one_that_fails_among_many_fails_alone(folds: int) -> None:
     runs = [Run(Together(q), seed, None) for q, seed in zip((0.2, 0.8, 0.4), SEEDS, strict=True)]
     everyone = np.arange(500)
     parts = np.array_split(everyone, folds)
-    deals = [(None, None)] if folds == 1 else [(np.setdiff1d(everyone, p), p) for p in parts]
+    folds = [(None, None)] if folds == 1 else [(np.setdiff1d(everyone, p), p) for p in parts]
     Together.calls.clear()
-    together = perform_together(runs, DATA, deals, DATA, EXACT, True, False)
+    together = perform_together(runs, DATA, folds, DATA, EXACT, True, False)
     assert Together.calls == ["together"] * folds
-    alone = [perform(run, DATA, deals, DATA, EXACT, True, False) for run in runs]
+    alone = [perform(run, DATA, folds, DATA, EXACT, True, False) for run in runs]
     assert [one.score for one in together][::2] == [one.score for one in alone][::2]
     assert together[1].score == 0.0 and together[1].model is None
     assert "this one cannot" in together[1].error
     with pytest.raises(ValueError, match="this one cannot"):
-        perform_together(runs, DATA, deals, DATA, EXACT, True, True)
+        perform_together(runs, DATA, folds, DATA, EXACT, True, True)

@@ -80,8 +80,8 @@ def test_closed_forms_equal_a_loop_over_records(layer, shape, bias):
     parameters = zip(*(m.parameters() for m in modules), strict=True)
     stack = [torch.stack(list(same)).detach() for same in parameters]
     inputs = torch.randn(NETS, RECORDS, *shape)
-    prepared = rule.prepared(inputs)
-    outputs = rule.outputs(prepared, stack, inputs.shape)
+    plan = rule.plan(inputs)
+    outputs = rule.outputs(plan, stack, inputs.shape)
     slopes = torch.randn(outputs.shape)
     norms = torch.empty(NETS, RECORDS)
     sums = [torch.zeros_like(values) for values in stack]
@@ -94,7 +94,7 @@ def test_closed_forms_equal_a_loop_over_records(layer, shape, bias):
             norms[net, record] = sum(g.square().sum() for g in gradients)
             for total, gradient in zip(sums, gradients, strict=True):
                 total[net] += gradient
-    gradients = rule.gradients(prepared, slopes)
+    gradients = rule.gradients(plan, slopes)
     assert torch.allclose(rule.squared_norms(gradients), norms, rtol=1e-5)
     for place, found in rule.sums(gradients, torch.ones(NETS, RECORDS)):
         assert torch.allclose(found.reshape(sums[place].shape), sums[place], atol=1e-4)
@@ -114,11 +114,11 @@ def test_large_patches_that_cancel_do_not_swallow_what_others_add():
     rule = StackedConv2d(0, None, {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1})
     inputs = torch.rand(1, 201, 1, 1, 64)
     inputs[0, 200, ..., ::2], inputs[0, 200, ..., 1::2] = 2.0**40, -(2.0**40)
-    prepared = rule.prepared(inputs)
+    plan = rule.plan(inputs)
     slopes = torch.full((1, 201, 1, 1, 64), 0.5)
     sums = []
     for size in (200, 201):
-        gradients = rule.gradients(prepared[:, :size], slopes[:, :size])
+        gradients = rule.gradients(plan[:, :size], slopes[:, :size])
         factors = (1.0 / rule.squared_norms(gradients).sqrt()).clamp(max=1.0)
         ((_, total),) = rule.sums(gradients, factors)
         sums.append(float(total))
@@ -127,4 +127,4 @@ def test_large_patches_that_cancel_do_not_swallow_what_others_add():
 
 def test_linear_layers_on_sequences_have_no_closed_form_here():
     with pytest.raises(NotImplementedError, match="vectors"):
-        StackedLinear(0, 1).prepared(torch.zeros(2, 3, 4, 5))
+        StackedLinear(0, 1).plan(torch.zeros(2, 3, 4, 5))

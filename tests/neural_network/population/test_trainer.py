@@ -607,7 +607,7 @@ def test_searches_train_their_candidates_together(cv, monkeypatch):
             DPNeuralNetClassifier(MLP(hidden=(5,)), classes=[0, 1], max_epochs=1, batch_size=50),
             {"lr": [0.05, 0.5, 2.0]},
             n_iter=5,
-            law="poisson",
+            distribution="poisson",
             epsilon=20.0,
             delta=1e-4,
             cv=cv,

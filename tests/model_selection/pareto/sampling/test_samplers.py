@@ -12,7 +12,7 @@ from scipy import stats
 optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
-from skdptune.model_selection._pareto._sampling._samplers import (
+from skdptune.model_selection._pareto._sampling._samplers import (  # noqa: E402
     FOUND,
     NUMBER,
     REFUSED,

@@ -66,10 +66,10 @@ def test_every_integer_is_drawn_equally_often() -> None:
 
 
 def test_draws_follow_the_given_distribution() -> None:
-    law, rng = stats.expon(loc=0.1, scale=2.0), np.random.default_rng(0)
-    space = SearchSpace({"noise": law})
+    distribution, rng = stats.expon(loc=0.1, scale=2.0), np.random.default_rng(0)
+    space = SearchSpace({"noise": distribution})
     drawn = [space.sample(rng)["noise"] for _ in range(1000)]
-    assert stats.kstest(drawn, law.cdf).pvalue > 1e-3
+    assert stats.kstest(drawn, distribution.cdf).pvalue > 1e-3
 
 
 def test_features_do_not_tell_values_apart_that_are_the_same() -> None:
