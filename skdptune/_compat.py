@@ -36,7 +36,7 @@ __all__ = [
     "VisualBlock",
     "cloudpickle",
     "delayed",
-    "forget_callbacks",
+    "remove_callbacks",
     "number_of_features",
     "number_of_samples",
     "tasks_of_fit",
@@ -56,7 +56,7 @@ def number_of_features(X: Any) -> int | None:
         return None
 
 
-def forget_callbacks(estimator: Any) -> None:
+def remove_callbacks(estimator: Any) -> None:
     """Take an estimator's callbacks away: a clone keeps them, and they would count the runs."""
     vars(estimator).pop("_skl_callbacks", None)
 

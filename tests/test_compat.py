@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdptune._compat import forget_callbacks, number_of_features, number_of_samples, tasks_of_fit
+from skdptune._compat import number_of_features, number_of_samples, remove_callbacks, tasks_of_fit
 from tests.model_selection.learners import Scripted
 
 
@@ -31,6 +31,6 @@ def test_tasks_without_callbacks_change_nothing() -> None:
 def test_callbacks_are_forgotten() -> None:
     estimator = Scripted()
     estimator._skl_callbacks = [object()]
-    forget_callbacks(estimator)
+    remove_callbacks(estimator)
     assert not hasattr(clone(estimator), "_skl_callbacks")
-    forget_callbacks(estimator)
+    remove_callbacks(estimator)

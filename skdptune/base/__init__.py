@@ -1,15 +1,49 @@
-"""What a private estimator promises, and what pipelines and other libraries keep of it.
+"""Private estimators: what they promise, what any estimator costs, and what a fitted one has cost.
 
 An estimator is *private* if it has ``privacy_profile(n_samples, n_features=None)``, which follows
-from its parameters and public sizes alone, and after ``fit`` a ``privacy_`` report. `profile_of`
-prices any estimator before it sees data: private ones by their own word, pipelines by
-composing their steps, other libraries' models through `register_profile`.
+from its parameters and public sizes alone, and after ``fit`` a ``privacy_`` report; the module
+`protocol` states the whole contract. `profile_of` returns the cost of any estimator before it sees
+data: of a private one by its own word, of a pipeline by composing its steps, of another library's
+model through `register_profile`.
 """
 
-# Registers scikit-learn's own objects.
-from skdptune.base import _scikit_learn as _scikit_learn
-from skdptune.base._costs import NoProfileError, privacy_of, profile_of, register_profile
+from skdptune.base import _scikit_learn as _scikit_learn  # registers scikit-learn's own objects
+from skdptune.base._costs import NoProfileError, profile_of, register_profile
 from skdptune.base._mixin import PrivacyWarning, PrivateEstimatorMixin
+from skdptune.base._reports import privacy_of
+
+# isort: split
+# For the other folders of this package.
+from skdptune.base._budgets import BUDGET_PARAMETERS as BUDGET_PARAMETERS
+from skdptune.base._budgets import Budget as Budget
+from skdptune.base._budgets import BudgetOwner as BudgetOwner
+from skdptune.base._budgets import budget_owners as budget_owners
+from skdptune.base._budgets import own_delta as own_delta
+from skdptune.base._budgets import set_budget as set_budget
+from skdptune.base._budgets import without_noise as without_noise
+from skdptune.base._budgets import worst_cost_of_budget as worst_cost_of_budget
+from skdptune.base._cost_parameters import cost_parameters as cost_parameters
+from skdptune.base._cost_parameters import declared_cost_parameters as declared_cost_parameters
+from skdptune.base._costs import cost_of as cost_of
+from skdptune.base._costs import has_cost as has_cost
+from skdptune.base._costs import replaces_records as replaces_records
+from skdptune.base._extrapolation import LEARNING_RATES as LEARNING_RATES
+from skdptune.base._extrapolation import ExtrapolationRule as ExtrapolationRule
+from skdptune.base._extrapolation import scale_to_tuning as scale_to_tuning
+from skdptune.base._mixin import DEFAULT_DELTA as DEFAULT_DELTA
+from skdptune.base._mixin import PUBLIC_LABELS as PUBLIC_LABELS
+from skdptune.base._mixin import PUBLIC_SIZE as PUBLIC_SIZE
+from skdptune.base._mixin import SEEDED as SEEDED
+from skdptune.base._mixin import warn_of_large_delta as warn_of_large_delta
+from skdptune.base._nested_parameters import RESERVED_PARAMETERS as RESERVED_PARAMETERS
+from skdptune.base._nested_parameters import check_fit_parameters as check_fit_parameters
+from skdptune.base._nested_parameters import declared_labels as declared_labels
+from skdptune.base._nested_parameters import disable_caching as disable_caching
+from skdptune.base._nested_parameters import nested_estimators as nested_estimators
+from skdptune.base._nested_parameters import own_parameters as own_parameters
+from skdptune.base._nested_parameters import set_seeds as set_seeds
+from skdptune.base._public_size import check_secret_size as check_secret_size
+from skdptune.base._public_size import set_public_size as set_public_size
 
 __all__ = [
     "NoProfileError",

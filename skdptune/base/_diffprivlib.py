@@ -1,4 +1,4 @@
-"""The price of diffprivlib's models: the epsilon that they are given."""
+"""The privacy cost of diffprivlib's models: the epsilon that they are given."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._costs import NoProfileError, register_profile, report_registry
+from skdptune.base._costs import NoProfileError, register_profile
+from skdptune.base._reports import report_registry
 
 _RELATION = (
     "diffprivlib's guarantee is taken as stated there: pure epsilon for replacing one of a public "
@@ -18,7 +19,7 @@ _KNOWLEDGE = ("bounds", "bounds_X", "bounds_y", "data_norm", "classes")
 
 
 @functools.cache
-def adopt() -> None:
+def register() -> None:
     """Register diffprivlib's models; called when the first one is met."""
     from diffprivlib.validation import DiffprivlibMixin
 

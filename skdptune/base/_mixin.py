@@ -1,4 +1,4 @@
-"""What all private estimators share: one budget, a price before fit, a report after."""
+"""What all private estimators share: one budget, a cost before the fit, a report after it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 
+DEFAULT_DELTA = 1e-5
+# Assumptions that reports state.
 PUBLIC_SIZE = "the number of records is public"
 PUBLIC_LABELS = "the label set is public"
 SEEDED = "the noise is drawn from a seed: whoever knows the seed sees through it"

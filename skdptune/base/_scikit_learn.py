@@ -1,4 +1,4 @@
-"""The price of scikit-learn's own objects: compositions, and steps that learn nothing."""
+"""The privacy cost of scikit-learn's own objects: compositions, and steps that learn nothing."""
 
 from __future__ import annotations
 
@@ -21,17 +21,11 @@ from sklearn.preprocessing import (
 )
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._costs import (
-    NoProfileError,
-    cost_of,
-    no_profile,
-    register_profile,
-    report_of,
-    report_registry,
-)
+from skdptune.base._costs import NoProfileError, cost_of, no_profile, register_profile
+from skdptune.base._reports import report_of, report_registry
 
 FREE = PrivacyProfile.pure(0.0)
-WORDS = (None, "passthrough", "drop")
+KEYWORDS = (None, "passthrough", "drop")
 _ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
 # These fix the number of columns by rules that look at no value.
 _STATELESS = (
@@ -45,7 +39,7 @@ _STATELESS = (
 
 
 def _is_known_list(encoder: Any) -> bool:
-    """Say whether an encoder's output follows from its parameters alone."""
+    """Return whether an encoder's output follows from its parameters alone."""
     counts = encoder.min_frequency is not None or encoder.max_categories is not None
     return not isinstance(encoder.categories, str) and not counts
 
@@ -96,7 +90,7 @@ def _pipeline(pipeline: Any, n_samples: int, n_features: int | None) -> PrivacyP
     for name, step in pipeline.steps:
         costed.append((name, step, n_features))
         # How many columns other steps return is not known here.
-        if not (_is_word(step) or isinstance(step, OneToOneFeatureMixin)):
+        if not (_is_keyword(step) or isinstance(step, OneToOneFeatureMixin)):
             n_features = None
     return _composed(costed, n_samples)
 
@@ -120,21 +114,21 @@ def _columns(transformer: Any, n_samples: int, n_features: int | None) -> Privac
     return _composed([*steps, ("remainder", transformer.remainder, None)], n_samples)
 
 
-def _is_word(step: Any) -> bool:
-    return step is None or (isinstance(step, str) and step in WORDS)
+def _is_keyword(step: Any) -> bool:
+    return step is None or (isinstance(step, str) and step in KEYWORDS)
 
 
 def _composed(steps: Iterable[tuple[str, Any, int | None]], n_samples: int) -> PrivacyProfile:
     """Compose steps that all see the same records, each with its number of columns if known."""
     total = FREE
     for name, step, n_features in steps:
-        if _is_word(step):
+        if _is_keyword(step):
             continue
         try:
             cost = cost_of(step, n_samples, n_features)
         except NoProfileError as error:
             raise error.within(name) from None
-        # Adding a price of nothing could still round.
+        # Adding a cost of zero could still round.
         total = cost if total == FREE else total if cost == FREE else total + cost
     return total
 
@@ -158,7 +152,7 @@ def _columns_report(columns: ColumnTransformer, n_samples: int | None) -> Privac
     steps = [
         step
         for name, step, chosen in columns.transformers_
-        if len(chosen) > 0 and not _is_word(asked.get(name))
+        if len(chosen) > 0 and not _is_keyword(asked.get(name))
     ]
     return _report(columns, steps, n_samples)
 
@@ -170,7 +164,7 @@ def _function_report(step: FunctionTransformer, n_samples: int | None) -> Privac
 
 
 def _report(whole: Any, steps: Iterable[Any], n_samples: int | None) -> PrivacyReport:
-    reports = [report_of(step, n_samples) for step in steps if not _is_word(step)]
+    reports = [report_of(step, n_samples) for step in steps if not _is_keyword(step)]
     parts = tuple(part for part in reports if part.profile != FREE)
     free = [part.assumptions for part in reports if part.profile == FREE]
     assumed = dict.fromkeys(sentence for sentences in free for sentence in sentences)

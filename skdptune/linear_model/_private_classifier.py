@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE
+from skdptune.base import PUBLIC_LABELS, PUBLIC_SIZE, PrivateEstimatorMixin
 from skdptune.linear_model._parameters import check_parameters
 from skdptune.linear_model._search_hooks import SearchHooks
 from skdptune.linear_model._solvers import ASSUMPTION as PERMUTATION_ASSUMPTION

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import VisualBlock, number_of_features, number_of_samples, tasks_of_fit
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._configuring import check_fit_parameters, set_seeds
-from skdptune.base._mixin import warn_of_large_delta
+from skdptune.base import check_fit_parameters, set_seeds, warn_of_large_delta
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._base import BasePrivateSearch, _routing_is_on
 from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout

@@ -9,7 +9,7 @@ import numpy as np
 
 from skdptune._validation import check_option
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._configuring import Budget
+from skdptune.base import Budget
 from skdptune.mechanisms import permute_and_flip_release
 from skdptune.model_selection._base import (
     BasePrivateSearch,

@@ -10,7 +10,7 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 from skorch import NeuralNetClassifier
 
-from skdptune.base._mixin import PUBLIC_LABELS
+from skdptune.base import PUBLIC_LABELS
 from skdptune.neural_network._inputs import codes_of
 from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._private_net import PrivateNet

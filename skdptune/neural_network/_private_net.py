@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._mixin import PUBLIC_SIZE
+from skdptune.base import PUBLIC_SIZE
 from skdptune.mechanisms import as_generator
 from skdptune.mechanisms._batches import fixed_batches, poisson_batches
 from skdptune.mechanisms._noisy_gradient_plan import NoisyGradientPlan, plan_noisy_gradient

@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune._validation import check_integer, check_kind
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._mixin import PUBLIC_SIZE
+from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin
 from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget, unit_sum
 from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds
 from skdptune.preprocessing._stateless import FLOATS

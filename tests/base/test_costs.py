@@ -1,4 +1,4 @@
-"""Prices and reports of anything: private estimators, registered kinds, refusals."""
+"""Costs of anything: private estimators, registered classes, refusals."""
 
 from __future__ import annotations
 
@@ -7,52 +7,15 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import NoProfileError, privacy_of, profile_of, register_profile
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import NoProfileError, profile_of, register_profile
 from skdptune.base import _costs as module
-
-ROWS = np.random.default_rng(0).normal(size=(20, 3))
-
-
-class Private(BaseEstimator):
-    """Costs what it is told, more for more features, and reports it."""
-
-    def __init__(self, epsilon=1.0, delta=0.0):
-        self.epsilon = epsilon
-        self.delta = delta
-
-    def privacy_profile(self, n_samples, n_features=None):
-        return PrivacyProfile.pure(self.epsilon + 1.0 / n_samples + (n_features or 0))
-
-    def fit(self, X, y=None):
-        profile = self.privacy_profile(len(X))
-        self.privacy_ = PrivacyReport(profile, self.delta, name="Private", assumptions=("one",))
-        return self
-
-    def transform(self, X):
-        return X
-
-
-class Foreign(BaseEstimator):
-    def fit(self, X, y=None):
-        return self
-
-
-@pytest.fixture
-def registry(monkeypatch):
-    """Let registrations of a test end with it."""
-    import functools
-
-    copy = functools.singledispatch(module._registry.dispatch(object))
-    for kind, function in module._registry.registry.items():
-        copy.register(kind)(function)
-    monkeypatch.setattr(module, "_registry", copy)
+from tests.base.estimators import Foreign, Private
 
 
 def in_a_new_process(code: str) -> str:
@@ -67,7 +30,7 @@ def in_a_new_process(code: str) -> str:
     return result.stdout.strip()
 
 
-# Prices -------------------------------------------------------------------------------------
+# Costs --------------------------------------------------------------------------------------
 
 
 def test_private_estimators_are_asked_with_the_public_sizes() -> None:
@@ -105,12 +68,12 @@ def test_sizes_must_be_integers(size) -> None:
         profile_of(Private(), size)
 
 
-def test_price_of_another_kind_is_refused() -> None:
+def test_cost_of_another_type_is_refused() -> None:
     class Wrong(Private):
         def privacy_profile(self, n_samples, n_features=None):
             return 1.0
 
-    with pytest.raises(TypeError, match="the price of Wrong must be a PrivacyProfile; got float"):
+    with pytest.raises(TypeError, match="the cost of Wrong must be a PrivacyProfile; got float"):
         profile_of(Wrong(), 10)
 
 
@@ -122,7 +85,7 @@ def test_refusal_names_the_estimator_and_what_to_use() -> None:
         NoProfileError, match=r"got StandardScaler, which .* Use .*DPStandardScaler"
     ):
         profile_of(StandardScaler(), 10)
-    with pytest.raises(NoProfileError, match="got KMeans, which .* tell it to register_profile"):
+    with pytest.raises(NoProfileError, match="got KMeans, which .* pass it to register_profile"):
         profile_of(KMeans(), 10)
     with pytest.raises(NoProfileError, match="got LogisticRegression, .*DPLogisticRegression"):
         profile_of(LogisticRegression(), 10)
@@ -152,7 +115,7 @@ def test_advice_names_public_objects() -> None:
 # Registering -------------------------------------------------------------------------------------
 
 
-def test_registered_kind_and_its_subclasses_are_priced(registry) -> None:
+def test_registered_class_and_its_subclasses_have_a_cost(registry) -> None:
     @register_profile(Foreign)
     def cost_of(estimator, n_samples, n_features):
         return PrivacyProfile.pure(n_samples / 100 + (n_features or 0))
@@ -188,7 +151,7 @@ def test_registration_holds_whatever_was_loaded_before() -> None:
     assert in_a_new_process(code) == "2.0"
 
 
-def test_pipeline_of_another_library_is_priced_whatever_was_loaded_before() -> None:
+def test_pipeline_of_another_library_has_a_cost_whatever_was_loaded_before() -> None:
     code = (
         "from sklearn.pipeline import Pipeline\n"
         "from sklearn.preprocessing import Normalizer\n"
@@ -217,56 +180,3 @@ def test_subclass_of_what_learns_nothing_may_learn() -> None:
 
     with pytest.raises(NoProfileError):
         profile_of(Learning(), 10)
-
-
-# Reports -------------------------------------------------------------------------------------
-
-
-def test_report_of_a_fitted_estimator_is_its_own() -> None:
-    fitted = Private(0.5, 1e-6).fit(ROWS)
-    assert privacy_of(fitted) is fitted.privacy_
-
-
-def test_report_at_another_delta_keeps_everything_else() -> None:
-    fitted = Private(0.5, 1e-6).fit(ROWS)
-    report = privacy_of(fitted, delta=0.01)
-    assert report.delta == 0.01
-    assert report.epsilon == report.profile.epsilon(0.01) < fitted.privacy_.epsilon
-    assert report.profile == fitted.privacy_.profile
-    assert (report.name, report.assumptions) == ("Private", ("one",))
-    assert privacy_of(fitted, delta=1e-6) is fitted.privacy_
-
-
-@pytest.mark.parametrize("delta", [-1e-9, 1.5])
-def test_delta_is_checked(delta) -> None:
-    with pytest.raises(ValueError, match="delta must be"):
-        privacy_of(Private().fit(ROWS), delta=delta)
-
-
-def test_unfitted_estimator_has_no_report() -> None:
-    with pytest.raises(ValueError, match="fitted must be fitted; got a Private without privacy_"):
-        privacy_of(Private())
-    with pytest.raises(ValueError, match="got a Private without privacy_"):
-        privacy_of(make_pipeline(Normalizer(), Private()))
-
-
-def test_what_learns_nothing_has_a_report_of_nothing() -> None:
-    for fitted in (Normalizer(), Normalizer().fit(ROWS)):
-        report = privacy_of(fitted)
-        assert (report.epsilon, report.delta, report.name) == (0.0, 0.0, "Normalizer")
-
-
-def test_report_of_what_learns_without_a_price_is_refused() -> None:
-    with pytest.raises(NoProfileError, match="got StandardScaler"):
-        privacy_of(StandardScaler().fit(ROWS))
-    with pytest.raises(NoProfileError, match="got StandardScaler"):
-        privacy_of(make_pipeline(StandardScaler()).fit(ROWS))
-
-
-def test_report_of_a_registered_kind_asks_for_the_size_it_depends_on(registry) -> None:
-    register_profile(Foreign)(lambda e, n, d: PrivacyProfile.gaussian(n / 1000))
-    pipeline = make_pipeline(Normalizer(), Foreign()).fit(ROWS)
-    with pytest.raises(ValueError, match="n_samples must be given: the price of Foreign"):
-        privacy_of(pipeline)
-    wanted = profile_of(pipeline, len(ROWS))
-    assert privacy_of(pipeline, n_samples=len(ROWS)).profile == wanted

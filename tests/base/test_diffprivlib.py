@@ -1,4 +1,4 @@
-"""diffprivlib's models, priced at the epsilon that they are given."""
+"""The cost of diffprivlib's models, the epsilon that they are given."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_assumptions_in_a_pipeline_do_not_depend_on_what_was_loaded_before() -> 
     assert result.stdout.strip() == "1"
 
 
-def test_subclass_of_a_model_is_priced_whatever_was_loaded_before() -> None:
+def test_subclass_of_a_model_has_a_cost_whatever_was_loaded_before() -> None:
     code = (
         "import warnings; warnings.simplefilter('ignore')\n"
         "from diffprivlib.models import GaussianNB\n"

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivacyWarning, PrivateEstimatorMixin
-from skdptune.base._mixin import SEEDED
+from skdptune.base import SEEDED, PrivacyWarning, PrivateEstimatorMixin
 
 
 class Estimator(PrivateEstimatorMixin):
@@ -20,7 +19,7 @@ class Estimator(PrivateEstimatorMixin):
         self.random_state = random_state
 
 
-def test_subclass_must_state_its_price() -> None:
+def test_subclass_must_state_its_cost() -> None:
     with pytest.raises(NotImplementedError):
         Estimator().privacy_profile(10)
 

@@ -134,7 +134,7 @@ def test_pipeline_costs_the_sum_of_its_steps() -> None:
     assert profile_of(pipeline, 30) == wanted
 
 
-def test_one_private_step_costs_its_own_price_to_the_last_digit() -> None:
+def test_one_private_step_costs_what_it_says_to_the_last_digit() -> None:
     pipeline = make_pipeline(Normalizer(), pure(), Normalizer())
     assert profile_of(pipeline, 30) == pure().privacy_profile(30)
 
@@ -285,7 +285,7 @@ def test_transformer_without_columns_costs_nothing() -> None:
     assert privacy_of(columns).epsilon == 0.5
 
 
-def test_clone_of_a_fitted_pipeline_has_a_price_and_no_report() -> None:
+def test_clone_of_a_fitted_pipeline_has_a_cost_and_no_report() -> None:
     pipeline = make_pipeline(Normalizer(), pure()).fit(ROWS)
     copy = clone(pipeline)
     assert profile_of(copy, 30) == profile_of(pipeline, 30)

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune._validation import check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivateEstimatorMixin
-from skdptune.base._mixin import PUBLIC_SIZE
+from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin
 from skdptune.linear_model._regression._chunks import chunks_of, is_streamed
 from skdptune.linear_model._regression._regression_hooks import LARGEST_ALPHA, RegressionHooks
 from skdptune.linear_model._regression._ridge_problem import Noise, Problem

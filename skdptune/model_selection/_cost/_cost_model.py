@@ -14,7 +14,7 @@ from skdptune.accounting import (
     mixture,
     search_on_split,
 )
-from skdptune.base._configuring import Budget, budget_owners
+from skdptune.base import Budget, budget_owners
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
 from skdptune.model_selection._cost._layout import Layout

@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base._configuring import BUDGET_PARAMETERS, RESERVED, cost_parameters
+from skdptune.base import BUDGET_PARAMETERS, RESERVED_PARAMETERS, cost_parameters
 from skdptune.model_selection._cost._fit_costs import FitCosts
 
 
@@ -35,7 +35,7 @@ class CostedCandidates:
 
     def __init__(self, fit_costs: FitCosts, sets_budget: bool, tuning_estimator: Any) -> None:
         self._fit_costs = fit_costs
-        self._reserved = RESERVED + (BUDGET_PARAMETERS if sets_budget else ())
+        self._reserved = RESERVED_PARAMETERS + (BUDGET_PARAMETERS if sets_budget else ())
         self._own = fit_costs.estimator.get_params(deep=True)
         self._tuned = (
             None if tuning_estimator is None else set(tuning_estimator.get_params(deep=True))

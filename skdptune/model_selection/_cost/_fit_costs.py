@@ -11,23 +11,24 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdptune._compat import forget_callbacks
+from skdptune._compat import remove_callbacks
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._configuring import (
+from skdptune.base import (
     Budget,
     budget_owners,
     check_secret_size,
+    cost_of,
     cost_parameters,
     declared_cost_parameters,
-    forget_memory,
-    nested,
+    disable_caching,
+    has_cost,
+    nested_estimators,
     own_parameters,
     scale_to_tuning,
     set_budget,
     set_public_size,
-    worst_of_budget,
+    worst_cost_of_budget,
 )
-from skdptune.base._costs import cost_of, has_cost
 from skdptune.model_selection._cost._candidates import (
     Candidates,
     Space,
@@ -90,9 +91,9 @@ class FitCosts:
         """Return the estimator for one fit of a candidate; seeds are left to the run."""
         made = clone(self.estimator)
         made.set_params(**copied(candidate))
-        forget_memory(made)
-        for prefix, part in list(nested(made)):
-            forget_callbacks(part)
+        disable_caching(made)
+        for prefix, part in list(nested_estimators(made)):
+            remove_callbacks(part)
             if self.classes is not None and own_parameters(part).get("classes", 0) is None:
                 made.set_params(**{f"{prefix}classes": self.classes})
         if budget is not None:
@@ -225,12 +226,12 @@ class FitCosts:
         # Reports what has no price, or bad parameters.
         self._cost_of(made, size)
         self._check_covered(made, size)
-        return worst_of_budget(made, budget)
+        return worst_cost_of_budget(made, budget)
 
     def _check_covered(self, made: Any, size: FitSize) -> None:
         """Raise unless each step that costs anything is held to a budget of its own."""
         owners = {owner.prefix: owner for owner in budget_owners(made)}
-        for prefix, part in nested(made):
+        for prefix, part in nested_estimators(made):
             inside = any(prefix.startswith(outer) and prefix != outer for outer in owners)
             if isinstance(part, COMPOSITIONS) or inside or not has_cost(part):
                 continue

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdptune._compat import forget_callbacks
+from skdptune._compat import remove_callbacks
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyReport, search_on_split
-from skdptune.base._configuring import (
+from skdptune.base import (
     LEARNING_RATES,
     Budget,
-    forget_memory,
-    nested,
+    cost_of,
+    disable_caching,
+    nested_estimators,
     set_public_size,
     without_noise,
 )
-from skdptune.base._costs import cost_of
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost._cost_model import NO_NOISE, Cost, CostModel
 from skdptune.model_selection._cost._layout import Layout
@@ -178,15 +178,15 @@ def surrogate_estimator(search: Any, plan: Any, candidate: dict[str, Any]) -> An
     size = expected_size(layout.n_samples, layout.train_share / model.n_partitions)
     if search.tuning_estimator is not None:
         made = clone(search.tuning_estimator).set_params(**candidate)
-        forget_memory(made)
-        for _, part in nested(made):
-            forget_callbacks(part)
+        disable_caching(made)
+        for _, part in nested_estimators(made):
+            remove_callbacks(part)
         return made
     final = model.final_size
     made = model.fit_costs.configured(candidate, plan.cost.budget, final)
     alike = without_noise(made, size, final.n_features)
     alike = _of_public_size(alike, size, final.n_features)
-    for prefix, part in list(nested(made)):
+    for prefix, part in list(nested_estimators(made)):
         if not {"noise_level", "tuning_parameters"} <= set(dir(part)):
             continue
         level = part.noise_level(final.n_samples, final.n_features)

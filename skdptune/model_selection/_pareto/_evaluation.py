@@ -13,8 +13,13 @@ from sklearn.base import clone
 
 from skdptune._compat import number_of_samples
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._configuring import check_secret_size, nested, set_seeds
-from skdptune.base._costs import cost_of, replaces_records
+from skdptune.base import (
+    check_secret_size,
+    cost_of,
+    nested_estimators,
+    replaces_records,
+    set_seeds,
+)
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import FitCosts, FitSize, Layout, ScoreNoise
 from skdptune.model_selection._pareto._families import Families
@@ -99,7 +104,7 @@ class EvaluationCosts:
 
 def check_relation(estimator: Any) -> None:
     """Refuse a guarantee that is about other neighbours than the price of a release is."""
-    if any(replaces_records(part) for _, part in nested(estimator)):
+    if any(replaces_records(part) for _, part in nested_estimators(estimator)):
         raise TypeError(
             "estimator must have a guarantee about adding or removing a record with release; "
             "got one about replacing."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base._configuring import RESERVED, cost_parameters
+from skdptune.base import RESERVED_PARAMETERS, cost_parameters
 from skdptune.model_selection._cost import copied
 from skdptune.model_selection._pareto._sampling import SearchSpace
 
@@ -165,5 +165,5 @@ def _check_names(family: str, estimator: Any, space: Any) -> None:
             f"has {sorted(known)}."
         )
     for key in space:
-        if key.rpartition("__")[2] in RESERVED:
+        if key.rpartition("__")[2] in RESERVED_PARAMETERS:
             raise ValueError(f"{name} must leave {key!r} to the search; got values for it.")

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._mixin import PUBLIC_LABELS, PUBLIC_SIZE, SEEDED
+from skdptune.base import PUBLIC_LABELS, PUBLIC_SIZE, SEEDED
 from skdptune.model_selection._cost import Layout
 from skdptune.model_selection._pareto._evaluation import EvaluationCosts
 from skdptune.model_selection._pareto._families import Families

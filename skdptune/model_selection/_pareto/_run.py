@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdptune._compat import number_of_samples
-from skdptune.base._configuring import set_seeds
+from skdptune.base import set_seeds
 from skdptune.model_selection._pareto._checks import third_name
 from skdptune.model_selection._pareto._evaluation import PrivateTrial, Trial, score_of_all
 from skdptune.model_selection._pareto._plan import Affordable, Study

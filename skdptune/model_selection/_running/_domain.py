@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing, assert_all_finite, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdptune._compat import number_of_samples
-from skdptune.base._configuring import declared_labels, nested, own_parameters
+from skdptune.base import declared_labels, nested_estimators, own_parameters
 
 # An assumption that reports state.
 PUBLIC_VALIDATION = "the validation data are public"
@@ -45,7 +45,9 @@ def public_labels(search: Any, y: Any, n_samples: int) -> Any:
         return declared
     if search.n_public is not None:
         # A random part of the data: which labels it has is secret.
-        if any(own_parameters(part).get("classes", 0) is None for _, part in nested(search)):
+        if any(
+            own_parameters(part).get("classes", 0) is None for _, part in nested_estimators(search)
+        ):
             raise ValueError(
                 "classes must be named in the estimator where n_public is given; got None. "
                 "Which labels a random part of the data has is secret."

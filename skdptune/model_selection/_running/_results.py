@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from skdptune._compat import number_of_features
-from skdptune.base._configuring import declared_labels
+from skdptune.base import declared_labels
 from skdptune.model_selection._running._quiet import Quiet
 from skdptune.model_selection._running._runs import Data, is_failure
 

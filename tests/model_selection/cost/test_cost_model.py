@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skdptune.accounting import Geometric, PrivacyProfile
-from skdptune.base._configuring import Budget
+from skdptune.base import Budget
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._cost_model import CostModel, own_delta
 from skdptune.model_selection._cost._fit_costs import FitCosts

@@ -11,9 +11,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
-from skdptune.base import NoProfileError
+from skdptune.base import Budget, NoProfileError
 from skdptune.base import _costs as costs
-from skdptune.base._configuring import Budget
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._cost._candidates import Candidates

@@ -1,0 +1,116 @@
+"""The privacy budget of an estimator, and how the private steps inside it share one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import clone
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base._costs import cost_of, has_cost
+from skdptune.base._mixin import DEFAULT_DELTA
+from skdptune.base._nested_parameters import nested_estimators, own_parameters
+
+# Parameters that a search sets where it has a budget to share out.
+BUDGET_PARAMETERS = ("epsilon", "delta", "noise_multiplier")
+# At so large an epsilon hardly any noise is left.
+_LARGE_EPSILON = 50.0
+
+
+@dataclass(frozen=True)
+class BudgetOwner:
+    """A private step whose noise follows from its ``epsilon``.
+
+    Attributes
+    ----------
+    prefix : str
+        Of its parameters' names, such as ``"clf__"``.
+    share : float
+        Its part of the epsilon of all owners together.
+    delta : float or None
+        Its own delta; None if it has no such parameter.
+    """
+
+    prefix: str
+    share: float
+    delta: float | None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one fit of a candidate may cost: an epsilon to share out, and each owner's delta."""
+
+    epsilon: float
+    delta: float
+
+
+def budget_owners(estimator: Any) -> list[BudgetOwner]:
+    """Return the private steps whose epsilon a search may set; nested ones follow their owner."""
+    found: list[tuple[str, float, float | None]] = []
+    for prefix, part in nested_estimators(estimator):
+        parameters = own_parameters(part)
+        if parameters.get("epsilon") is None or not has_cost(part):
+            continue
+        if parameters.get("noise_multiplier") is not None:
+            continue
+        if any(prefix.startswith(outer) for outer, _, _ in found):
+            continue
+        epsilon = float(parameters["epsilon"])
+        delta = parameters.get("delta")
+        if delta is None and "delta" in parameters:
+            delta = _inherited_delta(part)
+        found.append((prefix, epsilon if math.isfinite(epsilon) else 1.0, delta))
+    total = sum(epsilon for _, epsilon, _ in found)
+    return [BudgetOwner(prefix, epsilon / total, delta) for prefix, epsilon, delta in found]
+
+
+def _inherited_delta(owner: Any) -> float:
+    """Return the delta of an estimator that takes it from those inside it, as searches do."""
+    parts = [part for prefix, part in nested_estimators(owner) if prefix]
+    inner = [own_parameters(part).get("delta") for part in parts]
+    return max((delta for delta in inner if delta is not None), default=DEFAULT_DELTA)
+
+
+def own_delta(estimator: Any) -> float:
+    """Return the largest delta of an estimator's private steps, for a search that has none."""
+    owners = budget_owners(estimator)
+    if not owners:
+        return DEFAULT_DELTA
+    return max((owner.delta for owner in owners if owner.delta), default=0.0)
+
+
+def set_budget(estimator: Any, budget: Budget) -> None:
+    """Share a budget out among the private steps, in proportion to their own epsilons.
+
+    A step with ``delta=0`` stays pure.
+    """
+    for owner in budget_owners(estimator):
+        settings = {f"{owner.prefix}epsilon": owner.share * budget.epsilon}
+        if owner.delta is not None:
+            settings[f"{owner.prefix}delta"] = budget.delta if owner.delta > 0.0 else 0.0
+        estimator.set_params(**settings)
+
+
+def worst_cost_of_budget(estimator: Any, budget: Budget) -> PrivacyProfile:
+    """Return the profile of any fit within a budget, whatever the other parameters are."""
+    total = PrivacyProfile.pure(0.0)
+    for owner in budget_owners(estimator):
+        delta = budget.delta if owner.delta else 0.0
+        total = total + PrivacyProfile.approximate(owner.share * budget.epsilon, delta)
+    return total
+
+
+def without_noise(estimator: Any, size: int, n_features: int | None) -> Any:
+    """Return a copy that adds no noise, or hardly any, for fits that are charged elsewhere."""
+    free = clone(estimator)
+    for owner in budget_owners(estimator):
+        name = f"{owner.prefix}epsilon"
+        free.set_params(**{name: math.inf})
+        try:
+            cost_of(free, size, n_features)
+        except ValueError:
+            # Not every estimator accepts an infinite epsilon.
+            free.set_params(**{name: _LARGE_EPSILON})
+    return free

@@ -1,0 +1,49 @@
+"""How hyperparameters meant for the final fit are scaled to a fit on fewer records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skdptune.base._cost_parameters import cost_parameters
+from skdptune.base._nested_parameters import nested_estimators
+
+ExtrapolationRule = Callable[[dict[str, Any], int, int], Mapping[str, Any]]
+
+# As estimators and nets name it.
+LEARNING_RATES = frozenset({"learning_rate", "lr", "optimizer__lr"})
+
+
+def scale_to_tuning(
+    estimator: Any, n_tune: int, n_final: int, extrapolate: str | ExtrapolationRule | None
+) -> None:
+    """Change a candidate for the final fit into one that behaves alike on fewer records.
+
+    Each estimator's own rule applies, ``tuning_parameters`` of the protocol. A user's rule is
+    applied last, to parameters that do not change the cost.
+    """
+    if extrapolate is None or n_tune == n_final:
+        return
+    for prefix, part in list(nested_estimators(estimator)):
+        rule = getattr(part, "tuning_parameters", None)
+        if rule is not None:
+            found = dict(rule(n_tune, n_final))
+            if extrapolate != "linear":
+                # Where noise dominates, the best step grows with the records; where curvature
+                # does, it stays. Which of them does is not known beforehand: this is half the way.
+                for name in LEARNING_RATES & set(found):
+                    found[name] *= math.sqrt(n_final / n_tune)
+            estimator.set_params(**{f"{prefix}{name}": value for name, value in found.items()})
+    if callable(extrapolate):
+        _apply(extrapolate, estimator, n_tune, n_final)
+
+
+def _apply(rule: ExtrapolationRule, estimator: Any, n_tune: int, n_final: int) -> None:
+    changes = dict(rule(estimator.get_params(deep=True), n_tune, n_final))
+    costly = sorted(set(changes) & cost_parameters(estimator, list(changes)))
+    if costly:
+        raise ValueError(
+            f"extrapolate must not change parameters that set the cost; got {costly[0]!r}."
+        )
+    estimator.set_params(**changes)
