@@ -34,7 +34,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-from skdptune.mechanisms._batches import poisson_batches
+from skdptune.mechanisms import poisson_batches
 from skdptune.neural_network import DPNeuralNetClassifier
 
 DELTA = 1e-5

@@ -24,7 +24,7 @@ from utility import adult
 
 from skdptune.accounting import Geometric, PrivacyProfile, calibrate
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.mechanisms import doubling_walk_release, permute_and_flip_release
+from skdptune.mechanisms import doubling_threshold_release, permute_and_flip_release
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 
 DELTA = 1e-5
@@ -44,7 +44,7 @@ def walk(noise: str, **steps: float) -> Pick:
     """Return the pick by a doubling walk; without a hit it is the first candidate."""
 
     def pick(utilities: np.ndarray, parts: int, epsilon: float, seed: int) -> int:
-        found, _ = doubling_walk_release(
+        found, _ = doubling_threshold_release(
             utilities,
             sensitivity=1.0 / parts,
             noise=noise,

@@ -16,7 +16,7 @@ MAIN = "tune_logistic_regression"
 SLOW = ("pareto_front", "subsampled_tuning_of_nets")
 # What an example takes beside the package itself.
 NEEDS = {
-    "doubling_walk": "matplotlib",
+    "doubling_threshold": "matplotlib",
     "pareto_front": "moocore",
     "subsampled_tuning_of_nets": "opacus",
     "tune_a_table": "pandas",

@@ -6,7 +6,7 @@ from typing import Any
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.linear_model._solvers import OPTIMIZERS
-from skdptune.mechanisms._noisy_gradient_plan import SAMPLINGS
+from skdptune.mechanisms import SAMPLINGS
 
 SOLVERS = ("objective", "output", "psgd", *OPTIMIZERS)
 # Bounds on C within which no regularization overflows.

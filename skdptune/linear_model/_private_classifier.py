@@ -34,7 +34,7 @@ from skdptune.linear_model._solvers import (
     plan_output,
     plan_permutation,
 )
-from skdptune.mechanisms._noisy_gradient_plan import plan_noisy_gradient
+from skdptune.mechanisms import plan_noisy_gradient
 
 _PERTURBATIONS = {
     "objective": (plan_objective, fit_objective),

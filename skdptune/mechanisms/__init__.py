@@ -1,12 +1,12 @@
-"""What draws noise: mechanisms that take a value and its sensitivity, and return a release.
+"""Mechanisms that draw noise: each takes a value and its sensitivity, and returns a release.
 
 Without a seed they draw from the operating system's entropy, through samplers that are safe in
 floating point; with a seed or a generator they repeat, for research.
 Every release has a function that returns what it costs, as a profile from `skdptune.accounting`.
 """
 
-from skdptune.mechanisms._doubling import DoublingThreshold, doubling_walk_release
-from skdptune.mechanisms._doubling_staircase import WalkRound
+from skdptune.mechanisms._doubling import DoublingThreshold, doubling_threshold_release
+from skdptune.mechanisms._doubling_state import ThresholdRound
 from skdptune.mechanisms._noise import (
     gaussian_profile,
     gaussian_release,
@@ -19,11 +19,22 @@ from skdptune.mechanisms._quantiles import private_quantile, quantile_profile
 from skdptune.mechanisms._randomness import as_generator
 from skdptune.mechanisms._sums import unit_sum
 
+# isort: split
+# For the other folders of this package.
+from skdptune.mechanisms._batches import Batch as Batch
+from skdptune.mechanisms._batches import fixed_batches as fixed_batches
+from skdptune.mechanisms._batches import poisson_batches as poisson_batches
+from skdptune.mechanisms._noise import nonprivate_profile as nonprivate_profile
+from skdptune.mechanisms._noise import pure_profile as pure_profile
+from skdptune.mechanisms._noisy_gradient_plan import SAMPLINGS as SAMPLINGS
+from skdptune.mechanisms._noisy_gradient_plan import NoisyGradientPlan as NoisyGradientPlan
+from skdptune.mechanisms._noisy_gradient_plan import plan_noisy_gradient as plan_noisy_gradient
+
 __all__ = [
     "DoublingThreshold",
-    "WalkRound",
+    "ThresholdRound",
     "as_generator",
-    "doubling_walk_release",
+    "doubling_threshold_release",
     "gaussian_profile",
     "gaussian_release",
     "laplace_profile",

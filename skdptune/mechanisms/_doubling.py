@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.mechanisms._doubling_plan import plan_walk
-from skdptune.mechanisms._doubling_staircase import Staircase, WalkRound
+from skdptune.mechanisms._doubling_plan import plan_threshold_search
+from skdptune.mechanisms._doubling_state import ThresholdRound, ThresholdState
 from skdptune.mechanisms._randomness import as_generator, standard_laplace
 
 
@@ -61,7 +61,7 @@ class DoublingThreshold:
         State of the walk.
     threshold : float
         What the next round asks for, without its noise.
-    trace : tuple of WalkRound
+    trace : tuple of ThresholdRound
         The rounds so far.
     winner : tuple of int, or None
         Round and index of the last hit; rounds count from 0.
@@ -117,7 +117,7 @@ class DoublingThreshold:
     >>> walk.profile.epsilon(0)
     1.0
     >>> walk.trace[2]
-    WalkRound(utility=0.03, step=4, hit=True)
+    ThresholdRound(utility=0.03, step=4, hit=True)
     """
 
     def __init__(
@@ -133,8 +133,8 @@ class DoublingThreshold:
         max_hits: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self._stairs = Staircase(granularity, initial_utility)
-        self._plan = plan_walk(
+        self._stairs = ThresholdState(granularity, initial_utility)
+        self._plan = plan_threshold_search(
             noise,
             sensitivity=sensitivity,
             epsilon=epsilon,
@@ -231,7 +231,7 @@ class DoublingThreshold:
         return self._stairs.threshold
 
     @property
-    def trace(self) -> tuple[WalkRound, ...]:
+    def trace(self) -> tuple[ThresholdRound, ...]:
         """The rounds so far."""
         return self._stairs.trace
 
@@ -280,9 +280,9 @@ class DoublingThreshold:
         )
 
 
-def doubling_walk_release(
+def doubling_threshold_release(
     utilities: ArrayLike, *, order: ArrayLike | None = None, **settings: Any
-) -> tuple[int | None, tuple[WalkRound, ...]]:
+) -> tuple[int | None, tuple[ThresholdRound, ...]]:
     """Return the candidate on which a doubling threshold walk ends, and the walk.
 
     Differentially private, with the `profile` of a `DoublingThreshold` of the same settings,
@@ -301,12 +301,12 @@ def doubling_walk_release(
     -------
     winner : int or None
         Index of the last hit, None without any.
-    trace : tuple of WalkRound
+    trace : tuple of ThresholdRound
 
     Examples
     --------
-    >>> from skdptune.mechanisms import doubling_walk_release
-    >>> winner, trace = doubling_walk_release(
+    >>> from skdptune.mechanisms import doubling_threshold_release
+    >>> winner, trace = doubling_threshold_release(
     ...     [0.3, 0.9, 0.5], sensitivity=0.001, epsilon=1.0, noise="per-round", random_state=0
     ... )
     >>> winner, len(trace)

@@ -20,7 +20,7 @@ from skdptune.accounting import (
     sparse_vector,
     sparse_vector_split,
 )
-from skdptune.mechanisms._noise import unprotected
+from skdptune.mechanisms._noise import nonprivate_profile
 
 _LARGEST_EPSILON = 600.0
 # Keeps calibration clear of both ends, where rounding could refuse what is known to fit.
@@ -28,7 +28,7 @@ _MARGIN = 1.0 - 1e-6
 
 
 @dataclass(frozen=True)
-class WalkPlan:
+class ThresholdPlan:
     """Noise, stops and price of a walk.
 
     Attributes
@@ -61,7 +61,7 @@ class WalkPlan:
         return BudgetFilter(self.round_epsilon, self.budget, self.max_rounds)
 
 
-def plan_walk(
+def plan_threshold_search(
     noise: str | None,
     *,
     sensitivity: float,
@@ -70,7 +70,7 @@ def plan_walk(
     levels: int,
     max_rounds: int | None,
     max_hits: int | None,
-) -> WalkPlan:
+) -> ThresholdPlan:
     """Return the plan of a walk over so many levels of utility; see `DoublingThreshold`."""
     if noise is not None:
         check_option(noise, name="noise", options=("sparse", "per-round"))
@@ -88,7 +88,7 @@ def plan_walk(
         for name, value in (("max_rounds", max_rounds), ("max_hits", max_hits))
     )
     if noise is None:
-        return WalkPlan(0.0, 0.0, False, rounds, hits, None, None, unprotected())
+        return ThresholdPlan(0.0, 0.0, False, rounds, hits, None, None, nonprivate_profile())
     budget = check_real(
         epsilon, name="epsilon", lower=0.0, lower_open=True, upper=_LARGEST_EPSILON
     )
@@ -114,9 +114,9 @@ def most_hits(levels: int) -> int:
 
 
 @functools.lru_cache(maxsize=64)
-def _sparse(influence: float, budget: float, rounds: int | None, hits: int) -> WalkPlan:
+def _sparse(influence: float, budget: float, rounds: int | None, hits: int) -> ThresholdPlan:
     threshold, queries = sparse_vector_split(budget, hits)
-    return WalkPlan(
+    return ThresholdPlan(
         threshold_scale=influence / threshold,
         candidate_scale=2.0 * hits * influence / queries,
         redraws=False,
@@ -138,10 +138,10 @@ def _cap(levels: int, rounds: int | None, hits: int | None) -> int:
 @functools.lru_cache(maxsize=64)
 def _per_round(
     influence: float, budget: float, failure: float, rounds: int, hits: int | None
-) -> WalkPlan:
+) -> ThresholdPlan:
     each = _round_epsilon(budget, failure, rounds)
     limit = each * _half_rounds(rounds) / 2
-    return WalkPlan(
+    return ThresholdPlan(
         threshold_scale=2.0 * influence / float(each),
         candidate_scale=4.0 * influence / float(each),
         redraws=True,

@@ -95,7 +95,7 @@ def gaussian_profile(sensitivity: float, scale: float) -> PrivacyProfile:
     1.06
     """
     ratio = _ratio(sensitivity, scale)
-    return PrivacyProfile.gaussian(ratio) if ratio <= _LARGEST_SHIFT else unprotected()
+    return PrivacyProfile.gaussian(ratio) if ratio <= _LARGEST_SHIFT else nonprivate_profile()
 
 
 def laplace_profile(sensitivity: float, scale: float) -> PrivacyProfile:
@@ -145,7 +145,7 @@ def noise_for_budget(epsilon: float, delta: float) -> tuple[float, PrivacyProfil
     budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
     failure = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
     if math.isinf(budget):
-        return 0.0, unprotected()
+        return 0.0, nonprivate_profile()
     if failure == 0.0:
         return 1.0 / budget, pure_profile(budget)
     return _calibrated_gaussian(budget, failure)
@@ -164,10 +164,10 @@ def _calibrated_gaussian(epsilon: float, delta: float) -> tuple[float, PrivacyPr
 
 def pure_profile(epsilon: float) -> PrivacyProfile:
     """Return a pure profile at any epsilon, those included that promise nothing."""
-    return PrivacyProfile.pure(epsilon) if epsilon <= _LARGEST_EPSILON else unprotected()
+    return PrivacyProfile.pure(epsilon) if epsilon <= _LARGEST_EPSILON else nonprivate_profile()
 
 
-def unprotected() -> PrivacyProfile:
+def nonprivate_profile() -> PrivacyProfile:
     """Return the profile of a release that may show everything."""
     return PrivacyProfile.approximate(0.0, 1.0)
 

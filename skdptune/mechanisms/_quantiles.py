@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile, exponential_mechanism
-from skdptune.mechanisms._noise import unprotected
+from skdptune.mechanisms._noise import nonprivate_profile
 from skdptune.mechanisms._randomness import as_generator, open_uniforms, random_below
 
 # The range is cut into this many steps, and a quantile is one of the points between.
@@ -102,7 +102,7 @@ def quantile_profile(epsilon: float) -> PrivacyProfile:
     0.5
     """
     budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
-    return exponential_mechanism(budget) if budget <= _LARGEST_EPSILON else unprotected()
+    return exponential_mechanism(budget) if budget <= _LARGEST_EPSILON else nonprivate_profile()
 
 
 def ranked_runs(

@@ -97,7 +97,7 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
         candidate's (of the grid, or drawn), which no data chose.
     best_score_ : float
         The score that the walk reached, a noisy level.
-    trace_ : tuple of WalkRound
+    trace_ : tuple of ThresholdRound
         The walk: utility, step and outcome of every round. It was paid for and may be shown.
     privacy_ : PrivacyReport
         What everything cost, as a tree.

@@ -14,9 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE
-from skdptune.mechanisms import as_generator
-from skdptune.mechanisms._batches import fixed_batches, poisson_batches
-from skdptune.mechanisms._noisy_gradient_plan import NoisyGradientPlan, plan_noisy_gradient
+from skdptune.mechanisms import (
+    NoisyGradientPlan,
+    as_generator,
+    fixed_batches,
+    plan_noisy_gradient,
+    poisson_batches,
+)
 from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._components import NetComponents, no_training
 from skdptune.neural_network._gradient_check import check_gradients

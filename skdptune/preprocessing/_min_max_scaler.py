@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdptune._validation import check_integer, check_kind
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin
-from skdptune.mechanisms import as_generator, private_quantile
-from skdptune.mechanisms._noise import pure_profile
+from skdptune.mechanisms import as_generator, private_quantile, pure_profile
 from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds, check_feature_range
 from skdptune.preprocessing._stateless import FLOATS
 

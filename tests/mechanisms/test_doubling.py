@@ -15,10 +15,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdptune.mechanisms import DoublingThreshold, doubling_walk_release
+from skdptune.mechanisms import DoublingThreshold, doubling_threshold_release
 from skdptune.mechanisms import _doubling as module
 from skdptune.mechanisms._randomness import standard_laplace
-from tests.mechanisms.walk_oracles import round_law, walk_law
+from tests.mechanisms.threshold_oracles import round_distribution, transcript_distribution
 
 FINE = 1 / 128
 SMALL = {"sensitivity": 0.3, "granularity": 0.25, "epsilon": 1.5}
@@ -28,7 +28,9 @@ NOISES = ["sparse", "per-round"]
 def walk_to(levels: int) -> str:
     """Return hits and misses of a walk without noise whose best candidate is so many levels up."""
     utilities = [levels * FINE / 2, levels * FINE, 0.0]
-    winner, trace = doubling_walk_release(utilities, sensitivity=1.0, granularity=FINE, noise=None)
+    winner, trace = doubling_threshold_release(
+        utilities, sensitivity=1.0, granularity=FINE, noise=None
+    )
     assert winner in ({None} if levels == 0 else {0, 1})
     return "".join("H" if made.hit else "M" for made in trace)
 
@@ -65,7 +67,7 @@ def test_rounds_without_noise_are_those_of_the_lemma(levels) -> None:
 
 
 def test_trace_shows_state_before_each_round() -> None:
-    _, trace = doubling_walk_release(
+    _, trace = doubling_threshold_release(
         [0.625], sensitivity=1.0, granularity=0.125, noise=None, random_state=0
     )
     assert trace == (
@@ -99,8 +101,8 @@ def test_order_decides_who_is_first_and_indices_stay() -> None:
 def test_reordering_asks_the_same_as_reordered_candidates(noise) -> None:
     settings = {"noise": noise, "random_state": 5, **SMALL}
     utilities, order = np.array([0.2, 0.9, 0.5]), np.array([2, 0, 1])
-    winner, trace = doubling_walk_release(utilities, order=order, **settings)
-    other, same = doubling_walk_release(utilities[order], **settings)
+    winner, trace = doubling_threshold_release(utilities, order=order, **settings)
+    other, same = doubling_threshold_release(utilities[order], **settings)
     assert (winner, trace) == (order[other], same)
 
 
@@ -119,7 +121,9 @@ def transcript(utilities, walk: DoublingThreshold) -> tuple[int, ...]:
 def test_walks_follow_the_exact_law(noise, state) -> None:
     utilities = [0.3, 0.8]
     settings = {"noise": noise, "max_hits": 3, **SMALL}
-    distribution = walk_law(DoublingThreshold(**settings), utilities, SMALL["granularity"])
+    distribution = transcript_distribution(
+        DoublingThreshold(**settings), utilities, SMALL["granularity"]
+    )
     assert sum(distribution.values()) == pytest.approx(1.0, abs=1e-9)
     generator = None if state is None else np.random.default_rng(state)
     runs = 4000
@@ -149,7 +153,11 @@ def worst_ratio(noise: str, shrink: float, **changes) -> float:
     worst = 0.0
     for first, second in NEIGHBOURS:
         p, q = (
-            np.array(list(walk_law(walk, u, SMALL["granularity"], shrink=shrink).values()))
+            np.array(
+                list(
+                    transcript_distribution(walk, u, SMALL["granularity"], shrink=shrink).values()
+                )
+            )
             for u in (first, second)
         )
         worst = max(worst, float(np.abs(np.log(p / q)).max()))
@@ -177,8 +185,8 @@ def test_hit_costs_a_round_and_a_miss_half_of_it(candidates, threshold, little) 
     sensitivity, epsilon = 0.25, 0.4 if little else 2.0
     scales = 2.0 * sensitivity / epsilon, 4.0 * sensitivity / epsilon
     utilities, moves = np.array(candidates).T
-    p = round_law(threshold, utilities, *scales)
-    q = round_law(threshold, utilities + sensitivity * moves, *scales)
+    p = round_distribution(threshold, utilities, *scales)
+    q = round_distribution(threshold, utilities + sensitivity * moves, *scales)
     losses = np.abs(np.log(p / q))
     assert p.sum() == pytest.approx(1.0, abs=1e-10)
     assert losses[:-1].max() <= epsilon + 1e-9
@@ -188,8 +196,8 @@ def test_hit_costs_a_round_and_a_miss_half_of_it(candidates, threshold, little) 
 def test_prices_of_a_round_are_nearly_attained() -> None:
     # Many rivals press the threshold's noise up, where one candidate can barely follow.
     rivals, moves = np.zeros(400), np.append(np.full(399, 0.25), -0.25)
-    p = round_law(0.0, rivals, 0.5, 1.0)
-    q = round_law(0.0, rivals + moves, 0.5, 1.0)
+    p = round_distribution(0.0, rivals, 0.5, 1.0)
+    q = round_distribution(0.0, rivals + moves, 0.5, 1.0)
     losses = np.abs(np.log(p / q))
     assert losses[-2] > 0.9
     assert losses[-1] > 0.45
@@ -301,7 +309,7 @@ def audited(noise: str, shrink: float, monkeypatch) -> float:
     reached = []
     for utilities in ([0.25] * 3, [0.75] * 3):
         ends = [
-            len(doubling_walk_release(utilities, random_state=generator, **settings)[1])
+            len(doubling_threshold_release(utilities, random_state=generator, **settings)[1])
             for _ in range(runs)
         ]
         # A first miss ends the walk at once.
@@ -323,7 +331,7 @@ def test_good_candidates_win_where_noise_is_small(noise) -> None:
     utilities = np.random.default_rng(0).random(200) * 0.9
     ranks = []
     for seed in range(20):
-        winner, _ = doubling_walk_release(
+        winner, _ = doubling_threshold_release(
             utilities, sensitivity=1e-4, epsilon=1.0, noise=noise, random_state=seed
         )
         ranks.append(np.sum(utilities > utilities[winner]))
@@ -336,7 +344,7 @@ def test_good_candidates_win_where_noise_is_small(noise) -> None:
 def test_hundred_thousand_candidates_take_less_than_a_second(noise, state) -> None:
     utilities = np.random.default_rng(0).random(100_000)
     start = time.process_time()
-    doubling_walk_release(
+    doubling_threshold_release(
         utilities, sensitivity=1e-3, epsilon=1.0, noise=noise, random_state=state
     )
     assert time.process_time() - start < 1.0
@@ -346,9 +354,9 @@ def test_hundred_thousand_candidates_take_less_than_a_second(noise, state) -> No
 def test_seed_repeats_and_its_absence_does_not(noise) -> None:
     settings = {**SMALL, "noise": noise}
     utilities = [0.3, 0.5, 0.7]
-    walks = [doubling_walk_release(utilities, random_state=s, **settings) for s in (3, 3)]
+    walks = [doubling_threshold_release(utilities, random_state=s, **settings) for s in (3, 3)]
     assert walks[0] == walks[1]
-    assert len({doubling_walk_release(utilities, **settings) for _ in range(40)}) > 1
+    assert len({doubling_threshold_release(utilities, **settings) for _ in range(40)}) > 1
 
 
 def test_nothing_happens_after_the_end() -> None:

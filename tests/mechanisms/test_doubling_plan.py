@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skdptune.accounting import doubling_walk
-from skdptune.mechanisms._doubling_plan import most_hits, plan_walk
+from skdptune.mechanisms._doubling_plan import most_hits, plan_threshold_search
 
 GIVEN = {"sensitivity": 0.1, "epsilon": 1.0, "delta": 0.0, "levels": 100}
 OPEN = {"max_rounds": None, "max_hits": None}
@@ -35,7 +35,7 @@ def test_most_hits_are_those_of_the_worst_goal() -> None:
 
 
 def test_sparse_noise_is_algorithm_7_of_lyu_su_and_li() -> None:
-    plan = plan_walk("sparse", **GIVEN, max_rounds=None, max_hits=4)
+    plan = plan_threshold_search("sparse", **GIVEN, max_rounds=None, max_hits=4)
     # Split 1 : 8^(2/3) = 1 : 4.
     assert plan.threshold_scale == pytest.approx(0.1 / 0.2)
     assert plan.candidate_scale == pytest.approx(2 * 4 * 0.1 / 0.8)
@@ -46,7 +46,7 @@ def test_sparse_noise_is_algorithm_7_of_lyu_su_and_li() -> None:
 
 @pytest.mark.parametrize(("rounds", "halves"), [(1, 2), (2, 4), (3, 5), (23, 35)])
 def test_noise_per_round_is_that_of_the_papers(rounds, halves) -> None:
-    plan = plan_walk("per-round", **GIVEN, max_rounds=rounds, max_hits=None)
+    plan = plan_threshold_search("per-round", **GIVEN, max_rounds=rounds, max_hits=None)
     each = 2.0 / halves
     assert float(plan.round_epsilon) == pytest.approx(each)
     assert plan.threshold_scale == pytest.approx(2 * 0.1 / each)
@@ -58,20 +58,20 @@ def test_noise_per_round_is_that_of_the_papers(rounds, halves) -> None:
 
 
 def test_limits_default_to_those_of_a_walk_without_noise() -> None:
-    assert plan_walk("sparse", **GIVEN, **OPEN).max_hits == 11
-    assert plan_walk("per-round", **GIVEN, **OPEN).max_rounds == 23
+    assert plan_threshold_search("sparse", **GIVEN, **OPEN).max_hits == 11
+    assert plan_threshold_search("per-round", **GIVEN, **OPEN).max_rounds == 23
 
 
 def test_few_hits_allow_few_rounds() -> None:
-    plan = plan_walk("per-round", **GIVEN, max_rounds=20, max_hits=3)
+    plan = plan_threshold_search("per-round", **GIVEN, max_rounds=20, max_hits=3)
     assert (plan.max_rounds, plan.max_hits) == (5, 3)
 
 
 @pytest.mark.parametrize("rounds", [3, 30, 300])
 def test_delta_buys_a_dearer_round_and_is_kept(rounds) -> None:
     settings = {**GIVEN, "max_rounds": rounds, "max_hits": None}
-    pure = plan_walk("per-round", **settings)
-    loose = plan_walk("per-round", **{**settings, "delta": 1e-5})
+    pure = plan_threshold_search("per-round", **settings)
+    loose = plan_threshold_search("per-round", **{**settings, "delta": 1e-5})
     assert loose.round_epsilon >= pure.round_epsilon
     assert loose.profile.epsilon(1e-5) <= 1.0
     assert loose.profile.epsilon(1e-5) > 0.999
@@ -81,8 +81,8 @@ def test_delta_buys_a_dearer_round_and_is_kept(rounds) -> None:
 
 def test_many_rounds_gain_by_delta() -> None:
     settings = {**GIVEN, "max_rounds": 200, "max_hits": None}
-    pure = plan_walk("per-round", **settings)
-    loose = plan_walk("per-round", **{**settings, "delta": 1e-5})
+    pure = plan_threshold_search("per-round", **settings)
+    loose = plan_threshold_search("per-round", **{**settings, "delta": 1e-5})
     assert loose.round_epsilon > 2.5 * pure.round_epsilon
 
 
@@ -90,13 +90,13 @@ def test_many_rounds_gain_by_delta() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-200, 1e-9, 0.9])
 @pytest.mark.parametrize("noise", ["sparse", "per-round"])
 def test_every_budget_is_kept(noise, epsilon, delta) -> None:
-    plan = plan_walk(noise, **{**GIVEN, "epsilon": epsilon, "delta": delta}, **OPEN)
+    plan = plan_threshold_search(noise, **{**GIVEN, "epsilon": epsilon, "delta": delta}, **OPEN)
     assert plan.profile.epsilon(delta) <= epsilon * (1.0 + 1e-9)
     assert np.isfinite([plan.threshold_scale, plan.candidate_scale]).all()
 
 
 def test_without_noise_nothing_is_promised() -> None:
-    plan = plan_walk(None, **{**GIVEN, "epsilon": None}, **OPEN)
+    plan = plan_threshold_search(None, **{**GIVEN, "epsilon": None}, **OPEN)
     assert (plan.threshold_scale, plan.candidate_scale) == (0.0, 0.0)
     assert plan.profile.delta(10.0) == 1.0
 
@@ -118,9 +118,9 @@ def test_without_noise_nothing_is_promised() -> None:
 @pytest.mark.parametrize("noise", ["sparse", "per-round"])
 def test_bad_settings_are_refused_by_name(noise, name, bad, kind) -> None:
     with pytest.raises(kind, match=f"{name} must be "):
-        plan_walk(noise, **{**GIVEN, **OPEN, name: bad})
+        plan_threshold_search(noise, **{**GIVEN, **OPEN, name: bad})
 
 
 def test_unknown_noise_is_refused() -> None:
     with pytest.raises(ValueError, match="noise must be one of 'sparse', 'per-round'; got 'none'"):
-        plan_walk("none", **GIVEN, **OPEN)
+        plan_threshold_search("none", **GIVEN, **OPEN)

@@ -17,7 +17,7 @@ from scipy.stats import uniform
 from sklearn.base import clone
 
 from skdptune.accounting import sparse_vector_split
-from skdptune.mechanisms import doubling_walk_release
+from skdptune.mechanisms import doubling_threshold_release
 from skdptune.metrics import accuracy
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV
 from skdptune.model_selection._cost._noisy_choice import surrogate_estimator
@@ -44,7 +44,7 @@ def test_the_best_candidate_is_found_where_noise_is_small(noise: str) -> None:
 def test_the_walk_is_that_of_the_utilities() -> None:
     found = search(**LOUD, diagnostics=True).fit(X, Y)
     exact = found.diagnostics_["utilities"]
-    _, trace = doubling_walk_release(exact, sensitivity=0.25, granularity=0.05, noise=None)
+    _, trace = doubling_threshold_release(exact, sensitivity=0.25, granularity=0.05, noise=None)
     assert found.trace_ == trace
     assert found.diagnostics_["candidates"] == [{"quality": q} for q in GRID["quality"]]
     assert found.best_score_ == min(0.05 * sum(one.step for one in trace if one.hit), 1.0)
@@ -348,6 +348,6 @@ def test_rounds_of_batches_are_never_more_than_planned() -> None:
 def test_walk_over_many_candidates_takes_less_than_a_second() -> None:
     utilities = np.random.default_rng(0).random(100_000)
     started = time.perf_counter()
-    winner, trace = doubling_walk_release(utilities, sensitivity=0.001, epsilon=1.0)
+    winner, trace = doubling_threshold_release(utilities, sensitivity=0.001, epsilon=1.0)
     assert time.perf_counter() - started < 1.0
     assert winner is not None and len(trace) > 5

@@ -17,8 +17,7 @@ from skdptune.linear_model._regression._private_regressor import (
 )
 from skdptune.linear_model._regression._released_bounds import release_noisy_eigenvalue
 from skdptune.linear_model._regression._ridge_problem import LEAST_RIDGE, Noise, Problem
-from skdptune.mechanisms import gaussian_release, noise_for_budget
-from skdptune.mechanisms._noise import unprotected
+from skdptune.mechanisms import gaussian_release, noise_for_budget, nonprivate_profile
 
 # Probability with which a choice of the ridge errs; it concerns the model, not privacy.
 _CHOICE_FAILURE = 0.05
@@ -56,7 +55,7 @@ def noisy_sums_plan(epsilon: float, delta: float, n_releases: int) -> NoisySumsP
     n_releases : int
     """
     if math.isinf(epsilon):
-        return NoisySumsPlan(math.inf, unprotected())
+        return NoisySumsPlan(math.inf, nonprivate_profile())
     scale, profile = noise_for_budget(min(epsilon, LARGEST_EPSILON), delta)
     return NoisySumsPlan(1.0 / (scale * math.sqrt(n_releases)), profile)
 

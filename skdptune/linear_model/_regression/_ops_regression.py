@@ -23,8 +23,7 @@ from skdptune.linear_model._regression._ptr_regression import (
 )
 from skdptune.linear_model._regression._ridge_problem import Noise, Problem
 from skdptune.linear_model._regression._sufficient_statistics import squared_radius
-from skdptune.mechanisms import noise_for_budget
-from skdptune.mechanisms._noise import unprotected
+from skdptune.mechanisms import noise_for_budget, nonprivate_profile
 
 # Ridges, in units of the rows' bound, among which one is chosen.
 _RIDGES = np.geomspace(1e-2, 1e8, 401)
@@ -68,7 +67,7 @@ def balanced_plan(
     """
     if math.isinf(epsilon):
         least = 1e-2 if ridge is None else ridge
-        return BalancedPlan(least, math.inf, unprotected(), 0.0)
+        return BalancedPlan(least, math.inf, nonprivate_profile(), 0.0)
     epsilon = min(epsilon, LARGEST_EPSILON)
     shift = 1.0 / noise_for_budget(epsilon, delta)[0]
     least = radius2 / (_LEVERAGE_SHARE * min(shift, 3.0))

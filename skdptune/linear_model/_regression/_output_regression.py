@@ -16,7 +16,7 @@ from skdptune.linear_model._regression._private_regressor import OptionalRidgeRe
 from skdptune.linear_model._regression._ridge_problem import Noise, Problem
 from skdptune.linear_model._regression._sufficient_statistics import squared_radius
 from skdptune.linear_model._solvers import additive_noise, draw_noise
-from skdptune.mechanisms._noise import unprotected
+from skdptune.mechanisms import nonprivate_profile
 
 _RIDGES = np.geomspace(1e-2, 1e8, 401)
 
@@ -62,7 +62,7 @@ def output_regression_plan(
         Bound on a row's squared norm, and on the number of records.
     """
     if math.isinf(epsilon):
-        multiplier, profile = 0.0, unprotected()
+        multiplier, profile = 0.0, nonprivate_profile()
     else:
         multiplier, profile = additive_noise(min(epsilon, LARGEST_EPSILON), delta, None, 1)
     if ridge is None:

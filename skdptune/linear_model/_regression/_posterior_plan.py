@@ -22,8 +22,7 @@ from skdptune.accounting import (
 )
 from skdptune.accounting._mechanisms import posterior_sample_deltas
 from skdptune.linear_model._regression._released_bounds import margin
-from skdptune.mechanisms import noise_for_budget
-from skdptune.mechanisms._noise import unprotected
+from skdptune.mechanisms import noise_for_budget, nonprivate_profile
 
 # Shift of the eigenvalue's release as a share of what one Gaussian release could spend.
 _EIGENVALUE_SHARE = 0.15
@@ -107,7 +106,7 @@ class PosteriorPlan:
 
 def free_plan() -> PosteriorPlan:
     """Return the plan without noise, whose profile promises nothing."""
-    nothing = unprotected()
+    nothing = nonprivate_profile()
     return PosteriorPlan(math.inf, math.inf, 0.5, nothing, math.inf, 1.0, 0.0, math.inf, nothing)
 
 

@@ -12,8 +12,13 @@ from numpy.typing import ArrayLike
 from skdptune._validation import check_integer, check_kind, check_option, check_real
 from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
 from skdptune.linear_model._solvers._design import Design
-from skdptune.mechanisms._batches import Batch, fixed_batches, poisson_batches
-from skdptune.mechanisms._noisy_gradient_plan import NoisyGradientPlan, plan_noisy_gradient
+from skdptune.mechanisms import (
+    Batch,
+    NoisyGradientPlan,
+    fixed_batches,
+    plan_noisy_gradient,
+    poisson_batches,
+)
 
 __all__ = ["NoisyGradientPlan", "fit_noisy_gradient", "plan_noisy_gradient"]
 

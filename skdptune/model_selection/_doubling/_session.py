@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdptune.accounting import PrivacyReport
-from skdptune.mechanisms import DoublingThreshold, WalkRound
+from skdptune.mechanisms import DoublingThreshold, ThresholdRound
 from skdptune.model_selection._base import Choice, Plan, Streams, spawned
 from skdptune.model_selection._cost import Candidates, CostedCandidates, copied, utilities_on_parts
 from skdptune.model_selection._running import Data, RandomSplit
@@ -19,7 +19,7 @@ from skdptune.model_selection._running import Data, RandomSplit
 class WalkChoice(Choice):
     """The winner, and the walk that led to it."""
 
-    trace: tuple[WalkRound, ...] = ()
+    trace: tuple[ThresholdRound, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class DoublingThresholdSession:
         The last candidate that passed.
     utility, step : float, int
         State of the walk: the scaled score reached, and by how many levels more is asked next.
-    trace : tuple of WalkRound
+    trace : tuple of ThresholdRound
         The rounds so far.
     privacy : PrivacyReport
         What everything will have cost.
@@ -233,7 +233,7 @@ class DoublingThresholdSession:
         return self._walk.step
 
     @property
-    def trace(self) -> tuple[WalkRound, ...]:
+    def trace(self) -> tuple[ThresholdRound, ...]:
         """The rounds so far."""
         return self._walk.trace
 

@@ -1,4 +1,4 @@
-"""Which nets are so alike that one stands for all: they differ in numbers that are trained."""
+"""Which nets can be trained together: those that differ only in numbers that are trained."""
 
 from __future__ import annotations
 
@@ -10,49 +10,51 @@ from skorch.callbacks import LRScheduler
 from torch import nn
 
 from skdptune.neural_network._population._stacked_layers import is_simple
+from skdptune.neural_network._population._trainable_net import TrainableNet
 
-_PLAIN = (bool, int, float, str, bytes, type(None), type, torch.dtype, torch.device)
+_COMPARED_BY_VALUE = (bool, int, float, str, bytes, type(None), type, torch.dtype, torch.device)
 # What torch itself keeps of a module.
-_OF_TORCH = frozenset(vars(nn.Module()))
+_TORCH_ATTRIBUTES = frozenset(vars(nn.Module()))
 
 
-def is_common(net: Any) -> bool:
-    """Say whether a net is of a kind that may be trained with others, before it is started.
+def can_train_together(net: TrainableNet) -> bool:
+    """Return whether a net is of a kind that may be trained with others, before it is started.
 
-    A subclass may do otherwise in any step, and a callback of the user's may keep what it learns
-    of one training, so that it must not be told of two at once.
+    A subclass may do otherwise in any step, and a user's own callback may keep what it learns
+    from one training, so that it must not be notified of two at once.
     """
-    if not vars(type(net)).get("_trains_with_others", False):
+    if not vars(type(net)).get("_can_train_together", False):
         return False
     callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
-    named = [entry[1] if isinstance(entry, tuple) else entry for entry in callbacks]
-    return all(LRScheduler in (type(one), one) or one is None for one in named)
+    unnamed = [entry[1] if isinstance(entry, tuple) else entry for entry in callbacks]
+    return all(LRScheduler in (type(one), one) or one is None for one in unnamed)
 
 
-def likeness(net: Any) -> Hashable | None:
-    """Return a key that nets of one shape share: modules, criteria and kinds of losses.
+def grouping_key(net: TrainableNet) -> Hashable | None:
+    """Return a key that is equal for nets of the same structure: modules, criteria and losses.
 
     None for a net that must be trained by itself: one with hooks, with parameters that layers
-    share, or whose optimizer holds other ones than its module.
+    share, or whose optimizer holds other parameters than its module.
 
     Parameters
     ----------
-    net : PrivateNet
+    net : TrainableNet
         Started.
 
     Notes
     -----
     Settings of layers are compared by value where they are plain, and else by identity: in doubt
-    two nets are unlike, which costs time and nothing more.
+    two nets are not trained together, which costs time and nothing more.
     """
     if not (is_simple(net.module_) and is_simple(net.criterion_)):
         return None
-    held = [id(p) for group in net.optimizer_.param_groups for p in group["params"]]
+    held = {id(p) for group in net.optimizer_.param_groups for p in group["params"]}
     trained = {id(p) for p in net.module_.parameters() if p.requires_grad}
     frozen = {id(p) for p in net.module_.parameters()} - trained
-    if set(held) - frozen != trained or any(True for _ in net.criterion_.parameters()):
+    if held - frozen != trained or any(True for _ in net.criterion_.parameters()):
         return None
-    return type(net), str(net.device), _shape(net.module_), _shape(net.criterion_, True)
+    criterion = _structure_of(net.criterion_, with_values=True)
+    return type(net), str(net.device), _structure_of(net.module_), criterion
 
 
 def settings_of(module: nn.Module) -> Hashable:
@@ -63,32 +65,32 @@ def settings_of(module: nn.Module) -> Hashable:
 
 
 def _settings(part: nn.Module) -> Iterator[tuple[str, Hashable]]:
-    for key in sorted(set(vars(part)) - _OF_TORCH):
-        yield key, _key(vars(part)[key])
+    for key in sorted(set(vars(part)) - _TORCH_ATTRIBUTES):
+        yield key, _key_of(vars(part)[key])
 
 
-def _shape(module: nn.Module, with_values: bool = False) -> Hashable:
-    parts: list[Hashable] = [settings_of(module)]
-    # The same part in several places is another shape than several parts.
+def _structure_of(module: nn.Module, with_values: bool = False) -> Hashable:
+    entries: list[Hashable] = [settings_of(module)]
+    # The same part in several places is another structure than several equal parts.
     places: dict[int, int] = {}
     for name, part in module.named_modules(remove_duplicate=False):
-        parts.append((name, places.setdefault(id(part), len(places))))
-    for name, value in module.named_parameters():
-        parts.append((name, tuple(value.shape), value.dtype, value.requires_grad))
-    for name, value in module.named_buffers():
-        held = tuple(value.flatten().tolist()) if with_values else ()
-        parts.append((name, tuple(value.shape), value.dtype, held))
-    return tuple(parts)
+        entries.append((name, places.setdefault(id(part), len(places))))
+    for name, parameter in module.named_parameters():
+        entries.append((name, tuple(parameter.shape), parameter.dtype, parameter.requires_grad))
+    for name, buffer in module.named_buffers():
+        values = tuple(buffer.flatten().tolist()) if with_values else ()
+        entries.append((name, tuple(buffer.shape), buffer.dtype, values))
+    return tuple(entries)
 
 
-def _key(value: Any) -> Hashable:
+def _key_of(value: Any) -> Hashable:
     if isinstance(value, float):
-        # By digits: 0.0 is not -0.0, and what is no number is like itself.
+        # By its digits: 0.0 differs from -0.0, and NaN is equal to itself.
         return float, value.hex()
-    if isinstance(value, _PLAIN):
+    if isinstance(value, _COMPARED_BY_VALUE):
         return type(value), value
     if isinstance(value, list | tuple):
-        return type(value), tuple(_key(each) for each in value)
+        return type(value), tuple(_key_of(each) for each in value)
     if type(value) is dict:
-        return dict, tuple((_key(key), _key(each)) for key, each in value.items())
+        return dict, tuple((_key_of(key), _key_of(each)) for key, each in value.items())
     return id(value)

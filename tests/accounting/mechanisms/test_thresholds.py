@@ -174,7 +174,7 @@ class TestSplit:
             sparse_vector_split(1.0, 1, 1)
 
 
-def round_law(utilities, threshold, round_epsilon):
+def round_distribution(utilities, threshold, round_epsilon):
     """Return the probabilities of a hit at each candidate, and of a miss, in one round."""
     scales = 2 / round_epsilon, 4 / round_epsilon
     count = len(utilities)
@@ -196,17 +196,17 @@ class TestRound:
         cost_of = np.append(np.full(count, round_epsilon), round_epsilon / 2)
         for threshold in (-6.0, 0.0, 3.0):
             utilities = rng.uniform(-2, 2, count)
-            p = round_law(utilities, threshold, round_epsilon)
+            p = round_distribution(utilities, threshold, round_epsilon)
             for change in itertools.product([-1.0, 0.3, 1.0], repeat=count):
-                q = round_law(utilities + change, threshold, round_epsilon)
+                q = round_distribution(utilities + change, threshold, round_epsilon)
                 assert np.all(np.abs(np.log(p / q)) <= cost_of * (1 + 1e-10))
 
     @pytest.mark.parametrize("round_epsilon", [0.3, 2.0])
     def test_both_prices_are_attained(self, round_epsilon):
         utilities = np.array([40.0, 40, 40, 40, 40, 40, -40]) / round_epsilon
         change = np.array([1.0, 1, 1, 1, 1, 1, -1])
-        p = round_law(utilities, 0.0, round_epsilon)
-        q = round_law(utilities + change, 0.0, round_epsilon)
+        p = round_distribution(utilities, 0.0, round_epsilon)
+        q = round_distribution(utilities + change, 0.0, round_epsilon)
         assert math.log(p[-2] / q[-2]) == pytest.approx(round_epsilon, rel=1e-3)
         assert math.log(p[-1] / q[-1]) == pytest.approx(round_epsilon / 2, rel=1e-3)
 
@@ -220,7 +220,10 @@ def walk_laws(utilities, neighbours, round_epsilon, make_filter, ends_at_step_ze
 
     @functools.cache
     def distributions(threshold):
-        return [round_law(values, threshold, round_epsilon) for values in (utilities, neighbours)]
+        return [
+            round_distribution(values, threshold, round_epsilon)
+            for values in (utilities, neighbours)
+        ]
 
     def walk(reached, step, history, p, q):
         budget_filter = make_filter()

@@ -12,7 +12,7 @@ _FINEST = 1e-9
 _ROUNDING = 1.0 - 1e-12
 
 
-class WalkRound(NamedTuple):
+class ThresholdRound(NamedTuple):
     """One round of a doubling threshold walk, as it may be shown.
 
     Attributes
@@ -26,8 +26,8 @@ class WalkRound(NamedTuple):
 
     Examples
     --------
-    >>> from skdptune.mechanisms import WalkRound
-    >>> utility, step, hit = WalkRound(0.25, 4, True)
+    >>> from skdptune.mechanisms import ThresholdRound
+    >>> utility, step, hit = ThresholdRound(0.25, 4, True)
     >>> step
     4
     """
@@ -37,7 +37,7 @@ class WalkRound(NamedTuple):
     hit: bool
 
 
-class Staircase:
+class ThresholdState:
     """The utility reached and the step, moved by hits and misses.
 
     Parameters
@@ -51,12 +51,12 @@ class Staircase:
         Levels from the start to utility 1.
     hits : int
         Number of hits so far.
-    trace : tuple of WalkRound
+    trace : tuple of ThresholdRound
         The rounds so far.
 
     Examples
     --------
-    >>> stairs = Staircase(granularity=0.125, initial_utility=0.0)
+    >>> stairs = ThresholdState(granularity=0.125, initial_utility=0.0)
     >>> for hit in (True, True, False):
     ...     stairs.record(hit)
     >>> stairs.utility, stairs.step, stairs.threshold
@@ -72,11 +72,11 @@ class Staircase:
         self._level = 0
         self.step = 1
         self.hits = 0
-        self.trace: tuple[WalkRound, ...] = ()
+        self.trace: tuple[ThresholdRound, ...] = ()
 
     def record(self, hit: bool) -> None:
         """Move by the outcome of one round."""
-        self.trace = (*self.trace, WalkRound(self.utility, self.step, hit))
+        self.trace = (*self.trace, ThresholdRound(self.utility, self.step, hit))
         if hit:
             self.hits += 1
             self._level += self.step

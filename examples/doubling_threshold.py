@@ -1,6 +1,6 @@
 """Draw the walks of the doubling threshold search, as in the papers that propose it.
 
-    python examples/doubling_walk.py [--folder FOLDER] [--seeds 1000]
+    python examples/doubling_threshold.py [--folder FOLDER] [--seeds 1000]
 
 Three pictures, after figures 1, 4 and 3 of Ding, Wu, Xu and Pan, *Constant-overhead Differentially
 Private Hyperparameter Tuning*. Utilities of 100 candidates are uniform on (0, 1); the noise is
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from skdptune.accounting import doubling_walk
-from skdptune.mechanisms import DoublingThreshold, WalkRound
+from skdptune.mechanisms import DoublingThreshold, ThresholdRound
 
 N_CANDIDATES = 100
 # Above every noise; 1 is where our walk ends.
@@ -38,7 +38,7 @@ def walk(
     seed: int,
     granularity: float = 0.01,
     ceiling: float = PAPERS_CEILING,
-) -> tuple[tuple[WalkRound, ...], list[int | None]]:
+) -> tuple[tuple[ThresholdRound, ...], list[int | None]]:
     """Return a walk with noise for ``k * epsilon = strength``, and what each round found.
 
     Ours ends where it has reached a utility of 1. The papers' goes on, on noise alone; so all

@@ -34,7 +34,9 @@ def outcomes_given(threshold: np.ndarray, utilities, scale: float) -> np.ndarray
     return np.vstack([none_before[:-1] * above, none_before[-1]])
 
 
-def round_law(threshold: float, utilities, threshold_scale: float, scale: float) -> np.ndarray:
+def round_distribution(
+    threshold: float, utilities, threshold_scale: float, scale: float
+) -> np.ndarray:
     """Return the law of one round with noise of its own: first index that passes, or a miss."""
     kinks = np.asarray(utilities) - threshold
     nodes, weights = laplace_nodes(threshold_scale, scale, kinks)
@@ -60,7 +62,7 @@ def transcripts(
             stack.append(((*outcomes, index), proposed, level + step, 2 * step))
 
 
-def walk_law(walk, utilities, granularity: float, *, shrink: float = 1.0) -> dict:
+def transcript_distribution(walk, utilities, granularity: float, *, shrink: float = 1.0) -> dict:
     """Return the probability of every transcript of a fresh walk from 0, its noise shrunk."""
     levels = math.ceil(1.0 / granularity)
     scales = walk.threshold_scale * shrink, walk.candidate_scale * shrink

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.mechanisms._doubling_staircase import Staircase
+from skdptune.mechanisms._doubling_state import ThresholdState
 
 
 @pytest.mark.parametrize(
@@ -16,12 +16,12 @@ from skdptune.mechanisms._doubling_staircase import Staircase
     [(0.01, 0.0, 100), (0.1, 0.7, 3), (0.1, 0.4, 6), (0.3, 0.0, 4), (1.0, 0.0, 1), (1.0, 0.9, 1)],
 )
 def test_levels_are_counted_up_to_rounding(granularity, start, levels) -> None:
-    assert Staircase(granularity, start).levels == levels
+    assert ThresholdState(granularity, start).levels == levels
 
 
 @given(st.lists(st.booleans(), max_size=60), st.sampled_from([0.01, 0.125, 1e-9]))
 def test_hits_double_and_misses_halve(script, granularity) -> None:
-    stairs = Staircase(granularity, 0.25)
+    stairs = ThresholdState(granularity, 0.25)
     made = []
     for hit in script:
         if stairs.is_at_end:
@@ -42,7 +42,7 @@ def test_hits_double_and_misses_halve(script, granularity) -> None:
 
 
 def test_utility_one_is_the_end() -> None:
-    stairs = Staircase(0.4, 0.0)
+    stairs = ThresholdState(0.4, 0.0)
     stairs.record(True)
     assert not stairs.is_at_end
     stairs.record(True)
@@ -62,4 +62,4 @@ def test_utility_one_is_the_end() -> None:
 )
 def test_bad_numbers_are_refused(granularity, start, name) -> None:
     with pytest.raises(ValueError, match=f"{name} must be a number in"):
-        Staircase(granularity, start)
+        ThresholdState(granularity, start)
