@@ -1,10 +1,9 @@
 """Differentially private hyperparameter tuning in the manner of scikit-learn.
 
-The searchers are here, too, loaded when they are first asked for.
+The searches are here, too. They and the packages are loaded when they are first asked for.
 """
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
 __all__ = [
@@ -15,16 +14,47 @@ __all__ = [
     "pareto_search",
 ]
 
-_SEARCHERS = tuple(__all__)
+if TYPE_CHECKING:
+    from skdptune import accounting as accounting
+    from skdptune import base as base
+    from skdptune import inspection as inspection
+    from skdptune import linear_model as linear_model
+    from skdptune import mechanisms as mechanisms
+    from skdptune import metrics as metrics
+    from skdptune import model_selection as model_selection
+    from skdptune import neural_network as neural_network
+    from skdptune import preprocessing as preprocessing
+    from skdptune.model_selection import DoublingThresholdSearchCV as DoublingThresholdSearchCV
+    from skdptune.model_selection import DParetoSearchCV as DParetoSearchCV
+    from skdptune.model_selection import DPGridSearchCV as DPGridSearchCV
+    from skdptune.model_selection import DPRandomSearchCV as DPRandomSearchCV
+    from skdptune.model_selection import pareto_search as pareto_search
+else:
+    # Type checkers must not see this, or no name would be unknown to them.
+    _PACKAGES = frozenset(
+        {
+            "accounting",
+            "base",
+            "inspection",
+            "linear_model",
+            "mechanisms",
+            "metrics",
+            "model_selection",
+            "neural_network",
+            "preprocessing",
+        }
+    )
 
+    def __getattr__(name):
+        """Load a package or a search: who wants the accounting alone needs no scikit-learn."""
+        from importlib import import_module
 
-def __getattr__(name: str) -> Any:
-    """Load a searcher: who wants the accounting alone needs no scikit-learn."""
-    if name in _SEARCHERS:
-        return getattr(importlib.import_module("skdptune.model_selection"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name in _PACKAGES:
+            return import_module(f"skdptune.{name}")
+        if name in __all__:
+            return getattr(import_module("skdptune.model_selection"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-
-def __dir__() -> list[str]:
-    """List what can be asked for."""
-    return sorted({*globals(), *__all__})
+    def __dir__():
+        """List the packages, the searches and the version."""
+        return sorted({"__version__", *_PACKAGES, *__all__})

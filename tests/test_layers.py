@@ -5,16 +5,19 @@ The source is read, not run, so that an import inside a function counts as well.
 
 from __future__ import annotations
 
-import ast
+import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import skdptune
+from tests.structure import ROOT_NAME, Module, read_package, write
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(skdptune.__file__).parent
@@ -31,6 +34,7 @@ LAYERS = (
     "linear_model",
     "neural_network",
     "model_selection",
+    "testing",
     "inspection",
     "audit",
     "datasets",
@@ -38,11 +42,9 @@ LAYERS = (
 # pandas only where a table is asked for: it is among the optional ones below.
 ACCOUNTING_MAY_IMPORT = {"numpy", "scipy", "dp_accounting", "pandas", "skdptune"}
 OPTIONAL = {
-    "botorch",
     "dask",
     "diffprivlib",
     "distributed",
-    "gpytorch",
     "matplotlib",
     "moocore",
     "opacus",
@@ -62,44 +64,68 @@ def test_package_obeys_its_layers() -> None:
     assert violations(PACKAGE) == []
 
 
-def test_accounting_loads_neither_models_nor_frames() -> None:
-    unwanted = ("sklearn", "torch", "pandas", "matplotlib")
-    code = (
-        "import sys, skdptune.accounting\n"
-        f"print(*sorted(set(sys.modules) & set({unwanted!r})), sep=',')"
+def in_a_fresh_python(script: str, *arguments: str) -> Any:
+    """Return what a script prints as JSON in a Python that has loaded nothing before."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, cwd=ROOT
     )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    assert loaded.stdout.strip() == ""
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
-def test_nothing_loads_torch_before_a_net_is_asked_for() -> None:
-    code = (
-        "import sys, skdptune.model_selection, skdptune.neural_network\n"
-        f"print(*sorted(set(sys.modules) & {NETS_MAY_IMPORT!r}), sep=',')"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    assert loaded.stdout.strip() == ""
+# Starting Python is the expensive part, so that one process takes the steps one after another.
+LOADED_AFTER_EACH_STEP = """
+import json, sys
+watched, steps, found = set(sys.argv[1].split()), sys.argv[2:], []
+for step in steps:
+    exec(step)
+    found.append(sorted(watched & set(sys.modules)))
+print(json.dumps(found))
+"""
 
 
-@pytest.mark.parametrize("missing", sorted(NETS_MAY_IMPORT))
-def test_missing_package_is_named_with_its_extra(missing: str) -> None:
+def test_nothing_is_loaded_before_it_is_asked_for() -> None:
+    watched = OPTIONAL | {"numpy", "scipy", "sklearn"}
+    steps = {
+        "import skdptune; dir(skdptune)": set(),
+        "skdptune.accounting.PrivacyProfile": {"numpy", "scipy"},
+        "skdptune.linear_model.DPLogisticRegression": {"numpy", "scipy", "sklearn"},
+        "for name in dir(skdptune): getattr(skdptune, name)": {"numpy", "scipy", "sklearn"},
+    }
+    found = in_a_fresh_python(LOADED_AFTER_EACH_STEP, " ".join(watched), *steps)
+    assert dict(zip(steps, found, strict=True)) == {
+        step: sorted(loaded) for step, loaded in steps.items()
+    }
+
+
+ASK_FOR_A_NET_WITHOUT_EACH = """
+import json, sys
+import skdptune.neural_network as nn
+complaints = {}
+for missing in sys.argv[1:]:
+    had = sys.modules.pop(missing, None)
     # None in place of a module is how Python is told that there is none.
-    code = (
-        f"import sys; sys.modules[{missing!r}] = None\n"
-        "import skdptune.neural_network as nn\n"
-        "try:\n    nn.DPNeuralNetClassifier\n"
-        "except ModuleNotFoundError as problem:\n    print(problem)"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    # Where all are missing, torch is the first to be.
-    assert re.match(r"DPNeuralNetClassifier needs (torch|skorch|opacus), which is", told.stdout)
-    assert "pip install 'skdptune[nn]'" in told.stdout
+    sys.modules[missing] = None
+    try:
+        nn.DPNeuralNetClassifier
+    except ModuleNotFoundError as problem:
+        complaints[missing] = str(problem)
+    del sys.modules[missing]
+    if had is not None:
+        sys.modules[missing] = had
+print(json.dumps(complaints))
+"""
+
+
+def test_missing_package_is_named_with_its_extra() -> None:
+    packages = sorted(NETS_MAY_IMPORT)
+    complaints = in_a_fresh_python(ASK_FOR_A_NET_WITHOUT_EACH, *packages)
+    assert sorted(complaints) == packages
+    for missing, complaint in complaints.items():
+        # Where all are missing, the first that is needed is named.
+        named = missing if find_spec(missing) else "torch|skorch|opacus"
+        assert re.match(f"DPNeuralNetClassifier needs ({named}), which is", complaint)
+        assert "pip install 'skdptune[nn]'" in complaint
 
 
 @pytest.mark.parametrize(
@@ -114,7 +140,8 @@ def test_missing_package_is_named_with_its_extra(missing: str) -> None:
         ("metrics/deep/_a.py", "from ...audit import X", "imports audit"),
         ("metrics/_a.py", "def f():\n    import skdptune.audit", "imports audit"),
         ("base.py", "from .metrics import X", "imports metrics"),
-        ("metrics/_a.py", "from skdptune import __version__", "imports the package's root"),
+        ("metrics/_a.py", "from skdptune import __version__", "imports __version__"),
+        ("metrics/_a.py", "import skdptune", "imports the package's root"),
         ("metrics/_a.py", "from skdptune._helpers import X", "imports _helpers"),
         ("helpers/_a.py", "", "is in no layer"),
         ("_helpers.py", "", "is in no layer"),
@@ -167,82 +194,46 @@ def test_permitted_import_passes(tmp_path: Path, file: str, source: str) -> None
     assert violations(tmp_path) == []
 
 
-def write(path: Path, source: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(source, encoding="utf-8")
-
-
 def violations(package: Path) -> list[str]:
     """Return one line for every import of a tree that breaks a rule."""
-    found: list[str] = []
-    for path in sorted(package.rglob("*.py")):
-        file = path.relative_to(package)
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-        complaints = [*layer_complaints(file, tree), *optional_complaints(file, tree)]
-        found += [f"{file.as_posix()} {complaint}" for complaint in complaints]
-    return found
+    return [
+        f"{module.file.as_posix()} {complaint}"
+        for module in read_package(package).values()
+        for rule in (layer_complaints, accounting_complaints, optional_complaints)
+        for complaint in rule(module)
+    ]
 
 
-def layer_complaints(file: Path, tree: ast.Module) -> Iterator[str]:
+def layer_complaints(module: Module) -> Iterator[str]:
+    """Imports see their own layer and those above it in the list."""
     # The package's root is the one place that may see everything.
-    if file == Path("__init__.py"):
+    if module.name == ROOT_NAME:
         return
-    layer = file.parts[0].removesuffix(".py")
+    layer = module.file.parts[0].removesuffix(".py")
     if layer not in LAYERS:
         yield "is in no layer"
         return
     visible = LAYERS[: LAYERS.index(layer) + 1]
-    for name in imported_names(file, ast.walk(tree)):
-        root, _, inner = name.partition(".")
+    for imported in module.imports:
+        root, _, inner = imported.name.partition(".")
         target = inner.partition(".")[0]
-        if root == "skdptune" and target not in visible:
+        if root == ROOT_NAME and target not in visible:
             yield f"imports {target}" if target else "imports the package's root"
-        if layer == "accounting" and root not in ACCOUNTING_MAY_IMPORT | sys.stdlib_module_names:
-            yield f"imports {root}"
 
 
-def optional_complaints(file: Path, tree: ast.Module) -> Iterator[str]:
-    is_net = file.parts[0] == "neural_network" and file.name != "__init__.py"
+def accounting_complaints(module: Module) -> Iterator[str]:
+    """The accounting needs no library of models."""
+    permitted = ACCOUNTING_MAY_IMPORT | sys.stdlib_module_names
+    roots = (imported.name.partition(".")[0] for imported in module.imports)
+    if module.file.parts[0] == "accounting":
+        yield from (f"imports {root}" for root in roots if root not in permitted)
+
+
+def optional_complaints(module: Module) -> Iterator[str]:
+    """What an extra brings is imported where it is used."""
+    is_net = module.file.parts[0] == "neural_network" and not module.is_init
     refused = OPTIONAL - NETS_MAY_IMPORT if is_net else OPTIONAL
-    for name in imported_names(Path("__init__.py"), nodes_run_at_import(tree)):
-        root = name.partition(".")[0]
-        if root in refused:
+    for imported in module.imports:
+        root = imported.name.partition(".")[0]
+        if root in refused and imported.runs_at_import and not imported.for_types_alone:
             yield f"imports {root} at module level"
-
-
-def imported_names(file: Path, nodes: Iterator[ast.AST]) -> Iterator[str]:
-    """Yield what each import names, in full and to the depth of one layer at least."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            module = absolute_module(file, node)
-            if module != "skdptune":
-                yield module
-                continue
-            for alias in node.names:
-                is_layer = alias.name in LAYERS
-                yield f"skdptune.{alias.name}" if is_layer else "skdptune"
-
-
-def absolute_module(file: Path, node: ast.ImportFrom) -> str:
-    if node.level == 0:
-        return node.module or ""
-    # One dot is the folder of the file, every further dot a folder above it.
-    folders = ("skdptune", *file.parts[:-1])
-    base = folders[: len(folders) - node.level + 1]
-    return ".".join((*base, node.module) if node.module else base)
-
-
-def nodes_run_at_import(tree: ast.AST) -> Iterator[ast.AST]:
-    """Walk a tree without the bodies of functions and of ``if TYPE_CHECKING``."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        yield node
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            for other in node.orelse:
-                yield other
-                yield from nodes_run_at_import(other)
-        else:
-            yield from nodes_run_at_import(node)

@@ -55,6 +55,20 @@ def test_types_are_shipped() -> None:
     assert importlib.resources.files("skdptune").joinpath("py.typed").is_file()
 
 
+def test_root_offers_the_folders_the_searches_and_the_version() -> None:
+    folders = {name.split(".")[1] for name in public_modules() if name != "skdptune"}
+    assert dir(skdptune) == sorted({*folders, *skdptune.__all__, "__version__"})
+    for name in folders:
+        assert getattr(skdptune, name) is importlib.import_module(f"skdptune.{name}")
+    for name in skdptune.__all__:
+        assert getattr(skdptune, name).__module__.startswith("skdptune.model_selection.")
+
+
+def test_root_does_not_know_what_it_does_not_offer() -> None:
+    with pytest.raises(AttributeError, match="module 'skdptune' has no attribute 'linear'"):
+        skdptune.linear  # noqa: B018
+
+
 @pytest.mark.parametrize("name", [name for name in public_modules() if name != "skdptune"])
 def test_public_module_lists_its_names(name: str) -> None:
     module = importlib.import_module(name)
@@ -85,8 +99,11 @@ def test_tests_mirror_the_package() -> None:
         path.relative_to(ROOT / "tests").with_name(path.name.removeprefix("test_"))
         for path in (ROOT / "tests").rglob("test_*.py")
     }
-    # These are about the tree, the examples or all searchers, not about a module.
-    tests -= {Path("layers.py"), Path("package.py"), Path("examples.py")}
+    # These are about the whole package, its examples and statements, or about all searches.
+    tests -= {
+        Path(f"{name}.py")
+        for name in ("examples", "layers", "package", "rooms", "theorems", "typing")
+    }
     tests -= {
         Path("model_selection", name)
         for name in ("audit.py", "contract.py", "recomputation.py", "release.py")

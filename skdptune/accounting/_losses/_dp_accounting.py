@@ -18,7 +18,7 @@ _LARGEST_TRANSFORM = 2**21
 _FEW_MASSES = 16
 
 
-class _Accountant(PLDAccountant):  # type: ignore[misc]
+class _Accountant(PLDAccountant):
     """The PLD accountant, faster where a Gaussian mechanism runs on Poisson samples."""
 
     def _maybe_compose(self, event: dp_event.DpEvent, count: int, do_compose: bool) -> Any:

@@ -45,7 +45,7 @@ def sampled_gaussian_pld(
     return pld.PrivacyLossDistribution(remove, add)
 
 
-class _SampledGaussianLoss(GaussianPrivacyLoss):  # type: ignore[misc]
+class _SampledGaussianLoss(GaussianPrivacyLoss):
     """The loss of adding or removing a record, inverted for whole arrays."""
 
     def get_delta_for_epsilon(self, epsilon: FloatArray) -> FloatArray:

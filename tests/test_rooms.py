@@ -1,0 +1,304 @@
+"""Folders keep their modules to themselves, and no import leads back to where it started.
+
+A *room* is a private package such as ``skdptune.accounting._losses``: its ``__init__`` names what
+others may use. The source is read, not run, so that an import inside a function counts as well.
+"""
+
+from __future__ import annotations
+
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import skdptune
+from tests.structure import Module, is_within, module_of, read_package, write
+
+PACKAGE = Path(skdptune.__file__).parent
+
+
+def test_nobody_reaches_past_an_init() -> None:
+    assert reaching_past(read_package(PACKAGE)) == []
+
+
+def test_nobody_asks_the_folder_it_is_in() -> None:
+    assert asking_own_folder(read_package(PACKAGE)) == []
+
+
+def test_modules_import_in_no_circle() -> None:
+    assert circles(module_graph(read_package(PACKAGE))) == []
+
+
+def test_rooms_import_in_no_circle() -> None:
+    modules = read_package(PACKAGE)
+    folders = {module.package for module in modules.values()}
+    assert {folder: found for folder in folders if (found := room_circles(folder, modules))} == {}
+
+
+def reaching_past(modules: dict[str, Module]) -> list[str]:
+    """Return each import of a private name from outside the package that holds it.
+
+    That is a room's module asked by another room, a room or a module of one public folder asked
+    by another, and a private name of another module.
+    """
+    found = []
+    for module in modules.values():
+        for imported in module.imports:
+            holder = private_holder(imported.name)
+            if holder and not is_within(module.package, holder):
+                found.append(f"{module.file.as_posix()} imports {imported.name}")
+    return found
+
+
+def private_holder(name: str) -> str | None:
+    """Return the innermost package, or module, of whose private names a dotted name has one."""
+    parts = name.split(".")
+    private = [i for i, part in enumerate(parts) if part[0] == "_" and not part.startswith("__")]
+    return ".".join(parts[: private[-1]]) if private and parts[0] == "skdptune" else None
+
+
+def asking_own_folder(modules: dict[str, Module]) -> list[str]:
+    """Return each import of a package from inside it, which its ``__init__`` may still be loading.
+
+    Where the ``__init__`` loads its modules on demand, the circle shows in no graph.
+    """
+    return [
+        f"{module.file.as_posix()} imports {imported.name}"
+        for module in modules.values()
+        for imported in module.imports
+        if (asked := module_of(imported.name, modules))
+        and asked != module.name
+        and is_within(module.package, asked)
+        and not imported.for_types_alone
+    ]
+
+
+def module_graph(modules: dict[str, Module]) -> dict[str, set[str]]:
+    """Return what each module imports, when it is loaded or later, other than for types alone."""
+    return {
+        module.name: {
+            target
+            for imported in module.imports
+            if not imported.for_types_alone
+            and (target := module_of(imported.name, modules))
+            and target != module.name
+        }
+        for module in modules.values()
+    }
+
+
+def room_circles(folder: str, modules: dict[str, Module]) -> list[str]:
+    """Return the circles among what lies directly in a folder: its rooms and its modules."""
+    depth = folder.count(".") + 2
+    graph: dict[str, set[str]] = {}
+    for name, targets in module_graph(modules).items():
+        rooms = {
+            ".".join(each.split(".")[:depth])
+            for each in (name, *targets)
+            if is_within(each, folder) and each != folder
+        }
+        if is_within(name, folder) and name != folder:
+            room = ".".join(name.split(".")[:depth])
+            graph.setdefault(room, set()).update(rooms - {room})
+    return circles(graph)
+
+
+def circles(graph: dict[str, set[str]]) -> list[str]:
+    """Return circles of a graph until none is left, each cut where it was found."""
+    graph = {name: set(targets) for name, targets in graph.items()}
+    found = []
+    while circle := first_circle(graph):
+        found.append(" -> ".join(circle))
+        graph[circle[0]].remove(circle[1])
+    return found
+
+
+def first_circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return a circle, each importing the next and the last the first; nothing if none is left."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as problem:
+        circle: list[str] = problem.args[1]
+        return circle[::-1]
+    return []
+
+
+def made_up(folder: Path, files: dict[str, str]) -> dict[str, Module]:
+    """Return the modules of a package of these files, with an ``__init__`` in every folder."""
+    for name, source in files.items():
+        write(folder / name, source)
+    for inside in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
+        if not (inside / "__init__.py").exists():
+            write(inside / "__init__.py", "")
+    return read_package(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        # A room's module, asked by another room, its own folder, another folder, one room deeper.
+        ("base/_other/_x.py", "from skdptune.base._room._a import A"),
+        ("base/_other/_x.py", "from skdptune.base._room import _a"),
+        ("base/_other/_x.py", "import skdptune.base._room._a"),
+        ("base/_other/_x.py", "from .._room._a import A"),
+        ("base/_x.py", "from ._room._a import A"),
+        ("base/__init__.py", "from skdptune.base._room._a import A"),
+        ("base/_x.py", "from skdptune.base._room._inner import B"),
+        ("base/_x.py", "from skdptune.base._room import _inner"),
+        ("base/_room/_x.py", "from skdptune.base._room._inner._b import B"),
+        # A folder's private module or room, asked by another folder.
+        ("metrics/_x.py", "from skdptune.base._costs import cost_of"),
+        ("metrics/_x.py", "from skdptune.base import _costs"),
+        ("metrics/_x.py", "import skdptune.base._costs as costs"),
+        ("metrics/_x.py", "from skdptune.base._room import A"),
+        ("metrics/_x.py", "def f():\n    from skdptune.base._costs import cost_of"),
+        ("metrics/_x.py", "if TYPE_CHECKING:\n    from skdptune.base._costs import Cost"),
+        ("_x.py", "from skdptune.base._costs import cost_of"),
+        ("__init__.py", "from skdptune.base._costs import cost_of"),
+        # A private name of another module.
+        ("base/_x.py", "from skdptune.base._costs import _cost"),
+        ("metrics/_x.py", "from skdptune._validation import _check"),
+    ],
+)
+def test_reaching_past_is_caught(tmp_path: Path, file: str, source: str) -> None:
+    found = reaching_past(made_up(tmp_path, {file: source}))
+    assert len(found) == 1
+    assert file in found[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("base/_other/_x.py", "from skdptune.base._room import A"),
+        ("base/_other/_x.py", "from skdptune.base._costs import cost_of"),
+        ("base/_room/_x.py", "from skdptune.base._room._a import A\nfrom . import _a"),
+        ("base/_room/_x.py", "from skdptune.base._room._inner import B"),
+        ("base/_room/_inner/_x.py", "from skdptune.base._room._a import A"),
+        ("base/_room/__init__.py", "from skdptune.base._room._a import A"),
+        ("base/__init__.py", "from skdptune.base._room import A\nfrom ._costs import cost_of"),
+        ("metrics/_x.py", "from skdptune.base import cost_of as _cost_of"),
+        ("metrics/_x.py", "from skdptune._validation import check\nfrom .. import _formatting"),
+        ("metrics/_x.py", "from skdptune import __version__"),
+        ("metrics/_x.py", "from sklearn.utils.validation import _num_samples"),
+    ],
+)
+def test_front_door_is_open(tmp_path: Path, file: str, source: str) -> None:
+    assert reaching_past(made_up(tmp_path, {file: source})) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("base/_x.py", "from skdptune.base import A"),
+        ("base/_x.py", "import skdptune.base"),
+        ("base/_x.py", "from . import A"),
+        ("base/_x.py", "def f():\n    from skdptune.base import A"),
+        ("base/_room/_x.py", "from skdptune.base import A"),
+        ("base/_room/__init__.py", "from skdptune.base import A"),
+        ("base/_room/_x.py", "from skdptune.base._room import A"),
+    ],
+)
+def test_asking_the_own_folder_is_caught(tmp_path: Path, file: str, source: str) -> None:
+    found = asking_own_folder(made_up(tmp_path, {file: source}))
+    assert len(found) == 1
+    assert file in found[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "source"),
+    [
+        ("base/_x.py", "from skdptune.base import _costs\nfrom . import _y"),
+        ("base/_x.py", "from skdptune.metrics import A"),
+        ("base/__init__.py", "from skdptune.base import _costs"),
+        ("base/_x.py", "if TYPE_CHECKING:\n    from skdptune.base import A"),
+    ],
+)
+def test_asking_others_passes(tmp_path: Path, file: str, source: str) -> None:
+    files = {"base/_costs.py": "", "base/_y.py": "", "metrics/_z.py": "", file: source}
+    assert asking_own_folder(made_up(tmp_path, files)) == []
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"base/_a.py": "from skdptune.base._b import B", "base/_b.py": "from ._a import A"},
+        {"base/_a.py": "from . import _b", "base/_b.py": "def f():\n    from . import _a"},
+        {"base/_a.py": "import skdptune.metrics", "metrics/__init__.py": "from ..base import _a"},
+        {"base/__init__.py": "from ._a import A", "base/_a.py": "from skdptune.base import B"},
+        {
+            "base/_a.py": "from ._b import B",
+            "base/_b.py": "from ._room import C",
+            "base/_room/__init__.py": "from skdptune.base._room._c import C",
+            "base/_room/_c.py": "from skdptune.base._a import A",
+        },
+    ],
+)
+def test_circle_of_modules_is_caught(tmp_path: Path, files: dict[str, str]) -> None:
+    (circle,) = circles(module_graph(made_up(tmp_path, files)))
+    first, *others = circle.split(" -> ")
+    assert others[-1] == first
+    assert len(set(others)) == len(others) == len(files)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"base/_a.py": "from . import _b", "base/_b.py": "import numpy"},
+        {
+            "base/_a.py": "from ._b import B",
+            "base/_b.py": "if TYPE_CHECKING:\n    from . import _a",
+        },
+        {"base/__init__.py": "from ._a import A", "base/_a.py": "from skdptune.base import _b"},
+        {
+            "base/_a.py": "from ._c import C",
+            "base/_b.py": "from . import _a, _c",
+            "base/_c.py": "",
+        },
+    ],
+)
+def test_imports_without_a_circle_pass(tmp_path: Path, files: dict[str, str]) -> None:
+    assert circles(module_graph(made_up(tmp_path, {"base/_b.py": "", **files}))) == []
+
+
+ROOMS_IN_A_CIRCLE = {
+    "base/_one/_a.py": "from skdptune.base._two import B",
+    "base/_one/_c.py": "C = 1",
+    "base/_two/_b.py": "B = 1",
+    "base/_two/_d.py": "def f():\n    from skdptune.base._one import C",
+}
+
+
+def test_circle_of_rooms_is_caught_where_its_modules_have_none(tmp_path: Path) -> None:
+    modules = made_up(tmp_path, ROOMS_IN_A_CIRCLE)
+    assert circles(module_graph(modules)) == []
+    (circle,) = room_circles("skdptune.base", modules)
+    assert set(circle.split(" -> ")) == {"skdptune.base._one", "skdptune.base._two"}
+    assert room_circles("skdptune.base._one", modules) == []
+
+
+def test_circle_of_a_room_and_a_module_beside_it_is_caught(tmp_path: Path) -> None:
+    files = {
+        "base/_room/_a.py": "from skdptune.base._b import B",
+        "base/_room/_c.py": "",
+        "base/_b.py": "from skdptune.base._room import C",
+    }
+    assert len(room_circles("skdptune.base", made_up(tmp_path, files))) == 1
+
+
+def test_circle_of_rooms_inside_a_room_is_caught(tmp_path: Path) -> None:
+    files = {name.replace("base", "base/_room"): "" for name in ROOMS_IN_A_CIRCLE}
+    for name, source in ROOMS_IN_A_CIRCLE.items():
+        files[name.replace("base", "base/_room")] = source.replace("base", "base._room")
+    modules = made_up(tmp_path, files)
+    assert room_circles("skdptune.base", modules) == []
+    assert len(room_circles("skdptune.base._room", modules)) == 1
+
+
+def test_rooms_without_a_circle_pass(tmp_path: Path) -> None:
+    modules = made_up(tmp_path, ROOMS_IN_A_CIRCLE | {"base/_two/_d.py": ""})
+    assert room_circles("skdptune.base", modules) == []
+
+
+def test_every_circle_is_named() -> None:
+    graph = {"a": {"b"}, "b": {"a", "c"}, "c": {"c2"}, "c2": {"c", "d"}, "d": set()}
+    assert len(circles(graph)) == 2
