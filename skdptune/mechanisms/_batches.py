@@ -1,4 +1,4 @@
-"""The random batches of noisy gradient descent: index sets, drawn fast and by an exact law."""
+"""Random batches of records for DP-SGD, drawn fast and from an exact distribution."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-# Indices drawn at one go: enough to spread the cost of a call, small beside any data.
+# Indices drawn at once: enough to spread the cost of a call, small beside any data.
 _INDICES_AT_ONCE = 1 << 16
 
 Batch = np.ndarray | slice
@@ -15,7 +15,7 @@ Batch = np.ndarray | slice
 def poisson_batches(
     n_samples: int, rate: float, steps: int, rng: np.random.Generator
 ) -> Iterator[Batch]:
-    """Yield, for each step, the records whose independent coin of probability `rate` came up.
+    """Yield, for each step, a Poisson sample: each record independently with probability `rate`.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def poisson_batches(
     steps : int
         Number of batches.
     rng : numpy.random.Generator
-        Source of the coins.
+        Source of the draws.
 
     Yields
     ------
@@ -35,10 +35,10 @@ def poisson_batches(
 
     Notes
     -----
-    The coins of a block of steps form one row of ``steps * n_samples`` independent coins, and the
+    The draws of a block of steps form one row of ``steps * n_samples`` independent trials, and the
     distance from one success to the next is geometric, independently of the past: summing
-    geometric gaps finds the successes without tossing the failures. What remains of the last gap
-    of a block is dropped, since the coins beyond the block's end are independent of those before.
+    geometric gaps finds the successes without drawing the failures. What remains of the last gap
+    of a block is dropped, since trials beyond the block's end are independent of those before.
 
     Examples
     --------
@@ -67,25 +67,25 @@ def _poisson_block(
         yield positions[bounds[step] : bounds[step + 1]] - n_samples * step
 
 
-def _successes(coins: int, rate: float, rng: np.random.Generator) -> np.ndarray:
-    """Return the positions of the successes among a number of independent coins."""
-    expected = coins * rate
+def _successes(trials: int, rate: float, rng: np.random.Generator) -> np.ndarray:
+    """Return the positions of the successes among a number of independent trials."""
+    expected = trials * rate
     count = int(expected + 5.0 * np.sqrt(expected)) + 16
     positions = np.empty(0, dtype=np.int64)
     last = -1
-    while last < coins:
+    while last < trials:
         # An exponential draw of exactly zero would become a gap of 0, the same record twice.
         gaps = np.maximum(rng.geometric(rate, count), 1)
         gaps[0] += last
         positions = np.concatenate([positions, np.cumsum(gaps)])
         last = int(positions[-1])
-    return positions[: np.searchsorted(positions, coins)]
+    return positions[: np.searchsorted(positions, trials)]
 
 
 def fixed_batches(
     n_samples: int, batch_size: int, steps: int, rng: np.random.Generator
 ) -> Iterator[Batch]:
-    """Yield, for each step, a uniform set of `batch_size` records, without replacement.
+    """Yield, for each step, `batch_size` records drawn uniformly without replacement.
 
     Where there are no more than `batch_size` records, all are taken.
 

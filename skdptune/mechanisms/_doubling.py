@@ -1,4 +1,4 @@
-"""The doubling threshold walk: ever better candidates by ever bolder thresholds."""
+"""The doubling threshold search: ever better candidates, by a threshold with doubling steps."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from skdptune.mechanisms._randomness import as_generator, standard_laplace
 
 
 class DoublingThreshold:
-    r"""Walks up a noisy utility threshold in doubling steps, and keeps the candidate that passed.
+    r"""Search for a good candidate by a noisy threshold on the utility, raised in doubling steps.
 
     Each round asks whether any candidate is `step` levels better than what was reached, and
     publishes the first that is, by noisy comparison. A hit raises what was reached and doubles
-    the step, a miss halves the step. The walk holds no candidates: offer their utilities to
-    `propose` while the walk is not `finished`, the same ones or others in each round.
+    the step, a miss halves the step. The object holds no candidates: pass their utilities to
+    `propose` while the search is not `finished`, the same ones or others in each round.
 
-    All that the object shows, over the whole walk, is differentially private with `profile`, for
-    data sets that differ in one record, added or removed. The price depends neither on how many
+    All that the object shows, over the whole search, is differentially private with `profile`, for
+    data sets that differ in one record, added or removed. The cost depends neither on how many
     candidates were offered nor on how many rounds were made. Conditions: one record changes no
     utility by more than `sensitivity`; which candidates a round offers, and their order, is
     fixed, random, or follows from rounds before, but never from utilities.
@@ -34,31 +34,31 @@ class DoublingThreshold:
     granularity : float, default=0.01
         Height of a level; the least gain that counts.
     initial_utility : float, default=0.0
-        Where the walk starts, in [0, 1); must be known without looking at the data.
+        Where the search starts, in [0, 1); must be known without looking at the data.
     noise : {"sparse", "per-round"} or None, default="sparse"
         "sparse" draws the threshold's noise once and stops after `max_hits` hits; misses are free.
-        "per-round" draws all noise afresh each round, as in the papers; rounds are paid one
-        by one. None adds no noise and protects nothing: for research.
+        "per-round" draws all noise afresh each round, as in the papers; each round is charged.
+        None adds no noise and protects nothing: for research.
     epsilon : float
-        Budget of the whole walk, in (0, 600]. Unused without noise.
+        Budget of the whole search, in (0, 600]. Unused without noise.
     delta : float, default=0.0
         Failure probability of the budget. "sparse" does not need it.
     max_rounds : int, optional
         Most rounds. For "per-round" noise fewer rounds mean less noise, and None stands for
-        as many as the walk can take without noise.
+        as many as the search can take without noise.
     max_hits : int, optional
         Most hits. For "sparse" noise fewer hits mean less noise, and None stands for as
-        many as the walk can have without noise.
+        many as the search can have without noise.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None draws from the operating system's entropy; a seed draws reproducible noise.
 
     Attributes
     ----------
     finished : bool
-        Whether the walk is over: the step is 0, the utility has reached 1, a limit of rounds or
+        Whether the search is over: the step is 0, the utility has reached 1, a limit of rounds or
         hits is attained, or the next round might not fit the budget.
     utility, step : float, int
-        State of the walk.
+        State of the search.
     threshold : float
         What the next round asks for, without its noise.
     trace : tuple of ThresholdRound
@@ -66,7 +66,7 @@ class DoublingThreshold:
     winner : tuple of int, or None
         Round and index of the last hit; rounds count from 0.
     profile : PrivacyProfile
-        Price of the whole walk, known beforehand.
+        Cost of the whole search, known beforehand.
     max_rounds, max_hits : int or None
         The limits in force.
     threshold_scale, candidate_scale : float
@@ -74,8 +74,8 @@ class DoublingThreshold:
 
     See Also
     --------
-    skdptune.accounting.doubling_walk : The price of "per-round" noise, and why.
-    skdptune.accounting.sparse_vector : The price of "sparse" noise, and why.
+    skdptune.accounting.doubling_threshold : The cost of "per-round" noise, and why.
+    skdptune.accounting.sparse_vector : The cost of "sparse" noise, and why.
 
     Notes
     -----
@@ -83,18 +83,19 @@ class DoublingThreshold:
     Tuning*) and of Ding and Wu (*Revisiting Hyperparameter Tuning with Differential Privacy*):
     ``u = u_0``, ``step = 1``; a round compares ``u + step * g`` plus threshold noise with the
     utilities plus noise of their own; at the first that reaches it, ``u += step * g`` and
-    ``step *= 2``; if none does, ``step //= 2``. The papers' walk ends at step 0; this one at
-    ``u >= 1``, too, as the second paper's proof supposes. They charge the rounds that were
-    made, whose number depends on the data; here the price is fixed beforehand.
+    ``step *= 2``; if none does, ``step //= 2``. The papers' search ends at step 0; this one also
+    at ``u >= 1``, as the second paper's proof supposes. They charge the rounds that were made,
+    whose number depends on the data; here the cost is fixed beforehand.
 
-    With "per-round" noise and price ``e`` of a round, the scales are ``2 * sensitivity / e`` for
-    the threshold and ``4 * sensitivity / e`` for candidates; a `BudgetFilter` stops the walk. The
-    price is the largest for which no walk that would end by itself within `max_rounds` rounds is
-    cut short; without delta it is ``2 epsilon / (2 + ceil(3 (max_rounds - 1) / 2))``. With
-    "sparse" noise the scales are ``sensitivity / a`` and ``2 * max_hits * sensitivity / b``,
+    With "per-round" noise and cost ``e`` of a round, the scales are ``2 * sensitivity / e`` for
+    the threshold and ``4 * sensitivity / e`` for candidates; a `BudgetFilter` stops the search.
+    The cost of a round is the largest for which no search that would end by itself within
+    `max_rounds` rounds is cut short; without delta it is
+    ``2 epsilon / (2 + ceil(3 (max_rounds - 1) / 2))``. With "sparse" noise the scales are
+    ``sensitivity / a`` and ``2 * max_hits * sensitivity / b``,
     ``(a, b) = sparse_vector_split(epsilon, max_hits)``.
 
-    *Floating point.* Noise that is published as a float betrays low bits of the value beneath it
+    *Floating point.* Noise that is published as a float reveals low bits of the value beneath it
     (Mironov 2012). Here nothing is published but the outcomes of comparisons, so only their
     probabilities count. Noise from the operating system's entropy is drawn such that every tail
     probability, and its complement, has a relative error of some 1e-15, also far out; rounding the
@@ -103,20 +104,20 @@ class DoublingThreshold:
     at a million comparisons with ordinary scales. The profile leaves this out. Seeded
     noise is NumPy's, and makes no such claim.
 
-    The threshold's noise is secret while the walk goes on, so the object can be neither copied
+    The threshold's noise is secret while the search goes on, so the object can be neither copied
     nor pickled.
 
     Examples
     --------
     >>> from skdptune.mechanisms import DoublingThreshold
-    >>> walk = DoublingThreshold(sensitivity=0.001, epsilon=1.0, random_state=0)
-    >>> while not walk.finished:
-    ...     found = walk.propose([0.31, 0.62, 0.87, 0.55])
-    >>> walk.winner
+    >>> search = DoublingThreshold(sensitivity=0.001, epsilon=1.0, random_state=0)
+    >>> while not search.finished:
+    ...     found = search.propose([0.31, 0.62, 0.87, 0.55])
+    >>> search.winner
     (16, 2)
-    >>> walk.profile.epsilon(0)
+    >>> search.profile.epsilon(0)
     1.0
-    >>> walk.trace[2]
+    >>> search.trace[2]
     ThresholdRound(utility=0.03, step=4, hit=True)
     """
 
@@ -133,13 +134,13 @@ class DoublingThreshold:
         max_hits: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self._stairs = ThresholdState(granularity, initial_utility)
+        self._state = ThresholdState(granularity, initial_utility)
         self._plan = plan_threshold_search(
             noise,
             sensitivity=sensitivity,
             epsilon=epsilon,
             delta=delta,
-            levels=self._stairs.levels,
+            levels=self._state.levels,
             max_rounds=max_rounds,
             max_hits=max_hits,
         )
@@ -168,7 +169,7 @@ class DoublingThreshold:
         if self.finished:
             raise RuntimeError(
                 f"propose must be called while finished is False; got a call after the end, at "
-                f"round {len(self.trace)}. A further walk needs a budget and an object of its own."
+                f"round {len(self.trace)}. Another search needs an object and a budget of its own."
             )
         values = _bounded(utilities)
         ranking = _checked_order(order, values.size)
@@ -200,40 +201,40 @@ class DoublingThreshold:
             self._filter.record(hit)
         if found is not None:
             self._winner = (len(self.trace), found)
-        self._stairs.record(hit)
+        self._state.record(hit)
         if self.finished:
             self._lasting_noise = None
 
     @property
     def finished(self) -> bool:
-        """Whether the walk is over."""
-        if self._stairs.is_at_end:
+        """Whether the search is over."""
+        if self._state.is_at_end:
             return True
         if self.max_rounds is not None and len(self.trace) >= self.max_rounds:
             return True
-        if self.max_hits is not None and self._stairs.hits >= self.max_hits:
+        if self.max_hits is not None and self._state.hits >= self.max_hits:
             return True
         return self._filter is not None and not self._filter.may_continue
 
     @property
     def utility(self) -> float:
         """What has been reached so far, at most 1."""
-        return self._stairs.utility
+        return self._state.utility
 
     @property
     def step(self) -> int:
         """Levels that the next round tries to gain at once; 0 at the end."""
-        return self._stairs.step
+        return self._state.step
 
     @property
     def threshold(self) -> float:
         """What the next round asks for, without its noise."""
-        return self._stairs.threshold
+        return self._state.threshold
 
     @property
     def trace(self) -> tuple[ThresholdRound, ...]:
         """The rounds so far."""
-        return self._stairs.trace
+        return self._state.trace
 
     @property
     def winner(self) -> tuple[int, int] | None:
@@ -242,17 +243,17 @@ class DoublingThreshold:
 
     @property
     def profile(self) -> PrivacyProfile:
-        """Price of the whole walk, whatever happens in it."""
+        """Cost of the whole search, whatever happens in it."""
         return self._plan.profile
 
     @property
     def max_rounds(self) -> int | None:
-        """Most rounds of the walk, None where other limits do."""
+        """Most rounds of the search, None where other limits end it."""
         return self._plan.max_rounds
 
     @property
     def max_hits(self) -> int | None:
-        """Most hits of the walk, None where other limits do."""
+        """Most hits of the search, None where other limits end it."""
         return self._plan.max_hits
 
     @property
@@ -273,7 +274,7 @@ class DoublingThreshold:
         )
 
     def __repr__(self) -> str:
-        """Show the state of the walk, all of which is public."""
+        """Show the state of the search, all of which is public."""
         return (
             f"DoublingThreshold(noise={self._noise!r}; rounds={len(self.trace)}, "
             f"utility={self.utility:g}, step={self.step}, finished={self.finished})"
@@ -283,7 +284,7 @@ class DoublingThreshold:
 def doubling_threshold_release(
     utilities: ArrayLike, *, order: ArrayLike | None = None, **settings: Any
 ) -> tuple[int | None, tuple[ThresholdRound, ...]]:
-    """Return the candidate on which a doubling threshold walk ends, and the walk.
+    """Return the candidate on which a doubling threshold search ends, and its rounds.
 
     Differentially private, with the `profile` of a `DoublingThreshold` of the same settings,
     for data sets that differ in one record, added or removed.
@@ -312,10 +313,10 @@ def doubling_threshold_release(
     >>> winner, len(trace)
     (1, 23)
     """
-    walk = DoublingThreshold(**settings)
-    while not walk.finished:
-        walk.propose(utilities, order)
-    return (None if walk.winner is None else walk.winner[1]), walk.trace
+    search = DoublingThreshold(**settings)
+    while not search.finished:
+        search.propose(utilities, order)
+    return (None if search.winner is None else search.winner[1]), search.trace
 
 
 def _bounded(utilities: ArrayLike) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
-"""How much noise a doubling threshold walk needs for its budget, and when it must stop.
+"""How much noise a doubling threshold search needs for its budget, and when it must stop.
 
-Everything here follows from public settings, before the walk.
+Everything here follows from public settings, before the search.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MARGIN = 1.0 - 1e-6
 
 @dataclass(frozen=True)
 class ThresholdPlan:
-    """Noise, stops and price of a walk.
+    """Noise, limits and cost of a doubling threshold search.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class ThresholdPlan:
     redraws : bool
         Whether every round has a threshold noise of its own.
     max_rounds, max_hits : int or None
-        Where the walk stops at the latest.
+        Where the search stops at the latest.
     round_epsilon, budget : Fraction or None
         Settings of the filter, if the noise is drawn per round.
     profile : PrivacyProfile
-        What the walk costs, whatever happens in it.
+        What the search costs, whatever happens in it.
     """
 
     threshold_scale: float
@@ -55,7 +55,7 @@ class ThresholdPlan:
     profile: PrivacyProfile
 
     def new_filter(self) -> BudgetFilter | None:
-        """Return the filter that a walk must ask, if it needs one."""
+        """Return the filter that a search must ask before each round, if it needs one."""
         if self.round_epsilon is None:
             return None
         return BudgetFilter(self.round_epsilon, self.budget, self.max_rounds)
@@ -71,7 +71,7 @@ def plan_threshold_search(
     max_rounds: int | None,
     max_hits: int | None,
 ) -> ThresholdPlan:
-    """Return the plan of a walk over so many levels of utility; see `DoublingThreshold`."""
+    """Return the plan of a search over so many levels of utility; see `DoublingThreshold`."""
     if noise is not None:
         check_option(noise, name="noise", options=("sparse", "per-round"))
     influence = check_real(
@@ -98,12 +98,12 @@ def plan_threshold_search(
 
 
 def most_hits(levels: int) -> int:
-    """Return the most hits of a walk without noise that ends within so many levels.
+    """Return the most hits of a search without noise that ends within so many levels.
 
     Notes
     -----
     Ding, Wu, Xu and Pan, Lemma 1: if the best utility lies ``n = 2**k - 1 + r`` levels up,
-    ``r < 2**k``, the walk hits ``k`` times, and then once for every one in the binary digits of
+    ``r < 2**k``, the search hits ``k`` times, and then once for every one in the binary digits of
     ``r``. It misses once more than it hits, so it makes twice the number plus one rounds (the
     lemma counts one miss less). Up to ``n`` levels the most is attained at ``k`` or ``k - 1``.
     """
@@ -129,9 +129,9 @@ def _sparse(influence: float, budget: float, rounds: int | None, hits: int) -> T
 
 
 def _cap(levels: int, rounds: int | None, hits: int | None) -> int:
-    """Return the most rounds of a walk with noise drawn per round."""
+    """Return the most rounds of a search with noise drawn per round."""
     cap = rounds or 2 * most_hits(levels) + 1
-    # Before the last of its hits a walk that goes on has missed as often as it has hit, at most.
+    # Before its last hit a search that goes on has missed at most as often as it has hit.
     return cap if hits is None else min(cap, 2 * hits - 1)
 
 
@@ -154,19 +154,19 @@ def _per_round(
 
 
 def _half_rounds(rounds: int) -> int:
-    """Return the halves of a round's price that a walk of so many rounds may need.
+    """Return the halves of a round's cost that a search of so many rounds may need.
 
     Notes
     -----
-    A walk that ends at step 0 after ``2 h + 1`` rounds has ``h`` hits. Before its last round it
+    A search that ends at step 0 after ``2 h + 1`` rounds has ``h`` hits. Before its last round it
     has used ``3 h`` halves, and the filter wants two more. With this number the filter cuts
-    no walk that would have ended by itself within the rounds.
+    short no search that would have ended by itself within the rounds.
     """
     return 2 + math.ceil(3 * (rounds - 1) / 2)
 
 
 def _round_epsilon(budget: float, failure: float, rounds: int) -> Fraction:
-    """Return the largest price of a round that keeps the walk within the budget."""
+    """Return the largest cost of a round that keeps the search within the budget."""
     halves = _half_rounds(rounds)
     # Numbers count as they are written, as in the filter.
     pure = 2 * Fraction(repr(budget)) / halves

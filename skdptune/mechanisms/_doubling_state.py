@@ -1,4 +1,4 @@
-"""Where a doubling threshold walk stands, as a function of its hits and misses alone."""
+"""The state of a doubling threshold search, a function of its hits and misses alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ROUNDING = 1.0 - 1e-12
 
 
 class ThresholdRound(NamedTuple):
-    """One round of a doubling threshold walk, as it may be shown.
+    """One round of a doubling threshold search, as it may be published.
 
     Attributes
     ----------
@@ -56,10 +56,10 @@ class ThresholdState:
 
     Examples
     --------
-    >>> stairs = ThresholdState(granularity=0.125, initial_utility=0.0)
+    >>> state = ThresholdState(granularity=0.125, initial_utility=0.0)
     >>> for hit in (True, True, False):
-    ...     stairs.record(hit)
-    >>> stairs.utility, stairs.step, stairs.threshold
+    ...     state.record(hit)
+    >>> state.utility, state.step, state.threshold
     (0.375, 2, 0.625)
     """
 

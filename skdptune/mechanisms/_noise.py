@@ -1,4 +1,4 @@
-"""Values released with Gaussian or Laplace noise."""
+"""Values released with Gaussian or Laplace noise, and what that costs."""
 
 from __future__ import annotations
 
@@ -163,12 +163,12 @@ def _calibrated_gaussian(epsilon: float, delta: float) -> tuple[float, PrivacyPr
 
 
 def pure_profile(epsilon: float) -> PrivacyProfile:
-    """Return a pure profile at any epsilon, those included that promise nothing."""
+    """Return a pure profile; beyond the largest epsilon of the accounting, one of no privacy."""
     return PrivacyProfile.pure(epsilon) if epsilon <= _LARGEST_EPSILON else nonprivate_profile()
 
 
 def nonprivate_profile() -> PrivacyProfile:
-    """Return the profile of a release that may show everything."""
+    """Return the profile of a release that protects nothing."""
     return PrivacyProfile.approximate(0.0, 1.0)
 
 
@@ -190,7 +190,7 @@ def _released(value: ArrayLike, sensitivity: float, scale: float, random: Any, n
     _, spread = _checked(sensitivity, scale)
     array = np.asarray(value, dtype=np.float64)
     if not np.isfinite(array).all():
-        # What is not finite would come out as it went in, noise or not; it is not shown here.
+        # An infinite value would be released exactly, noise or not; the message shows no value.
         raise ValueError("value must be finite; got infinities or NaN. Clip what goes into it.")
     flat = array.ravel()
     generator = as_generator(random)

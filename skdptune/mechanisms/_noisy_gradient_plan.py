@@ -1,4 +1,4 @@
-"""What noisy gradient descent does and costs, from public numbers alone."""
+"""The plan of DP-SGD: sampling, number of steps, noise and cost, from public numbers alone."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SAMPLINGS = ("poisson", "fixed")
 _LARGEST_EPSILON = 500.0
 # Less noise promises nothing, and its losses would fill any memory.
 _LEAST_NOISE = 1.0 / 30.0
-# Share of epsilon that may be left unspent: less is not worth another evaluation.
+# Share of epsilon that may be left over: less is not worth another evaluation.
 _TOLERANCE = 2e-3
 
 
 @dataclass(frozen=True)
 class NoisyGradientPlan:
-    """Sampling, length and noise of a descent, and the profile that they have.
+    """Sampling, number of steps and noise of DP-SGD, and the privacy profile of all steps.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ def plan_noisy_gradient(
     noise_multiplier: float | None = None,
     sampling: str = "poisson",
 ) -> NoisyGradientPlan:
-    r"""Return the plan of a noisy gradient descent that keeps within a budget.
+    r"""Return the plan of a DP-SGD training that keeps within a budget.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ def plan_noisy_gradient(
     batch_size : int
         Expected number of records of a batch, at most `n_samples`.
     epsilon, delta : float
-        The budget. Infinite epsilon stands for no noise; a finite one above 500 is spent up to
-        500 only. Not looked at if `noise_multiplier` is given.
+        The budget. Infinite epsilon stands for no noise; of a finite one above 500 only 500 are
+        used. Ignored if `noise_multiplier` is given.
     noise_multiplier : float, optional
         The noise, in place of a budget; 0 for none.
     sampling : {"poisson", "fixed"}, default="poisson"
-        "poisson": each record enters each batch by its own coin. "fixed": each batch is a
+        "poisson": each record enters each batch independently. "fixed": each batch is a
         uniform set of `batch_size` records.
 
     Returns
@@ -92,10 +92,10 @@ def plan_noisy_gradient(
     -----
     The relation is adding or removing one record. Sampling rate, number of steps, divisor and
     noise are constants: they do not change with the neighbour's size. Write ``C`` for the
-    clipping norm, ``s`` for the noise multiplier, and ``N(a)`` for the normal law of mean ``a``
-    and covariance ``(s C)^2 I``.
+    clipping norm, ``s`` for the noise multiplier, and ``N(a)`` for the normal distribution of
+    mean ``a`` and covariance ``(s C)^2 I``.
 
-    *Poisson.* Couple the coins of all records but the extra one: given those, a step's law is
+    *Poisson.* Couple the samples of all records but the extra one: given those, a step's output is
     ``N(a)`` without the record and ``(1 - q) N(a) + q N(a + g)``, ``|g| <= C``, with it. By joint
     convexity of the hockey-stick divergence the pair is dominated, in either direction, by the
     Poisson-sampled Gaussian of noise multiplier ``s`` (Abadi et al. 2016; Zhu, Dong and Wang
@@ -106,15 +106,15 @@ def plan_noisy_gradient(
     from those that are left, neither ``z`` nor in ``T``. Then ``T + y`` is a uniform batch of the
     smaller set. It is a uniform batch of the larger set given that ``z`` is out, which has
     probability ``1 - b/m``; given that ``z`` is in, ``T + z`` is one. So with ``a`` and ``c``
-    the clipped sums over ``T + y`` and ``T + z``, the laws of a step are averages over the
-    same ``(T, y)``::
+    the clipped sums over ``T + y`` and ``T + z``, the distributions of a step are averages over
+    the same ``(T, y)``::
 
         smaller set: N(a)        larger set: (1 - b/m) N(a) + (b/m) N(c)
 
     The extra record *replaces* another: ``|a - c| <= 2 C``. Joint convexity bounds both
     ``H(larger | smaller)`` and ``H(smaller | larger)`` by the largest value over ``(T, y)``. A
     shift shorter than ``2 C`` is a randomised function of a shift of ``2 C`` (shrink, then add
-    noise), applied to both laws alike; so each direction is dominated by the same direction
+    noise), applied to both alike; so each direction is dominated by the same direction
     of the Poisson-sampled Gaussian of rate ``b/m`` and noise multiplier ``s / 2``. A larger rate
     costs more, in both directions (a sample of a sample), so ``batch_size / n_samples`` covers
     all larger sets of ``m >= n_samples``, in particular ``n_samples`` and ``n_samples + 1``. Where

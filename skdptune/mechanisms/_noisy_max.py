@@ -1,4 +1,4 @@
-"""The best of many candidates, by permute-and-flip."""
+"""The best of many candidates, chosen by the permute-and-flip mechanism."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def permute_and_flip_release(
     monotone: bool = False,
     random_state: Any = None,
 ) -> int:
-    r"""Return the index of a candidate that is likely to score best, and nothing else.
+    r"""Return the index of a candidate with a nearly best score, by permute-and-flip.
 
     The release is `epsilon`-differentially private for data sets that differ in one record, added
     or removed, if that record changes no score by more than `sensitivity`.

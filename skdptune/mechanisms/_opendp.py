@@ -1,6 +1,6 @@
 """Noise that is safe in floating point, and comparisons that are, from OpenDP's samplers.
 
-Noise drawn as a float betrays low bits of the value that it is added to (Mironov 2012).
+Noise drawn as a float reveals low bits of the value that it is added to (Mironov 2012).
 OpenDP adds discrete noise on the grid of all doubles by exact arithmetic, and rounds only then,
 which is post-processing (Canonne, Kamath and Steinke 2020).
 """
@@ -55,7 +55,7 @@ def _sampler(noise: str, scale: float) -> Callable[[list[float]], Any]:
 
 @contextmanager
 def _feature_enabled() -> Iterator[None]:
-    """Consent to OpenDP's contributed code here alone: the user's setting stays."""
+    """Enable OpenDP's contributed code inside the block alone: the user's setting stays."""
     with _lock:
         missing = _FEATURE not in mod.GLOBAL_FEATURES
         mod.GLOBAL_FEATURES.add(_FEATURE)

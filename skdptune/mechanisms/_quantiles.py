@@ -33,7 +33,7 @@ def private_quantile(
     values : array-like of shape (n_samples,)
         One value per record. What is beyond the range is clipped, NaN counts as `lower`.
     quantile : float
-        In [0, 1]; 0.5 is the median. At 0 any point below all values will do, at 1 any above.
+        In [0, 1]; 0.5 is the median. At 0 any point below all values is right, at 1 any above.
     lower, upper : float
         The range, which must be known without looking at the values.
     epsilon : float
@@ -53,8 +53,8 @@ def private_quantile(
     Notes
     -----
     The exponential mechanism of Smith (2011), on a public grid instead of the continuum, so that
-    no low bits of the values show, and so that ties count. Values are rounded to the grid one by
-    one. With ``n`` values, ``a`` of them below a point and ``b`` at or below it, the point's
+    no low bits of the values are revealed, and so that ties count. Values are rounded to the grid
+    one by one. With ``n`` values, ``a`` of them below a point and ``b`` at or below it, its
     utility is ``-max(a - q n, q n - b, 0)``: how many ranks it is off the ``q``-quantile.
 
     *Sensitivity under adding a record.* ``a`` and ``b`` grow by 0 or 1, and ``q n`` by ``q``,

@@ -74,7 +74,7 @@ def random_below(count: int, generator: np.random.Generator | None) -> int:
 def standard_laplace(count: int, generator: np.random.Generator | None) -> NDArray[np.float64]:
     """Return numbers of density ``exp(-abs(x)) / 2``, from the generator or the operating system.
 
-    Those from the operating system reach as far as the law does: all their tail probabilities
+    Those from the operating system reach as far as the distribution does: all tail probabilities
     are right up to a *relative* error of some 1e-15. Logarithms of uniform floats end at 37.
     """
     if generator is not None:
@@ -88,13 +88,13 @@ def standard_laplace(count: int, generator: np.random.Generator | None) -> NDArr
 
 
 def _half_lives(count: int) -> NDArray[np.float64]:
-    """Return how often fair coins came up tails before the first head."""
-    tails = np.zeros(count)
-    tossing = np.arange(count)
-    while tossing.size:
-        words = np.frombuffer(os.urandom(8 * tossing.size), dtype=np.uint64)
-        coins = (words >> np.uint64(64 - _BITS)).astype(np.float64)
+    """Return numbers of failures before the first success of fair trials: geometric, exact."""
+    failures = np.zeros(count)
+    open_places = np.arange(count)
+    while open_places.size:
+        words = np.frombuffer(os.urandom(8 * open_places.size), dtype=np.uint64)
+        bits = (words >> np.uint64(64 - _BITS)).astype(np.float64)
         # The exponent counts the bits up to the highest that is set, none for zero.
-        tails[tossing] += _BITS - np.frexp(coins)[1]
-        tossing = tossing[coins == 0.0]
-    return tails
+        failures[open_places] += _BITS - np.frexp(bits)[1]
+        open_places = open_places[bits == 0.0]
+    return failures

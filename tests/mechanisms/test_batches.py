@@ -14,7 +14,7 @@ def chi_square_p_value(counts, probabilities):
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
-def test_poisson_batches_have_the_law_of_independent_coins(rate):
+def test_poisson_batches_have_the_distribution_of_independent_draws(rate):
     steps = 20_000
     batches = poisson_batches(3, rate, steps, np.random.default_rng(1))
     seen = Counter(tuple(batch.tolist()) for batch in batches)
@@ -33,7 +33,7 @@ def test_successive_poisson_batches_are_independent():
         (a, b): (0.4 if a else 0.6) * (0.4 if b else 0.6) for a in (0, 1) for b in (0, 1)
     }
     counts = [last_then_first[(bool(a), bool(b))] for a, b in distribution]
-    # Neighbouring pairs overlap, but each uses coins of its own.
+    # Neighbouring pairs overlap, but each uses draws of its own.
     assert chi_square_p_value(counts, list(distribution.values())) > 1e-3
 
 

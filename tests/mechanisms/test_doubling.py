@@ -1,4 +1,4 @@
-"""The doubling threshold walk: Algorithm 1, its exact law, and that it keeps its price."""
+"""The doubling threshold search: Algorithm 1, its exact distribution, and its cost."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SMALL = {"sensitivity": 0.3, "granularity": 0.25, "epsilon": 1.5}
 NOISES = ["sparse", "per-round"]
 
 
-def walk_to(levels: int) -> str:
-    """Return hits and misses of a walk without noise whose best candidate is so many levels up."""
+def outcomes_up_to(levels: int) -> str:
+    """Return hits and misses of a search without noise, its best candidate so many levels up."""
     utilities = [levels * FINE / 2, levels * FINE, 0.0]
     winner, trace = doubling_threshold_release(
         utilities, sensitivity=1.0, granularity=FINE, noise=None
@@ -48,22 +48,22 @@ BY_HAND = {
     15: "HHHHMMMMM",
     16: "HHHHMMMMHMM",
     127: "HHHHHHHMMMMMMMM",
-    # Utility 1 ends the walk at once.
+    # Utility 1 ends the search at once.
     128: "HHHHHHHMMMMMMMH",
 }
 
 
 @pytest.mark.parametrize(("levels", "expected"), BY_HAND.items())
-def test_walk_without_noise_is_that_worked_out_by_hand(levels, expected) -> None:
-    assert walk_to(levels) == expected
+def test_search_without_noise_is_that_worked_out_by_hand(levels, expected) -> None:
+    assert outcomes_up_to(levels) == expected
 
 
 @pytest.mark.parametrize("levels", range(128))
 def test_rounds_without_noise_are_those_of_the_lemma(levels) -> None:
     doublings = (levels + 1).bit_length() - 1
     rest = levels + 1 - 2**doublings
-    # The lemma says 2 m + 2 k; the miss at step 1 that ends the walk is one more.
-    assert len(walk_to(levels)) == 2 * rest.bit_count() + 2 * doublings + 1
+    # The lemma says 2 m + 2 k; the miss at step 1 that ends the search is one more.
+    assert len(outcomes_up_to(levels)) == 2 * rest.bit_count() + 2 * doublings + 1
 
 
 def test_trace_shows_state_before_each_round() -> None:
@@ -82,19 +82,19 @@ def test_trace_shows_state_before_each_round() -> None:
 
 
 def test_candidates_may_change_and_winner_names_the_round() -> None:
-    walk = DoublingThreshold(sensitivity=1.0, granularity=0.125, noise=None)
-    assert walk.winner is None
-    assert walk.propose([0.1, 0.2, 0.3]) == 1
-    assert walk.propose([0.0, 0.0]) is None
-    assert (walk.winner, walk.utility, walk.step) == ((0, 1), 0.125, 1)
-    assert walk.propose([0.25]) == 0
-    assert (walk.winner, walk.threshold) == ((2, 0), 0.5)
+    search = DoublingThreshold(sensitivity=1.0, granularity=0.125, noise=None)
+    assert search.winner is None
+    assert search.propose([0.1, 0.2, 0.3]) == 1
+    assert search.propose([0.0, 0.0]) is None
+    assert (search.winner, search.utility, search.step) == ((0, 1), 0.125, 1)
+    assert search.propose([0.25]) == 0
+    assert (search.winner, search.threshold) == ((2, 0), 0.5)
 
 
 def test_order_decides_who_is_first_and_indices_stay() -> None:
     for order, expected in (([0, 2, 1], 2), (np.array([1, 0, 2]), 1), ([2, 1, 0], 2), (None, 1)):
-        walk = DoublingThreshold(sensitivity=1.0, noise=None)
-        assert walk.propose([0.0, 0.4, 0.6], order) == expected
+        search = DoublingThreshold(sensitivity=1.0, noise=None)
+        assert search.propose([0.0, 0.4, 0.6], order) == expected
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -106,19 +106,19 @@ def test_reordering_asks_the_same_as_reordered_candidates(noise) -> None:
     assert (winner, trace) == (order[other], same)
 
 
-def transcript(utilities, walk: DoublingThreshold) -> tuple[int, ...]:
+def transcript(utilities, search: DoublingThreshold) -> tuple[int, ...]:
     """Return every round's index, a miss as the number of candidates."""
     outcomes = []
-    while not walk.finished:
-        found = walk.propose(utilities)
+    while not search.finished:
+        found = search.propose(utilities)
         outcomes.append(len(utilities) if found is None else found)
-    assert [outcome < len(utilities) for outcome in outcomes] == [r.hit for r in walk.trace]
+    assert [outcome < len(utilities) for outcome in outcomes] == [r.hit for r in search.trace]
     return tuple(outcomes)
 
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("state", [0, None])
-def test_walks_follow_the_exact_law(noise, state) -> None:
+def test_searches_follow_the_exact_distribution(noise, state) -> None:
     utilities = [0.3, 0.8]
     settings = {"noise": noise, "max_hits": 3, **SMALL}
     distribution = transcript_distribution(
@@ -148,18 +148,15 @@ NEIGHBOURS = [
 
 
 def worst_ratio(noise: str, shrink: float, **changes) -> float:
-    """Return the largest privacy loss of any transcript of the small walk."""
-    walk = DoublingThreshold(noise=noise, **{**SMALL, **changes})
+    """Return the largest privacy loss of any transcript of the small search."""
+    search = DoublingThreshold(noise=noise, **{**SMALL, **changes})
     worst = 0.0
     for first, second in NEIGHBOURS:
-        p, q = (
-            np.array(
-                list(
-                    transcript_distribution(walk, u, SMALL["granularity"], shrink=shrink).values()
-                )
-            )
-            for u in (first, second)
-        )
+        found = [
+            transcript_distribution(search, utilities, SMALL["granularity"], shrink=shrink)
+            for utilities in (first, second)
+        ]
+        p, q = (np.array(list(chances.values())) for chances in found)
         worst = max(worst, float(np.abs(np.log(p / q)).max()))
     return worst
 
@@ -172,7 +169,7 @@ def test_no_transcript_costs_more_than_the_budget(noise, hits) -> None:
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_too_little_noise_is_caught_by_the_exact_law(noise) -> None:
+def test_too_little_noise_is_caught_by_the_exact_distribution(noise) -> None:
     assert worst_ratio(noise, 1 / 3, max_hits=2) > SMALL["epsilon"]
 
 
@@ -193,7 +190,7 @@ def test_hit_costs_a_round_and_a_miss_half_of_it(candidates, threshold, little) 
     assert losses[-1] <= epsilon / 2.0 + 1e-9
 
 
-def test_prices_of_a_round_are_nearly_attained() -> None:
+def test_costs_of_a_round_are_nearly_attained() -> None:
     # Many rivals press the threshold's noise up, where one candidate can barely follow.
     rivals, moves = np.zeros(400), np.append(np.full(399, 0.25), -0.25)
     p = round_distribution(0.0, rivals, 0.5, 1.0)
@@ -215,13 +212,13 @@ class Scripted:
         return np.full(count, 1e9 if next(self.script) else -1e9)
 
 
-def scripted_walk(script, **settings) -> DoublingThreshold:
+def scripted_search(script, **settings) -> DoublingThreshold:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "standard_laplace", Scripted([*script, *[False] * 60]))
-        walk = DoublingThreshold(sensitivity=0.01, epsilon=1.0, **settings)
-        while not walk.finished:
-            walk.propose([0.0, 0.0])
-    return walk
+        search = DoublingThreshold(sensitivity=0.01, epsilon=1.0, **settings)
+        while not search.finished:
+            search.propose([0.0, 0.0])
+    return search
 
 
 @given(
@@ -233,8 +230,8 @@ def scripted_walk(script, **settings) -> DoublingThreshold:
 # More hits in a row than the budget pays for, on levels so fine that utility 1 is far.
 @example([True] * 40, 20, 0.0, None)
 @example([True] * 40, 30, 1e-3, None)
-def test_no_walk_overruns_its_budget(script, max_rounds, delta, max_hits) -> None:
-    walk = scripted_walk(
+def test_no_search_overruns_its_budget(script, max_rounds, delta, max_hits) -> None:
+    search = scripted_search(
         script,
         noise="per-round",
         granularity=1e-9,
@@ -242,20 +239,20 @@ def test_no_walk_overruns_its_budget(script, max_rounds, delta, max_hits) -> Non
         max_rounds=max_rounds,
         max_hits=max_hits,
     )
-    hits = sum(made.hit for made in walk.trace)
-    misses = len(walk.trace) - hits
-    spent = walk._plan.round_epsilon * (2 * hits + misses) / 2
-    assert spent <= walk._plan.budget
-    assert len(walk.trace) <= walk.max_rounds <= max_rounds
+    hits = sum(made.hit for made in search.trace)
+    misses = len(search.trace) - hits
+    spent = search._plan.round_epsilon * (2 * hits + misses) / 2
+    assert spent <= search._plan.budget
+    assert len(search.trace) <= search.max_rounds <= max_rounds
     assert hits <= (max_hits or math.inf)
-    assert walk.profile.epsilon(delta) <= 1.0 + 1e-9
+    assert search.profile.epsilon(delta) <= 1.0 + 1e-9
     if delta == 0.0:
         assert spent <= 1
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 30))
-def test_filter_cuts_no_walk_that_ends_by_itself_in_time(script, max_rounds) -> None:
-    limited = scripted_walk(script, noise="per-round", max_rounds=max_rounds)
+def test_filter_cuts_no_search_that_ends_by_itself_in_time(script, max_rounds) -> None:
+    limited = scripted_search(script, noise="per-round", max_rounds=max_rounds)
     level, step, rounds = 0, 1, 0
     for hit in [*script, *[False] * 60]:
         if step == 0 or level >= 100:
@@ -269,32 +266,32 @@ def test_filter_cuts_no_walk_that_ends_by_itself_in_time(script, max_rounds) -> 
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 8))
-def test_sparse_walk_stops_at_its_last_hit(script, max_hits) -> None:
-    walk = scripted_walk(script, noise="sparse", max_hits=max_hits)
-    hits = [made.hit for made in walk.trace]
+def test_sparse_search_stops_at_its_last_hit(script, max_hits) -> None:
+    search = scripted_search(script, noise="sparse", max_hits=max_hits)
+    hits = [made.hit for made in search.trace]
     assert sum(hits) <= max_hits
     assert sum(hits) < max_hits or hits[-1]
-    assert walk.profile.epsilon(0.0) == pytest.approx(1.0)
+    assert search.profile.epsilon(0.0) == pytest.approx(1.0)
 
 
-# Three rounds are priced as hit, miss, and one of either kind: two hits leave too little for it.
+# Three rounds are charged as hit, miss, and one of either kind: two hits leave too little for it.
 @pytest.mark.parametrize(("noise", "rounds"), [("sparse", 3), (None, 3), ("per-round", 2)])
 def test_rounds_are_capped_whatever_the_noise(noise, rounds) -> None:
-    walk = DoublingThreshold(
+    search = DoublingThreshold(
         sensitivity=1e-6, epsilon=1.0, noise=noise, max_rounds=3, random_state=0
     )
-    while not walk.finished:
-        walk.propose([0.9])
-    assert [made.hit for made in walk.trace] == [True] * rounds
+    while not search.finished:
+        search.propose([0.9])
+    assert [made.hit for made in search.trace] == [True] * rounds
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_price_is_the_same_whatever_happens(noise) -> None:
-    walk = DoublingThreshold(noise=noise, random_state=0, **SMALL)
-    before = walk.profile
-    while not walk.finished:
-        walk.propose(np.full(len(walk.trace) + 1, 0.5))
-    assert walk.profile is before
+def test_cost_is_the_same_whatever_happens(noise) -> None:
+    search = DoublingThreshold(noise=noise, random_state=0, **SMALL)
+    before = search.profile
+    while not search.finished:
+        search.propose(np.full(len(search.trace) + 1, 0.5))
+    assert search.profile is before
     assert before.epsilon(0.0) == pytest.approx(SMALL["epsilon"])
     short = DoublingThreshold(noise=noise, random_state=1, **SMALL)
     short.propose(np.zeros(1000))
@@ -312,7 +309,7 @@ def audited(noise: str, shrink: float, monkeypatch) -> float:
             len(doubling_threshold_release(utilities, random_state=generator, **settings)[1])
             for _ in range(runs)
         ]
-        # A first miss ends the walk at once.
+        # A first miss ends the search at once.
         reached.append(sum(end == 1 for end in ends))
     low, high = (
         stats.binomtest(count, runs).proportion_ci(0.998, method="exact") for count in reached
@@ -321,7 +318,7 @@ def audited(noise: str, shrink: float, monkeypatch) -> float:
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_audit_finds_nothing_and_finds_a_broken_walk(noise, monkeypatch) -> None:
+def test_audit_finds_nothing_and_finds_a_broken_search(noise, monkeypatch) -> None:
     assert audited(noise, 1.0, monkeypatch) <= 1.0
     assert audited(noise, 1 / 30, monkeypatch) > 1.0
 
@@ -354,24 +351,24 @@ def test_hundred_thousand_candidates_take_less_than_a_second(noise, state) -> No
 def test_seed_repeats_and_its_absence_does_not(noise) -> None:
     settings = {**SMALL, "noise": noise}
     utilities = [0.3, 0.5, 0.7]
-    walks = [doubling_threshold_release(utilities, random_state=s, **settings) for s in (3, 3)]
-    assert walks[0] == walks[1]
+    searches = [doubling_threshold_release(utilities, random_state=s, **settings) for s in (3, 3)]
+    assert searches[0] == searches[1]
     assert len({doubling_threshold_release(utilities, **settings) for _ in range(40)}) > 1
 
 
 def test_nothing_happens_after_the_end() -> None:
-    walk = DoublingThreshold(sensitivity=1.0, noise=None)
-    assert walk.propose([0.0]) is None
-    assert walk.finished
+    search = DoublingThreshold(sensitivity=1.0, noise=None)
+    assert search.propose([0.0]) is None
+    assert search.finished
     with pytest.raises(RuntimeError, match="propose must be called while finished is False"):
-        walk.propose([1.0])
-    assert (walk.winner, walk.trace) == (None, ((0.0, 1, False),))
+        search.propose([1.0])
+    assert (search.winner, search.trace) == (None, ((0.0, 1, False),))
 
 
 def test_any_numbers_will_do_as_utilities() -> None:
-    walk = DoublingThreshold(sensitivity=1.0, granularity=1.0, noise=None)
-    assert walk.propose([math.nan, -math.inf, 0.99, math.inf]) == 3
-    assert walk.finished
+    search = DoublingThreshold(sensitivity=1.0, granularity=1.0, noise=None)
+    assert search.propose([math.nan, -math.inf, 0.99, math.inf]) == 3
+    assert search.finished
 
 
 @pytest.mark.parametrize(
@@ -384,11 +381,11 @@ def test_any_numbers_will_do_as_utilities() -> None:
     ],
 )
 def test_bad_batches_are_refused_unshown_and_cost_nothing(bad, kind, message) -> None:
-    walk = DoublingThreshold(sensitivity=0.1, epsilon=1.0)
+    search = DoublingThreshold(sensitivity=0.1, epsilon=1.0)
     with pytest.raises(kind, match=message) as caught:
-        walk.propose(bad)
+        search.propose(bad)
     assert "secret" not in str(caught.value)
-    assert walk.trace == ()
+    assert search.trace == ()
 
 
 @pytest.mark.parametrize(
@@ -402,18 +399,18 @@ def test_bad_batches_are_refused_unshown_and_cost_nothing(bad, kind, message) ->
     ],
 )
 def test_bad_orders_are_refused(bad, kind) -> None:
-    walk = DoublingThreshold(sensitivity=0.1, epsilon=1.0)
+    search = DoublingThreshold(sensitivity=0.1, epsilon=1.0)
     with pytest.raises(kind, match="order must"):
-        walk.propose([0.1, 0.2], bad)
+        search.propose([0.1, 0.2], bad)
 
 
 def test_secret_noise_cannot_be_taken_along() -> None:
-    walk = DoublingThreshold(sensitivity=0.1, epsilon=1.0, random_state=0)
-    walk.propose([0.9])
+    search = DoublingThreshold(sensitivity=0.1, epsilon=1.0, random_state=0)
+    search.propose([0.9])
     for taken in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="DoublingThreshold must be used where it was made"):
-            taken(walk)
-    assert str(walk._lasting_noise) not in repr(walk)
-    while not walk.finished:
-        walk.propose([0.9])
-    assert walk._lasting_noise is None
+            taken(search)
+    assert str(search._lasting_noise) not in repr(search)
+    while not search.finished:
+        search.propose([0.9])
+    assert search._lasting_noise is None

@@ -1,4 +1,4 @@
-"""Noise and stops of a walk: closed forms, and prices that agree with the accounting."""
+"""Noise and stops of a search: closed forms, and costs that agree with the accounting."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def hits_without_noise(goal: int) -> tuple[int, int]:
 
 
 def test_most_hits_are_those_of_the_worst_goal() -> None:
-    walks = [hits_without_noise(goal) for goal in range(400)]
+    searches = [hits_without_noise(goal) for goal in range(400)]
     for levels in range(1, 400):
         most = most_hits(levels)
-        assert most == max(hits for hits, _ in walks[: levels + 1])
-        assert 2 * most + 1 == max(rounds for _, rounds in walks[: levels + 1])
+        assert most == max(hits for hits, _ in searches[: levels + 1])
+        assert 2 * most + 1 == max(rounds for _, rounds in searches[: levels + 1])
 
 
 def test_sparse_noise_is_algorithm_7_of_lyu_su_and_li() -> None:
@@ -57,7 +57,7 @@ def test_noise_per_round_is_that_of_the_papers(rounds, halves) -> None:
     assert plan.new_filter().max_possible_rounds == rounds
 
 
-def test_limits_default_to_those_of_a_walk_without_noise() -> None:
+def test_limits_default_to_those_of_a_search_without_noise() -> None:
     assert plan_threshold_search("sparse", **GIVEN, **OPEN).max_hits == 11
     assert plan_threshold_search("per-round", **GIVEN, **OPEN).max_rounds == 23
 
@@ -68,7 +68,7 @@ def test_few_hits_allow_few_rounds() -> None:
 
 
 @pytest.mark.parametrize("rounds", [3, 30, 300])
-def test_delta_buys_a_dearer_round_and_is_kept(rounds) -> None:
+def test_delta_allows_a_costlier_round_and_is_kept(rounds) -> None:
     settings = {**GIVEN, "max_rounds": rounds, "max_hits": None}
     pure = plan_threshold_search("per-round", **settings)
     loose = plan_threshold_search("per-round", **{**settings, "delta": 1e-5})

@@ -1,4 +1,4 @@
-"""Gaussian and Laplace releases: law, shape, price, refusals."""
+"""Gaussian and Laplace releases: distribution, shape, cost, refusals."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_bad_numbers_are_refused(release, distribution, sensitivity, scale, name
             function(sensitivity, scale)
 
 
-def test_prices() -> None:
+def test_costs() -> None:
     assert gaussian_profile(3.0, 6.0) == PrivacyProfile.gaussian(0.5)
     assert laplace_profile(3.0, 6.0) == PrivacyProfile.pure(0.5)
     assert gaussian_profile(0.0, 0.0) == laplace_profile(0.0, 0.0) == PrivacyProfile.pure(0.0)
@@ -92,8 +92,8 @@ def test_next_to_no_noise_is_no_privacy(profile, scale) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_laplace_price_bounds_several_values_at_once(seed) -> None:
-    """The likelihood ratio of three values shifted by one in sum is within the price."""
+def test_laplace_cost_bounds_several_values_at_once(seed) -> None:
+    """The likelihood ratio of three values shifted by one in sum is within its cost."""
     rng = np.random.default_rng(seed)
     shift = rng.dirichlet(np.ones(3))
     outcomes = rng.laplace(scale=2.0, size=(20_000, 3))
@@ -103,7 +103,7 @@ def test_laplace_price_bounds_several_values_at_once(seed) -> None:
 
 
 @pytest.mark.parametrize("direction", [1.0, -1.0])
-def test_gaussian_price_is_the_hockey_stick_of_its_release(direction) -> None:
+def test_gaussian_cost_is_the_hockey_stick_of_its_release(direction) -> None:
     draws = gaussian_release(np.full(200_000, direction), 1.0, 2.0, 0)
     loss = (draws**2 - (draws - direction) ** 2) / 8.0
     for epsilon in (0.0, 0.3, 0.8):

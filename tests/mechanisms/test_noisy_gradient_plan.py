@@ -65,7 +65,7 @@ def test_absurd_budget_is_spent_in_part():
     assert 490 < plan.profile.epsilon(1e-5) <= 500
 
 
-def test_given_noise_is_priced():
+def test_given_noise_has_a_cost():
     plan = plan_noisy_gradient(100, epochs=4, batch_size=100, noise_multiplier=3.0)
     expected = PrivacyProfile.gaussian(2.0 / 3.0).epsilon(1e-5)
     assert plan.profile.epsilon(1e-5) == pytest.approx(expected, rel=1e-3)

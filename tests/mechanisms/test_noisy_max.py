@@ -1,4 +1,4 @@
-"""Permute-and-flip: its exact law by enumeration, seeded and not, and its edges."""
+"""Permute-and-flip: its exact distribution by enumeration, seeded and not, and its edges."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from skdptune.accounting import permute_and_flip
 from skdptune.mechanisms import _opendp, permute_and_flip_release
 
 
-def exact_law(scores, scale: float) -> np.ndarray:
-    """Return each candidate's chance, from every order in which the coins can be flipped."""
-    coins = np.exp((np.asarray(scores) - max(scores)) / scale)
+def exact_distribution(scores, scale: float) -> np.ndarray:
+    """Return each candidate's chance, from every order in which the candidates can be asked."""
+    passing = np.exp((np.asarray(scores) - max(scores)) / scale)
     chances = np.zeros(len(scores))
     for order in itertools.permutations(range(len(scores))):
         left = 1.0
         for index in order:
-            chances[index] += left * coins[index]
-            left *= 1.0 - coins[index]
+            chances[index] += left * passing[index]
+            left *= 1.0 - passing[index]
     return chances / math.factorial(len(scores))
 
 
@@ -36,33 +36,37 @@ def counts(runs: int, scores, *settings, **more) -> np.ndarray:
 @pytest.mark.parametrize("scores", [[0.0, 0.3, 0.5, 1.0], [2.0, 2.0, 1.9], [-1e6, -1e6 - 1]])
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize("state", [0, None])
-def test_draws_follow_the_exact_law(scores, monotone, state) -> None:
+def test_draws_follow_the_exact_distribution(scores, monotone, state) -> None:
     generator = None if state is None else np.random.default_rng(state)
     seen = counts(3000, scores, 0.5, 1.5, monotone=monotone, random_state=generator)
-    expected = exact_law(scores, (0.5 if monotone else 1.0) / 1.5)
+    expected = exact_distribution(scores, (0.5 if monotone else 1.0) / 1.5)
     assert stats.chisquare(seen, 3000 * expected).pvalue > 1e-6
 
 
 def test_wrong_noise_would_be_seen() -> None:
     scores = [0.0, 0.3, 0.5, 1.0]
     seen = counts(3000, scores, 0.5, 1.5, random_state=np.random.default_rng(0))
-    for wrong in (exact_law(scores, 0.5 / 1.5), np.full(4, 0.25)):
+    for wrong in (exact_distribution(scores, 0.5 / 1.5), np.full(4, 0.25)):
         assert stats.chisquare(seen, 3000 * wrong).pvalue < 1e-12
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from([-1, 0, 1])), min_size=2, max_size=5))
-def test_law_keeps_its_price(candidates) -> None:
+def test_selection_keeps_its_cost(candidates) -> None:
     scores, moves = np.array(candidates, dtype=float).T
     epsilon = permute_and_flip(0.7).epsilon(0.0)
-    ratio = np.log(exact_law(scores, 2.0 / 0.7) / exact_law(scores + moves, 2.0 / 0.7))
+    ratio = np.log(
+        exact_distribution(scores, 2.0 / 0.7) / exact_distribution(scores + moves, 2.0 / 0.7)
+    )
     assert np.abs(ratio).max() <= epsilon + 1e-9
     same = np.abs(moves)
-    ratio = np.log(exact_law(scores, 1.0 / 0.7) / exact_law(scores + same, 1.0 / 0.7))
+    ratio = np.log(
+        exact_distribution(scores, 1.0 / 0.7) / exact_distribution(scores + same, 1.0 / 0.7)
+    )
     assert np.abs(ratio).max() <= epsilon + 1e-9
 
 
 @pytest.mark.parametrize("scale", [0.1, 2.0, 7.0])
-def test_opendp_prices_its_maximum_as_we_do(scale) -> None:
+def test_opendp_states_the_same_cost_of_its_maximum(scale) -> None:
     assert _opendp._selector(scale).map(0.3) == pytest.approx(2.0 * 0.3 / scale, rel=1e-9)
 
 

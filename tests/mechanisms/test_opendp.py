@@ -1,4 +1,4 @@
-"""OpenDP's samplers: the right law, and no trace in the user's session."""
+"""OpenDP's samplers: the right distribution, and no trace in the user's session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skdptune.mechanisms import _opendp
     [(_opendp.add_gaussian, stats.norm), (_opendp.add_laplace, stats.laplace)],
 )
 @pytest.mark.parametrize("scale", [1e-9, 2.5, 1e9])
-def test_noise_has_its_law(add, distribution, scale) -> None:
+def test_noise_has_its_distribution(add, distribution, scale) -> None:
     noisy = add(np.full(4000, 3.0 * scale), scale)
     assert stats.kstest(noisy / scale - 3.0, distribution.cdf).pvalue > 1e-6
 
@@ -41,7 +41,7 @@ def test_features_stay_when_making_fails(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0])
-def test_opendp_prices_its_samplers_as_we_do(scale) -> None:
+def test_opendp_states_the_same_cost_of_its_samplers(scale) -> None:
     gaussian, laplace = (_opendp._sampler(noise, scale) for noise in ("gaussian", "laplace"))
     assert gaussian.map(1.0) == pytest.approx(0.5 / scale**2, rel=1e-9)
     assert laplace.map(1.0) == pytest.approx(1.0 / scale, rel=1e-9)

@@ -1,4 +1,4 @@
-"""Private quantiles: ranks, sensitivity, exact law, and what is refused."""
+"""Private quantiles: ranks, sensitivity, exact distribution, and what is refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_sensitivity_under_adding_a_record_is_attained_and_never_exceeded(share)
 
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
-def test_exact_law_on_all_small_data_sets_is_within_the_price(share, epsilon) -> None:
+def test_exact_distribution_on_all_small_data_sets_is_within_its_cost(share, epsilon) -> None:
     sharpness = epsilon / (2.0 * max(share, 1.0 - share))
     levels = np.array([-0.5, 0.0, 0.3, 0.9, 1.0]) * epsilon
     profile = quantile_profile(epsilon)
@@ -75,7 +75,7 @@ def test_exact_law_on_all_small_data_sets_is_within_the_price(share, epsilon) ->
 
 
 @pytest.mark.parametrize("state", [np.random.default_rng(0), None])
-def test_draws_follow_the_exact_law(monkeypatch, state) -> None:
+def test_draws_follow_the_exact_distribution(monkeypatch, state) -> None:
     monkeypatch.setattr(module, "STEPS", STEPS)
     monkeypatch.setattr(
         module, "ranked_runs", lambda points, share: ranked_runs(points, share, STEPS)
@@ -146,7 +146,7 @@ def test_bad_arguments_are_refused(change, complaint) -> None:
         private_quantile(**{**arguments, **change})
 
 
-def test_price_at_any_budget() -> None:
+def test_cost_at_any_budget() -> None:
     assert quantile_profile(0.7).epsilon(0.0) == pytest.approx(0.7)
     assert quantile_profile(0.7).epsilon(0.05) < 0.7
     assert quantile_profile(math.inf).epsilon(0.5) == math.inf

@@ -66,7 +66,7 @@ def test_biased_words_are_drawn_again(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("generator", [np.random.default_rng(0), None])
-def test_laplace_numbers_have_their_law(generator) -> None:
+def test_laplace_numbers_have_their_distribution(generator) -> None:
     draws = standard_laplace(40_000, generator)
     assert stats.kstest(draws, stats.laplace.cdf).pvalue > 1e-6
     # Sign and size are drawn from the same words, without a tie between them.

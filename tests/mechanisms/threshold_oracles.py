@@ -1,4 +1,4 @@
-"""Slow and exact: the law of a doubling threshold walk, by integration and enumeration."""
+"""Slow and exact: the distribution of doubling threshold searches, integrated and enumerated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def outcomes_given(threshold: np.ndarray, utilities, scale: float) -> np.ndarray
 def round_distribution(
     threshold: float, utilities, threshold_scale: float, scale: float
 ) -> np.ndarray:
-    """Return the law of one round with noise of its own: first index that passes, or a miss."""
+    """Return the distribution of one round with its own noise: first index to pass, or a miss."""
     kinks = np.asarray(utilities) - threshold
     nodes, weights = laplace_nodes(threshold_scale, scale, kinks)
     return outcomes_given(threshold + nodes, utilities, scale) @ weights
@@ -46,7 +46,7 @@ def round_distribution(
 def transcripts(
     count: int, levels: int, max_rounds: int, max_hits: float, halves: float
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield the outcomes of every walk (count stands for a miss), and its thresholds in levels."""
+    """Yield every search's outcomes (count stands for a miss) and its thresholds in levels."""
     stack = [((), (), 0, 1)]
     while stack:
         outcomes, thresholds, level, step = stack.pop()
@@ -62,13 +62,13 @@ def transcripts(
             stack.append(((*outcomes, index), proposed, level + step, 2 * step))
 
 
-def transcript_distribution(walk, utilities, granularity: float, *, shrink: float = 1.0) -> dict:
-    """Return the probability of every transcript of a fresh walk from 0, its noise shrunk."""
+def transcript_distribution(search, utilities, granularity: float, *, shrink: float = 1.0) -> dict:
+    """Return the probability of every transcript of a fresh search from 0, its noise shrunk."""
     levels = math.ceil(1.0 / granularity)
-    scales = walk.threshold_scale * shrink, walk.candidate_scale * shrink
-    plan = walk._plan
+    scales = search.threshold_scale * shrink, search.candidate_scale * shrink
+    plan = search._plan
     halves = math.inf if plan.budget is None else 2 * plan.budget / plan.round_epsilon
-    rounds, hits = walk.max_rounds or math.inf, walk.max_hits or math.inf
+    rounds, hits = search.max_rounds or math.inf, search.max_hits or math.inf
     found = list(transcripts(len(utilities), levels, rounds, hits, halves))
     asked = sorted({level for _, thresholds in found for level in thresholds})
     kinks = [u - level * granularity for u in utilities for level in asked]
