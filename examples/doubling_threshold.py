@@ -1,13 +1,13 @@
-"""Draw the walks of the doubling threshold search, as in the papers that propose it.
+"""Draw the rounds of the doubling threshold search, as in the papers that propose it.
 
     python examples/doubling_threshold.py [--folder FOLDER] [--seeds 1000]
 
 Three pictures, after figures 1, 4 and 3 of Ding, Wu, Xu and Pan, *Constant-overhead Differentially
 Private Hyperparameter Tuning*. Utilities of 100 candidates are uniform on (0, 1); the noise is
 the paper's, drawn afresh in each round: of scale 2 / (k epsilon) on the threshold and
-4 / (k epsilon) on the candidates, for k parts of the data and a price of epsilon per round. Needs
-matplotlib (the extra "plot"). A table of the same figures is printed, with what such a walk really
-costs, and with the fidelity of our walk, which ends at a utility of 1.
+4 / (k epsilon) on the candidates, for k parts of the data and a cost of epsilon per round. Needs
+matplotlib (the extra "plot"). A table of the same figures is printed, with what such a search
+really costs, and with the fidelity of our search, which ends at a utility of 1.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ from skdptune.accounting import doubling_walk
 from skdptune.mechanisms import DoublingThreshold, ThresholdRound
 
 N_CANDIDATES = 100
-# Above every noise; 1 is where our walk ends.
+# Above every noise; 1 is where our search ends.
 PAPERS_CEILING, OUR_CEILING = 1000.0, 1.0
 STRENGTHS = (0.5, 5.0, 10.0)
 # Where the papers' noise is small beside the differences between good candidates.
 STRONG = 100.0
 COLOURS = ("#4477aa", "#ee7733", "#228833", "#aa3377", "#222222")
-# Enough rounds for any walk; each would cost the same.
+# Enough rounds for any search; each would cost the same.
 MANY_ROUNDS = 60
 
 
-def walk(
+def run_search(
     utilities: np.ndarray,
     strength: float,
     seed: int,
     granularity: float = 0.01,
     ceiling: float = PAPERS_CEILING,
 ) -> tuple[tuple[ThresholdRound, ...], list[int | None]]:
-    """Return a walk with noise for ``k * epsilon = strength``, and what each round found.
+    """Return a search with noise for ``k * epsilon = strength``, and what each round found.
 
     Ours ends where it has reached a utility of 1. The papers' goes on, on noise alone; so all
-    lengths are divided by a ceiling that is out of reach. A round's price follows from the whole
+    lengths are divided by a ceiling that is out of reach. A round's cost follows from the whole
     budget, which is what the mechanism is told.
     """
     is_noisy = math.isfinite(strength)
     halves = 2 + math.ceil(3 * (MANY_ROUNDS - 1) / 2)
     made = DoublingThreshold(
-        # Only its ratio to the price of a round, here of 1, matters.
+        # Only its ratio to the cost of a round, here of 1, matters.
         sensitivity=1.0 / (strength * ceiling) if is_noisy else 1.0,
         granularity=granularity / ceiling,
         noise="per-round" if is_noisy else None,
@@ -64,9 +64,9 @@ def walk(
 
 
 def steps_and_utilities(strength: float, seeds: int) -> tuple[list[np.ndarray], float]:
-    """Return the paths of (step, utility) of many walks over the same utilities."""
+    """Return the paths of (step, utility) of many searches over the same utilities."""
     utilities = np.random.default_rng(0).random(N_CANDIDATES)
-    traces = [walk(utilities, strength, seed)[0] for seed in range(seeds)]
+    traces = [run_search(utilities, strength, seed)[0] for seed in range(seeds)]
     paths = [np.array([(one.step, one.utility) for one in trace]) for trace in traces]
     return paths, float(utilities.max())
 
@@ -82,7 +82,7 @@ def rounds_by_distance(repeats: int = 10) -> dict[float, list[tuple[float, float
             for seed in range(repeats):
                 utilities = rng.random(N_CANDIDATES)
                 granularity = float(utilities.max()) / distance
-                counts.append(len(walk(utilities, strength, seed, granularity)[0]))
+                counts.append(len(run_search(utilities, strength, seed, granularity)[0]))
             rows.append((float(distance), float(np.mean(counts)), float(np.std(counts))))
         found[strength] = rows
     return found
@@ -96,7 +96,7 @@ def fidelities(seeds: int = 8, ceiling: float = PAPERS_CEILING) -> dict[float, l
     for strength in (*STRENGTHS, STRONG):
         result[strength] = []
         for seed in range(seeds):
-            _, found = walk(utilities, strength, seed, ceiling=ceiling)
+            _, found = run_search(utilities, strength, seed, ceiling=ceiling)
             path, chosen = [], 0.0
             for index in found:
                 chosen = chosen if index is None else float(utilities[index])
@@ -105,18 +105,18 @@ def fidelities(seeds: int = 8, ceiling: float = PAPERS_CEILING) -> dict[float, l
     return result
 
 
-def draw_walks(axes, strength: float, paths: list[np.ndarray], best: float) -> None:
-    """Draw all walks in the plane of step and utility, the first one in colour."""
+def draw_searches(axes, strength: float, paths: list[np.ndarray], best: float) -> None:
+    """Draw all searches in the plane of step and utility, the first one in colour."""
     rng = np.random.default_rng(0)
     for path in paths:
-        # Moved a little, or a thousand walks would hide behind each other.
+        # Moved a little, or a thousand searches would hide behind each other.
         steps = path[:, 0] * np.exp(0.1 * rng.normal(size=len(path)))
         heights = path[:, 1] + 0.01 * rng.normal(size=len(path))
         axes.plot(steps, heights, color="#4477aa", alpha=0.04, linewidth=0.7)
-    axes.plot(*paths[0].T, color="#ee7733", marker="o", markersize=4, label="one walk")
+    axes.plot(*paths[0].T, color="#ee7733", marker="o", markersize=4, label="one search")
     axes.axhline(best, color="#222222", linestyle="--", linewidth=1, label="best utility")
     axes.set_xscale("log", base=2)
-    axes.set(xlabel="step (levels)", title=f"{len(paths):,} walks, kε = {strength:g}")
+    axes.set(xlabel="step (levels)", title=f"{len(paths):,} searches, kε = {strength:g}")
 
 
 def draw_rounds(axes, found: dict[float, list[tuple[float, float, float]]]) -> None:
@@ -136,7 +136,7 @@ def draw_rounds(axes, found: dict[float, list[tuple[float, float, float]]]) -> N
         axes.fill_between(distances, mean - deviation, mean + deviation, color=colour, alpha=0.07)
     axes.set_xscale("log")
     axes.set_xlim(distances[0], 2.2 * distances[-1])
-    axes.set(xlabel="n = (u* - u₀) / g", ylabel="rounds T", title="Rounds of a walk")
+    axes.set(xlabel="n = (u* - u₀) / g", ylabel="rounds T", title="Rounds of a search")
     axes.legend(loc="upper left", frameon=False)
 
 
@@ -151,8 +151,8 @@ def draw_fidelity(all_axes, found: dict[float, list[np.ndarray]]) -> None:
 
 
 def print_table(rounds: dict[float, list[tuple[float, float, float]]], seeds: int = 200) -> None:
-    """Print multiples of log n, final fidelities, and what such a walk really costs."""
-    print("              rounds / log₂ n  final fidelity                price of all rounds")
+    """Print multiples of log n, final fidelities, and what such a search really costs."""
+    print("              rounds / log₂ n  final fidelity                 cost of all rounds")
     print("kε per round                   the paper's   ours            k = 100, δ = 1e-5")
     theirs, ours = fidelities(seeds), fidelities(seeds, OUR_CEILING)
     for strength in (*STRENGTHS, STRONG):
@@ -184,10 +184,10 @@ def main() -> None:
     plt.rcParams.update({"axes.spines.top": False, "axes.spines.right": False})
     figure, pair = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
     for axes, strength in zip(pair, (STRENGTHS[-1], STRONG), strict=True):
-        draw_walks(axes, strength, *steps_and_utilities(strength, options.seeds))
+        draw_searches(axes, strength, *steps_and_utilities(strength, options.seeds))
     pair[0].set_ylabel("utility u")
     pair[1].legend(loc="center left", frameon=False)
-    figure.savefig(options.folder / "doubling_walks.png", dpi=130)
+    figure.savefig(options.folder / "doubling_searches.png", dpi=130)
     figure, axes = plt.subplots(figsize=(6, 4.2), layout="constrained")
     draw_rounds(axes, rounds)
     figure.savefig(options.folder / "doubling_rounds.png", dpi=130)
