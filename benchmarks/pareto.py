@@ -20,7 +20,6 @@ law. Examples: the oracles of the tests, which are exact expectations.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 import time
 import warnings
@@ -39,8 +38,7 @@ from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
 DELTA, INITIAL = 1e-5, 16
 # Table 2 of the paper: mean difference of the hypervolume to random sampling at 256 points.
 PAPER_GAINS = {"logreg-sgd": 0.158, "logreg-adam": 0.439, "svm-sgd": 0.282}
-OWN = ("auto", "hvpoi", "qlognehvi")
-SAMPLERS = (*OWN, "gp", "tpe", "random", "grid3", "grid4")
+SAMPLERS = ("auto", "hvpoi", "gp", "tpe", "random", "grid3", "grid4")
 
 # Samplers -----------------------------------------------------------------------------------
 
@@ -96,12 +94,8 @@ def gain_over(found: np.ndarray, random: np.ndarray) -> str:
 
 def print_samplers(arguments: argparse.Namespace) -> None:
     """Print hypervolumes against evaluations, and the differences to random sampling."""
-    samplers = list(arguments.samplers)
-    if "qlognehvi" in samplers and importlib.util.find_spec("botorch") is None:
-        print("qlognehvi: BoTorch is not installed")
-        samplers.remove("qlognehvi")
     # Random sampling first: the others are compared with it.
-    samplers.sort(key=lambda name: name != "random")
+    samplers = sorted(arguments.samplers, key=lambda name: name != "random")
     for name in arguments.problem:
         try:
             problem = PROBLEMS[name](arguments.train).with_epochs(arguments.epochs)

@@ -70,9 +70,10 @@ class DParetoSearchCV(BasePrivateSearch):
         Evaluations after these.
     batch_size : int, default=1
         Evaluations under way at a time, proposed with regard to each other.
-    sampler : str or optuna sampler, default="auto"
-        "auto", "hvpoi" (the paper's), "qlognehvi", "random" (independent draws from the space)
-        or "grid"; see `pareto_search`.
+    sampler : {"auto", "hvpoi", "random", "grid"} or optuna sampler, default="auto"
+        How parameters are proposed. "auto", the largest expected gain of hypervolume, is the
+        one to use; "hvpoi" reproduces the paper; "random" draws independently from the space and
+        "grid" covers it evenly, so that neither follows the scores. See `pareto_search`.
     reference_point : tuple of float, default=(10.0, 1.0)
         Worst epsilon and error, and worst third objective, that count for the hypervolume.
     n_repeats : int, default=1

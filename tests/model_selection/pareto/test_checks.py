@@ -31,7 +31,7 @@ def test_defaults_are_allowed() -> None:
     check(delta=0.0)
 
 
-@pytest.mark.parametrize("sampler", ["auto", "hvpoi", "qlognehvi", "random", "grid"])
+@pytest.mark.parametrize("sampler", ["auto", "hvpoi", "random", "grid"])
 def test_samplers_by_name(sampler: str) -> None:
     check(sampler=sampler)
 

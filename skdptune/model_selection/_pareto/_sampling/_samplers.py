@@ -24,7 +24,6 @@ from skdptune.model_selection._pareto._sampling._proposals import (
     initial_point,
     proposal_generator,
 )
-from skdptune.model_selection._pareto._sampling._qlognehvi import noisy_improvement
 from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
 from skdptune.model_selection._pareto._sampling._surrogates import (
     Posterior,
@@ -37,7 +36,7 @@ FloatArray = NDArray[np.float64]
 Propose = Callable[[int, History], dict[str, Any]]
 Acquisition = Callable[[FloatArray, FloatArray, FloatArray, Scales, FloatArray], FloatArray]
 
-SAMPLERS = ("auto", "hvpoi", "qlognehvi", "random", "grid")
+SAMPLERS = ("auto", "hvpoi", "random", "grid")
 # Marks of trials: those that do a lost one's work again bear its number and its turn.
 NUMBER, TURN = "number", "turn"
 FOUND, REFUSED, WITHDRAWN = "found", "refused", "withdrawn"
@@ -73,7 +72,7 @@ class SurrogateProposer:
         rng = proposal_generator(self.settings.entropy, number)
         known = np.vstack([history.units, history.pending, history.failed])
         around = history.units[non_dominated(history.values)]
-        unit = best_point(self.score(history, rng), self.space, around, known, rng)
+        unit = best_point(self.score(history), self.space, around, known, rng)
         return self.space.from_unit(unit)
 
     def posteriors(self, history: History) -> list[Posterior]:
@@ -88,7 +87,7 @@ class SurrogateProposer:
             return found
         return [process.joined(self.space.features(history.pending)) for process in found]
 
-    def score(self, history: History, rng: np.random.Generator) -> Score:
+    def score(self, history: History) -> Score:
         """Return the acquisition as a function of points of the cube."""
         processes = self.posteriors(history)
         believed = self.scales.backward(
@@ -108,19 +107,6 @@ class SurrogateProposer:
         """Return the probability of success as a function of features."""
         good, failed = map(self.space.features, (history.units, history.failed))
         return success_probability(good, failed, self.groups)
-
-
-class NoisyImprovementProposer(SurrogateProposer):
-    """Propose by BoTorch's acquisition over its own processes."""
-
-    def score(self, history: History, rng: np.random.Generator) -> Score:
-        """Return the acquisition as a function of points of the cube."""
-        features_of = self.space.features
-        features, pending = features_of(history.units), features_of(history.pending)
-        seed = int(rng.integers(2**31))
-        inner = noisy_improvement(features, pending, history.values, self.scales, seed)
-        chance = self.chance(history)
-        return lambda units: inner(features_of(units)) * chance(features_of(units))
 
 
 def predictions(
@@ -165,8 +151,6 @@ def _proposer(name: str, space: SearchSpace, settings: SamplerSettings) -> Propo
     if name == "grid":
         points = grid_points(space, settings.entropy, settings.n_total)
         return lambda number, history: points[number % len(points)]
-    if name == "qlognehvi":
-        return NoisyImprovementProposer(space, settings)
     # The expected improvement of three objectives has no sum that is as fast.
     is_fast = name == "auto" and len(settings.reference) == 2
     return SurrogateProposer(space, settings, improvement_of_promising if is_fast else hvpoi)
