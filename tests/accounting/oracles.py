@@ -215,7 +215,7 @@ def deltas_of_all_orders(pair, distribution, epsilons, orders=None):
 
 
 def naive_envelope(pair, distribution, epsilon, cell_points=4000):
-    """Return Theorem E's bound by trying many tests ``a``: never more than the supremum."""
+    """Return Theorem S1's bound by trying many tests ``a``: never more than the supremum."""
     p, q = pair.p, pair.q
     with np.errstate(divide="ignore"):
         ratios = np.where(q > 0.0, p / np.where(q > 0.0, q, 1.0), np.where(p > 0, np.inf, 0.0))
@@ -242,7 +242,7 @@ def naive_envelope(pair, distribution, epsilon, cell_points=4000):
 
 
 def negative_binomial_formula(pair, distribution, epsilon, helpers, inner="other"):
-    """Return Theorem 5.2's bound, the least over the helpers.
+    """Return the bound of Koskela, Redberg and Wang (2024), Theorem 5.2: the best helper's.
 
     ``inner`` says from which direction its inner delta is taken; only "other" is right.
     """

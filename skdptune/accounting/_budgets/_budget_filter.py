@@ -56,6 +56,8 @@ class BudgetFilter:
 
     Notes
     -----
+    Theorem N4.
+
     *Why the stop may depend on the outcomes.* Let ``P`` and ``Q`` be the laws of the whole
     transcript on two data sets that differ in one record. A transcript ``t = (o_1, ..., o_T)`` has
     ``P(t) = prod_i P(o_i | o_1 .. o_{i-1})``: what is asked in round i, and whether there is

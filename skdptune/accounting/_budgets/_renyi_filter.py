@@ -70,6 +70,8 @@ class RenyiFilter:
 
     Notes
     -----
+    Theorem G1.
+
     *Statement* (Feldman and Zrnic 2021, Theorem 3.1; Lécuyer 2021, for one order). Fix an order
     ``a > 1`` and numbers ``B, D >= 0``. Release ``t`` is chosen as a function of the releases
     before it, the same function for both data sets. Given these, let it be dominated, in each
@@ -335,6 +337,10 @@ def divergences_of(profile: PrivacyProfile, orders: FloatArray) -> tuple[FloatAr
     failures : ndarray
         Probability of an infinite loss, which the divergence leaves out; 0 where it is known
         without.
+
+    Notes
+    -----
+    Theorem G2.
     """
     known = np.asarray(profile.rdp(orders))
     is_known = np.isfinite(known)

@@ -16,6 +16,10 @@ def gaussian_delta(mu: float, epsilons: FloatArray) -> FloatArray:
 
     Balle and Wang (2018): ``F(mu/2 - e/mu) - exp(e) F(-mu/2 - e/mu)``, here as a difference of
     Mills ratios times a density, which does not cancel.
+
+    Notes
+    -----
+    Theorem P6.
     """
     upper = epsilons / mu - mu / 2.0
     density = np.exp(-0.5 * upper * upper) / math.sqrt(2.0 * math.pi)
@@ -31,6 +35,7 @@ def _mills(x: FloatArray) -> FloatArray:
 
 def subsampled_add(add: LossDistribution, grid: FloatArray, fraction: float) -> FloatArray:
     """Return the add direction of a Poisson sample on a grid of epsilon >= 0."""
+    # Theorem P7.
     sampled = fraction * np.exp(grid)
     # 1 - (1 - fraction) exp(grid), without cancellation.
     kept = sampled - np.expm1(grid)
@@ -43,6 +48,7 @@ def subsampled_add(add: LossDistribution, grid: FloatArray, fraction: float) -> 
 
 def subsampled_remove(remove: LossDistribution, grid: FloatArray, fraction: float) -> FloatArray:
     """Return the remove direction of a Poisson sample on a grid of epsilon >= 0."""
+    # Theorem P7.
     grown = np.expm1(np.minimum(grid, LARGEST_LOSS + math.log(fraction))) / fraction
     return fraction * remove.delta(np.log1p(grown))
 

@@ -42,6 +42,10 @@ def convex_minorant(curve: FloatArray, step: float) -> FloatArray:
     Lowering the points is sound: the true curve is convex, passes ``(0, 1)`` and lies
     below every point, hence below every chord. Without it, connecting the dots of a curve that is
     not convex would need negative masses.
+
+    Notes
+    -----
+    Theorem P3.
     """
     heights = np.minimum.accumulate(np.clip(curve, 0.0, 1.0))
     # Counted from alpha = 1, neighbours on a fine grid keep their distance.
@@ -66,6 +70,8 @@ def connect_dots(step: float, remove: FloatArray, add: FloatArray) -> Sides:
 
     Notes
     -----
+    Theorem P1.
+
     Both directions' total variation ``delta(0)`` is the same number; the smaller bound
     counts. With ``c(k) = (H(k) - H(k+1)) / (exp(step) - 1)`` the mass at ``k > 0`` is
     ``exp(step) c(k-1) - c(k)``; all differences are taken between neighbouring heights,
@@ -89,6 +95,10 @@ def _joined(step: float, remove: FloatArray, add: FloatArray) -> list[FloatArray
     The halves meet at ``alpha = 1``. Each is lowered by itself, where its tail is accurate, and
     then both together, which matters around zero: a chord from one half to the other may lie far
     below both.
+
+    Notes
+    -----
+    Theorem P3.
     """
     upper, lower = convex_minorant(remove, step), convex_minorant(add, step)
     upper[0] = lower[0] = min(upper[0], lower[0])
@@ -144,6 +154,10 @@ def pair_masses(
     Masses above zero come from this direction, masses below from the other, each where
     its rounding is small; loss zero gets what is missing. The masses at infinity of the two
     directions (``P`` alone, ``Q`` alone) are left out.
+
+    Notes
+    -----
+    Theorem P2.
     """
     above, below = own.positive_masses, other.positive_masses
     rises = own.step * np.arange(1, above.size + 1)
@@ -157,6 +171,7 @@ def pair_masses(
 
 def chords(points: FloatArray, deltas: FloatArray, step: float) -> FloatArray:
     """Return the convex minorant of points, sampled on the grid ``k * step`` to their end."""
+    # Theorem P3.
     last = math.ceil(points[-1] / step - 1e-9)
     grid = np.exp(np.minimum(step * np.arange(last + 1), points[-1]))
     x = np.concatenate([[0.0], np.exp(points)])

@@ -146,6 +146,10 @@ def trimmed(
     allowance for errors that cannot be seen, is paid at the top. An upper end of mass below
     ``tail`` goes to infinity, a lower end to the lowest loss that stays; both only raise the
     divergence. With ``tail = 0`` the highest loss stays finite, as a pure guarantee needs it.
+
+    Notes
+    -----
+    Theorem P4.
     """
     noise = float(-np.minimum(masses, 0.0).sum()) + error
     masses = np.maximum(masses, 0.0)

@@ -76,6 +76,7 @@ def to_pld(remove: LossDistribution, add: LossDistribution) -> PrivacyLossDistri
 
 def composed(first: LossDistribution, second: LossDistribution) -> LossDistribution:
     """Return the composition of two distributions on one grid."""
+    # Theorem P4.
     few, many = sorted((first, second), key=lambda side: np.count_nonzero(side.masses))
     if np.count_nonzero(few.masses) <= _FEW_MASSES:
         return _directly_composed(few, many)
@@ -105,6 +106,7 @@ def is_small_enough(losses: LossDistribution, count: int) -> bool:
 
 def self_composed(losses: LossDistribution, count: int) -> LossDistribution:
     """Return the composition of ``count >= 1`` copies of a distribution."""
+    # Theorem P4.
     if losses.infinity >= 1.0:
         return losses
     tail = _tail(losses.infinity)

@@ -44,6 +44,8 @@ class RenyiCurve(abc.ABC):
 
         Notes
         -----
+        Theorem P9.
+
         Proposition 12 of Canonne, Kamath and Steinke (2020), and at any epsilon the
         total variation bound of Bretagnolle and Huber, sqrt(1 - exp(-divergence)).
         """
@@ -69,7 +71,12 @@ class RenyiUnknown(RenyiCurve):
 
 @dataclass(frozen=True, eq=False)
 class RenyiOfEvent(RenyiCurve):
-    """What dp_accounting's RDP accountant says of an event."""
+    """What dp_accounting's RDP accountant says of an event.
+
+    Notes
+    -----
+    Theorem P9.
+    """
 
     event: dp_event.DpEvent
 
@@ -107,7 +114,12 @@ class RenyiOfPure(RenyiCurve):
 
 @dataclass(frozen=True)
 class RenyiSum(RenyiCurve):
-    """Composition."""
+    """Composition.
+
+    Notes
+    -----
+    Theorem P9.
+    """
 
     parts: tuple[RenyiCurve, ...]
 
@@ -145,6 +157,10 @@ class RenyiTable(RenyiCurve):
 
     ``(order - 1) * divergence`` is convex in the order, so that the chord between two
     known orders is an upper bound.
+
+    Notes
+    -----
+    Theorem P9.
     """
 
     orders: tuple[float, ...]
@@ -170,6 +186,10 @@ class RenyiSubsampled(RenyiCurve):
     """Poisson subsampling of any mechanism: Zhu and Wang (2019), Theorem 5.
 
     Integer orders only; between them convexity helps (`RenyiTable`).
+
+    Notes
+    -----
+    Theorem P10.
     """
 
     part: RenyiCurve
@@ -196,7 +216,12 @@ class RenyiSubsampled(RenyiCurve):
 
 @dataclass(frozen=True)
 class RenyiSelected(RenyiCurve):
-    """Private selection: Papernot and Steinke (2022), Theorems 2 and 6."""
+    """Private selection: Papernot and Steinke (2022), Theorems 2 and 6.
+
+    Notes
+    -----
+    Theorem S3.
+    """
 
     part: RenyiCurve
     distribution: RunCountDistribution
@@ -207,8 +232,8 @@ class RenyiSelected(RenyiCurve):
             return _non_decreasing(
                 orders, lambda some: self._negative_binomial(self.distribution, some)
             )
-        # Below a mean of 1 the chance of no run at all, which Theorem 6 leaves out, would make the
-        # bound negative.
+        # Below a mean of 1 the bound would be negative: Papernot and Steinke (2022), Theorem 6,
+        # leaves out the chance of no run at all.
         if isinstance(self.distribution, Poisson) and self.distribution.mean >= 1.0:
             return _non_decreasing(orders, lambda some: self._poisson(self.distribution, some))
         return np.full(orders.shape, math.inf)
@@ -241,6 +266,10 @@ class RenyiTuneThenFit(RenyiCurve):
     """Tuning on a Poisson sample, fit on the rest: Koskela and Kulkarni (2023), Theorem 1.
 
     Integer orders, chords between them.
+
+    Notes
+    -----
+    Theorem T4.
     """
 
     tune: RenyiCurve

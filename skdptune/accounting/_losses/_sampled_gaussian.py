@@ -1,4 +1,7 @@
-"""Losses of the Gaussian mechanism on a Poisson sample, all points of the grid at once."""
+"""Losses of the Gaussian mechanism on a Poisson sample, all points of the grid at once.
+
+Theorem P7.
+"""
 
 from __future__ import annotations
 

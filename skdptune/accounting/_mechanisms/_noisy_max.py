@@ -65,6 +65,8 @@ def report_noisy_max(
 
     Notes
     -----
+    Theorem N1.
+
     Koskela, Redberg and Wang (2024, arXiv 2402.06701), Theorem 3.2: with ``m`` candidates,
     sensitivity ``D`` and the curve ``delta_s`` of the noise shifted by ``s``,
     ``delta(epsilon) <= m * sup delta_s(epsilon)`` over ``abs(s) <= 2 D`` (monotone: ``D``).
@@ -139,6 +141,8 @@ def permute_and_flip(epsilon: float) -> PrivacyProfile:
 
     Notes
     -----
+    Theorem N2.
+
     McKenna and Sheldon (2020) for the first form; Ding, Kifer, Saghaian, Steinke, Wang, Xiao and
     Zhang (2021, arXiv 2105.07260) for the second. *Proof:* in the notation of
     `report_noisy_max`, the upper tail ``F(t) = min(1, exp(-t / b))`` has
@@ -173,6 +177,8 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
 
     Notes
     -----
+    Theorem N2.
+
     Durfee and Rogers (2019): the mechanism has *bounded range*: between any two neighbouring data
     sets the privacy losses of all candidates lie in one interval ``[t - epsilon, t]``,
     ``0 <= t <= epsilon``, because the normalising constant moves all of them alike. Among the

@@ -34,6 +34,8 @@ is that of ``F(c) = c - log c + const - y(c)^2``, and only the constant knows ep
 then rises on ``(1, squared_residual)``; that is one function of one variable for each bound,
 checked by the tests over its range. So as h grows the curve rises, may fall, and may rise again,
 and the supremum is at the first crossing or at the end of the box.
+
+Theorem L1.
 """
 
 from __future__ import annotations
@@ -167,6 +169,10 @@ def printed_posterior_epsilon(leverage: float, squared_residual: float, delta: f
     ``sqrt(precision L^2 log(2/delta) / lambda) + precision L^2 / (2 (lambda + b^2))
     + (1 + log(2/delta)) b^2 / (2 lambda)`` (arXiv 2402.06701, section 6.1). It is kept for
     comparison.
+
+    Notes
+    -----
+    Theorem L2.
 
     Examples
     --------

@@ -80,6 +80,8 @@ def sparse_vector(
 
     Notes
     -----
+    Theorem N3.
+
     Lyu, Su and Li (2017), Algorithm 7, without the optional release of the hits' scores.
     *Proof.* Compare the threshold noise ``r`` on one data set with ``r + D`` on the other, ``D``
     the sensitivity: the densities' ratio is at most ``exp(epsilon_threshold)``. A score rises by
@@ -185,6 +187,8 @@ def doubling_walk(
 
     Notes
     -----
+    Theorem N4.
+
     The walk is Algorithm 1 of Ding, Wu, Xu and Pan and of Ding and Wu, who charge the
     rounds that happened; their number depends on the data. Here all is charged beforehand.
 

@@ -98,6 +98,8 @@ def calibrate(
 
     Notes
     -----
+    Theorem C1.
+
     Bisection in the parameter's logarithm, sped up by secants in log epsilon, from a bracket that
     grows from the guess. Only the safe end of the last bracket is ever returned.
 

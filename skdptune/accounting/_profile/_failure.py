@@ -26,6 +26,8 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
 
     Notes
     -----
+    Theorem L3.
+
     Split P into its part G where the premise holds and the rest, of mass at most `probability`.
     For every set S, ``P(S) - alpha Q(S) <= (G(S) - alpha Q(S)) + probability``, and the premise
     bounds the first term. It is enough that the premise holds under P, the first law of each

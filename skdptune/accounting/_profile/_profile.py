@@ -64,6 +64,8 @@ class PrivacyProfile:
 
     Notes
     -----
+    Assumption P0.
+
     The numeric core is dp_accounting's pessimistic privacy loss distribution, one per direction
     (`pld`). At negative epsilon a direction is read from the other one, by
     ``delta(epsilon; P, Q) = 1 - e^epsilon + e^epsilon delta(-epsilon; Q, P)``: the masses at
@@ -184,6 +186,8 @@ class PrivacyProfile:
 
         Notes
         -----
+        Theorem P5.
+
         Kairouz, Oh and Viswanath (2015): randomised response that with probability delta gives
         everything away dominates every such release.
         """
@@ -202,6 +206,8 @@ class PrivacyProfile:
 
         Notes
         -----
+        Theorem P6.
+
         Balle and Wang (2018): ``delta(e) = F(mu/2 - e/mu) - exp(e) F(-mu/2 - e/mu)`` with the
         normal distribution function F.
         """
@@ -295,6 +301,7 @@ class PrivacyProfile:
 
     def __add__(self, other: PrivacyProfile) -> PrivacyProfile:
         """Return the composition of two releases, the second of which may depend on the first."""
+        # Theorem P4.
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
         mine, theirs = _curves.on_common_grid(self._both, other._both)
@@ -335,6 +342,10 @@ class PrivacyProfile:
         """Return the worst of two releases at every epsilon.
 
         It prices parts on disjoint data, and a candidate that may be either.
+
+        Notes
+        -----
+        Theorem P8.
         """
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
@@ -362,6 +373,8 @@ class PrivacyProfile:
 
         Notes
         -----
+        Theorem P7.
+
         With the sampled pair ``((1-q) Q + q P, Q)``, *remove*:
         ``delta'(e) = q delta(log(1 + (exp(e) - 1)/q))``; *add*:
         ``delta'(e) = c delta(log(q exp(e)/c))`` with ``c = 1 - (1-q) exp(e)``, and 0 once
@@ -392,6 +405,10 @@ class PrivacyProfile:
             Law of the number of runs.
         bound : {"envelope", "profile", "rdp", "best"}, default="envelope"
             Bound by which to price the selection; see `compare_bounds`.
+
+        Notes
+        -----
+        Assumption S0.
 
         Examples
         --------
@@ -424,6 +441,10 @@ class PrivacyProfile:
         Returns
         -------
         float or ndarray
+
+        Notes
+        -----
+        Theorem P2.
         """
         points = check_vector(np.atleast_1d(epsilon), name="epsilon")
         if direction is not None:

@@ -29,6 +29,10 @@ class RunCountDistribution(ABC):
 
     Laws are immutable, compare by value and can be hashed and pickled. A subclass is a frozen
     dataclass that fills in the abstract members; they receive arguments already checked.
+
+    Notes
+    -----
+    Assumption S0.
     """
 
     _name: ClassVar[str]

@@ -39,6 +39,8 @@ class TruncatedNegativeBinomial(RunCountDistribution):
 
     Notes
     -----
+    Theorem K1.
+
     ``pgf(x) = ((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)``, and its limit
     ``log(1 - (1 - gamma) x) / log(gamma)`` at ``eta = 0``: the laws of Papernot and Steinke,
     "Hyperparameter Tuning with Renyi Differential Privacy" (ICLR 2022), Definition 1. The
@@ -176,6 +178,10 @@ class Poisson(RunCountDistribution):
         The mean, above 0. With probability ``exp(-rate)`` the search makes no run and returns
         a result that no data touched.
 
+    Notes
+    -----
+    Theorem K1.
+
     Examples
     --------
     >>> from skdptune.accounting import Poisson
@@ -229,6 +235,10 @@ class Binomial(RunCountDistribution):
         Number of trials, at least 1.
     probability : float
         Probability that a trial is run, in (0, 1]. At 1 the number of runs is fixed.
+
+    Notes
+    -----
+    Theorem K1.
 
     Examples
     --------

@@ -95,6 +95,10 @@ def probability_at_most(eta: float, gamma: float, count: int) -> float:
                    / integral over [0, span] of e^(-eta z) dz,
 
     which for ``eta > 0`` is an incomplete beta function.
+
+    Notes
+    -----
+    Theorem K1.
     """
     if count == 0:
         return 0.0

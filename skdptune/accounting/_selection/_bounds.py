@@ -40,6 +40,7 @@ def selected_profile(
     profile: PrivacyProfile, distribution: RunCountDistribution, bound: str
 ) -> PrivacyProfile:
     """Return the profile of the best of a random number of runs, under one bound."""
+    # Theorem S5.
     check_kind(
         distribution,
         name="distribution",
@@ -140,6 +141,7 @@ def _profile(
     distribution: RunCountDistribution,
 ) -> _PointCurve:
     """Koskela, Redberg and Wang (2024), Theorem 5.2 and relatives: ``mean * delta(e - shift)``."""
+    # Theorem S3.
     shift = _shift(own, other, distribution)
     if shift is None:
         raise BoundNotApplicableError(
@@ -157,6 +159,7 @@ def _shift(
     own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
 ) -> float | None:
     """Return by how much epsilon grows before the factor E[K], at the best of the helpers."""
+    # Theorem S3.
     hats = own.step * np.arange(max(own.highest, other.highest) + 1)
     if isinstance(distribution, TruncatedNegativeBinomial):
         # The other direction's delta: the same direction's would be unsound.
@@ -179,6 +182,7 @@ def _rdp(
     distribution: RunCountDistribution,
 ) -> _PointCurve:
     """Papernot and Steinke (2022), Theorems 2 and 6."""
+    # Theorem S3.
     if not _applies("rdp", profile, distribution):
         raise BoundNotApplicableError(
             f"bound must be 'envelope' or 'profile' here; got 'rdp', but no Rényi bound is known "

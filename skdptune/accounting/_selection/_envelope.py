@@ -58,6 +58,10 @@ class Envelope:
         The run in this direction and in the other one.
     law : RunCountDistribution
         Law of the number of runs.
+
+    Notes
+    -----
+    Theorem S1.
     """
 
     def __init__(
@@ -90,6 +94,10 @@ class Envelope:
 
         Each bend of ``G`` is moved to the two neighbouring points of a grid of ``stride * step``,
         with weights that keep its mean. ``H`` is convex, so the sum can only rise.
+
+        Notes
+        -----
+        Theorem S2.
         """
         coarse = step * stride
         # So far down, H is 1 to the last digit on the whole grid.
@@ -125,6 +133,7 @@ def hockey_stick(
     own: LossDistribution, other: LossDistribution, log_alpha: FloatArray
 ) -> FloatArray:
     """Return ``H(alpha)`` of a direction for any ``alpha > 0``, given its logarithm."""
+    # Theorem P2.
     result = own.delta(np.maximum(log_alpha, 0.0))
     below = log_alpha < 0.0
     arguments = log_alpha[below]
@@ -138,6 +147,10 @@ def tradeoff_cells(own: LossDistribution, other: LossDistribution) -> FloatArray
     Cumulated from the largest loss down to zero in this direction, and from the other
     direction's largest loss down to zero, where its rounding is small; in between,
     the test that cannot gain more: slope 1. Each cell bounds beta from below by itself.
+
+    Notes
+    -----
+    Theorem P2.
     """
     powers = np.append([0.0], own.infinity + _cumulated(own.positive_masses))
     errors = np.append([0.0], _cumulated(_weighted(own)))
@@ -167,6 +180,7 @@ def _support_points(
     cells: FloatArray, distribution: RunCountDistribution
 ) -> tuple[FloatArray, FloatArray]:
     """Return points ``(phi'(a), phi'(b))`` whose lower hull lies below all that beta allows."""
+    # Theorem S2.
     a0, a1, b0, b1 = _subdivided(cells)
     x0, x1, y0, y1 = (distribution.pgf_derivative(values) for values in (a0, a1, b0, b1))
     width, rise = x1 - x0, y1 - y0
@@ -200,6 +214,7 @@ def _subdivided(cells: FloatArray) -> FloatArray:
 
 def _lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return slopes and widths of the lower convex hull's edges, from left to right."""
+    # Theorem S2.
     order = np.lexsort((y, x))
     x, y = x[order], y[order]
     first = np.concatenate([[True], np.diff(x) > 0.0])

@@ -45,6 +45,10 @@ def selection_lower_bound(
     float
         The largest epsilon found of an actual selection from the profile's discretised pair.
 
+    Notes
+    -----
+    Theorem S4.
+
     Examples
     --------
     >>> from skdptune.accounting import Geometric

@@ -50,6 +50,8 @@ def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> Pri
 
     Notes
     -----
+    Theorem T3.
+
     Joint convexity of the hockey-stick divergence: ``H(sum w_i P_i | sum w_i Q_i)`` is at most
     ``sum w_i H(P_i | Q_i)``, in each direction.
 
@@ -135,6 +137,10 @@ def search_on_split(
     Returns
     -------
     PrivacyProfile
+
+    Notes
+    -----
+    Theorem T3.
 
     Examples
     --------

@@ -18,6 +18,8 @@ the first over the search's likelihood ratios ``l`` in the remove direction, the
 losses ``y`` in the add direction, where ``c <= 0`` adds nothing and loss infinity has ``c = 1``.
 Both are divergences of mixtures, convex in either part, so a fit that adapts to the search is
 covered.
+
+Theorem T2.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ def tune_then_fit(
 
     Notes
     -----
+    Theorem T1.
+
     Neighbours differ by adding or removing one record. Variant 1: section 3 of Koskela and
     Kulkarni (2023) with hockey-stick curves in place of their Theorem 1. Variant 2: subsampling,
     then composition.
@@ -103,6 +107,7 @@ def tune_then_fit(
 def _by_renyi(
     tune: PrivacyProfile, fit: PrivacyProfile, fraction: float, variant: int
 ) -> PrivacyProfile:
+    # Theorem T4.
     renyi: _renyi.RenyiCurve
     if variant == 1:
         renyi = _renyi.RenyiTuneThenFit(tune._renyi, fit._renyi, fraction)

@@ -34,6 +34,8 @@ def run(budget_filter, hits):
 
 
 class TestAgainstExactArithmetic:
+    """Theorem N4."""
+
     @given(st.fractions(Fraction(1, 100), 5), st.fractions(1, 12), outcomes)
     @deterministic
     def test_goes_on_exactly_while_a_hit_still_fits(self, round_epsilon, factor, hits):
@@ -104,6 +106,8 @@ class TestRounding:
 
 
 class TestLargestNumbers:
+    """Theorem N4."""
+
     @pytest.mark.parametrize("halves", range(2, 13))
     @pytest.mark.parametrize("cap", [None, 1, 2, 3, 5, 8])
     def test_bounds_are_attained_over_all_walks(self, halves, cap):

@@ -46,6 +46,8 @@ def filled(total, part):
 
 
 class TestClosedForms:
+    """Theorem G1."""
+
     @pytest.mark.parametrize("order", [2.5, 8.0, 12.0, 17.3])
     @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 1e-2), (5.0, 1e-4), (30.0, 1e-9)])
     def test_budget_is_that_of_the_conversion(self, epsilon, delta, order):
@@ -105,6 +107,8 @@ class TestClosedForms:
 
 
 class TestDivergences:
+    """Theorem G2."""
+
     @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
     def test_read_from_a_curve_as_known_in_closed_form(self, mu):
         points = np.linspace(0.0, 4 * mu * mu + 9 * mu, 3001)
@@ -222,6 +226,8 @@ def chosen_by(seed, n_parts):
 
 
 class TestAdaptiveChoices:
+    """Theorem G1."""
+
     def holds(self, total, choose, parts):
         found = Interaction(total, choose, parts)
         assert found.depth >= 2

@@ -20,6 +20,7 @@ from tests.accounting.oracles_profile import (
 
 @pytest.mark.parametrize("mu", [1e-3, 0.03, 0.5, 1.0, 3.0, 8.0, 14.0, 25.0])
 def test_gaussian_curve_keeps_its_digits_however_small_the_tail(mu):
+    # Theorem P6.
     epsilons = np.linspace(0.0, mu * mu / 2.0 + 30.0 * mu, 40)
     values = _closed_forms.gaussian_delta(mu, epsilons)
     for epsilon, value in zip(epsilons, values, strict=True):
@@ -47,6 +48,7 @@ def finite_pair(infinity):
 @pytest.mark.parametrize("fraction", [0.999, 0.5, 0.1, 1e-3, 1e-5])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_sampling_moves_every_atom(direction, fraction, infinity):
+    # Theorem P7.
     losses, atoms = finite_pair(infinity)
     formula = getattr(_closed_forms, f"subsampled_{direction}")
     moved, beyond = sampled_losses(atoms, infinity, fraction, direction)

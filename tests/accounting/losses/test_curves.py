@@ -67,6 +67,7 @@ halves = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=15)
 
 @given(halves)
 def test_convex_minorant_is_the_hull_of_the_falling_points(half):
+    # Theorem P3.
     result = _curves.convex_minorant(np.array(half), 0.3)
     falling = np.minimum.accumulate(half)
     np.testing.assert_allclose(result, hull_of_half(0.3, falling), rtol=1e-11, atol=1e-14)
@@ -87,6 +88,7 @@ def test_convex_minorant_clips_what_is_no_probability():
 @given(halves, halves)
 def test_dots_are_connected_along_the_hull_of_both_halves(remove, add):
     """The total variation is common, and chords may span both halves."""
+    # Theorem P1.
     sides = _curves.connect_dots(0.3, np.array(remove), np.array(add))
     wanted = hull_of_both(0.3, np.minimum.accumulate(remove), np.minimum.accumulate(add))
     for side, hull in zip(sides, wanted, strict=True):
@@ -97,6 +99,7 @@ def test_dots_are_connected_along_the_hull_of_both_halves(remove, add):
 @given(halves, halves)
 def test_connected_dots_are_two_laws(remove, add):
     """Neither wavy nor rising input gives anything but two probability laws."""
+    # Theorem P1.
     first, second = _curves.connect_dots(0.3, np.array(remove), np.array(add))
     for side, mirror in ((first, second), (second, first)):
         assert side.masses.min() >= 0.0 and side.infinity >= 0.0

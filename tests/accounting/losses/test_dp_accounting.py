@@ -44,6 +44,7 @@ DISTRIBUTIONS = [
 @pytest.mark.parametrize("first", DISTRIBUTIONS)
 @pytest.mark.parametrize("second", DISTRIBUTIONS)
 def test_composition_is_the_convolution(first, second):
+    # Theorem P4.
     result = _dp_accounting.composed(first, second)
     atoms, infinity = naive_composition(first, second)
     for epsilon in np.linspace(-3.0, 3.0, 25):

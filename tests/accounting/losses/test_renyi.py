@@ -68,6 +68,7 @@ def test_pure_divergence_at_the_ends():
 
 
 def test_event_divergence_is_the_accountants():
+    # Theorem P9.
     step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(2.0))
     event = dp_event.SelfComposedDpEvent(step, 100)
     orders = np.array([2.0, 3.0, 17.0, 64.0])
@@ -113,6 +114,7 @@ def test_sums_multiples_and_maxima_are_pointwise():
     "curve", [gaussian(0.7), RenyiOfPure(0.5), RenyiOfPure(3.0)], ids=["gaussian", "0.5", "3"]
 )
 def test_a_table_is_an_upper_bound_between_its_orders(curve):
+    # Theorem P9.
     known = np.array([1.5, 2.0, 3.0, 5.0, 20.0])
     table = RenyiTable(tuple(known), tuple(curve.at(known)))
     np.testing.assert_allclose(table.at(known), curve.at(known), rtol=1e-12)
@@ -137,6 +139,7 @@ def test_a_table_leaves_out_what_is_infinite():
 @pytest.mark.parametrize("fraction", [1e-4, 0.01, 0.3, 0.9])
 @pytest.mark.parametrize("mu", [0.2, 1.0])
 def test_sampling_follows_the_printed_theorem(mu, fraction):
+    # Theorem P10.
     curve = RenyiSubsampled(gaussian(mu), fraction)
     for order in (2, 3, 4, 10, 33, 128):
         printed = renyi_of_any_sample(lambda k: k * mu * mu / 2.0, fraction, order)
@@ -146,6 +149,7 @@ def test_sampling_follows_the_printed_theorem(mu, fraction):
 @pytest.mark.parametrize("fraction", [1e-4, 0.01, 0.3, 0.9])
 @pytest.mark.parametrize("mu", [0.2, 1.0, 2.0])
 def test_sampling_of_anything_bounds_the_sampled_gaussian(mu, fraction):
+    # Theorem P10.
     curve = RenyiSubsampled(gaussian(mu), fraction)
     for order in (2, 3, 5, 17, 64, 128):
         exact = renyi_of_sampled_gaussian(mu, fraction, order)
@@ -186,6 +190,7 @@ EXACT = {
 @pytest.mark.parametrize("fraction", [0.01, 0.3, 0.5, 0.95])
 @pytest.mark.parametrize("parts", PARTS)
 def test_tuning_then_fitting_follows_the_printed_theorem(parts, fraction):
+    # Theorem T4.
     curve = RenyiTuneThenFit(*PARTS[parts], fraction)
     for order in (2, 3, 4, 11, 40, 128):
         printed = renyi_of_tune_then_fit(*EXACT[parts], fraction, order)
@@ -222,6 +227,7 @@ def test_selection_agrees_with_the_reference(distribution, shape):
     ids=["0.5", "3", "pure", "50 pure"],
 )
 def test_deltas_are_the_references(curve):
+    # Theorem P9.
     divergences = curve.at(ORDERS)
     epsilons = np.array([0.0, 1e-3, 0.1, 0.5, 1.0, 3.0, 7.0, 20.0])
     deltas = curve.delta(epsilons)

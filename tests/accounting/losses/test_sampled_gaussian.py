@@ -14,6 +14,7 @@ from skdptune.accounting._losses._sampled_gaussian import _before_sampling, samp
 @pytest.mark.parametrize("deviation", [0.15, 0.5, 1.0, 8.0])
 @pytest.mark.parametrize("rate", [1e-6, 2e-4, 0.01, 0.3, 0.999])
 def test_losses_are_those_of_dp_accounting(deviation, rate):
+    # Theorem P7.
     known = pld.from_gaussian_mechanism(
         deviation, value_discretization_interval=1e-3, sampling_prob=rate
     )

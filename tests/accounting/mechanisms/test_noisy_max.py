@@ -98,6 +98,7 @@ def neighbours(count, monotone):
 @pytest.mark.parametrize("scale", [0.6, 1.5, 4.0])
 @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
 def test_noisy_max_covers_the_exact_probabilities(noise, scale, count, monotone):
+    # Theorem N1.
     rng = np.random.default_rng(count)
     profile = report_noisy_max(count, scale, noise=noise, monotone=monotone)
     for spread in (0.0, 1.0, 4.0):
@@ -112,6 +113,8 @@ def test_noisy_max_covers_the_exact_probabilities(noise, scale, count, monotone)
 
 
 class TestGaussianNoisyMax:
+    """Theorem N1."""
+
     @pytest.mark.parametrize("monotone", [False, True])
     @pytest.mark.parametrize("scale", [0.5, 2.0])
     def test_two_candidates_attain_the_bound(self, scale, monotone):
@@ -170,6 +173,8 @@ class TestGaussianNoisyMax:
 
 
 class TestLaplaceNoisyMax:
+    """Theorem N1."""
+
     @pytest.mark.parametrize(("monotone", "epsilon"), [(False, 1.0), (True, 0.5)])
     def test_is_pure(self, monotone, epsilon):
         profile = report_noisy_max(7, 6.0, sensitivity=3.0, noise="laplace", monotone=monotone)
@@ -267,6 +272,8 @@ class TestNoisyMaxParameters:
 
 
 class TestPermuteAndFlip:
+    """Theorem N2."""
+
     @pytest.mark.parametrize("scores", [[0.3, -0.4], [1.0, 1.0, -2.0], [0.0, 0.5, 0.6, 3.0]])
     def test_is_noisy_max_with_exponential_noise(self, scores):
         rate = 0.7
@@ -302,6 +309,8 @@ class TestPermuteAndFlip:
 
 
 class TestExponentialMechanism:
+    """Theorem N2."""
+
     epsilons = (0.02, 0.5, 2.0, 8.0)
 
     @pytest.mark.parametrize("monotone", [False, True])

@@ -78,6 +78,8 @@ def losses(scores, change, outputs, threshold_scale, score_scale):
 
 
 class TestSparseVector:
+    """Theorem N3."""
+
     threshold, queries = 0.5, 1.2
 
     def scale(self, max_hits, monotone):
@@ -187,7 +189,10 @@ def round_distribution(utilities, threshold, round_epsilon):
 
 
 class TestRound:
-    """The price of an outcome, on which the filter rests; sensitivity 1."""
+    """The price of an outcome, on which the filter rests; sensitivity 1.
+
+    Theorem N4.
+    """
 
     @pytest.mark.parametrize("round_epsilon", [0.3, 2.0])
     @pytest.mark.parametrize("count", [1, 2, 3])
@@ -258,6 +263,8 @@ WALKS = [
 
 
 class TestDoublingWalk:
+    """Theorem N4."""
+
     @pytest.mark.parametrize("ends_at_step_zero", [False, True])
     @pytest.mark.parametrize(("round_epsilon", "limits"), WALKS)
     def test_covers_the_exact_transcripts(self, round_epsilon, limits, ends_at_step_zero):

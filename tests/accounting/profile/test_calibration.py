@@ -48,6 +48,7 @@ BUDGETS = [
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_the_budget_is_spent_and_never_exceeded(epsilon, delta):
+    # Theorem C1.
     make = Counted(gaussian)
     found = calibrate(make, epsilon, delta)
     assert 0.9998 <= spent(found, epsilon, delta) <= 1.0
@@ -119,6 +120,7 @@ def test_the_tolerance_is_the_share_left_unspent(tolerance):
 @given(st.floats(0.05, 20.0), st.floats(-12.0, -1.0), st.sampled_from(["noise", "budget"]))
 @settings(max_examples=20)
 def test_any_budget_is_spent_and_never_exceeded(epsilon, exponent, parameter):
+    # Theorem C1.
     delta = 10.0**exponent
 
     def make(value):

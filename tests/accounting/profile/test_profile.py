@@ -77,6 +77,7 @@ SHIFTS = [1e-3, 0.01, 0.1, 0.5, 1.0, 2.5, 6.0, 10.0, 14.0]
 
 @pytest.mark.parametrize("mu", SHIFTS)
 def test_gaussian_delta_is_the_closed_form(mu):
+    # Theorem P6.
     epsilons = np.linspace(0.0, mu * mu / 2.0 + 8.0 * mu, 33)
     profile = gaussian(mu)
     for direction in (None, *DIRECTIONS):
@@ -128,6 +129,7 @@ def test_pure_is_randomised_response(epsilon):
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.5, 10.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-15, 1e-6, 0.1, 1.0])
 def test_approximate_is_the_dominating_pair(epsilon, delta):
+    # Theorem P5.
     profile = approximate(epsilon, delta)
     truth = 1.0 / (1.0 + math.exp(-epsilon))
     p = [delta, (1.0 - delta) * truth, (1.0 - delta) * (1.0 - truth), 0.0]
@@ -157,6 +159,7 @@ def test_approximate_is_the_dominating_pair(epsilon, delta):
     ],
 )
 def test_gaussians_compose_to_one_of_the_root_of_their_number(mu, count):
+    # Theorem P4.
     together = mu * math.sqrt(count)
     profile = count * gaussian(mu)
     epsilons = np.linspace(0.0, together**2 / 2.0 + 7.5 * together, 21)
@@ -208,6 +211,7 @@ def test_pure_guarantees_compose_optimally(epsilon, count):
 @pytest.mark.parametrize(("epsilon", "count"), [(0.05, 2000), (0.2, 500)])
 @pytest.mark.parametrize("delta", [1e-9, 1e-10, 1e-11, 1e-12, 1e-13])
 def test_small_deltas_of_long_compositions_are_never_understated(epsilon, count, delta):
+    # Theorem P4.
     claimed = (count * pure(epsilon)).epsilon(delta)
     assert approximate_composition(epsilon, 0.0, count, claimed) <= delta * (1.0 + SLACK)
 
@@ -217,6 +221,7 @@ def test_small_deltas_of_long_compositions_are_never_understated(epsilon, count,
     [(0.1, 1e-10, 500), (0.5, 0.01, 30), (2.0, 1e-6, 5), (0.0, 1e-5, 100), (0.3, 1e-14, 50)],
 )
 def test_approximate_guarantees_compose_optimally(epsilon, delta, count):
+    # Theorem P5.
     assert_bounds(
         count * approximate(epsilon, delta),
         lambda e: approximate_composition(epsilon, delta, count, e),
@@ -394,6 +399,7 @@ def test_long_compositions_stay_small(part):
 
 
 def test_a_pure_guarantee_stays_pure_however_long():
+    # Theorem P4.
     for part, count in ((pure(1e-3), 1000), (pure(0.1) + pure(0.25), 100), (pure(1.0), 700)):
         profile = count * part
         total = count * part.epsilon(0.0)
@@ -415,6 +421,7 @@ def test_a_pure_guarantee_stays_pure_however_long():
     ],
 )
 def test_the_worst_of_two_is_the_pointwise_maximum(first, second):
+    # Theorem P8.
     both, mirrored = first | second, second | first
     points = np.linspace(-4.0, 8.0, 601)
     for direction in DIRECTIONS:
@@ -466,6 +473,7 @@ def test_sampled_gaussian_agrees_with_dp_accounting(noise, fraction):
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
 def test_sampled_gaussian_is_the_formula_at_every_epsilon(mu, fraction):
     """Remove: ``q H(1 + (alpha - 1) / q)``; add: from the mixture's lower side."""
+    # Theorem P7.
     profile = gaussian(mu).subsampled(fraction)
     for share in (0.0, 0.1, 0.5, 0.9, 2.0, 5.0):
         epsilon = share * fraction
@@ -771,6 +779,7 @@ CURVES = {
 
 @pytest.mark.parametrize(("epsilons", "deltas"), CURVES.values(), ids=CURVES.keys())
 def test_points_are_tightened_by_convexity_and_nothing_else(epsilons, deltas):
+    # Theorem P3.
     profile = from_curve(epsilons, deltas)
     top = epsilons[-1]
     for epsilon in [*epsilons, *np.linspace(0.0, 1.2 * top, 13), top + 1.0]:
@@ -905,6 +914,7 @@ def test_delta_is_a_falling_convex_probability_in_each_direction(profile):
 
 @every_profile
 def test_negative_epsilon_is_the_other_direction(profile):
+    # Theorem P2.
     for own, other in (DIRECTIONS, DIRECTIONS[::-1]):
         for epsilon in (-40.0, -3.0, -0.1, -1e-7):
             mirrored = -math.expm1(epsilon) + math.exp(epsilon) * profile.delta(-epsilon, other)

@@ -71,7 +71,10 @@ def probabilities(distribution, largest):
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 class TestAgainstTheMasses:
-    """Every quantity is a sum over the masses of the law."""
+    """Every quantity is a sum over the masses of the law.
+
+    Theorem K1.
+    """
 
     largest = 4000
 

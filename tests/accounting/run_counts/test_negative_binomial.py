@@ -46,6 +46,7 @@ def oracle(eta, gamma, x):
 @every_eta
 @every_gamma
 def test_pgf_and_derivatives(eta, gamma):
+    # Theorem K1.
     for x in POINTS:
         mean, value, slope, curvature = oracle(eta, gamma, x)
         # An exponent of a few hundred costs as many units in the last place.
@@ -126,6 +127,7 @@ def sum_of_masses(eta, gamma, count):
 @every_eta
 @pytest.mark.parametrize("gamma", [1e-8, 1e-3, 0.1, 0.7, 0.999, distribution.LARGEST_GAMMA])
 def test_probability_at_most_adds_up_the_masses(eta, gamma):
+    # Theorem K1.
     for count in [1, 2, 10, 1000, 300_000]:
         expected = sum_of_masses(eta, gamma, count)
         assert distribution.probability_at_most(eta, gamma, count) == pytest.approx(

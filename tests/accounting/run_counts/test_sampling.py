@@ -53,6 +53,7 @@ def fit(distribution, draws):
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS + LARGE, ids=repr)
 def test_draws_follow_the_law(distribution):
+    # Theorem K1.
     draws = distribution.sample(20240, size=SIZE)
     assert fit(distribution, draws) > 1e-3
     assert draws.min() >= (0 if distribution.probability_of_none > 0 else 1)

@@ -80,6 +80,8 @@ REFERENCE = [
 
 
 class TestReferenceValues:
+    """Theorem S1."""
+
     @pytest.mark.parametrize(
         ("run", "distribution", "delta", "bound", "expected"),
         [
@@ -108,7 +110,10 @@ class TestReferenceValues:
 
 
 class TestProfileBound:
-    """Theorem 5.2 and its relatives, against the formulas as printed."""
+    """Koskela, Redberg and Wang (2024), Theorem 5.2 and its relatives, as printed.
+
+    Theorem S3.
+    """
 
     @given(oracles.pairs_on_grid(), st.sampled_from(by_profile))
     @settings(max_examples=100)
@@ -158,7 +163,10 @@ class TestProfileBound:
 
 
 class TestCounterExamples:
-    """Readings of Theorem 5.2 that are false, so that nobody brings them back."""
+    """False readings of Koskela, Redberg and Wang (2024), Theorem 5.2: none may come back.
+
+    Theorem S3.
+    """
 
     pair = Pair(np.array([1.0, 0.0]), np.array([0.9, 0.1]))
     step = math.log(1 / 0.9)
@@ -189,7 +197,10 @@ class TestCounterExamples:
 
 
 class TestRenyiBound:
-    """Papernot and Steinke's theorems, against dp_accounting's own event."""
+    """Papernot and Steinke's theorems, against dp_accounting's own event.
+
+    Theorem S3.
+    """
 
     @pytest.mark.parametrize(
         ("distribution", "shape"),
@@ -226,7 +237,7 @@ class TestRenyiBound:
     @pytest.mark.parametrize("mean", [0.05, 0.3, 0.9, 1.0, 4.0])
     @pytest.mark.parametrize("run", [0.1, 1.0, 3.0])
     def test_orders_of_a_poisson_selection_are_not_below_the_exact_ones(self, mean, run):
-        # Theorem 6 as printed is false below a mean of 1, where log(mean) is negative.
+        # Papernot and Steinke (2022), Theorem 6, is false below a mean of 1: log(mean) < 0.
         distribution, orders = Poisson(mean), np.array([1.1, 1.5, 2.0, 4.0, 16.0])
         claimed = PrivacyProfile.pure(run).selected(distribution).rdp(orders)
         pair = oracles.split(oracles.randomised_response(run), 2)
@@ -256,6 +267,8 @@ class TestRenyiBound:
 
 
 class TestNames:
+    """Theorem S3."""
+
     def test_best_is_at_most_each_of_the_others(self):
         for run in (PrivacyProfile.gaussian(0.5), PrivacyProfile.pure(0.3), dp_sgd()):
             for distribution in (Geometric(0.05), Poisson(60)):
@@ -305,6 +318,8 @@ class TestNames:
 
 
 class TestResultIsAProfile:
+    """Theorem S5."""
+
     @given(oracles.pairs_on_grid(), distributions)
     @settings(max_examples=20)
     def test_masses_sum_to_one_in_both_directions(self, pair, distribution):
@@ -333,6 +348,7 @@ class TestResultIsAProfile:
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
 
     def test_dots_that_are_not_convex_are_not_connected_as_they_are(self):
+        # Theorem P3.
         points = 0.512 * np.arange(5)
         deltas = np.array([0.5, 0.49, 0.2, 0.19, 0.0])
         theirs = pld_pmf.create_pmf_pessimistic_connect_dots(
@@ -382,7 +398,10 @@ class TestResultIsAProfile:
 
 
 class TestAudit:
-    """Real searches on two data sets: what an attacker counts stays within what is claimed."""
+    """Real searches on two data sets: what an attacker counts stays within what is claimed.
+
+    Theorem S1.
+    """
 
     searches, confidence, delta = 10**6, 0.999, 1e-3
     distribution = Geometric(0.1)

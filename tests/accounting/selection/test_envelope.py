@@ -97,7 +97,10 @@ class TestTheOracles:
 
 
 class TestCoversEverySelection:
-    """No score, order or direction of a small mechanism costs more than the bound."""
+    """No score, order or direction of a small mechanism costs more than the bound.
+
+    Theorem S1.
+    """
 
     @given(oracles.pairs_on_grid(), distributions)
     @settings(max_examples=80)
@@ -177,8 +180,11 @@ class TestCoversEverySelection:
         assert 0.7 * claimed < found <= claimed
 
 
-class TestTheoremE:
-    """The figure is the theorem's, neither less nor, beyond the cells, more."""
+class TestAgainstTheFormula:
+    """The figure is the theorem's, neither less nor, beyond the cells, more.
+
+    Theorem S2.
+    """
 
     @given(st.one_of(oracles.pairs_on_grid(), oracles.finite_pairs()), distributions)
     @settings(max_examples=60)
@@ -244,7 +250,10 @@ class TestTheoremE:
 
 
 class TestEquality:
-    """Where the bound is known to be attained, it is the exact figure."""
+    """Where the bound is known to be attained, it is the exact figure.
+
+    Theorem S1.
+    """
 
     @given(oracles.pairs_on_grid(), st.floats(0.05, 1.0))
     @settings(max_examples=30)
@@ -427,6 +436,8 @@ class TestTheEmptySearch:
 
 
 class TestNumerics:
+    """Theorem P2."""
+
     def test_unnormalised_distributions_do_not_make_long_searches_cheap(self):
         """Cumulated from the top as they come, dp_accounting's masses understate the cost."""
         step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(2.0))
@@ -494,7 +505,7 @@ class TestNumerics:
 
 
 def _cumulated_as_it_comes(losses, p, infinity, distribution, delta):
-    """Return epsilon by Theorem E from losses in falling order, with b summed from the top."""
+    """Return epsilon by Theorem S1 from losses in falling order, with b summed from the top."""
     q = p * np.exp(-losses)
     powers = np.minimum(infinity + np.concatenate([[0.0], np.cumsum(p)]), 1.0)
     errors = np.minimum(np.concatenate([[0.0], np.cumsum(q)]), 1.0)

@@ -33,6 +33,8 @@ def bracket(profile, distribution, delta):
 
 
 class TestReferenceValues:
+    """Theorem S4."""
+
     @pytest.mark.parametrize(
         ("mu", "distribution", "expected"),
         [
@@ -69,6 +71,8 @@ class TestReferenceValues:
 
 
 class TestBelowEveryBound:
+    """Theorem S4."""
+
     @given(oracles.pairs_on_grid(), st.sampled_from(DISTRIBUTIONS), st.floats(-8.0, -0.5))
     @settings(max_examples=10)
     def test_small_discrete_runs_have_it_under_one_of_their_orders(

@@ -195,6 +195,7 @@ LAYOUTS = [
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS[1:4], ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_an_enumerated_search_lies_below_the_bound_in_both_directions(layout, distribution):
+    # Theorem T3.
     rng = np.random.default_rng(11)
     worlds = random_worlds(rng, (1.0, 0.4, 0.8))
     assert_bounded(
@@ -219,6 +220,7 @@ fractions = st.floats(0.05, 0.9)
 def test_any_small_search_lies_below_the_bound(
     seed, distribution, strengths, p_zero, validation, share, variant, ends_in_fit
 ):
+    # Theorem T3.
     worlds = random_worlds(np.random.default_rng(seed), strengths, p_zero)
     tuning = None if share is None else share * (1.0 - validation)
     layout = (validation, tuning, variant, ends_in_fit)
@@ -228,6 +230,7 @@ def test_any_small_search_lies_below_the_bound(
 
 
 def test_the_fresh_split_s_mixture_would_be_wrong_for_a_shared_split():
+    # Theorem T3.
     # Mixed before the selection, the record would have a new place in every run.
     rng = np.random.default_rng(0)
     distribution, broken = Geometric(0.02), False

@@ -59,6 +59,7 @@ def integrated(tune_mu, fit_mu, fraction, epsilon, variant):
 def test_gaussian_search_and_fit_agree_with_integration_in_both_directions(
     tune_mu, fit_mu, fraction, variant
 ):
+    # Theorem T2.
     tune, fit = PrivacyProfile.gaussian(tune_mu), PrivacyProfile.gaussian(fit_mu)
     profile = tune_then_fit(tune, fit, fraction, variant)
     for epsilon in (0.1, 0.5, 1.0, 2.0):
@@ -74,6 +75,7 @@ def test_gaussian_search_and_fit_agree_with_integration_in_both_directions(
 
 @pytest.mark.parametrize("variant", [1, 2])
 def test_search_with_mass_at_infinity_is_paid_for(variant):
+    # Theorem T2.
     # The search reveals everything with probability 0.01, the fit says nothing.
     tune, fit = PrivacyProfile.approximate(0.0, 0.01), PrivacyProfile.pure(0.0)
     profile = tune_then_fit(tune, fit, 0.25, variant)
@@ -87,6 +89,7 @@ def test_search_with_mass_at_infinity_is_paid_for(variant):
 
 @pytest.mark.parametrize("variant", [1, 2])
 def test_fit_with_mass_at_infinity_is_paid_for(variant):
+    # Theorem T2.
     profile = tune_then_fit(
         PrivacyProfile.pure(0.0), PrivacyProfile.approximate(0.0, 0.01), 0.25, variant
     )
@@ -119,6 +122,7 @@ REFERENCE = [
 
 @pytest.mark.parametrize(("distribution", "fraction", "first", "second"), REFERENCE)
 def test_reference_figures(run, distribution, fraction, first, second):
+    # Theorem T1, Theorem T2.
     search = run.selected(distribution)
     assert tune_then_fit(search, run, fraction, 1).epsilon(DELTA) == pytest.approx(first, rel=5e-3)
     assert tune_then_fit(search, run, fraction, 2).epsilon(DELTA) == pytest.approx(
@@ -130,6 +134,7 @@ def test_reference_figures(run, distribution, fraction, first, second):
 @pytest.mark.parametrize("fraction", [0.02, 0.05, 0.1, 0.2, 0.3, 0.5])
 @pytest.mark.parametrize("variant", [1, 2])
 def test_never_above_the_papers_bound_at_its_figure_1(run, mean, fraction, variant):
+    # Theorem T4.
     search = run.selected(Poisson(mean))
     ours = tune_then_fit(search, run, fraction, variant).epsilon(DELTA)
     theirs = tune_then_fit(search, run, fraction, variant, bound="rdp").epsilon(DELTA)
@@ -198,6 +203,7 @@ def test_headline_honest_search_needs_at_most_three_percent_more_noise_than_no_s
     fraction=st.floats(0.01, 0.99),
 )
 def test_variant_1_lies_between_its_parts_and_below_variant_2(tune_mu, fit_mu, fraction):
+    # Theorem T1.
     tune, fit = PrivacyProfile.gaussian(tune_mu), PrivacyProfile.gaussian(fit_mu)
     first = tune_then_fit(tune, fit, fraction, 1).epsilon(1e-6)
     second = tune_then_fit(tune, fit, fraction, 2).epsilon(1e-6)
@@ -217,6 +223,7 @@ def test_small_and_large_fractions_approach_the_fit_and_the_search():
 
 
 def test_rdp_bound_of_variant_2_is_subsampling_plus_fit(run):
+    # Theorem T4.
     search = run.selected(Poisson(15))
     profile = tune_then_fit(search, run, 0.1, 2, bound="rdp")
     orders = np.array([2.0, 5.0, 16.0])
