@@ -39,6 +39,7 @@ __all__ = [
     "remove_callbacks",
     "number_of_features",
     "number_of_samples",
+    "routing_is_enabled",
     "tasks_of_fit",
 ]
 
@@ -59,6 +60,13 @@ def number_of_features(X: Any) -> int | None:
 def remove_callbacks(estimator: Any) -> None:
     """Take an estimator's callbacks away: a clone keeps them, and they would count the runs."""
     vars(estimator).pop("_skl_callbacks", None)
+
+
+def routing_is_enabled() -> bool:
+    """Return whether scikit-learn's metadata routing is switched on."""
+    from sklearn import get_config
+
+    return bool(get_config()["enable_metadata_routing"])
 
 
 class Tasks:

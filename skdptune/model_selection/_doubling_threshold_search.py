@@ -1,4 +1,4 @@
-"""Search by a doubling threshold: any number of candidates at one constant price."""
+"""Search by a doubling threshold: any number of candidates at one constant cost."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ from typing import Any
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import DoublingThreshold
-from skdptune.model_selection._base import BasePrivateSearch, Choice, Plan, Streams, split_for
-from skdptune.model_selection._cost import (
-    Candidates,
-    Cost,
-    CostModel,
-    FitCosts,
-    Layout,
-    check_pick_parameters,
-    make_pick_model,
+from skdptune.model_selection._cost import Candidates, Cost, CostModel, FitCosts, Layout, Plan
+from skdptune.model_selection._doubling import (
+    DoublingThresholdSession,
+    ThresholdChoice,
+    batches_of,
 )
-from skdptune.model_selection._doubling import DoublingThresholdSession, Material, batches_of
-from skdptune.model_selection._running import Data, RandomSplit, noise_random
+from skdptune.model_selection._partition_search import PartitionSearch, choice_model_of
+from skdptune.model_selection._running import noise_random
+from skdptune.model_selection._tuning_search import Choice, SearchState
 
 NOISES = ("sparse", "per-round")
-# Share of delta that a walk with noise per round may fail with.
+# Share of delta that a search with noise per round may fail with.
 _DELTA_SHARE = 0.1
 
 
-class DoublingThresholdSearchCV(BasePrivateSearch):
+class DoublingThresholdSearchCV(PartitionSearch):
     """Private search by the doubling threshold walk of Ding et al.
 
     Candidates are scored on disjoint parts of the data, where one record counts for little. A walk
@@ -197,7 +194,7 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
         self.diagnostics = diagnostics
         self.n_public = n_public
 
-    # Parameters ---------------------------------------------------------------------------
+    # Candidates -----------------------------------------------------------------------------
 
     # Scores are never published one by one.
     score_epsilon = None
@@ -214,35 +211,30 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_pick_parameters(self)
+        self._check_partition_parameters()
         check_option(self.noise, name="noise", options=NOISES)
         check_integer(self.batch_size, name="batch_size", lower=1)
         check_real(self.granularity, name="granularity", lower=0.0, lower_open=True, upper=1.0)
 
-    def _refit(self) -> Any:
-        return True if self.refit == "winner" else self.refit
+    # Cost -----------------------------------------------------------------------------------
 
-    # The price ----------------------------------------------------------------------------
-
-    def _solved_cost(
-        self, layout: Layout, fit_costs: FitCosts, delta: float
-    ) -> tuple[CostModel, Cost]:
-        def pick(
-            epsilon: float, n_parts: int, n_score: int | None
+    def _cost(self, layout: Layout, fit_costs: FitCosts, delta: float) -> tuple[CostModel, Cost]:
+        def choice(
+            epsilon: float, n_partitions: int, n_score: int | None
         ) -> tuple[PrivacyProfile, PrivacyProfile]:
-            walk = self._walk(epsilon, delta, n_parts, n_score, None)
-            return walk.profile, walk.profile
+            rounds = self._rounds(epsilon, delta, n_partitions, n_score, None)
+            return rounds.profile, rounds.profile
 
         note = f"doubling threshold, {self.noise} noise"
-        model = make_pick_model(self, layout, fit_costs, delta, pick, note)
+        model = self._choice_model(layout, fit_costs, delta, choice, note)
         return model, model.within(self.epsilon)
 
-    def _walk(
-        self, epsilon: float, delta: float, n_parts: int, n_score: int | None, random: Any
+    def _rounds(
+        self, epsilon: float, delta: float, n_partitions: int, n_score: int | None, random: Any
     ) -> DoublingThreshold:
-        """Return a walk whose noise covers records that train and records that score."""
+        """Return a threshold search whose noise covers records that train and that score."""
         return DoublingThreshold(
-            sensitivity=max(1.0 / n_parts, 0.0 if n_score is None else 1.0 / n_score),
+            sensitivity=max(1.0 / n_partitions, 0.0 if n_score is None else 1.0 / n_score),
             granularity=self.granularity,
             initial_utility=self.initial_utility,
             noise=self.noise,
@@ -253,24 +245,24 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
             random_state=random,
         )
 
-    def _walk_of(self, plan: Plan, random: Any) -> DoublingThreshold:
-        model = plan.model
-        return self._walk(
-            model.pick_epsilon, plan.delta, model.n_partitions, model.n_score, random
+    def _rounds_of(self, plan: Plan, random: Any) -> DoublingThreshold:
+        model = choice_model_of(plan)
+        return self._rounds(
+            model.choice_epsilon, plan.delta, model.n_partitions, model.n_score, random
         )
 
-    def _runs_of_fits(self, plan: Plan) -> tuple[float, float]:
-        # A fit on each of k parts is the work of one fit on all of them.
+    def _number_of_fits(self, plan: Plan) -> tuple[float, float]:
+        # A fit on each of k partitions is the work of one fit on all of them.
         if not plan.candidates.drawn:
             fits = float(len(plan.candidates.grid()))
             return fits, fits
-        walk = self._walk_of(plan, None)
-        # A walk misses less often than it hits, before its last hit.
-        limits = (walk.max_rounds, None if walk.max_hits is None else 2 * walk.max_hits - 1)
+        rounds = self._rounds_of(plan, None)
+        # A search misses less often than it hits, before its last hit.
+        limits = (rounds.max_rounds, None if rounds.max_hits is None else 2 * rounds.max_hits - 1)
         fits = float(min(limit for limit in limits if limit is not None) * self.batch_size)
         return fits, fits
 
-    # Running ------------------------------------------------------------------------------
+    # Run and choose -------------------------------------------------------------------------
 
     def start(
         self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
@@ -287,29 +279,20 @@ class DoublingThresholdSearchCV(BasePrivateSearch):
         DoublingThresholdSession
             Costs what the search costs; its `finish` fits the search.
         """
-        plan, data, public = self._opened(X, y, X_val, y_val, params)
-        streams = Streams.of(self.random_state)
-        split = split_for(plan, data, streams)
-        return self._session(Material(plan, data, split, public, streams))
+        return self._start(self._state(*self._opened(X, y, X_val, y_val, params)))
 
-    def _session(self, material: Material) -> DoublingThresholdSession:
-        random = noise_random(material.streams.pick)
-        return DoublingThresholdSession(self, self._walk_of(material.plan, random), material)
+    def _start(self, state: SearchState) -> DoublingThresholdSession:
+        random = noise_random(state.streams.pick)
+        return DoublingThresholdSession(self, self._rounds_of(state.plan, random), state)
 
-    def _choose(
-        self,
-        plan: Plan,
-        data: Data,
-        split: RandomSplit,
-        public: Data | None,
-        streams: Streams,
-    ) -> Choice:
-        session = self._session(Material(plan, data, split, public, streams))
-        batches = batches_of(plan.candidates, self.batch_size, streams.draw)
+    def _choose(self, state: SearchState) -> Choice:
+        session = self._start(state)
+        batches = batches_of(state.plan.candidates, self.batch_size, state.streams.draw)
         while not session.finished:
             session.propose(next(batches))
         return session.choice()
 
     def _publish(self, plan: Plan, choice: Choice, model: Any) -> None:
         super()._publish(plan, choice, model)
-        self.trace_ = choice.trace
+        if isinstance(choice, ThresholdChoice):
+            self.trace_ = choice.trace

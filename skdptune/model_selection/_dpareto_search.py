@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import indexable
-from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import check_is_fitted
 
-from skdptune._compat import VisualBlock, number_of_features, number_of_samples, tasks_of_fit
-from skdptune.accounting import PrivacyProfile
-from skdptune.base import check_fit_parameters, set_seeds, warn_of_large_delta
-from skdptune.metrics import BoundedScorer
-from skdptune.model_selection._base import BasePrivateSearch, _routing_is_on
+from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
+from skdptune.accounting import PrivacyReport
+from skdptune.base import set_seeds
+from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout
 from skdptune.model_selection._pareto import (
     Families,
@@ -34,19 +31,12 @@ from skdptune.model_selection._pareto import (
     warn_of_one_cost,
 )
 from skdptune.model_selection._pareto_search import warn_of_failures
-from skdptune.model_selection._running import (
-    Data,
-    Streams,
-    check_domain,
-    check_form,
-    public_labels,
-    spawned,
-)
+from skdptune.model_selection._running import Data, Streams, spawned
 
 _TELLING = ("seconds", "spread", "utilities", "failure")
 
 
-class DParetoSearchCV(BasePrivateSearch):
+class DParetoSearchCV(BasePrivateSearch[Study]):
     """Search for the Pareto front of privacy and utility.
 
     Epsilon and error are minimised together by multi-objective Bayesian optimisation: the
@@ -237,33 +227,38 @@ class DParetoSearchCV(BasePrivateSearch):
     def _families(self) -> Families:
         return Families(self.estimator, self.param_space)
 
-    def _as_of(self, estimator: Any) -> DParetoSearchCV:
-        """Return the search as one of a single family, for what concerns the family alone."""
-        if estimator is self.estimator:
-            return self
-        view = copy.copy(self)
-        view.estimator = estimator
-        return view
+    def _estimators(self) -> Sequence[Any]:
+        return list(self._families())
 
-    def _as_of_lead(self) -> DParetoSearchCV:
+    def _lead_estimator(self) -> Any:
         is_many = isinstance(self.estimator, list) and len(self.estimator) > 0
-        return self._as_of(self.estimator[0][1]) if is_many else self
+        return self.estimator[0][1] if is_many else self.estimator
 
     def _check_parameters(self) -> None:
         check_pareto_parameters(self, self._families())
 
-    def _scorer(self) -> BoundedScorer:
-        return BasePrivateSearch._scorer(self._as_of_lead())
+    def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
+        super()._check_arguments(X, y, params)
+        estimators = self._estimators()
+        for estimator in estimators:
+            check_target(estimator, y)
+        if len(estimators) > 1 and params and routing_is_enabled():
+            raise ValueError(
+                "fit must be given X and y alone for several families with metadata routing; got "
+                f"{sorted(params)} as well."
+            )
 
-    # The price, before data ---------------------------------------------------------------
+    # The plan -------------------------------------------------------------------------------
 
-    def _solve(self, n_samples: int, n_features: int | None, classes: Any, public: bool) -> Study:  # type: ignore[override]
+    def _solve(
+        self, n_samples: int, n_features: int | None, classes: Any, is_public: bool
+    ) -> Study:
         self._check_parameters()
         layout = make_layout(
             n_samples,
             n_features,
             cv=self.cv,
-            public=public,
+            public=is_public,
             tuning_fraction=None,
             variant=1,
             refit=True,
@@ -271,56 +266,18 @@ class DParetoSearchCV(BasePrivateSearch):
         )
         return settle_pareto(self, self._families(), layout, classes)
 
-    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
-        """Return what everything costs that the fitted search shows.
+    def _with_classes(self, plan: Study, classes: Any) -> Study:
+        # Estimators may have to be given their labels for their cost to be known: it is solved so.
+        return plan
 
-        Parameters
-        ----------
-        n_samples : int
-            Number of records; public.
-        n_features : int, optional
-            Number of columns; needed where the estimator's price depends on it.
-
-        Returns
-        -------
-        PrivacyProfile
-            That of no privacy at all, unless `release` is given.
-        """
-        return self._prepare(n_samples, n_features).total  # type: ignore[attr-defined]
-
-    def plan(
-        self,
-        n_samples: int,
-        n_features: int | None = None,
-        *,
-        public_validation: bool = False,
-        compare: bool = True,
-    ) -> SearchPlan:
-        """Return what a release will do and cost, before any data are seen.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records; public.
-        n_features : int, optional
-            Number of columns; needed where the estimator's price depends on it.
-        public_validation : bool, default=False
-            Whether public validation data will be given to `fit`.
-        compare : bool, default=True
-            For other searches; there are no alternatives to this one.
-
-        Returns
-        -------
-        SearchPlan
-            Prints as a table. What the fits and their number can be is the most of each.
-        """
-        study: Any = self._prepare(n_samples, n_features, public=public_validation)
-        if study.plan is None:
+    def _summary(self, plan: Study, n_samples: int, compare: bool) -> SearchPlan:
+        if plan.plan is None:
             raise ValueError("release must be given for a plan of what a release costs; got None.")
-        layout, noise = study.costs.layout, study.plan.noise
-        fits = float(study.plan.n_evaluations * self.n_repeats * max(layout.folds, 1))
+        layout, noise = plan.layout, plan.plan.noise
+        # The most of each that the fits can cost, and that there can be of them.
+        fits = float(plan.plan.n_evaluations * self.n_repeats * max(layout.folds, 1))
         work = fits * layout.n_train / layout.n_samples + (self.refit is not False)
-        report = study_report(self, study)
+        report = self._report(plan)
         name = type(self).__name__
         row = PlanRow(name, report.epsilon_spent, None, None, None, fits, fits, work)
         scale = 0.0
@@ -328,84 +285,38 @@ class DParetoSearchCV(BasePrivateSearch):
             scale = noise.ratio * layout.sensitivity(self._scorer())
         return SearchPlan(report, row, (), None, "", scale)
 
-    # Fitting --------------------------------------------------------------------------------
+    def _report(self, plan: Study) -> PrivacyReport:
+        return study_report(self, plan)
 
-    def fit(
-        self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any
-    ) -> Any:
-        """Search for the front.
+    # Running --------------------------------------------------------------------------------
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Records.
-        y : array-like of shape (n_samples,)
-            Targets.
-        X_val, y_val : array-like, optional
-            Public validation data, whose scores are free; `cv` is then ignored.
-        **params
-            Passed to the estimator's ``fit``; what has one entry per record is divided with the
-            records.
-
-        Returns
-        -------
-        self
-        """
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val must be given together; got one of them.")
-        X, y = indexable(X, y)
-        self._check_parameters()
-        views = [self._as_of(member) for member in self._families()]
-        for view in views:
-            if not _routing_is_on():
-                check_fit_parameters(view.estimator, params)
-            check_form(view.estimator, X)
-            check_target(view.estimator, y)
-        size, is_public = number_of_samples(X), X_val is not None
-        # Which labels there are is public, and estimators may want to be told to know their price.
-        labels = [public_labels(view, y, size) for view in views]
-        classes = next((found for found in labels if found is not None), None)
-        study: Any = self._prepare(size, number_of_features(X), classes=classes, public=is_public)
-        for view in views:
-            check_domain(view, X, y)
-        warn_of_large_delta(self.delta, study.costs.layout.n_samples, stacklevel=3)
-        if len(views) > 1 and params and _routing_is_on():
-            raise ValueError(
-                "fit must be given X and y alone for several families with metadata routing; got "
-                f"{sorted(params)} as well."
-            )
-        if study.plan is not None:
-            check_can_be_sent(self, study.costs.families)
-        # Copies: what plans were priced for stays out of reach.
+    def _run(self, plan: Study, data: Data, public: Data | None, tasks: Tasks) -> None:
+        if plan.plan is not None:
+            check_can_be_sent(self, plan.costs.families)
+        # Copies: what plans were costed for stays out of reach.
         families = clone(self)._families()
-        study = replace(study, costs=replace(study.costs, families=families))
-        data = views[0]._data(X, y, params)
-        self._search(study, data, None if X_val is None else Data(X_val, y_val, {}, {}))
-        return self
-
-    def _search(self, study: Study, data: Data, public: Data | None) -> None:
-        run = ParetoRun(self, study, Streams.of(self.random_state))
-        with tasks_of_fit(self, 2, data.X, data.y) as tasks:
-            with tasks.task("search"):
-                records, kept = run.evaluated(data, public)
-                if study.plan is None:
-                    warn_of_failures(records)
-            with tasks.task("final fit"):
-                best = run.best(records)
-                model = None if best is None else run.final(records[best], data)
+        plan = replace(plan, costs=replace(plan.costs, families=families))
+        run = ParetoRun(self, plan, Streams.of(self.random_state))
+        with tasks.task("search"):
+            records, kept = run.evaluated(data, public)
+            if plan.plan is None:
+                warn_of_failures(records)
+        with tasks.task("final fit"):
+            best = run.best(records)
+            model = None if best is None else run.final(records[best], data)
         warn_of_few(len(records), self.n_initial)
         warn_of_one_cost(records)
         result = ParetoResult(
             records,
-            study.costs.families.space,
+            plan.costs.families.space,
             reference_point=tuple(self.reference_point),
             extra=third_name(self.third_objective),
             study=kept,
-            privacy=study.costs,
+            privacy=plan.costs,
         )
-        self._show(study, result)
+        self._show(plan, result)
         if best is not None:
-            self._show_best(study, records[best], best, model)
+            self._show_best(plan, records[best], best, model)
 
     def _show(self, study: Study, result: ParetoResult) -> None:
         """Set what may be seen, and forget what an earlier fit left."""
@@ -508,15 +419,7 @@ class DParetoSearchCV(BasePrivateSearch):
             )
         made = costs.configured(found, costs.final_size)
         set_seeds(made, spawned(Streams.of(random_state).final, 1)[0])
-        return self._as_of(made)._data(X, y, params).fit(made)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what the first family tells."""
-        return BasePrivateSearch.__sklearn_tags__(self._as_of_lead())
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return where metadata go: to the fits of the estimator."""
-        return BasePrivateSearch.get_metadata_routing(self._as_of_lead())
+        return self._data(X, y, params).fit(made)
 
     def _sk_visual_block_(self) -> Any:
         if not isinstance(self.estimator, list) or hasattr(self, "best_estimator_"):

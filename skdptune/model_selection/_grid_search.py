@@ -1,4 +1,4 @@
-"""Grid search: a fixed public list of candidates, all released or one picked."""
+"""Grid search: a fixed public list of candidates, all released or one chosen."""
 
 from __future__ import annotations
 
@@ -9,50 +9,41 @@ import numpy as np
 
 from skdptune._validation import check_option
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import Budget
 from skdptune.mechanisms import permute_and_flip_release
-from skdptune.model_selection._base import (
-    BasePrivateSearch,
-    Choice,
-    Plan,
-    Streams,
-    generator_of,
-    spawned,
-)
 from skdptune.model_selection._cost import (
     Candidates,
     Cost,
     CostModel,
     FitCosts,
+    FitSetting,
     Layout,
+    Plan,
     ScoreNoise,
-    check_pick_parameters,
-    check_surrogate_estimator,
-    make_pick_model,
-    utilities_on_parts,
 )
+from skdptune.model_selection._partition_search import PartitionSearch, choice_model_of
 from skdptune.model_selection._running import (
-    Data,
-    RandomSplit,
+    choice_noise,
+    generator_of,
     noise_random,
-    pick_noise,
-    pure_pick,
+    permute_and_flip_cost,
+    spawned,
 )
+from skdptune.model_selection._tuning_search import Choice, SearchState
 
 SELECTIONS = ("noisy_max", "compose")
 
 
 @dataclass(frozen=True)
 class CompositionCostModel(CostModel):
-    """The price of fitting and scoring every candidate of a grid, and showing all of it."""
+    """The cost of fitting and scoring every candidate of a grid, and showing all of it."""
 
     n_candidates: int = 1
 
     def selections(
-        self, fit: PrivacyProfile, noise: ScoreNoise, budget: Budget | None
+        self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
     ) -> tuple[PrivacyProfile, PrivacyProfile, PrivacyProfile | None]:
         """Return a run, and all runs, for records that train and for those that score."""
-        fits = self.fit_costs.composed(budget, self.train_size)
+        fits = self.fit_costs.composed(setting, self.train_size)
         scores = noise.profile * self.n_candidates
         if self.layout.validation > 0.0:
             return fit | noise.profile, fits, scores
@@ -63,7 +54,7 @@ class CompositionCostModel(CostModel):
         return run + noise.profile, every + scores, None
 
 
-class DPGridSearchCV(BasePrivateSearch):
+class DPGridSearchCV(PartitionSearch):
     """Private grid search: one (epsilon, delta) for tuning and training together.
 
     By default the candidates are scored on disjoint parts of the data, where one record counts
@@ -204,7 +195,7 @@ class DPGridSearchCV(BasePrivateSearch):
         self.diagnostics = diagnostics
         self.n_public = n_public
 
-    # Parameters ---------------------------------------------------------------------------
+    # Candidates -----------------------------------------------------------------------------
 
     def _candidates(self) -> Candidates:
         return Candidates(self.param_grid, name="param_grid", drawn=False)
@@ -212,8 +203,8 @@ class DPGridSearchCV(BasePrivateSearch):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option(self.selection, name="selection", options=SELECTIONS)
-        if self._picks:
-            check_pick_parameters(self)
+        if self._chooses:
+            self._check_partition_parameters()
         elif self.tuning_estimator is not None:
             raise ValueError(
                 "tuning_estimator must be None with selection='compose', which publishes the "
@@ -221,24 +212,28 @@ class DPGridSearchCV(BasePrivateSearch):
             )
 
     @property
-    def _picks(self) -> bool:
+    def _chooses(self) -> bool:
         return self.selection == "noisy_max"
 
     def _refit(self) -> Any:
-        return True if self._picks and self.refit == "winner" else self.refit
+        return super()._refit() if self._chooses else self.refit
 
-    # The price ----------------------------------------------------------------------------
+    # Cost -----------------------------------------------------------------------------------
 
-    def _solved_cost(
-        self, layout: Layout, fit_costs: FitCosts, delta: float
-    ) -> tuple[CostModel, Cost]:
-        make = self._pick_model if self._picks else self._composition_model
+    def _cost(self, layout: Layout, fit_costs: FitCosts, delta: float) -> tuple[CostModel, Cost]:
+        make = self._noisy_max_model if self._chooses else self._composition_model
         model = make(layout, fit_costs, delta)
         return model, model.within(self.epsilon)
 
-    def _check_plan(self, plan: Plan) -> None:
-        if self._picks:
-            check_surrogate_estimator(self, plan, plan.candidates.grid()[0])
+    def _noisy_max_model(self, layout: Layout, fit_costs: FitCosts, delta: float) -> CostModel:
+        def choice(
+            epsilon: float, n_partitions: int, n_score: int | None
+        ) -> tuple[PrivacyProfile, PrivacyProfile]:
+            noise = choice_noise(epsilon, n_partitions, n_score, monotone=not layout.replaces)
+            return permute_and_flip_cost(noise.epsilon), permute_and_flip_cost(noise.of_score)
+
+        note = f"the best of {len(fit_costs.candidates.grid())}, permute-and-flip"
+        return self._choice_model(layout, fit_costs, delta, choice, note)
 
     def _composition_model(self, layout: Layout, fit_costs: FitCosts, delta: float) -> CostModel:
         count = len(fit_costs.candidates.grid())
@@ -249,52 +244,28 @@ class DPGridSearchCV(BasePrivateSearch):
             delta,
             self.score_epsilon,
             note=f"{count} candidates, all published",
-            bound=None,
             n_candidates=count,
         )
 
-    def _pick_model(self, layout: Layout, fit_costs: FitCosts, delta: float) -> CostModel:
-        count = len(fit_costs.candidates.grid())
+    def _check_plan(self, plan: Plan) -> None:
+        if self._chooses:
+            self._check_surrogate(plan, plan.candidates.grid()[0])
 
-        def pick(
-            epsilon: float, n_parts: int, n_score: int | None
-        ) -> tuple[PrivacyProfile, PrivacyProfile]:
-            noise = pick_noise(epsilon, n_parts, n_score, monotone=not layout.replaces)
-            return pure_pick(noise.epsilon), pure_pick(noise.of_score)
-
-        note = f"the best of {count}, permute-and-flip"
-        return make_pick_model(self, layout, fit_costs, delta, pick, note)
-
-    def _runs_of_fits(self, plan: Plan) -> tuple[float, float]:
-        # A fit on each of k parts is the work of one fit on all of them.
+    def _number_of_fits(self, plan: Plan) -> tuple[float, float]:
+        # A fit on each of k partitions is the work of one fit on all of them.
         fits = float(len(plan.candidates.grid()) * max(plan.layout.folds, 1))
         return fits, fits
 
-    # Running ------------------------------------------------------------------------------
+    # Run and choose -------------------------------------------------------------------------
 
-    def _choose(
-        self,
-        plan: Plan,
-        data: Data,
-        split: RandomSplit,
-        public: Data | None,
-        streams: Streams,
-    ) -> Choice:
-        candidates = list(plan.candidates.grid())
-        choose = self._pick if self._picks else self._release_all
-        return choose(candidates, plan, data, split, public, streams)
+    def _choose(self, state: SearchState) -> Choice:
+        candidates = list(state.plan.candidates.grid())
+        choose = self._noisy_max if self._chooses else self._release_all
+        return choose(state, candidates)
 
-    def _release_all(
-        self,
-        candidates: list[dict[str, Any]],
-        plan: Plan,
-        data: Data,
-        split: RandomSplit,
-        public: Data | None,
-        streams: Streams,
-    ) -> Choice:
-        results = self.run_all(plan, candidates, data, split, public, streams)
-        best = self.highest(results, streams)
+    def _release_all(self, state: SearchState, candidates: list[dict[str, Any]]) -> Choice:
+        results = self._fit_and_score(state, candidates)
+        best = self._highest(results, state.streams)
         rows = [
             {"params": candidate, "score": result.score}
             for candidate, result in zip(candidates, results, strict=True)
@@ -306,37 +277,24 @@ class DPGridSearchCV(BasePrivateSearch):
         winner = results[best]
         return Choice(candidates[best], winner.score, winner.model, rows, best, details)
 
-    def _pick(
-        self,
-        candidates: list[dict[str, Any]],
-        plan: Plan,
-        data: Data,
-        split: RandomSplit,
-        public: Data | None,
-        streams: Streams,
-    ) -> Choice:
-        model = plan.model
-        validation = public if public is not None else data.take(split.validation)
-        utilities = utilities_on_parts(
-            self,
-            plan,
+    def _noisy_max(self, state: SearchState, candidates: list[dict[str, Any]]) -> Choice:
+        model, streams = choice_model_of(state.plan), state.streams
+        utilities = self._utilities(
+            state,
             candidates,
-            data,
-            split.tuning,
-            validation,
             generator_of(spawned(streams.random_split, 1)[0]),
             spawned(streams.runs, len(candidates)),
         )
-        noise = pick_noise(
-            model.pick_epsilon,
+        noise = choice_noise(
+            model.choice_epsilon,
             model.n_partitions,
             model.n_score,
-            monotone=not plan.layout.replaces,
+            monotone=not state.plan.layout.replaces,
         )
         best = permute_and_flip_release(
             utilities,
             noise.sensitivity,
-            model.pick_epsilon,
+            model.choice_epsilon,
             random_state=noise_random(streams.pick),
         )
         row = {"params": candidates[best], "score": np.nan}

@@ -10,15 +10,11 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skdptune._validation import check_kind, check_option
-from skdptune.accounting import PrivacyProfile, RunCountDistribution, UnreachableBudgetError
-from skdptune.accounting._selection import BOUNDS
-from skdptune.model_selection._base import (
-    BasePrivateSearch,
-    Choice,
-    Plan,
-    Streams,
-    generator_of,
-    spawned,
+from skdptune.accounting import (
+    BOUNDS,
+    PrivacyProfile,
+    RunCountDistribution,
+    UnreachableBudgetError,
 )
 from skdptune.model_selection._cost import (
     Candidates,
@@ -26,18 +22,20 @@ from skdptune.model_selection._cost import (
     CostModel,
     FitCosts,
     Layout,
+    Plan,
     PlanRow,
     candidate_distributions,
     runs_at_most,
 )
-from skdptune.model_selection._running import Data, RandomSplit
+from skdptune.model_selection._running import generator_of, spawned
+from skdptune.model_selection._tuning_search import Choice, SearchState, TuningSearch
 
-# Laws whose totals differ by less than this share cost the same.
+# Distributions whose totals differ by less than this share cost the same.
 _TIE = 1e-2
 _RARELY = 0.05
 
 
-class DPRandomSearchCV(BasePrivateSearch):
+class DPRandomSearchCV(TuningSearch):
     """Private random search: one (epsilon, delta) for tuning and training together.
 
     A random number of candidates, drawn independently, are trained and scored privately; the
@@ -205,7 +203,7 @@ class DPRandomSearchCV(BasePrivateSearch):
         self.diagnostics = diagnostics
         self.n_public = n_public
 
-    # Parameters ---------------------------------------------------------------------------
+    # Candidates -----------------------------------------------------------------------------
 
     def _candidates(self) -> Candidates:
         return Candidates(self.param_distributions, name="param_distributions", drawn=True)
@@ -229,40 +227,34 @@ class DPRandomSearchCV(BasePrivateSearch):
                 f"extrapolate must be 'auto', 'linear', None or a callable; got {rule!r}."
             )
         check_kind(self.warm_start, name="warm_start", kind=bool, domain="True or False")
-        if self.warm_start and _starting_names(self.estimator) is None:
+        if self.warm_start and _names_of_start(self.estimator) is None:
             raise TypeError(
                 "warm_start must be False for an estimator whose fit takes no coef_init; got "
                 f"True for {type(self.estimator).__name__}."
             )
 
-    # The price ----------------------------------------------------------------------------
+    # Cost -----------------------------------------------------------------------------------
 
-    def _solved_cost(
-        self, layout: Layout, fit_costs: FitCosts, delta: float
-    ) -> tuple[CostModel, Cost]:
+    def _cost(self, layout: Layout, fit_costs: FitCosts, delta: float) -> tuple[CostModel, Cost]:
         distributions = candidate_distributions(
             self.n_iter_distribution, self.n_iter, self.at_least
         )
-        models = [
-            self._model(n_iter_distribution, layout, fit_costs, delta)
-            for n_iter_distribution in distributions
-        ]
         if self.at_least is None:
-            models = [
-                model for model in models if not _is_erratic(model.n_iter_distribution)
-            ] or models
+            steady = [one for one in distributions if not _is_erratic(one)]
+            distributions = steady or distributions
+        models = [self._model(one, layout, fit_costs, delta) for one in distributions]
         model = models[0] if len(models) == 1 else _best_of(models, self.epsilon)
         return model, model.within(self.epsilon)
 
     def _model(
         self,
-        n_iter_distribution: RunCountDistribution,
+        distribution: RunCountDistribution,
         layout: Layout,
         fit_costs: FitCosts,
         delta: float,
     ) -> CostModel:
         def select(run: PrivacyProfile) -> PrivacyProfile:
-            return run.selected(n_iter_distribution, self.bound)
+            return run.selected(distribution, self.bound)
 
         return CostModel(
             layout,
@@ -270,32 +262,28 @@ class DPRandomSearchCV(BasePrivateSearch):
             select,
             delta,
             self.score_epsilon,
-            note=f"mean {n_iter_distribution.mean:.4g} runs, {_name_of(n_iter_distribution)} law",
+            note=f"mean {distribution.mean:.4g} runs, {_name_of(distribution)} distribution",
             bound=self.bound,
             tuning_bound="rdp" if self.bound == "rdp" else "profile",
-            n_iter_distribution=n_iter_distribution,
+            n_iter_distribution=distribution,
         )
 
-    def _runs_of_fits(self, plan: Plan) -> tuple[float, float]:
-        n_iter_distribution, folds = plan.model.n_iter_distribution, max(plan.layout.folds, 1)
-        return n_iter_distribution.mean * folds, float(
-            runs_at_most(n_iter_distribution, 0.99) * folds
-        )
+    def _number_of_fits(self, plan: Plan) -> tuple[float, float]:
+        distribution, folds = _distribution_of(plan.model), max(plan.layout.folds, 1)
+        return distribution.mean * folds, float(runs_at_most(distribution, 0.99) * folds)
 
-    def _distribution_in_words(self, plan: Plan) -> str:
-        n_iter_distribution = plan.model.n_iter_distribution
-        return f"{_name_of(n_iter_distribution)} law of mean {n_iter_distribution.mean:.4g}"
+    def _runs_in_words(self, plan: Plan) -> str:
+        distribution = _distribution_of(plan.model)
+        return f"{_name_of(distribution)} distribution of mean {distribution.mean:.4g}"
 
     def _alternatives(self, plan: Plan, n_samples: int) -> list[PlanRow]:
+        on_all = {"tuning_fraction": None, "refit": self._refit_on_all()}
         rows = super()._alternatives(plan, n_samples)
         for name, changes in (
             ("variant 2", {"variant": 2}),
-            ("tuning on all records", {"tuning_fraction": None, "refit": self._refit_on_all()}),
+            ("tuning on all records", on_all),
             ("Rényi bound of the subsampling paper", {"bound": "rdp"}),
-            (
-                "Rényi bound, tuning on all records",
-                {"bound": "rdp", "tuning_fraction": None, "refit": self._refit_on_all()},
-            ),
+            ("Rényi bound, tuning on all records", {"bound": "rdp", **on_all}),
         ):
             rows += self._row_with(name, plan, n_samples, changes)
         return rows
@@ -307,38 +295,32 @@ class DPRandomSearchCV(BasePrivateSearch):
         self, name: str, plan: Plan, n_samples: int, changes: dict[str, Any]
     ) -> list[PlanRow]:
         """Return the row of the same search with other parameters, if it can meet the total."""
-        if "variant" in changes and (plan.layout.tuning is None or self.variant == 2):
-            return []
-        if changes.get("tuning_fraction", 0) is None and plan.layout.tuning is None:
-            return []
-        n_iter_distribution = plan.model.n_iter_distribution
-        other = clone(self).set_params(**{"n_iter_distribution": n_iter_distribution, **changes})
         layout = plan.layout
+        if "variant" in changes and (layout.tuning is None or self.variant == 2):
+            return []
+        if changes.get("tuning_fraction", 0) is None and layout.tuning is None:
+            return []
+        distribution = _distribution_of(plan.model)
+        other = clone(self).set_params(n_iter_distribution=distribution, **changes)
         try:
-            found = other._prepare(n_samples, layout.n_features, public=layout.public)
+            found = other._make_plan(n_samples, layout.n_features, is_public=layout.public)
         except (UnreachableBudgetError, ValueError):
             return []
-        return [other.row_of(found, name)]
+        return [other._row(found, name)]
 
-    # Running ------------------------------------------------------------------------------
+    # Run and choose -------------------------------------------------------------------------
 
-    def _choose(
-        self,
-        plan: Plan,
-        data: Data,
-        split: RandomSplit,
-        public: Data | None,
-        streams: Streams,
-    ) -> Choice:
-        count = int(plan.model.n_iter_distribution.sample(generator_of(streams.draw)))
-        seeds = spawned(streams.draw, 1)[0]
-        drawn = plan.candidates.draw_each(spawned(seeds, max(count, 1)))
+    def _choose(self, state: SearchState) -> Choice:
+        draw = state.streams.draw
+        count = int(_distribution_of(state.plan.model).sample(generator_of(draw)))
+        seeds = spawned(draw, 1)[0]
+        drawn = state.plan.candidates.draw_each(spawned(seeds, max(count, 1)))
         if count == 0:
-            # No run: a candidate that nobody tried, and the score of nothing.
+            # No run: a candidate that nobody tried, and the worst score.
             row = {"params": drawn[0], "score": self._scorer().lower}
             return Choice(row["params"], row["score"], None, [row])
-        results = self.run_all(plan, drawn, data, split, public, streams)
-        best = self.highest(results, streams)
+        results = self._fit_and_score(state, drawn)
+        best = self._highest(results, state.streams)
         details = {}
         if self.diagnostics:
             details = {
@@ -352,42 +334,50 @@ class DPRandomSearchCV(BasePrivateSearch):
         row = {"params": drawn[best], "score": winner.score}
         return Choice(drawn[best], winner.score, winner.model, [row], diagnostics=details)
 
+    # Refit ----------------------------------------------------------------------------------
+
     def _keeps_models(self, plan: Plan) -> bool:
         return self.warm_start or super()._keeps_models(plan)
 
     def _start_from(self, model: Any) -> dict[str, Any]:
-        names = _starting_names(self.estimator)
+        names = _names_of_start(self.estimator)
         if not self.warm_start or model is None or names is None:
             return {}
         last = model[-1] if isinstance(model, Pipeline) else model
         return {names[0]: last.coef_, names[1]: last.intercept_}
 
 
-def _is_erratic(n_iter_distribution: RunCountDistribution) -> bool:
-    """Say whether a law makes less than a tenth of its mean too often to be relied on."""
-    return n_iter_distribution.probability_at_most(int(n_iter_distribution.mean / 10.0)) > _RARELY
+def _distribution_of(model: CostModel) -> RunCountDistribution:
+    if model.n_iter_distribution is None:
+        raise TypeError("model must be of a random number of runs; got a fixed number.")
+    return model.n_iter_distribution
+
+
+def _is_erratic(distribution: RunCountDistribution) -> bool:
+    """Return whether a search makes less than a tenth of the mean too often to rely on it."""
+    return distribution.probability_at_most(int(distribution.mean / 10.0)) > _RARELY
 
 
 def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
     """Return the cheapest; where hardly anything is between them, that with fewest short runs."""
     costs = []
     for model in models:
-        budget = None if epsilon is None else model.guess(epsilon)
-        costs.append(model.at(budget).total.epsilon(model.delta))
+        setting = None if epsilon is None else model.guess(epsilon)
+        costs.append(model.at(setting).total.epsilon(model.delta))
     close = [m for m, c in zip(models, costs, strict=True) if c <= min(costs) * (1.0 + _TIE)]
-    return min(
-        close,
-        key=lambda model: model.n_iter_distribution.probability_at_most(
-            int(model.n_iter_distribution.mean / 2)
-        ),
-    )
+
+    def chance_of_few(model: CostModel) -> float:
+        distribution = _distribution_of(model)
+        return distribution.probability_at_most(int(distribution.mean / 2))
+
+    return min(close, key=chance_of_few)
 
 
-def _name_of(n_iter_distribution: RunCountDistribution) -> str:
-    return str(n_iter_distribution.to_dict()["distribution"]).replace("_", " ")
+def _name_of(distribution: RunCountDistribution) -> str:
+    return str(distribution.to_dict()["distribution"]).replace("_", " ")
 
 
-def _starting_names(estimator: Any) -> tuple[str, str] | None:
+def _names_of_start(estimator: Any) -> tuple[str, str] | None:
     """Return what the estimator's fit calls its starting values, None if it takes none."""
     prefix, last = "", estimator
     if isinstance(estimator, Pipeline):

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdptune.accounting import Geometric, Poisson
 from skdptune.mechanisms import gaussian_profile
-from skdptune.metrics import accuracy, bounded_scorer
+from skdptune.metrics import accuracy, make_bounded_scorer
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, _base
 from skdptune.model_selection._running import _runs
 
@@ -110,7 +110,7 @@ def half_or_whole(y, prediction):
     return 0.5 + 0.5 * prediction
 
 
-MIDDLE = bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
+MIDDLE = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
 
 
 def random_search(estimator, n_iter_distribution=None, **more):

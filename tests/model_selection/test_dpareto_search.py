@@ -28,7 +28,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skdptune.accounting import UnreachableBudgetError
 from skdptune.base import NoProfileError, privacy_of, profile_of
-from skdptune.metrics import bounded_scorer
+from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import DParetoSearchCV
 from tests.model_selection.learners import Centroids, Loud, Scripted, table
 from tests.model_selection.test_contract import EXPECTED_FAILURES, MAY_BE_SKIPPED
@@ -555,7 +555,7 @@ def test_work_that_cannot_be_sent_is_refused_and_not_counted_as_failed() -> None
         with lock:
             return (np.asarray(labels) == guesses).astype(float)
 
-    scorer = bounded_scorer(locked, 0.0, 1.0, greater_is_better=True)
+    scorer = make_bounded_scorer(locked, 0.0, 1.0, greater_is_better=True)
     search = released(n_jobs=2, scoring=scorer)
     with pytest.raises(TypeError, match="n_jobs must be 1 for .* cannot be pickled"):
         search.fit(X, Y)

@@ -157,7 +157,7 @@ def worst(first, second):
 
 
 def selected(run, distribution):
-    """Return Theorem E's curves, the supremum over tests taken over a list of them."""
+    """Return Theorem S1's curves, the supremum over tests taken over a list of them."""
     points = _GRID[_GRID.size // 2 :]
     return law_of_curve(
         *(np.minimum(_envelope(side, distribution, points), 1.0) for side in (run, run.mirrored))

@@ -1,29 +1,27 @@
-""" """
+"""What a search will cost: candidates, layout of the data, and noise that meets a budget."""
 
-from skdptune.model_selection._cost._candidates import Candidates, copied, is_finite
+from skdptune.model_selection._cost._candidates import Candidates, copied, holds_step, is_finite
+from skdptune.model_selection._cost._choice_cost import (
+    ChoiceCost,
+    ChoiceCostModel,
+    default_choice_epsilon,
+)
 from skdptune.model_selection._cost._cost_model import (
     NO_NOISE,
     Cost,
     CostModel,
     ScoreNoise,
     own_delta,
+    untuned_model,
 )
 from skdptune.model_selection._cost._costed_candidates import CostedCandidates
-from skdptune.model_selection._cost._fit_costs import COMPOSITIONS, FitCosts, FitSize
+from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
+from skdptune.model_selection._cost._fit_setting import FitSetting, as_budget
+from skdptune.model_selection._cost._labels import labels_set_the_cost
 from skdptune.model_selection._cost._layout import Layout, make_layout
-from skdptune.model_selection._cost._noisy_choice import (
-    check_pick_parameters,
-    check_surrogate_estimator,
-    make_pick_model,
-    utilities_on_parts,
-)
-from skdptune.model_selection._cost._plan import (
-    Choice,
-    Plan,
-    named_in,
-    plan_cache,
-    split_for,
-)
+from skdptune.model_selection._cost._neighbours import neighbours_replace
+from skdptune.model_selection._cost._plan import Plan
+from skdptune.model_selection._cost._plan_cache import plan_cache, plan_key
 from skdptune.model_selection._cost._run_counts_by_name import (
     candidate_distributions,
     runs_at_most,
@@ -31,31 +29,33 @@ from skdptune.model_selection._cost._run_counts_by_name import (
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
 
 __all__ = [
-    "COMPOSITIONS",
+    "NO_NOISE",
     "Candidates",
-    "Choice",
+    "ChoiceCost",
+    "ChoiceCostModel",
     "Cost",
     "CostModel",
+    "CostedCandidates",
     "FitCosts",
+    "FitSetting",
     "FitSize",
     "Layout",
-    "NO_NOISE",
-    "PlanRow",
     "Plan",
-    "CostedCandidates",
+    "PlanRow",
     "ScoreNoise",
     "SearchPlan",
+    "as_budget",
     "candidate_distributions",
-    "check_pick_parameters",
-    "check_surrogate_estimator",
     "copied",
-    "split_for",
+    "default_choice_epsilon",
+    "holds_step",
     "is_finite",
+    "labels_set_the_cost",
     "make_layout",
-    "make_pick_model",
-    "named_in",
+    "neighbours_replace",
     "own_delta",
     "plan_cache",
+    "plan_key",
     "runs_at_most",
-    "utilities_on_parts",
+    "untuned_model",
 ]

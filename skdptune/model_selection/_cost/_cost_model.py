@@ -1,32 +1,35 @@
-"""What a whole search costs at a given budget of a fit, and the budget that meets a total."""
+"""What a whole search costs at a given setting of its fits, and the setting that meets a total."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skdptune.accounting import (
     PrivacyProfile,
     PrivacyReport,
     RunCountDistribution,
+    UnreachableBudgetError,
     calibrate,
     mixture,
     search_on_split,
 )
-from skdptune.base import Budget, budget_owners
+from skdptune.base import DEFAULT_DELTA, budget_owners
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
+from skdptune.model_selection._cost._fit_setting import BudgetSetting, FitSetting, NoiseSetting
 from skdptune.model_selection._cost._layout import Layout
 
-# Share of the total epsilon that may be left unspent; a finer solution is not worth its time.
+# Share of the total epsilon that may be left; a finer solution is not worth its time.
 _TOLERANCE = 4e-3
 # A solution that spends less than this share of it has failed.
 _ENOUGH = 0.95
 _LARGEST_BUDGET = 500.0
+_LEAST_NOISE, _LARGEST_NOISE = 0.05, 1e6
+_ROUGHLY = 0.05
 # Chances below this are not told from none, like the tails of all profiles.
 _NEVER = 1e-16
-_USUAL_DELTA = 1e-5
 # With a tuning fraction the scores cost extra; this much of a fit's epsilon at least, and at most.
 _SCORE_SHARES = (0.03, 0.05)
 _FOLDS_SHARE = 0.25
@@ -73,8 +76,8 @@ class Cost:
         The final fit.
     score_noise : ScoreNoise
         The noise on each score.
-    budget : Budget or None
-        What each fit may spend, if the search sets it.
+    setting : FitSetting or None
+        What each fit is set to, if the search sets it.
     """
 
     total: PrivacyProfile
@@ -84,30 +87,35 @@ class Cost:
     scored: PrivacyProfile | None
     final: PrivacyProfile | None
     score_noise: ScoreNoise
-    budget: Budget | None
+    setting: FitSetting | None
+
+    @property
+    def fit_epsilon(self) -> float | None:
+        """What one fit may cost at the search's delta, if the search sets it."""
+        return None if self.setting is None else self.setting.epsilon
 
 
 @dataclass(frozen=True)
 class CostModel:
-    """The price of a search as a function of what a fit may spend.
+    """The cost of a search as a function of what its fits are set to.
 
     Parameters
     ----------
     layout : Layout
-        Parts of the data.
-    prices : FitCosts
-        Prices of fits.
+        How the records are divided.
+    fit_costs : FitCosts
+        Costs of fits.
     select : callable
         From the profile of one run to that of the selection.
     delta : float
         At which figures are stated.
     score_epsilon : float or None
-        What a score may spend; None lets the search choose.
+        What a score may cost; None lets the search choose.
     note, bound : str
         Words for the report.
     tuning_bound : {"profile", "rdp"}
         See `skdptune.accounting.tune_then_fit`.
-    law : RunCountDistribution, optional
+    n_iter_distribution : RunCountDistribution, optional
         Of the number of runs, where that is random.
     """
 
@@ -115,19 +123,21 @@ class CostModel:
     fit_costs: FitCosts
     select: Callable[[PrivacyProfile], PrivacyProfile]
     delta: float
-    score_epsilon: float | None
-    note: str
-    bound: str | None
+    score_epsilon: float | None = None
+    note: str = ""
+    bound: str | None = None
     tuning_bound: str = "profile"
     n_iter_distribution: RunCountDistribution | None = None
 
-    def at(self, budget: Budget | None) -> Cost:
-        """Return the cost where each fit may spend `budget`, or what the estimator says."""
+    # The cost at a setting ----------------------------------------------------------------------
+
+    def at(self, setting: FitSetting | None) -> Cost:
+        """Return the cost at a setting of all fits, None for what the estimator itself says."""
         layout = self.layout
-        fit = self.fit_costs.profile(budget, self.train_size)
-        noise = self._score_noise(fit, budget)
-        final = self.fit_costs.profile(budget, self.final_size) if layout.final else None
-        run, trained, scored = self.selections(fit, noise, budget)
+        fit = self.fit_costs.profile(setting, self.train_size)
+        noise = self._score_noise(fit, setting)
+        final = self.fit_costs.profile(setting, self.final_size) if layout.final else None
+        run, trained, scored = self.selections(fit, noise, setting)
         total = search_on_split(
             trained,
             scored,
@@ -139,10 +149,10 @@ class CostModel:
         )
         if layout.chance_of_nothing > _NEVER:
             total = total + PrivacyProfile.approximate(0.0, min(layout.chance_of_nothing, 1.0))
-        return Cost(total, fit, run, trained, scored, final, noise, budget)
+        return Cost(total, fit, run, trained, scored, final, noise, setting)
 
     def selections(
-        self, fit: PrivacyProfile, noise: ScoreNoise, budget: Budget | None
+        self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
     ) -> tuple[PrivacyProfile, PrivacyProfile, PrivacyProfile | None]:
         """Return a run, and the selection for records that train and for those that score."""
         if self.layout.validation > 0.0:
@@ -163,94 +173,124 @@ class CostModel:
         layout = self.layout
         return FitSize(layout.n_final, layout.n_final, layout.n_features, layout.final_is_random)
 
-    def _score_noise(self, fit: PrivacyProfile, budget: Budget | None) -> ScoreNoise:
+    def _score_noise(self, fit: PrivacyProfile, setting: FitSetting | None) -> ScoreNoise:
         if self.layout.public:
             return NO_NOISE
         epsilon = self.score_epsilon
         if epsilon is None:
-            spent = budget.epsilon if budget is not None else fit.epsilon(self.delta)
-            epsilon = spent * self._score_share(spent)
+            of_fit = fit.epsilon(self.delta) if setting is None else setting.epsilon
+            epsilon = of_fit * self._score_share(of_fit)
         if not 0.0 < epsilon < math.inf:
-            # A fit that costs nothing or everything says nothing of what a score may cost.
+            # A fit that costs nothing or everything does not say what a score may cost.
             epsilon = 1.0
         ratio, profile = noise_for_budget(min(epsilon, _LARGEST_BUDGET), self.delta)
         return ScoreNoise(ratio, "gaussian" if self.delta > 0.0 else "laplace", profile)
 
     def _score_share(self, epsilon: float) -> float:
-        """Return a score's part of a fit's epsilon, from public numbers."""
+        """Return a score's share of a fit's epsilon, from public numbers."""
         if self.layout.folds:
             return _FOLDS_SHARE
         if self.layout.tuning is None:
-            # Validation records pay for scores alone, others for fits alone: the worse counts.
+            # Validation records are charged for scores alone, others for fits alone.
             return 1.0
         wanted = _SCORE_NOISE * math.sqrt(self.layout.n_score)
         unit, _ = noise_for_budget(min(max(epsilon, 1e-3), _LARGEST_BUDGET), self.delta)
         low, high = _SCORE_SHARES
         return min(max(unit / wanted, low), high)
 
-    def parts_of(self, cost: Cost) -> tuple[PrivacyReport, ...]:
-        """Return the parts of the report's tree: the selection with its run, the final fit."""
-        layout = self.layout
-        folds = f"{layout.folds - 1} of {layout.folds} folds see a record" if layout.folds else ""
-        of_run = [PrivacyReport(cost.fit, self.delta, name="fit", note=folds)]
-        if cost.score_noise.kind != "none":
-            of_run.append(PrivacyReport(cost.score_noise.profile, self.delta, name="score"))
-        notes = [self.note]
-        if layout.tuning is not None:
-            notes.append(f"on {layout.tuning:.3g} of the records")
-        selection = PrivacyReport(
-            self.selection_of(cost),
-            self.delta,
-            name="selection",
-            note=", ".join(notes),
-            bound=self.bound,
-            parts=[PrivacyReport(cost.run, self.delta, name="one run", parts=of_run)],
-        )
-        if cost.final is None:
-            return (selection,)
-        note = f"on {layout.final_share:.3g} of the records"
-        return selection, PrivacyReport(cost.final, self.delta, name="final fit", note=note)
-
-    def selection_of(self, cost: Cost) -> PrivacyProfile:
-        """Return what the selection costs by itself, if on all records."""
-        if cost.scored is None:
-            return cost.trained
-        share = self.layout.validation
-        return mixture([cost.scored, cost.trained], [share, 1.0 - share])
+    # The setting that meets a total -------------------------------------------------------------
 
     def within(self, epsilon: float | None) -> Cost:
         """Return the cost within a total, or with the estimator's own budgets if there is none."""
-        return self.at(None) if epsilon is None else self.solved(epsilon)
+        return self.at(None) if epsilon is None else self._solved(epsilon)
 
-    def guess(self, epsilon: float) -> Budget:
-        """Return about what each fit may spend of a total."""
-        return Budget(epsilon * (0.95 if self.layout.tuning is not None else 0.4), self.delta)
+    def check(self, cost: Cost) -> None:
+        """Raise unless the fits of all candidates can be costed at the setting that was found."""
+        self.fit_costs.check_spaces(cost.setting, self.train_size)
+        if self.layout.final:
+            self.fit_costs.check_spaces(cost.setting, self.final_size)
 
-    def solved(self, epsilon: float) -> Cost:
-        """Return the cost with the largest budget of a fit that keeps within a total."""
-        if not budget_owners(self.fit_costs.estimator):
+    def guess(self, epsilon: float) -> BudgetSetting:
+        """Return about what each fit may cost of a total."""
+        share = 0.95 if self.layout.tuning is not None else 0.4
+        return BudgetSetting(epsilon * share, self.delta)
+
+    def _solved(self, epsilon: float) -> Cost:
+        """Return the cost with the least private setting of the fits that keeps within a total."""
+        estimator = self.fit_costs.estimator
+        if not budget_owners(estimator):
             raise ValueError(
                 "epsilon must be None for an estimator whose noise no epsilon sets; got "
                 f"{epsilon:g}. Give the estimator epsilon instead of a noise parameter, or leave "
                 "its own noise and let the search report the total."
             )
+        parameter = self.fit_costs.noise_parameter(self.final_size)
+        if parameter is not None:
+            return self._solved_noise(epsilon, *parameter)
+        return self._solved_budget(epsilon)
+
+    def _solved_noise(self, epsilon: float, prefix: str, name: str) -> Cost:
+        """Return the cost of the least noise that keeps within a total.
+
+        Each evaluation costs one profile of a fit: no estimator solves for anything.
+        """
+        setting = NoiseSetting(prefix, name, 1.0, epsilon, self.delta)
+        costs: dict[float, Cost] = {}
+
+        def total(noise: float) -> PrivacyProfile:
+            tried = replace(setting, noise=noise)
+            fit = self.fit_costs.profile(tried, self.train_size)
+            costs[noise] = self.at(replace(tried, epsilon=fit.epsilon(self.delta)))
+            return costs[noise].total
+
+        found = calibrate(
+            total,
+            epsilon,
+            self.delta,
+            lower=_LEAST_NOISE,
+            upper=_LARGEST_NOISE,
+            guess=self._noise_guess(epsilon, setting),
+            tolerance=_TOLERANCE,
+        )
+        return costs[found.value]
+
+    def _noise_guess(self, epsilon: float, setting: NoiseSetting) -> float:
+        """Return the noise with which one fit alone costs about its share of a total."""
+        wanted = self.guess(epsilon).epsilon
+        try:
+            found = calibrate(
+                lambda noise: self.fit_costs.profile(
+                    replace(setting, noise=noise), self.train_size
+                ),
+                wanted,
+                self.delta,
+                lower=_LEAST_NOISE,
+                upper=_LARGEST_NOISE,
+                tolerance=_ROUGHLY,
+            )
+        except UnreachableBudgetError:
+            return 1.0
+        return found.value
+
+    def _solved_budget(self, epsilon: float) -> Cost:
+        """Return the cost of the largest budget of a fit that keeps within a total."""
         guess = self.guess(epsilon)
         first = self.at(guess)
         if math.isinf(first.total.epsilon(self.delta)):
-            return self._solved(epsilon, self._delta_of_many(), {})
-        found = self._solved(epsilon, self.delta, {guess.epsilon: first})
+            return self._largest_budget(epsilon, self._delta_of_many(), {})
+        found = self._largest_budget(epsilon, self.delta, {guess.epsilon: first})
         if found.total.epsilon(self.delta) >= _ENOUGH * epsilon:
             return found
         # A guarantee at one delta alone, and all of it used up: now rounding decides what fits.
-        return self._solved(epsilon, self._delta_of_many(), {})
+        return self._largest_budget(epsilon, self._delta_of_many(), {})
 
-    def _solved(self, epsilon: float, delta: float, costs: dict[float, Cost]) -> Cost:
+    def _largest_budget(self, epsilon: float, delta: float, costs: dict[float, Cost]) -> Cost:
         """Return the cost of the largest budget at a given delta of a fit."""
 
-        def total(part: float) -> PrivacyProfile:
-            if part not in costs:
-                costs[part] = self.at(Budget(part, delta))
-            return costs[part].total
+        def total(budget: float) -> PrivacyProfile:
+            if budget not in costs:
+                costs[budget] = self.at(BudgetSetting(budget, delta))
+            return costs[budget].total
 
         found = calibrate(
             total,
@@ -262,7 +302,9 @@ class CostModel:
             guess=self.guess(epsilon).epsilon,
             tolerance=_TOLERANCE,
         )
-        return costs[found.value] if found.value in costs else self.at(Budget(found.value, delta))
+        if found.value not in costs:
+            return self.at(BudgetSetting(found.value, delta))
+        return costs[found.value]
 
     def _delta_of_many(self) -> float:
         """Return a delta for fits whose guarantee is known at one delta alone, and adds up.
@@ -275,8 +317,47 @@ class CostModel:
         fits = max(self.layout.folds - 1, 1) * max(share, 1.0) + 1.0
         return self.delta / (4.0 * max(steps, 1) * fits)
 
+    # The report -----------------------------------------------------------------------------
+
+    def components(self, cost: Cost) -> tuple[PrivacyReport, ...]:
+        """Return the components of the report's tree: the selection with its run, the last fit."""
+        layout = self.layout
+        folds = f"{layout.folds - 1} of {layout.folds} folds see a record" if layout.folds else ""
+        of_run = [PrivacyReport(cost.fit, self.delta, name="fit", note=folds)]
+        if cost.score_noise.kind != "none":
+            of_run.append(PrivacyReport(cost.score_noise.profile, self.delta, name="score"))
+        notes = [self.note]
+        if layout.tuning is not None:
+            notes.append(f"on {layout.tuning:.3g} of the records")
+        selection = PrivacyReport(
+            self.selection(cost),
+            self.delta,
+            name="selection",
+            note=", ".join(notes),
+            bound=self.bound,
+            parts=[PrivacyReport(cost.run, self.delta, name="one run", parts=of_run)],
+        )
+        if cost.final is None:
+            return (selection,)
+        note = f"on {layout.final_share:.3g} of the records"
+        return selection, PrivacyReport(cost.final, self.delta, name="final fit", note=note)
+
+    def selection(self, cost: Cost) -> PrivacyProfile:
+        """Return what the selection costs by itself, if on all records."""
+        if cost.scored is None:
+            return cost.trained
+        share = self.layout.validation
+        return mixture([cost.scored, cost.trained], [share, 1.0 - share])
+
+
+def untuned_model(model: CostModel) -> CostModel:
+    """Return the cost model of one fit on all records, without a search."""
+    layout = replace(model.layout, validation=0.0, folds=0, public=True, tuning=None, final=False)
+    return CostModel(layout, model.fit_costs, lambda run: run, model.delta)
+
 
 def own_delta(estimator: object) -> float:
     """Return the largest delta of an estimator's private steps."""
-    deltas = [owner.delta for owner in budget_owners(estimator) if owner.delta]
-    return max(deltas, default=_USUAL_DELTA if not budget_owners(estimator) else 0.0)
+    owners = budget_owners(estimator)
+    deltas = [owner.delta for owner in owners if owner.delta]
+    return max(deltas, default=0.0 if owners else DEFAULT_DELTA)

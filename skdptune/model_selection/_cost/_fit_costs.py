@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,6 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdptune._compat import remove_callbacks
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
-    Budget,
     budget_owners,
     check_secret_size,
     cost_of,
@@ -25,7 +24,6 @@ from skdptune.base import (
     nested_estimators,
     own_parameters,
     scale_to_tuning,
-    set_budget,
     set_public_size,
     worst_cost_of_budget,
 )
@@ -36,11 +34,14 @@ from skdptune.model_selection._cost._candidates import (
     holds_step,
     is_finite,
 )
+from skdptune.model_selection._cost._fit_setting import BudgetSetting, FitSetting, noise_parameter
 
-# With more settings than these, each candidate is priced by its budget alone.
-_MOST_SETTINGS = 64
+# With more combinations than these, each candidate is held to its budget alone.
+_MOST_COMBINATIONS = 64
 _SLACK = 1.0 + 1e-9
 COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
+
+Combination = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class FitSize:
 
 @dataclass(frozen=True)
 class FitCosts:
-    """Prices of the fits of a search's candidates.
+    """Costs of the fits of a search's candidates.
 
     Parameters
     ----------
@@ -78,131 +79,153 @@ class FitCosts:
     extrapolate : "auto", None or callable
         How a candidate is scaled to fewer records.
     classes : sequence or None
-        The public label set, for estimators that want to be told.
+        The public label set, for estimators that have a parameter for it.
+
+    Notes
+    -----
+    Theorem F2. Candidates that differ in parameters without influence on the cost cost the same.
+    Of the others, each combination of listed values is costed, and the pointwise maximum taken.
+    Where these are too many, or drawn from a distribution, what remains is that each candidate is
+    calibrated to one (epsilon, delta).
     """
 
     estimator: Any
     candidates: Candidates
     extrapolate: Any
     classes: Any = None
-    _settings: list[Any] = field(default_factory=list, repr=False)
+    _combinations: list[list[Combination] | None] = field(default_factory=list, repr=False)
 
-    def configured(self, candidate: dict[str, Any], budget: Budget | None, size: FitSize) -> Any:
+    def configured(
+        self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
+    ) -> Any:
         """Return the estimator for one fit of a candidate; seeds are left to the run."""
         made = clone(self.estimator)
         made.set_params(**copied(candidate))
         disable_caching(made)
-        for prefix, part in list(nested_estimators(made)):
-            remove_callbacks(part)
-            if self.classes is not None and own_parameters(part).get("classes", 0) is None:
+        for prefix, step in list(nested_estimators(made)):
+            remove_callbacks(step)
+            if self.classes is not None and own_parameters(step).get("classes", 0) is None:
                 made.set_params(**{f"{prefix}classes": self.classes})
-        if budget is not None:
-            set_budget(made, budget)
+        if setting is not None:
+            setting.apply(made)
         scale_to_tuning(made, size.n_samples, size.n_final, self.extrapolate)
         if size.is_secret:
             set_public_size(made, size.n_samples)
         return made
 
-    def _cost_of(self, made: Any, size: FitSize) -> PrivacyProfile:
-        if size.is_secret:
-            check_secret_size(made, size.n_samples, size.n_features)
-        return cost_of(made, size.n_samples, size.n_features)
+    # Costs ----------------------------------------------------------------------------------
 
-    def profile(self, budget: Budget | None, size: FitSize) -> PrivacyProfile:
-        """Return a profile that holds for the fit of every candidate.
+    def profile(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
+        """Return a profile that holds for the fit of every candidate."""
+        costs = list(dict.fromkeys(cost for cost, _ in self._costs(setting, size)))
+        worst = costs[0]
+        for cost in costs[1:]:
+            worst = worst | cost
+        return worst
 
-        Notes
-        -----
-        Candidates that differ in parameters with no influence on the price cost the same. Of the
-        others, each combination of listed values is priced, and the pointwise maximum
-        taken. Where these are too many, or drawn from a distribution, what remains is that each
-        candidate is calibrated to one (epsilon, delta).
-        """
-        return _worst(list(dict.fromkeys(p for p, _, _ in self._costed(budget, size))))
-
-    def composed(self, budget: Budget | None, size: FitSize) -> PrivacyProfile:
+    def composed(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
         """Return the profile of one fit of every candidate of a grid, all released."""
         counts: dict[PrivacyProfile, int] = {}
-        for profile, space, sharers in self._costed(budget, size):
-            number = math.prod(len(values) for values in space.values()) // sharers
-            counts[profile] = counts.get(profile, 0) + number
+        for cost, count in self._costs(setting, size):
+            counts[cost] = counts.get(cost, 0) + count
         total = PrivacyProfile.pure(0.0)
-        for profile, count in counts.items():
-            total = total + profile * count
+        for cost, count in counts.items():
+            total = total + cost * count
         return total
 
-    def _costed(
-        self, budget: Budget | None, size: FitSize
-    ) -> Iterator[tuple[PrivacyProfile, Space, int]]:
-        """Iterate over prices, with the space that each is of and how many share that space."""
-        for space, settings in zip(self.candidates, self._all_settings(), strict=True):
-            if settings is None:
-                yield self._by_budget(space, budget, size), space, 1
+    def _costs(
+        self, setting: FitSetting | None, size: FitSize
+    ) -> Iterator[tuple[PrivacyProfile, int]]:
+        """Iterate over costs of fits, with the number of listed candidates that each is of."""
+        for space, combinations in self.spaces():
+            listed = math.prod(len(values) for values in space.values() if is_finite(values))
+            if combinations is None:
+                yield self._worst_within(space, setting, size), listed
                 continue
-            for setting in settings:
-                made = self.configured(setting, budget, size)
-                yield self._cost_of(made, size), space, len(settings)
+            for combination in combinations:
+                yield (
+                    self._cost(combination, setting, size),
+                    listed // len(combinations),
+                )
 
-    def _all_settings(self) -> list[Any]:
-        # Filled once: it follows from the parameters alone.
-        if not self._settings:
-            self._settings.extend(self._settings_of(space) for space in self.candidates)
-        return self._settings
+    def _cost(
+        self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
+    ) -> PrivacyProfile:
+        return cost_of(self.configured(candidate, setting, size), size.n_samples, size.n_features)
 
-    def _settings_of(self, space: Space) -> list[dict[str, Any]] | None:
-        """Return combinations of values that cover every price in a space, or None."""
-        names: list[str] = []
-        settings: list[dict[str, Any]] | None = [{}]
-        while settings is not None:
-            costly: set[str] = set()
-            for setting in settings:
-                made = clone(self.estimator).set_params(**setting)
-                costly |= cost_parameters(made, list(space))
-            # Which parameters matter may itself depend on the values of others.
-            if costly <= set(names):
-                return settings
-            names = sorted(costly | set(names))
-            settings = self.candidates.combinations(space, names, _MOST_SETTINGS)
-        return None
-
-    def _by_budget(self, space: Space, budget: Budget | None, size: FitSize) -> PrivacyProfile:
-        if budget is None:
+    def _worst_within(
+        self, space: Space, setting: FitSetting | None, size: FitSize
+    ) -> PrivacyProfile:
+        """Return the worst cost of candidates that are held to one budget."""
+        if not isinstance(setting, BudgetSetting):
             raise ValueError(
-                f"{self.candidates.name} must list few values of parameters that set the price, "
+                f"{self.candidates.name} must list few values of parameters that set the cost, "
                 "or epsilon must be given, so that every candidate is held to one budget; got "
                 f"epsilon=None with {sorted(space)}."
             )
-        structures = self.candidates.combinations(space, self._structural(space), _MOST_SETTINGS)
+        worst: PrivacyProfile | None = None
+        for structure in self._structures(space):
+            # What has no cost, or bad parameters, is reported by the first evaluation.
+            made = self.configured(structure, setting, size)
+            cost = worst_cost_of_budget(made, setting.budget)
+            worst = cost if worst is None else worst | cost
+        if worst is None:
+            raise ValueError(f"{self.candidates.name} must not be empty; got no structure.")
+        return worst
+
+    def noise_parameter(self, size: FitSize) -> tuple[str, str] | None:
+        """Return prefix and name of the one parameter that sets all candidates' noise, if any.
+
+        All candidates must share one combination of what else sets their cost, so that one noise
+        costs the same for each.
+        """
+        shared: list[Combination] = []
+        for _, combinations in self.spaces():
+            if combinations is None or len(combinations) != 1:
+                return None
+            if combinations[0] not in shared:
+                shared += combinations
+        if len(shared) != 1:
+            return None
+        return noise_parameter(self.configured(shared[0], None, size))
+
+    # Which combinations there are ---------------------------------------------------------------
+
+    def spaces(self) -> Iterator[tuple[Space, list[Combination] | None]]:
+        """Iterate over the spaces, each with the combinations that set the cost, None for many."""
+        # Filled once: it follows from the parameters alone.
+        if not self._combinations:
+            self._combinations.extend(self._combinations_of(space) for space in self.candidates)
+        yield from zip(self.candidates, self._combinations, strict=True)
+
+    def _combinations_of(self, space: Space) -> list[Combination] | None:
+        """Return combinations of values that cover every cost in a space, or None."""
+        names: list[str] = []
+        combinations: list[Combination] | None = [{}]
+        while combinations is not None:
+            costly: set[str] = set()
+            for combination in combinations:
+                made = clone(self.estimator).set_params(**combination)
+                costly |= cost_parameters(made, list(space))
+            # Which parameters matter may itself depend on the values of others.
+            if costly <= set(names):
+                return combinations
+            names = sorted(costly | set(names))
+            combinations = self.candidates.combinations(space, names, _MOST_COMBINATIONS)
+        return None
+
+    def _structures(self, space: Space) -> list[Combination]:
+        """Return combinations of values that are estimators or stand for them: steps that vary."""
+        names = self._structural_names(space)
+        structures = self.candidates.combinations(space, names, _MOST_COMBINATIONS)
         if structures is None:
             raise ValueError(
-                f"{self.candidates.name} must list at most {_MOST_SETTINGS} combinations of "
+                f"{self.candidates.name} must list at most {_MOST_COMBINATIONS} combinations of "
                 "estimators; got more."
             )
-        for name, values in self._unsaid(space):
-            # One at a time: what is wrong with a value mostly is so beside any others.
-            for value in values:
-                self._held({**structures[0], name: value}, budget, size)
-        return _worst([self._held(structure, budget, size) for structure in structures])
+        return structures
 
-    def check(
-        self, candidates: list[dict[str, Any]], budget: Budget | None, size: FitSize
-    ) -> None:
-        """Raise unless candidates that were not priced one by one keep to the budget.
-
-        What a distribution draws, and combinations of values, are first seen here.
-        """
-        spaces = zip(self.candidates, self._all_settings(), strict=True)
-        held = [set(space) for space, settings in spaces if settings is None]
-        if budget is None or not held:
-            return
-        for candidate in candidates:
-            if any(set(candidate) <= names for names in held):
-                made = self.configured(candidate, budget, size)
-                cost_of(made, size.n_samples, size.n_features)
-                self._check_covered(made, size)
-
-    def _structural(self, space: Space) -> list[str]:
-        """Return the names whose values are estimators or stand for them: steps that change."""
+    def _structural_names(self, space: Space) -> list[str]:
         own = self.estimator.get_params(deep=True)
         return [
             name
@@ -211,47 +234,78 @@ class FitCosts:
             or (is_finite(values) and any(holds_step(value) for value in values))
         ]
 
-    def _unsaid(self, space: Space) -> list[tuple[str, Any]]:
-        """Return listed values of parameters whose owners do not say what sets their price."""
-        structural = self._structural(space)
+    def _undeclared(self, space: Space) -> list[tuple[str, Any]]:
+        """Return listed values of parameters whose owners do not declare what sets their cost."""
+        structural = self._structural_names(space)
         return [
             (name, space[name])
-            for name, declared in declared_cost_parameters(self.estimator, space)
+            for name, declared in declared_cost_parameters(self.estimator, list(space))
             if declared is None and is_finite(space[name]) and name not in structural
         ]
 
-    def _held(self, structure: dict[str, Any], budget: Budget, size: FitSize) -> PrivacyProfile:
-        """Return the profile of any fit of one structure of steps, held to a budget."""
-        made = self.configured(structure, budget, size)
-        # Reports what has no price, or bad parameters.
-        self._cost_of(made, size)
-        self._check_covered(made, size)
-        return worst_cost_of_budget(made, budget)
+    # Checks of a solved setting -----------------------------------------------------------------
 
-    def _check_covered(self, made: Any, size: FitSize) -> None:
-        """Raise unless each step that costs anything is held to a budget of its own."""
-        owners = {owner.prefix: owner for owner in budget_owners(made)}
-        for prefix, part in nested_estimators(made):
-            inside = any(prefix.startswith(outer) and prefix != outer for outer in owners)
-            if isinstance(part, COMPOSITIONS) or inside or not has_cost(part):
+    def check_spaces(self, setting: FitSetting | None, size: FitSize) -> None:
+        """Raise unless the fits of all candidates can be costed at a setting, once it is solved.
+
+        Theorem F3: no cost may depend on a size that is secret.
+        """
+        for space, combinations in self.spaces():
+            if combinations is not None:
+                for combination in combinations:
+                    self._check_size(self.configured(combination, setting, size), size)
                 continue
-            cost = cost_of(part, size.n_samples, size.n_features)
+            structures = self._structures(space)
+            for structure in structures:
+                self._check_held(structure, setting, size)
+            for name, values in self._undeclared(space):
+                # One at a time: what is wrong with a value mostly is so beside any others.
+                for value in values:
+                    self._check_held({**structures[0], name: value}, setting, size)
+
+    def check(
+        self, candidates: Sequence[dict[str, Any]], setting: FitSetting | None, size: FitSize
+    ) -> None:
+        """Raise unless candidates that were not costed one by one keep to the budget.
+
+        What a distribution draws, and combinations of values, are first seen here.
+        """
+        held = [set(space) for space, combinations in self.spaces() if combinations is None]
+        if setting is None or not held:
+            return
+        for candidate in candidates:
+            if any(set(candidate) <= names for names in held):
+                self._check_held(candidate, setting, size)
+
+    def _check_size(self, made: Any, size: FitSize) -> None:
+        if size.is_secret:
+            check_secret_size(made, size.n_samples, size.n_features)
+
+    def _check_held(
+        self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
+    ) -> None:
+        """Raise unless each step of a candidate that costs anything is held to a budget."""
+        made = self.configured(candidate, setting, size)
+        # Reports what has no cost, or bad parameters.
+        cost_of(made, size.n_samples, size.n_features)
+        self._check_size(made, size)
+        owners = {owner.prefix: owner for owner in budget_owners(made)}
+        for prefix, step in nested_estimators(made):
+            inside = any(prefix.startswith(outer) and prefix != outer for outer in owners)
+            if isinstance(step, COMPOSITIONS) or inside or not has_cost(step):
+                continue
+            cost = cost_of(step, size.n_samples, size.n_features)
             owner = owners.get(prefix)
             if owner is None and cost.epsilon(0.0) > 0.0:
-                raise ValueError(
-                    f"{self.candidates.name} must list few values of parameters that set the "
-                    f"price; got many, and {type(part).__name__} has no epsilon to hold it to."
-                )
-            if owner is not None and not cost.epsilon(owner.delta or 0.0) <= part.epsilon * _SLACK:
-                raise ValueError(
-                    f"{self.candidates.name} must list few values of parameters that set the "
-                    f"price; got many, and {type(part).__name__} costs more than its own epsilon "
-                    f"at delta={owner.delta or 0.0:g}."
+                raise self._refusal(f"{type(step).__name__} has no epsilon to hold it to")
+            delta = 0.0 if owner is None else owner.delta or 0.0
+            if owner is not None and not cost.epsilon(delta) <= step.epsilon * _SLACK:
+                raise self._refusal(
+                    f"{type(step).__name__} costs more than its own epsilon at delta={delta:g}"
                 )
 
-
-def _worst(profiles: list[PrivacyProfile]) -> PrivacyProfile:
-    worst = profiles[0]
-    for profile in profiles[1:]:
-        worst = worst | profile
-    return worst
+    def _refusal(self, why: str) -> ValueError:
+        return ValueError(
+            f"{self.candidates.name} must list few values of parameters that set the cost; got "
+            f"many, and {why}."
+        )

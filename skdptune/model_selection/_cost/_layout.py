@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdptune._validation import check_integer, check_option, check_real
-from skdptune.accounting._tuning import VARIANTS
+from skdptune.accounting import VARIANTS
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._running import expected_size
 

@@ -1,114 +1,62 @@
-"""What is settled before the data are read, kept for the next who asks, and what comes after."""
+"""The plan of a search that returns one tuned model."""
 
 from __future__ import annotations
 
-import io
-import pickle
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass, field, replace
-from types import FunctionType
+from dataclasses import dataclass, replace
 from typing import Any
 
-from skdptune._compat import number_of_samples
-from skdptune.accounting import PrivacyReport
+from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._cost_model import Cost, CostModel
 from skdptune.model_selection._cost._layout import Layout
-from skdptune.model_selection._running import (
-    Data,
-    RandomSplit,
-    Streams,
-    generator_of,
-    random_split,
-)
-
-_CACHED = 32
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is settled before the data are read."""
+    """All that is decided before the data are read.
 
-    layout: Layout
+    Attributes
+    ----------
+    candidates : Candidates
+    model : CostModel
+    cost : Cost
+        The cost of everything, at the setting that meets the budget.
+    components : tuple of PrivacyReport
+        Of the report's tree.
+    asked : float or None
+        The total epsilon that the user gave.
+    """
+
     candidates: Candidates
     model: CostModel
     cost: Cost
-    parts: tuple[PrivacyReport, ...]
+    components: tuple[PrivacyReport, ...]
     asked: float | None
-    delta: float
+
+    @property
+    def layout(self) -> Layout:
+        """How the records are divided."""
+        return self.model.layout
+
+    @property
+    def delta(self) -> float:
+        """At which the total is stated."""
+        return self.model.delta
+
+    @property
+    def total(self) -> PrivacyProfile:
+        """What everything costs that the fitted search shows."""
+        return self.cost.total
 
     def with_classes(self, classes: Any) -> Plan:
-        """Return the same with estimators that are told the label set."""
+        """Return the same plan with estimators that are given the label set."""
         fit_costs = replace(self.model.fit_costs, classes=classes)
         return replace(self, model=replace(self.model, fit_costs=fit_costs))
 
-
-@dataclass
-class Choice:
-    """What a strategy returns: the winner, and the rows that may be shown."""
-
-    candidate: dict[str, Any]
-    score: float
-    model: Any
-    rows: list[dict[str, Any]]
-    index: int = 0
-    diagnostics: dict[str, Any] = field(default_factory=dict)
-
-
-def split_for(plan: Plan, data: Data, streams: Streams) -> RandomSplit:
-    """Return each record's place, as the layout has it."""
-    layout = plan.layout
-    return random_split(
-        number_of_samples(data.X),
-        layout.validation,
-        layout.tuning,
-        layout.variant,
-        generator_of(streams.random_split),
-    )
-
-
-class PlanCache:
-    """The last few solved plans, by the content of all parameters."""
-
-    def __init__(self) -> None:
-        self._items: OrderedDict[str, Plan] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: str | None) -> Plan | None:
-        with self._lock:
-            return self._items.get(key) if key is not None else None
-
-    def put(self, key: str | None, value: Plan) -> None:
-        if key is None:
-            return
-        with self._lock:
-            self._items[key] = value
-            while len(self._items) > _CACHED:
-                self._items.popitem(last=False)
-
-
-plan_cache = PlanCache()
-
-
-class _Names(pickle.Pickler):
-    """Notes the classes and functions that are pickled by name.
-
-    One that was defined anew, as in a notebook, bears the same name and is another.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO())
-        self.found: list[int] = []
-
-    def reducer_override(self, obj: Any) -> Any:
-        """Note an object's identity; it is pickled as usual."""
-        if isinstance(obj, type | FunctionType):
-            self.found.append(id(obj))
-        return NotImplemented
-
-
-def named_in(obj: Any) -> list[int]:
-    names = _Names()
-    names.dump(obj)
-    return names.found
+    def noise_of_final(self) -> float | None:
+        """Return the noise of the returned model's fit, if the estimator has a `noise_level`."""
+        model = self.model
+        size = model.final_size if self.layout.final else model.train_size
+        made = model.fit_costs.configured({}, self.cost.setting, size)
+        level = getattr(made, "noise_level", None)
+        return None if level is None else float(level(size.n_samples, size.n_features))

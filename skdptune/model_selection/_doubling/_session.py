@@ -1,4 +1,4 @@
-"""A doubling threshold search that is asked and told, so that any optimiser may drive it."""
+"""A doubling threshold search that is offered candidates, so that any optimiser may drive it."""
 
 from __future__ import annotations
 
@@ -10,27 +10,17 @@ import numpy as np
 
 from skdptune.accounting import PrivacyReport
 from skdptune.mechanisms import DoublingThreshold, ThresholdRound
-from skdptune.model_selection._base import Choice, Plan, Streams, spawned
-from skdptune.model_selection._cost import Candidates, CostedCandidates, copied, utilities_on_parts
-from skdptune.model_selection._running import Data, RandomSplit
+from skdptune.model_selection._cost import Candidates, CostedCandidates, copied
+from skdptune.model_selection._partition_search import PartitionSearch
+from skdptune.model_selection._running import spawned
+from skdptune.model_selection._tuning_search import Choice, SearchState
 
 
 @dataclass
-class WalkChoice(Choice):
-    """The winner, and the walk that led to it."""
+class ThresholdChoice(Choice):
+    """The winner, and the rounds that led to it."""
 
     trace: tuple[ThresholdRound, ...] = ()
-
-
-@dataclass(frozen=True)
-class Material:
-    """What a search was given: all that is settled, the data, their places, the seeds."""
-
-    plan: Plan
-    data: Data
-    split: RandomSplit
-    public: Data | None
-    streams: Streams
 
 
 class DoublingThresholdSession:
@@ -94,21 +84,20 @@ class DoublingThresholdSession:
     2.0
     """
 
-    def __init__(self, search: Any, walk: DoublingThreshold, material: Material) -> None:
-        self._search, self._walk, self._material = search, walk, material
-        plan = material.plan
+    def __init__(
+        self, search: PartitionSearch, rounds: DoublingThreshold, state: SearchState
+    ) -> None:
+        self._search, self._rounds, self._state = search, rounds, state
+        plan = state.plan
         self._report = search._report(plan)
         self._costed = CostedCandidates(
-            plan.model.fit_costs, plan.cost.budget is not None, search.tuning_estimator
+            plan.model.fit_costs, plan.cost.setting is not None, search.tuning_estimator
         )
-        self._validation = material.public
-        if self._validation is None:
-            self._validation = material.data.take(material.split.validation)
-        # A record belongs to one part, the same in all rounds, with or without a seed.
-        folds = material.streams.random_split
-        self._places = np.random.SeedSequence() if folds is None else folds.spawn(1)[0]
+        # A record belongs to one partition, the same in all rounds, with or without a seed.
+        seeds = state.streams.random_split
+        self._places = np.random.SeedSequence() if seeds is None else seeds.spawn(1)[0]
         self._known: dict[Any, tuple[dict[str, Any], float]] = {}
-        # As offered, so that no other object gets the number of a value.
+        # As offered, so that no other object gets the id of a value.
         self._given: list[dict[str, Any]] = []
         self._first: dict[str, Any] | None = None
         self._best: dict[str, Any] | None = None
@@ -137,15 +126,14 @@ class DoublingThresholdSession:
         keys = [_key(candidate) for candidate in offered]
         fresh = {k: c for k, c in zip(keys, offered, strict=True) if k not in self._known}
         self._costed.check(fresh.values())
-        plan = self._material.plan
-        fit_costs, budget = plan.model.fit_costs, plan.cost.budget
-        fit_costs.check(list(fresh.values()), budget, plan.model.final_size)
-        # Copies: who offers may not change later what was found to be priced.
+        model, cost = self._state.plan.model, self._state.plan.cost
+        model.fit_costs.check(list(fresh.values()), cost.setting, model.final_size)
+        # Copies: whoever offers may not change later what was found to be costed.
         self._given += fresh.values()
         self._score({key: copied(given) for key, given in fresh.items()})
         if self._first is None:
             self._first = self._known[keys[0]][0]
-        found = self._walk.propose([self._known[key][1] for key in keys])
+        found = self._rounds.propose([self._known[key][1] for key in keys])
         if found is None:
             return None
         self._best = self._known[keys[found]][0]
@@ -165,27 +153,24 @@ class DoublingThresholdSession:
         self._check_open()
         # Closed first: the final fit is paid for once.
         self._is_open = False
-        search, material, choice = self._search, self._material, self.choice()
-        model = search._final_model(
-            material.plan, material.data, material.split, choice, material.streams
-        )
-        search._publish(material.plan, choice, model)
+        search, state, choice = self._search, self._state, self.choice()
+        model = search._final_model(state, choice)
+        search._publish(state.plan, choice, model)
         return search
 
-    def choice(self) -> WalkChoice:
+    def choice(self) -> ThresholdChoice:
         """Return the winner so far, as the search's template wants it."""
-        material, scorer = self._material, self._search._scorer()
+        state, scorer = self._state, self._search._scorer()
         winner = self._best if self._best is not None else self._first
         if winner is None:
-            candidates = material.plan.candidates
-            winner = next(batches_of(candidates, 1, material.streams.draw))[0]
+            winner = next(batches_of(state.plan.candidates, 1, state.streams.draw))[0]
         score = scorer.lower + self.utility * (scorer.upper - scorer.lower)
         details = {
             "candidates": [candidate for candidate, _ in self._known.values()],
             "utilities": np.array([utility for _, utility in self._known.values()]),
         }
         row = {"params": winner, "score": score}
-        return WalkChoice(winner, score, None, [row], diagnostics=details, trace=self.trace)
+        return ThresholdChoice(winner, score, None, [row], diagnostics=details, trace=self.trace)
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -198,16 +183,11 @@ class DoublingThresholdSession:
         """Score candidates that were not yet, and keep their utilities."""
         if not fresh:
             return
-        material = self._material
-        utilities = utilities_on_parts(
-            self._search,
-            material.plan,
+        utilities = self._search._utilities(
+            self._state,
             list(fresh.values()),
-            material.data,
-            material.split.tuning,
-            self._validation,
             np.random.default_rng(self._places),
-            spawned(material.streams.runs, len(fresh)),
+            spawned(self._state.streams.runs, len(fresh)),
         )
         for (key, candidate), utility in zip(fresh.items(), utilities, strict=True):
             self._known[key] = (candidate, float(utility))
@@ -215,7 +195,7 @@ class DoublingThresholdSession:
     @property
     def finished(self) -> bool:
         """Whether the walk is over."""
-        return self._walk.finished
+        return self._rounds.finished
 
     @property
     def best_params(self) -> dict[str, Any] | None:
@@ -225,17 +205,17 @@ class DoublingThresholdSession:
     @property
     def utility(self) -> float:
         """The scaled score that was reached."""
-        return self._walk.utility
+        return self._rounds.utility
 
     @property
     def step(self) -> int:
         """Levels that the next round tries to gain at once; 0 at the end."""
-        return self._walk.step
+        return self._rounds.step
 
     @property
     def trace(self) -> tuple[ThresholdRound, ...]:
         """The rounds so far."""
-        return self._walk.trace
+        return self._rounds.trace
 
     @property
     def privacy(self) -> PrivacyReport:

@@ -4,38 +4,39 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from skdptune._compat import number_of_samples
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
     check_secret_size,
     cost_of,
     nested_estimators,
     replaces_records,
-    set_seeds,
 )
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import FitCosts, FitSize, Layout, ScoreNoise
 from skdptune.model_selection._pareto._families import Families
 from skdptune.model_selection._pareto._workers import Evaluation
 from skdptune.model_selection._running import (
-    Data,
+    Fold,
+    Material,
+    Outcome,
     Quiet,
     Scoring,
+    Values,
     child_stream,
+    fit_and_score,
     is_failure,
     noise_random,
     perform_all,
-    values_of,
 )
 
-Fold = tuple[np.ndarray | None, np.ndarray | None]
+# A fold, and the seed of its fit.
+Task = tuple[Fold, np.random.SeedSequence | None]
 # Of the moments accountant: its paper, and the search's, count in whole moments.
 _MOMENTS = np.arange(2.0, 257.0)
 
@@ -136,13 +137,9 @@ class Trial:
 
     Parameters
     ----------
-    pricing : Pricing
-    data : Data
-        Records of the fits.
-    folds : sequence of (ndarray, ndarray)
-        Records to train and to score on; one pair of None for all of `data` and of `validation`.
-    validation : Data or None
-    scorer : BoundedScorer
+    costs : EvaluationCosts
+    material : Material
+        Data, folds and scoring.
     n_repeats : int
     is_seeded : bool
         Whether fits and noise follow the evaluation's seed, or the system's entropy.
@@ -151,10 +148,7 @@ class Trial:
     """
 
     costs: EvaluationCosts
-    data: Data
-    folds: Sequence[Fold]
-    validation: Data | None
-    scorer: BoundedScorer
+    material: Material
     n_repeats: int
     is_seeded: bool
     third: Any = None
@@ -178,31 +172,21 @@ class Trial:
         """Return the utility of one repeat, and its third objective."""
         started = time.perf_counter()
         values, thirds = [], []
-        with Quiet(), np.errstate(all="ignore"):
-            for place, fold in enumerate(self.folds):
-                model = clone(estimator)
-                held = self.fitted(model, fold, child_stream(seed, place))
-                values.append(self.scorer.per_record(model, held.X, held.y))
-                if isinstance(self.third, tuple):
-                    thirds.append(float(self.third[1](model, held.X, held.y)))
+        for place, fold in enumerate(self.material.folds):
+            outcome = fit_on_fold((fold, child_stream(seed, place)), self.material, estimator)
+            values.append(values_of_success(outcome))
+            if isinstance(self.third, tuple):
+                held = self.material.scored(fold)
+                with Quiet(), np.errstate(all="ignore"):
+                    thirds.append(float(self.third[1](outcome.model, held.X, held.y)))
         score = self.scorer.score(np.concatenate(values), max(sum(map(len, values)), 1))
         third = np.mean(thirds) if thirds else time.perf_counter() - started
         return unit_utility(score, self.scorer), float(third)
 
-    def fitted(self, estimator: Any, fold: Fold, seed: np.random.SeedSequence | None) -> Data:
-        """Fit an estimator to a fold, and return the records to score it on."""
-        train, test = fold
-        set_seeds(estimator, seed)
-        self.data.take(train).fit(estimator)
-        return self.held(test)
-
-    def held(self, test: np.ndarray | None) -> Data:
-        """Return the records that a fold is scored on."""
-        if test is not None:
-            return self.data.take(test)
-        if self.validation is None:
-            raise ValueError("validation must be given where no fold has records to score on.")
-        return self.validation
+    @property
+    def scorer(self) -> BoundedScorer:
+        """The score of an evaluation."""
+        return self.material.scoring.scorer
 
 
 @dataclass(frozen=True)
@@ -212,14 +196,12 @@ class PrivateTrial:
     Parameters
     ----------
     trial : Trial
-    scoring : Scoring
-        Of the values of all repeats together.
+        Its material has the noise of a score of all repeats together, and hides failures.
     n_jobs : int or None
         Workers for the fits of one evaluation.
     """
 
     trial: Trial
-    scoring: Scoring
     n_jobs: int | None = None
 
     def __call__(
@@ -231,45 +213,57 @@ class PrivateTrial:
         tasks = [
             (fold, child_stream(trial.stream(seed, repeat), place))
             for repeat in range(trial.n_repeats)
-            for place, fold in enumerate(trial.folds)
+            for place, fold in enumerate(trial.material.folds)
         ]
+        noise = noise_random(trial.stream(seed, trial.n_repeats))
+        score = trial.material.scoring.released(self._values(tasks, estimator), noise)
+        return Evaluation(costs(params), (unit_utility(score, trial.scorer),))
+
+    def _values(self, tasks: list[Task], estimator: Any) -> Values | None:
+        """Return the values of all folds and repeats, None if one of the fits failed."""
         try:
-            values = np.concatenate(
-                perform_all(
-                    _private_values,
-                    tasks,
-                    trial,
-                    estimator,
-                    n_jobs=self.n_jobs,
-                    pre_dispatch="2*n_jobs",
-                )
+            values = perform_all(
+                _values_on_fold,
+                tasks,
+                self.trial.material,
+                estimator,
+                n_jobs=self.n_jobs,
+                pre_dispatch="2*n_jobs",
             )
         except BaseException as problem:
             if not is_failure(problem):
                 raise
-            # Fits that take their workers with them tell of the data as well.
-            values = None
-        noise = noise_random(trial.stream(seed, trial.n_repeats))
-        score = self.scoring.released(values, noise)
-        return Evaluation(costs(params), (unit_utility(score, trial.scorer),))
+            # Fits that take their workers with them depend on the data as well.
+            return None
+        found = [some for some in values if some is not None]
+        return np.concatenate(found) if len(found) == len(tasks) else None
 
 
-def _private_values(
-    task: tuple[Fold, np.random.SeedSequence | None], trial: Trial, estimator: Any
-) -> np.ndarray:
-    """Return one value per record of a fold; the worst throughout where the fit fails."""
+def fit_on_fold(task: Task, material: Material, estimator: Any) -> Outcome:
+    """Fit a copy of an estimator to a fold, and score it."""
     fold, seed = task
-    held = trial.held(fold[1])
-    try:
-        with Quiet(), np.errstate(all="ignore"):
-            # Threads share what they are given; and nothing may be carried from fold to fold.
-            model = clone(estimator)
-            trial.fitted(model, fold, seed)
-            return values_of(trial.scorer, model, held, raises=False)
-    except BaseException as problem:
-        if not is_failure(problem):
-            raise
-        return np.full(number_of_samples(held.X), trial.scorer.lower)
+    # Threads share what they are given; and nothing may be carried from fold to fold.
+    (outcome,) = fit_and_score(
+        [clone(estimator)],
+        [seed],
+        material.data.take(fold[0]),
+        material.scored(fold),
+        material.scoring.scorer,
+        raises=material.raises,
+    )
+    return outcome
+
+
+def _values_on_fold(task: Task, material: Material, estimator: Any) -> Values | None:
+    """Return the values alone: models stay where they were fitted."""
+    return fit_on_fold(task, material, estimator).values
+
+
+def values_of_success(outcome: Outcome) -> Values:
+    """Return the values of a fit that did not fail."""
+    if outcome.values is None:
+        raise outcome.error or RuntimeError("the fit gave no values")
+    return outcome.values
 
 
 def score_of_all(

@@ -42,6 +42,16 @@ class Study:
     plan: ReleasePlan | None
 
     @property
+    def layout(self) -> Layout:
+        """How the records are divided."""
+        return self.costs.layout
+
+    @property
+    def delta(self) -> float:
+        """At which the total is stated."""
+        return self.costs.delta
+
+    @property
     def total(self) -> PrivacyProfile:
         """What everything that is shown costs."""
         return _UNPROTECTED if self.plan is None else self.plan.total

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import joblib
 import numpy as np
 from sklearn.base import clone
 
-from skdptune._compat import number_of_samples
 from skdptune.base import set_seeds
 from skdptune.model_selection._pareto._checks import third_name
 from skdptune.model_selection._pareto._evaluation import PrivateTrial, Trial, score_of_all
 from skdptune.model_selection._pareto._plan import Affordable, Study
 from skdptune.model_selection._pareto._study import Evaluation, ParetoEngine, Record
 from skdptune.model_selection._running import (
+    ONE_FIT,
     Data,
+    Fold,
+    Material,
     Quiet,
+    Scoring,
     Streams,
     data_independent_model,
+    disjoint_folds,
     generator_of,
     is_failure,
-    parts,
     random_split,
 )
 
@@ -52,24 +57,21 @@ class ParetoRun:
         return [_without_traces(record) for record in records], None
 
     def _trial(self, data: Data, public: Data | None) -> Trial:
-        """Return the evaluation of parameters, with all records dealt."""
+        """Return the evaluation of parameters, with all records split."""
         search, layout = self.search, self.study.costs.layout
         rng = generator_of(self.streams.random_split)
-        folds: list[tuple[Any, Any]] = [(None, None)]
+        folds: Sequence[Fold] = ONE_FIT
         validation = public
         if layout.folds:
-            everyone = np.arange(number_of_samples(data.X))
-            held = parts(everyone, layout.folds, rng)
-            folds = [(np.setdiff1d(everyone, part), part) for part in held]
+            folds = disjoint_folds(data.n_samples, layout.folds, rng)
         elif not layout.public:
-            split = random_split(number_of_samples(data.X), layout.validation, None, 1, rng)
+            split = random_split(data.n_samples, layout.validation, None, 1, rng)
             data, validation = data.take(split.tuning), data.take(split.validation)
+        scoring = Scoring(search._scorer(), None, 0.0, 0.0, "none")
         return Trial(
             self.study.costs,
-            data,
-            folds,
-            validation,
-            search._scorer(),
+            # Exact evaluations are the curator's: what fails is named.
+            Material(data, folds, validation, scoring, raises=True),
             search.n_repeats,
             search.random_state is not None,
             search.third_objective,
@@ -102,9 +104,10 @@ class ParetoRun:
                 **common,
             )
         scoring = score_of_all(trial.costs.layout, trial.scorer, search.n_repeats, plan.noise)
+        material = replace(trial.material, scoring=scoring, raises=False)
         n_initial = min(search.n_initial, plan.n_evaluations)
         return ParetoEngine(
-            PrivateTrial(trial, scoring, search.n_jobs),
+            PrivateTrial(replace(trial, material=material), search.n_jobs),
             space,
             n_initial=n_initial,
             n_iter=plan.n_evaluations - n_initial,
@@ -187,8 +190,8 @@ def _subject(search: Any, study: Study, trial: Trial) -> str:
         search.privacy,
         search.n_repeats,
         trial.scorer.name,
-        trial.data.X,
-        trial.data.y,
+        trial.material.data.X,
+        trial.material.data.y,
     )
     return joblib.hash(told) or ""
 

@@ -1,5 +1,6 @@
-""" """
+"""Running candidates on the data: the one engine that fits, scores and hides failures."""
 
+from skdptune.model_selection._running._data import Data, Records
 from skdptune.model_selection._running._domain import (
     PUBLIC_VALIDATION,
     check_domain,
@@ -7,70 +8,79 @@ from skdptune.model_selection._running._domain import (
     is_search,
     public_labels,
 )
+from skdptune.model_selection._running._engine import Outcome, Values, fit_and_score, is_failure
+from skdptune.model_selection._running._parallel import perform_all
+from skdptune.model_selection._running._partition_utilities import (
+    auto_partitions,
+    choice_noise,
+    partition_utilities,
+    permute_and_flip_cost,
+)
 from skdptune.model_selection._running._progress import Progress
 from skdptune.model_selection._running._quiet import Quiet
 from skdptune.model_selection._running._random_split import (
     RandomSplit,
+    disjoint_folds,
+    disjoint_partitions,
     expected_size,
-    parts,
     random_split,
 )
 from skdptune.model_selection._running._results import data_independent_model, results_of
 from skdptune.model_selection._running._runs import (
-    Data,
+    ONE_FIT,
+    Fold,
+    Material,
     Result,
     Run,
     Scoring,
-    can_be_together,
-    child_stream,
-    is_failure,
-    noise_random,
-    perform,
-    perform_all,
-    perform_together,
-    values_of,
+    perform_runs,
 )
-from skdptune.model_selection._running._streams import Streams, generator_of, spawned
-from skdptune.model_selection._running._utilities import (
-    auto_partitions,
-    pick_noise,
-    pure_pick,
-    utilities_of,
+from skdptune.model_selection._running._streams import (
+    Streams,
+    child_stream,
+    generator_of,
+    noise_random,
+    spawned,
 )
 from skdptune.model_selection._running._winner import WinnerMethods
 
 __all__ = [
-    "Data",
-    "RandomSplit",
+    "ONE_FIT",
     "PUBLIC_VALIDATION",
+    "Data",
+    "Fold",
+    "Material",
+    "Outcome",
     "Progress",
     "Quiet",
+    "RandomSplit",
+    "Records",
     "Result",
     "Run",
     "Scoring",
     "Streams",
+    "Values",
     "WinnerMethods",
     "auto_partitions",
-    "can_be_together",
     "check_domain",
     "check_form",
     "child_stream",
-    "random_split",
+    "choice_noise",
+    "data_independent_model",
+    "disjoint_folds",
+    "disjoint_partitions",
     "expected_size",
+    "fit_and_score",
     "generator_of",
     "is_failure",
     "is_search",
     "noise_random",
-    "parts",
-    "perform",
+    "partition_utilities",
     "perform_all",
-    "perform_together",
-    "pick_noise",
+    "perform_runs",
+    "permute_and_flip_cost",
     "public_labels",
-    "pure_pick",
+    "random_split",
     "results_of",
     "spawned",
-    "data_independent_model",
-    "utilities_of",
-    "values_of",
 ]

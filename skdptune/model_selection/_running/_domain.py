@@ -20,13 +20,24 @@ PUBLIC_VALIDATION = "the validation data are public"
 
 
 def is_search(estimator: Any) -> bool:
-    """Say whether an estimator is a private search of this package."""
+    """Return whether an estimator is a private search of this package."""
     return getattr(type(estimator), "_is_private_search", False)
 
 
-def public_labels(search: Any, y: Any, n_samples: int) -> Any:
-    """Return the label set of a classifier's targets, which is taken to be public."""
-    if y is None or not is_classifier(search.estimator):
+def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) -> Any:
+    """Return the label set of a classifier's targets, which is taken to be public.
+
+    Parameters
+    ----------
+    estimator : estimator
+    y : array-like
+        Targets.
+    n_samples : int
+        Number of records of X.
+    is_random : bool
+        Whether the data are a random part of others, so that its labels are secret.
+    """
+    if y is None or not is_classifier(estimator):
         return None
     if number_of_samples(y) != n_samples:
         raise ValueError("y must be as long as X.")
@@ -38,16 +49,13 @@ def public_labels(search: Any, y: Any, n_samples: int) -> Any:
         return None
     if labels.dtype.kind == "f":
         assert_all_finite(labels, input_name="y")
-    declared = declared_labels(search.estimator)
+    declared = declared_labels(estimator)
     if declared is not None:
         if not np.isin(labels, np.asarray(declared)).all():
             raise ValueError("y must hold only labels named in classes; got others.")
         return declared
-    if search.n_public is not None:
-        # A random part of the data: which labels it has is secret.
-        if any(
-            own_parameters(part).get("classes", 0) is None for _, part in nested_estimators(search)
-        ):
+    if is_random:
+        if _lacks_classes(estimator):
             raise ValueError(
                 "classes must be named in the estimator where n_public is given; got None. "
                 "Which labels a random part of the data has is secret."
@@ -57,6 +65,12 @@ def public_labels(search: Any, y: Any, n_samples: int) -> Any:
     if found.size < 2:
         raise ValueError("y must have at least two classes; got one class.")
     return found.tolist()
+
+
+def _lacks_classes(estimator: Any) -> bool:
+    return any(
+        own_parameters(step).get("classes", 0) is None for _, step in nested_estimators(estimator)
+    )
 
 
 def check_form(estimator: Any, X: Any) -> None:
@@ -74,14 +88,14 @@ def check_form(estimator: Any, X: Any) -> None:
         )
 
 
-def check_domain(search: Any, X: Any, y: Any) -> None:
+def check_domain(estimator: Any, X: Any, y: Any, name: str) -> None:
     """Refuse tables that hold no records at all: what is not finite where numbers must be.
 
     The guarantee is about tables of proper records.
     """
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
         raise ValueError(f"X must be real; got {X.dtype}. Complex data not supported.")
-    _check_numbers(search.estimator, X, type(search).__name__)
+    _check_numbers(estimator, X, name)
     targets = np.asarray(y)
     if targets.dtype.kind == "f":
         assert_all_finite(targets, input_name="y")

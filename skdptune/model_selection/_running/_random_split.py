@@ -1,8 +1,8 @@
-"""Who trains, who scores, who waits: each record's place, drawn by its own coin.
+"""The random split of the records: who trains, who scores, who joins the final fit.
 
-No record's place depends on another record, so the places of the others have the same law
-whether or not one record more is there: what `skdptune.accounting.search_on_split` rests on. How
-many records a place got is secret; whatever needs a number takes `expected_size`.
+No record's place depends on another record, so the places of the others have the same distribution
+on neighbouring data sets, as the theorems on tuning ask (Theorem T3). How many records a place got
+is secret; whatever needs a number takes `expected_size`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
+from skdptune.model_selection._running._data import Records
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,9 @@ class RandomSplit:
         Records of the final fit; None for all.
     """
 
-    tuning: np.ndarray
-    validation: np.ndarray
-    final: np.ndarray | None
+    tuning: Records
+    validation: Records
+    final: Records | None
 
 
 def random_split(
@@ -38,7 +40,7 @@ def random_split(
     variant: int,
     rng: np.random.Generator,
 ) -> RandomSplit:
-    """Return a deal: each record goes to validation, to tuning or to neither by its own coin.
+    """Return a random split: each record goes to validation, to tuning or to neither by itself.
 
     Parameters
     ----------
@@ -52,23 +54,34 @@ def random_split(
         Whether the final fit leaves out the records of tuning.
     rng : numpy.random.Generator
     """
-    coins = rng.random(n_samples)
-    in_validation = coins < validation_fraction
+    draws = rng.random(n_samples)
+    in_validation = draws < validation_fraction
     if tuning_fraction is None:
         return RandomSplit(np.flatnonzero(~in_validation), np.flatnonzero(in_validation), None)
-    in_tuning = coins >= 1.0 - tuning_fraction
+    in_tuning = draws >= 1.0 - tuning_fraction
     final = None if variant == 2 else np.flatnonzero(~in_tuning)
     return RandomSplit(np.flatnonzero(in_tuning), np.flatnonzero(in_validation), final)
 
 
-def parts(records: np.ndarray, n_parts: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Return disjoint parts; each record joins one of them by its own fair draw."""
-    places = rng.integers(n_parts, size=records.size)
+def disjoint_partitions(
+    records: Records, n_partitions: int, rng: np.random.Generator
+) -> list[Records]:
+    """Return disjoint partitions; each record joins one of them by its own uniform draw."""
+    places = rng.integers(n_partitions, size=records.size)
     order = np.argsort(places, kind="stable")
-    bounds = np.searchsorted(places[order], np.arange(1, n_parts))
+    bounds = np.searchsorted(places[order], np.arange(1, n_partitions))
     return np.split(records[order], bounds)
 
 
+def disjoint_folds(
+    n_samples: int, n_folds: int, rng: np.random.Generator
+) -> list[tuple[Records, Records]]:
+    """Return for each fold the records to train and to score on, among ``range(n_samples)``."""
+    everyone = np.arange(n_samples)
+    held = disjoint_partitions(everyone, n_folds, rng)
+    return [(np.setdiff1d(everyone, fold), fold) for fold in held]
+
+
 def expected_size(n_samples: int, fraction: float) -> int:
-    """Return the public constant that stands for the number of records of a random part."""
+    """Return the public constant for the number of records of a random part."""
     return max(1, round(n_samples * fraction))

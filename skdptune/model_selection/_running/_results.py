@@ -1,4 +1,4 @@
-"""What a search publishes beside its winner, and the model that stands for none."""
+"""What a search publishes beside its winner, and the data-independent fallback model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from sklearn.utils import _safe_indexing
 
 from skdptune._compat import number_of_features
 from skdptune.base import declared_labels
+from skdptune.model_selection._running._data import Data
+from skdptune.model_selection._running._engine import is_failure
 from skdptune.model_selection._running._quiet import Quiet
-from skdptune.model_selection._running._runs import Data, is_failure
 
 
 def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def data_independent_model(estimator: Any, data: Data) -> Any:
-    """Return a model that no record influenced: fitted to nothing but the form of the data."""
+    """Return a data-independent model: fitted to nothing but the form of the data."""
     made = clone(estimator)
     X = _safe_indexing(data.X, np.zeros(0, dtype=int))
     labels = declared_labels(estimator) or [0.0]
@@ -50,5 +51,5 @@ def data_independent_model(estimator: Any, data: Data) -> Any:
     except BaseException as problem:
         if not is_failure(problem):
             raise
-        # Unfitted: whoever uses it learns that nothing could be fitted to any data of this form.
+        # Unfitted: nothing could be fitted to any data of this form.
         return made

@@ -1,30 +1,35 @@
-"""The runs of a search: fits and noisy scores, in parallel, that no data can crash.
+"""The runs of a search: one candidate each, fitted on all folds, with one noisy score.
 
-A run that fails scores the worst value, with the same noise as any other, so that failing shows
-no more than a bad score does. Warnings, logs and prints tell of the data, and are dropped.
+A run that fails has the worst score with the same noise as any other, so that failing shows no
+more than a bad score does (Theorem F4).
 """
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
-from skdptune._compat import Parallel, delayed, number_of_samples
-from skdptune.base._configuring import set_seeds
 from skdptune.mechanisms import gaussian_release, laplace_release
 from skdptune.metrics import BoundedScorer
-from skdptune.model_selection._running._dask_cluster import active_client, perform_on_cluster
-from skdptune.model_selection._running._quiet import Quiet
+from skdptune.model_selection._running._data import Data, Records
+from skdptune.model_selection._running._engine import (
+    Outcome,
+    Seed,
+    Values,
+    can_be_together,
+    fit_and_score,
+)
+from skdptune.model_selection._running._parallel import perform_all
+from skdptune.model_selection._running._streams import child_stream, noise_random
 
-_ATTEMPTS = 3
-_FITS = {"fit", "fit_many"}
+# Records to train and to score on; None for all of the data, and for the validation data.
+Fold = tuple[Records | None, Records | None]
+ONE_FIT: tuple[Fold, ...] = ((None, None),)
 
 
 @dataclass(frozen=True)
@@ -36,13 +41,13 @@ class Scoring:
     scorer : BoundedScorer
         The mean of bounded values.
     n_public : int or None
-        Stands for the number of records; None for that of public data.
+        Public constant for the number of records; None for the size of public data.
     sensitivity : float
         Most by which one record changes the score.
     ratio : float
         Noise in units of the sensitivity.
     kind : {"gaussian", "laplace", "none"}
-        Law of the noise.
+        Distribution of the noise.
     """
 
     scorer: BoundedScorer
@@ -51,40 +56,15 @@ class Scoring:
     ratio: float
     kind: str
 
-    def released(self, values: np.ndarray | None, random: Any) -> float:
-        """Return the noisy score of values, or of the worst that could be."""
-        lower = self.scorer.lower
-        if values is None:
-            exact = lower
-        else:
+    def released(self, values: Values | None, random: np.random.Generator | None) -> float:
+        """Return the noisy score of values, or the noisy worst score for None."""
+        exact = self.scorer.lower
+        if values is not None:
             exact = self.scorer.score(values, self.n_public or max(values.size, 1))
         if self.kind == "none":
             return exact
         release = gaussian_release if self.kind == "gaussian" else laplace_release
-        return release(exact, self.sensitivity, self.ratio * self.sensitivity, random)
-
-
-@dataclass(frozen=True)
-class Data:
-    """Records and targets, and what the fits are to be told of each record besides."""
-
-    X: Any
-    y: Any
-    per_record: dict[str, Any]
-    constant: dict[str, Any]
-
-    def take(self, records: np.ndarray | None) -> Data:
-        """Return the given records."""
-        if records is None:
-            return self
-        chosen = {name: _safe_indexing(value, records) for name, value in self.per_record.items()}
-        y = None if self.y is None else _safe_indexing(self.y, records)
-        return Data(_safe_indexing(self.X, records), y, chosen, self.constant)
-
-    def fit(self, estimator: Any, **more: Any) -> Any:
-        """Fit an estimator to the records."""
-        arguments = (self.X,) if self.y is None else (self.X, self.y)
-        return estimator.fit(*arguments, **self.per_record, **self.constant, **more)
+        return float(release(exact, self.sensitivity, self.ratio * self.sensitivity, random))
 
 
 @dataclass(frozen=True)
@@ -102,8 +82,8 @@ class Run:
     """
 
     estimator: Any
-    fit_seed: np.random.SeedSequence | None
-    noise_seed: np.random.SeedSequence | None
+    fit_seed: Seed
+    noise_seed: Seed
 
 
 @dataclass(frozen=True)
@@ -116,205 +96,97 @@ class Result:
     error: str | None
 
 
-def perform(
-    run: Run,
-    data: Data,
-    folds: Sequence[tuple[np.ndarray | None, np.ndarray | None]],
-    validation: Data | None,
-    scoring: Scoring,
-    keep_model: bool,
-    raises: bool,
-) -> Result:
-    """Fit and score one run; `deals` are its folds, or one pair of None for all of `data`."""
+@dataclass(frozen=True)
+class Material:
+    """What all runs of a search share.
 
-    def find() -> np.ndarray:
-        found = []
-        for fold, (train, test) in enumerate(folds):
-            # A model of its own for each fold: none may start from what another has seen.
-            model = run.estimator if len(folds) == 1 else clone(run.estimator)
-            set_seeds(model, child_stream(run.fit_seed, fold))
-            data.take(train).fit(model)
-            held = validation if test is None else data.take(test)
-            found.append(values_of(scoring.scorer, model, held, raises))
-        return np.concatenate(found)
+    Attributes
+    ----------
+    data : Data
+        Records of the fits.
+    folds : sequence of Fold
+        `ONE_FIT` where there are no folds.
+    validation : Data or None
+        Records to score on where a fold has none of its own.
+    scoring : Scoring
+    keeps_models : bool
+        Whether results hold the fitted models.
+    raises : bool
+        Whether failures are raised, which shows them.
+    """
 
-    return _result(run, find, scoring, keep_model, raises)
+    data: Data
+    folds: Sequence[Fold]
+    validation: Data | None
+    scoring: Scoring
+    keeps_models: bool = False
+    raises: bool = False
+
+    def scored(self, fold: Fold) -> Data:
+        """Return the records that a fold's models are scored on."""
+        if fold[1] is not None:
+            return self.data.take(fold[1])
+        if self.validation is None:
+            raise ValueError("validation must be given where a fold has no records to score on.")
+        return self.validation
 
 
-def perform_together(
-    runs: Sequence[Run],
-    data: Data,
-    folds: Sequence[tuple[np.ndarray | None, np.ndarray | None]],
-    validation: Data | None,
-    scoring: Scoring,
-    keep_model: bool,
-    raises: bool,
+def perform_runs(
+    runs: Sequence[Run], material: Material, *, n_jobs: int | None, pre_dispatch: Any
 ) -> list[Result]:
-    """Fit runs by their class's `fit_many`, and score each; as one by one, but for the time."""
+    """Fit and score runs, all at once where their class can do that, else in parallel."""
+    if can_be_together([run.estimator for run in runs], material.data):
+        return perform(runs, material)
+    batches = [[run] for run in runs]
+    found = perform_all(perform, batches, material, n_jobs=n_jobs, pre_dispatch=pre_dispatch)
+    return [result for results in found for result in results]
+
+
+def perform(runs: Sequence[Run], material: Material) -> list[Result]:
+    """Fit and score runs in this process."""
     started = time.perf_counter()
-    values: list[list[np.ndarray]] = [[] for _ in runs]
-    problems: dict[int, BaseException] = {}
-    for fold, (train, test) in enumerate(folds):
-        going = [number for number in range(len(runs)) if number not in problems]
-        models = [runs[number].estimator for number in going]
-        if len(folds) > 1:
-            models = [clone(model) for model in models]
-        seeds = [child_stream(runs[number].fit_seed, fold) for number in going]
-        try:
-            outcomes = _fit_fold(models, seeds, data.take(train))
-        except BaseException as problem:
-            if raises or not is_failure(problem):
-                raise
-            # One that fails must not fail the others.
-            return [
-                perform(run, data, folds, validation, scoring, keep_model, raises) for run in runs
-            ]
-        held = validation if test is None else data.take(test)
-        for number, model, outcome in zip(going, models, outcomes, strict=True):
-            try:
-                if isinstance(outcome, BaseException):
-                    raise outcome
-                with Quiet(), np.errstate(all="ignore"):
-                    found = values_of(scoring.scorer, model, held, raises)
-                values[number].append(found)
-            except BaseException as problem:
-                if not is_failure(problem):
-                    raise
-                problems[number] = problem
+    values: list[list[Values]] = [[] for _ in runs]
+    errors: list[BaseException | None] = [None] * len(runs)
+    for number, fold in enumerate(material.folds):
+        going = [place for place, error in enumerate(errors) if error is None]
+        outcomes = _of_fold([runs[place] for place in going], number, fold, material)
+        for place, outcome in zip(going, outcomes, strict=True):
+            errors[place] = outcome.error
+            if outcome.values is not None:
+                values[place].append(outcome.values)
     seconds = (time.perf_counter() - started) / max(len(runs), 1)
-
-    def find(number: int) -> np.ndarray:
-        if number in problems:
-            raise problems[number]
-        return np.concatenate(values[number])
-
     return [
-        _result(run, functools.partial(find, number), scoring, keep_model, raises, seconds)
-        for number, run in enumerate(runs)
+        _result(run, values[place], errors[place], material, seconds)
+        for place, run in enumerate(runs)
     ]
 
 
-def _fit_fold(models: Sequence[Any], seeds: Sequence[Any], data: Data) -> list[Any]:
-    for model, seed in zip(models, seeds, strict=True):
-        set_seeds(model, seed)
-    with Quiet(), np.errstate(all="ignore"):
-        return fit_together(models, data)
-
-
-def can_be_together(estimators: Sequence[Any], data: Data) -> bool:
-    """Say whether all estimators are of one class that fits many at once.
-
-    Such a class has a class method ``fit_many(estimators, X, y, *, return_exceptions=False)``. It
-    fits each estimator in place, with the law and the cost that its own `fit` has, independently
-    of the others given the data, and returns each, or in its place the exception with which it
-    failed.
-    """
-    kinds = {type(estimator) for estimator in estimators}
-    if len(kinds) != 1 or data.per_record or data.constant:
-        return False
-    # A subclass with a fit of its own does what the fit_many that it inherits knows nothing of.
-    first = next((one for one in next(iter(kinds)).__mro__ if _FITS & set(vars(one))), object)
-    return "fit_many" in vars(first)
-
-
-def fit_together(estimators: Sequence[Any], data: Data) -> list[Any]:
-    """Fit estimators of a class that fits many at once; return each, or its exception."""
-    arguments = (data.X,) if data.y is None else (data.X, data.y)
-    return type(estimators[0]).fit_many(list(estimators), *arguments, return_exceptions=True)
+def _of_fold(runs: Sequence[Run], number: int, fold: Fold, material: Material) -> list[Outcome]:
+    models = [run.estimator for run in runs]
+    if len(material.folds) > 1:
+        # A model of its own for each fold: none may start from what another has seen.
+        models = [clone(model) for model in models]
+    seeds = [child_stream(run.fit_seed, number) for run in runs]
+    return fit_and_score(
+        models,
+        seeds,
+        material.data.take(fold[0]),
+        material.scored(fold),
+        material.scoring.scorer,
+        raises=material.raises,
+    )
 
 
 def _result(
     run: Run,
-    find: Callable[[], np.ndarray],
-    scoring: Scoring,
-    keep_model: bool,
-    raises: bool,
-    seconds: float = 0.0,
+    values: list[Values],
+    error: BaseException | None,
+    material: Material,
+    seconds: float,
 ) -> Result:
-    """Return what a run gave whose values `find` finds, after some seconds already."""
-    started = time.perf_counter()
-    values, error = None, None
-    try:
-        with Quiet(), np.errstate(all="ignore"):
-            values = find()
-    except BaseException as problem:
-        if raises or not is_failure(problem):
-            raise
-        error = repr(problem)
-    seconds += time.perf_counter() - started
-    model = run.estimator if keep_model and error is None else None
-    return Result(model, scoring.released(values, noise_random(run.noise_seed)), seconds, error)
-
-
-def is_failure(problem: BaseException) -> bool:
-    """Say whether an exception is a fit's own, whatever its kind, and not the user's wish to stop.
-
-    A model that leaves by way of `SystemExit` must not take a record's text with it.
-    """
-    return not isinstance(problem, KeyboardInterrupt | GeneratorExit)
-
-
-def noise_random(seed: np.random.SeedSequence | None) -> np.random.Generator | None:
-    """Return what noise is drawn from: a stream, or None for the system's safe samplers."""
-    return None if seed is None else np.random.default_rng(seed)
-
-
-def child_stream(
-    seed: np.random.SeedSequence | None, number: int
-) -> np.random.SeedSequence | None:
-    """Return a numbered descendant of a stream, the same whoever asks and how often."""
-    if seed is None:
-        return None
-    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
-
-
-def values_of(scorer: BoundedScorer, model: Any, held: Data, raises: bool) -> np.ndarray:
-    """Return one value per record of `held`; a record that cannot be scored gets the worst.
-
-    No record may decide what the others are worth, so one that makes the model fail is sought
-    out, and fails by itself.
-    """
-    size = number_of_samples(held.X)
-    try:
-        return scorer.per_record(model, held.X, held.y)
-    except BaseException as problem:
-        if raises or not is_failure(problem):
-            raise
-    if size <= 1:
-        return np.full(size, scorer.lower)
-    halves = held.take(np.arange(size // 2)), held.take(np.arange(size // 2, size))
-    return np.concatenate([values_of(scorer, model, half, raises) for half in halves])
-
-
-def perform_all(
-    function: Callable[..., Any],
-    tasks: Sequence[Any],
-    *common: Any,
-    n_jobs: int | None,
-    pre_dispatch: Any,
-) -> list[Any]:
-    """Return ``function(task, *common)`` of all tasks, in order; if workers are lost, try again.
-
-    The streams of randomness belong to the tasks, so that with a seed a repetition gives the same.
-    """
-    for attempt in range(_ATTEMPTS):
-        last = attempt == _ATTEMPTS - 1
-        try:
-            with Quiet():
-                client = None if last or n_jobs == 1 else active_client()
-                if client is not None:
-                    return perform_on_cluster(client, function, tasks, common)
-                return Parallel(n_jobs=1 if last else n_jobs, pre_dispatch=pre_dispatch)(
-                    delayed(function)(task, *common) for task in tasks
-                )
-        except Exception as problem:
-            if last or not _is_loss_of_workers(problem):
-                raise
-    raise RuntimeError("no attempt was made")
-
-
-def _is_loss_of_workers(problem: BaseException) -> bool:
-    names = {kind.__name__ for kind in type(problem).__mro__}
-    return bool(
-        names & {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker", "CancelledError"}
+    found = np.concatenate(values) if error is None else None
+    score = material.scoring.released(found, noise_random(run.noise_seed))
+    keeps = material.keeps_models and error is None and len(material.folds) == 1
+    return Result(
+        run.estimator if keeps else None, score, seconds, None if error is None else repr(error)
     )

@@ -44,3 +44,17 @@ def generator_of(seeds: Any) -> np.random.Generator:
 def spawned(seeds: Any, count: int) -> list[Any]:
     """Return independent streams, one per run."""
     return [None] * count if seeds is None else list(seeds.spawn(count))
+
+
+def child_stream(
+    seed: np.random.SeedSequence | None, number: int
+) -> np.random.SeedSequence | None:
+    """Return a numbered descendant of a stream, the same whoever asks and how often."""
+    if seed is None:
+        return None
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
+
+
+def noise_random(seed: np.random.SeedSequence | None) -> np.random.Generator | None:
+    """Return what noise is drawn from: a stream, or None for the system's safe samplers."""
+    return None if seed is None else np.random.default_rng(seed)

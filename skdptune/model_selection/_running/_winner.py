@@ -15,14 +15,14 @@ from skdptune._compat import VisualBlock
 
 
 def best_has(name: str) -> Any:
-    """Say whether the winner has a method, with the error that its absence deserves."""
+    """Return a check whether the winner has a method, which raises where it has not."""
 
     def check(search: Any) -> bool:
         if not hasattr(search, "best_estimator_") and search.refit is False:
             raise AttributeError(
                 f"This {type(search).__name__} was told refit=False; {name} needs a model."
             )
-        getattr(getattr(search, "best_estimator_", search.estimator), name)
+        getattr(getattr(search, "best_estimator_", search._lead_estimator()), name)
         return True
 
     return check
@@ -30,6 +30,10 @@ def best_has(name: str) -> Any:
 
 class WinnerMethods(BaseEstimator):
     """Methods that a search hands to `best_estimator_`, and how scikit-learn sees the search."""
+
+    def _lead_estimator(self) -> Any:
+        """Return the estimator that the search looks like to scikit-learn."""
+        return self.estimator
 
     @available_if(best_has("predict"))
     def predict(self, X: Any) -> Any:
@@ -103,13 +107,13 @@ class WinnerMethods(BaseEstimator):
         return self.best_estimator_.n_features_in_
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Say whether there is a result."""
+        """Return whether there is a result."""
         return "privacy_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn what the estimator that is tuned tells."""
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
+        inner = get_tags(self._lead_estimator())
         tags.estimator_type = inner.estimator_type
         tags.target_tags = deepcopy(inner.target_tags)
         tags.classifier_tags = deepcopy(inner.classifier_tags)
@@ -122,12 +126,12 @@ class WinnerMethods(BaseEstimator):
     def get_metadata_routing(self) -> MetadataRouter:
         """Return where metadata go: to the fits of the estimator."""
         return MetadataRouter(owner=type(self).__name__).add(
-            estimator=self.estimator,
+            estimator=self._lead_estimator(),
             method_mapping=MethodMapping().add(caller="fit", callee="fit"),
         )
 
     def _sk_visual_block_(self) -> Any:
-        shown = getattr(self, "best_estimator_", self.estimator)
+        shown = getattr(self, "best_estimator_", self._lead_estimator())
         label = "best_estimator_" if hasattr(self, "best_estimator_") else "estimator"
         return VisualBlock(
             "parallel",

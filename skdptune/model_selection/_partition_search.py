@@ -1,0 +1,197 @@
+"""Searches that score candidates on disjoint partitions of the data and publish their choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skdptune._compat import remove_callbacks
+from skdptune._validation import check_integer, check_real
+from skdptune.base import (
+    LEARNING_RATES,
+    cost_of,
+    disable_caching,
+    nested_estimators,
+    set_public_size,
+    without_noise,
+)
+from skdptune.model_selection._cost import (
+    ChoiceCost,
+    ChoiceCostModel,
+    CostModel,
+    FitCosts,
+    Layout,
+    Plan,
+    as_budget,
+    default_choice_epsilon,
+)
+from skdptune.model_selection._running import (
+    Values,
+    auto_partitions,
+    disjoint_partitions,
+    expected_size,
+    partition_utilities,
+)
+from skdptune.model_selection._tuning_search import SearchState, TuningSearch
+
+# The least noise that every estimator of ours can be given.
+_LEAST_NOISE = 0.05
+
+
+class PartitionSearch(TuningSearch):
+    """Base of the searches that choose by utilities: mean scores over disjoint partitions.
+
+    On a partition a *surrogate estimator* is trained: what the choice costs covers whatever is
+    done there, so that it may be any estimator, private or not.
+    """
+
+    n_partitions: int | str
+    tuning_estimator: Any
+    selection_epsilon: float | None
+
+    def _refit(self) -> Any:
+        # No candidate has a model on all records, so the winner is always fitted once more.
+        return True if isinstance(self.refit, str) and self.refit == "winner" else self.refit
+
+    def _check_partition_parameters(self) -> None:
+        """Refuse bad values of the parameters about partitions."""
+        if self.n_partitions != "auto":
+            check_integer(self.n_partitions, name="n_partitions", lower=2)
+        if self.selection_epsilon is not None:
+            check_real(
+                self.selection_epsilon,
+                name="selection_epsilon",
+                lower=0.0,
+                lower_open=True,
+                upper=500.0,
+            )
+        if isinstance(self.cv, int):
+            raise ValueError(
+                "cv must be a fraction for scores on disjoint partitions; got folds. The "
+                "partitions take the place of folds."
+            )
+        if self.tuning_estimator is not None:
+            self._candidates().check_names(self.tuning_estimator)
+
+    def _choice_model(
+        self, layout: Layout, fit_costs: FitCosts, delta: float, choice: ChoiceCost, note: str
+    ) -> ChoiceCostModel:
+        """Return the cost model of a choice and a final fit."""
+        epsilon = self.selection_epsilon
+        if epsilon is None:
+            plain = CostModel(layout, fit_costs, lambda run: run, delta)
+            epsilon = default_choice_epsilon(self.epsilon, plain)
+        count = self.n_partitions
+        if isinstance(count, str):
+            count = auto_partitions(epsilon, layout.n_train)
+        return ChoiceCostModel(
+            layout,
+            fit_costs,
+            lambda run: run,
+            delta,
+            note=note,
+            choice_epsilon=epsilon,
+            choice=choice,
+            n_partitions=count,
+        )
+
+    # Running --------------------------------------------------------------------------------
+
+    def _utilities(
+        self,
+        state: SearchState,
+        candidates: Sequence[dict[str, Any]],
+        rng: np.random.Generator,
+        seeds: Sequence[Any],
+    ) -> Values:
+        """Return the utilities of candidates: mean scores over the search's partitions."""
+        model = choice_model_of(state.plan)
+        records = state.split.tuning
+        return partition_utilities(
+            [self._surrogate(state.plan, candidate) for candidate in candidates],
+            seeds,
+            state.data,
+            disjoint_partitions(records, model.n_partitions, rng),
+            state.validation,
+            self._scorer(),
+            model.n_score,
+            n_jobs=self.n_jobs,
+            pre_dispatch=self.pre_dispatch,
+            raises=self.error_score == "raise",
+        )
+
+    def _surrogate(self, plan: Plan, candidate: dict[str, Any]) -> Any:
+        """Return what is trained on a partition in place of a candidate's final fit.
+
+        The estimator gets the noise that the final fit will have relative to its signal: in
+        proportion to the records. What has no noise to set is trained without noise.
+        """
+        model, layout = choice_model_of(plan), plan.layout
+        if self.tuning_estimator is not None:
+            return _configured_surrogate(self.tuning_estimator, candidate)
+        size = expected_size(layout.n_samples, layout.train_share / model.n_partitions)
+        final = model.final_size
+        made = model.fit_costs.configured(candidate, plan.cost.setting, final)
+        budgeted = model.fit_costs.configured(candidate, as_budget(plan.cost.setting), final)
+        alike = without_noise(budgeted, size, final.n_features)
+        alike = _with_public_size(alike, size, final.n_features)
+        for prefix, step in list(nested_estimators(made)):
+            if not {"noise_level", "tuning_parameters"} <= set(dir(step)):
+                continue
+            level = step.noise_level(final.n_samples, final.n_features)
+            settings = {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
+            # The step that suits a noise is the same where noise and signal are.
+            rules = step.tuning_parameters(size, final.n_samples)
+            settings |= {name: rules[name] for name in rules if name not in LEARNING_RATES}
+            alike.set_params(**{f"{prefix}{name}": value for name, value in settings.items()})
+            try:
+                cost_of(alike, size, final.n_features)
+            except ValueError:
+                # Less than the estimator can have.
+                alike.set_params(**{f"{prefix}noise_multiplier": _LEAST_NOISE})
+        return alike
+
+    def _check_surrogate(self, plan: Plan, candidate: dict[str, Any]) -> None:
+        """Raise if what is to be trained on the partitions cannot be: its fits would all fail."""
+        if self.tuning_estimator is not None:
+            return
+        alike = self._surrogate(plan, candidate)
+        try:
+            cost_of(alike, plan.layout.n_samples, plan.layout.n_features)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                "tuning_estimator must be given for an estimator that cannot be fitted without "
+                f"noise (epsilon=inf); got None for {type(self.estimator).__name__}: {error}"
+            ) from error
+
+
+def choice_model_of(plan: Plan) -> ChoiceCostModel:
+    """Return the plan's cost model, of a search that chooses by utilities."""
+    if not isinstance(plan.model, ChoiceCostModel):
+        raise TypeError(f"plan must be of a choice; got a {type(plan.model).__name__}.")
+    return plan.model
+
+
+def _configured_surrogate(estimator: Any, candidate: dict[str, Any]) -> Any:
+    made = clone(estimator).set_params(**candidate)
+    disable_caching(made)
+    for _, step in nested_estimators(made):
+        remove_callbacks(step)
+    return made
+
+
+def _with_public_size(estimator: Any, size: int, n_features: int | None) -> Any:
+    """Return the estimator with one public size for all partitions, if it takes one.
+
+    It then solves for its noise once.
+    """
+    made = clone(estimator)
+    set_public_size(made, size)
+    try:
+        cost_of(made, size, n_features)
+    except ValueError:
+        return estimator
+    return made

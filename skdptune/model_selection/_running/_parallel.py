@@ -1,0 +1,46 @@
+"""Tasks in parallel, by joblib or on a dask cluster, tried again if workers are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from skdptune._compat import Parallel, delayed
+from skdptune.model_selection._running._dask_cluster import active_client, perform_on_cluster
+from skdptune.model_selection._running._quiet import Quiet
+
+Result = TypeVar("Result")
+_ATTEMPTS = 3
+
+
+def perform_all(
+    function: Callable[..., Result],
+    tasks: Sequence[Any],
+    *common: Any,
+    n_jobs: int | None,
+    pre_dispatch: Any,
+) -> list[Result]:
+    """Return ``function(task, *common)`` of all tasks, in order; if workers are lost, try again.
+
+    The seeds belong to the tasks, so that a seeded repetition gives the same.
+    """
+    for attempt in range(_ATTEMPTS):
+        last = attempt == _ATTEMPTS - 1
+        try:
+            with Quiet():
+                client = None if last or n_jobs == 1 else active_client()
+                if client is not None:
+                    return list(perform_on_cluster(client, function, tasks, common))
+                parallel = Parallel(n_jobs=1 if last else n_jobs, pre_dispatch=pre_dispatch)
+                return list(parallel(delayed(function)(task, *common) for task in tasks))
+        except Exception as problem:
+            if last or not _is_loss_of_workers(problem):
+                raise
+    raise RuntimeError("no attempt was made")
+
+
+def _is_loss_of_workers(problem: BaseException) -> bool:
+    names = {kind.__name__ for kind in type(problem).__mro__}
+    return bool(
+        names & {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker", "CancelledError"}
+    )

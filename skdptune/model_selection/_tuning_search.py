@@ -1,0 +1,411 @@
+"""Searches that return one tuned model: candidates, cost, run, choose, refit, publish."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from skdptune._compat import Tasks
+from skdptune._validation import check_kind, check_option, check_real
+from skdptune.accounting import PrivacyReport, UnreachableBudgetError
+from skdptune.base import BUDGET_PARAMETERS, RESERVED_PARAMETERS, set_seeds
+from skdptune.model_selection._base import BasePrivateSearch
+from skdptune.model_selection._cost import (
+    Candidates,
+    Cost,
+    CostModel,
+    FitCosts,
+    Layout,
+    Plan,
+    PlanRow,
+    SearchPlan,
+    copied,
+    labels_set_the_cost,
+    make_layout,
+    neighbours_replace,
+    own_delta,
+    untuned_model,
+)
+from skdptune.model_selection._running import (
+    ONE_FIT,
+    Data,
+    Material,
+    Progress,
+    Quiet,
+    RandomSplit,
+    Result,
+    Run,
+    Scoring,
+    Streams,
+    data_independent_model,
+    disjoint_folds,
+    generator_of,
+    is_failure,
+    perform_runs,
+    random_split,
+    results_of,
+    spawned,
+)
+
+_NOT_PRIVATE = (
+    "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
+)
+_ADD_OR_REMOVE = "add or remove one record"
+_REPLACE = "replace one of a public number of records"
+
+
+@dataclass(frozen=True)
+class SearchState:
+    """One fit in progress: the plan, the data, their random split, and the seeds."""
+
+    plan: Plan
+    data: Data
+    split: RandomSplit
+    public: Data | None
+    streams: Streams
+
+    @property
+    def validation(self) -> Data:
+        """The records that candidates are scored on, where there are no folds."""
+        return self.data.take(self.split.validation) if self.public is None else self.public
+
+
+@dataclass
+class Choice:
+    """The winner, and the rows that may be shown.
+
+    Attributes
+    ----------
+    candidate : dict
+        The winner's parameters.
+    score : float
+        Its noisy score; NaN where none is published.
+    model : estimator or None
+        Its fitted model, where the selection made one.
+    rows : list of dict
+        ``params`` and ``score`` of what was paid for.
+    index : int
+        The winner's row.
+    diagnostics : dict
+        What must stay secret.
+    """
+
+    candidate: dict[str, Any]
+    score: float
+    model: Any
+    rows: list[dict[str, Any]]
+    index: int = 0
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+
+class TuningSearch(BasePrivateSearch[Plan]):
+    """Base of the searches that return one tuned model.
+
+    Read a search from top to bottom in its own file: candidates, cost, run, choose; what all of
+    them share (the final fit, what is published, the report) is here.
+    """
+
+    epsilon: float | None
+    score_epsilon: float | None
+    refit: Any
+    pre_dispatch: Any
+    error_score: str
+    diagnostics: bool
+
+    # What a subclass implements -------------------------------------------------------------
+
+    @abstractmethod
+    def _candidates(self) -> Candidates:
+        """Return what is searched."""
+
+    @abstractmethod
+    def _cost(self, layout: Layout, fit_costs: FitCosts, delta: float) -> tuple[CostModel, Cost]:
+        """Return the cost model, and the cost that meets the budget."""
+
+    @abstractmethod
+    def _choose(self, state: SearchState) -> Choice:
+        """Run the candidates and choose one."""
+
+    @abstractmethod
+    def _number_of_fits(self, plan: Plan) -> tuple[float, float]:
+        """Return the expected number of candidates' fits, and the one exceeded with 1 % chance."""
+
+    def _alternatives(self, plan: Plan, n_samples: int) -> list[PlanRow]:
+        """Return rows of other ways for the same total: one fit without tuning, if it meets it."""
+        row = self._untuned_row(plan)
+        return [] if row is None else [row]
+
+    def _runs_in_words(self, plan: Plan) -> str:
+        """Return the distribution of the number of runs in words, empty if it is fixed."""
+        return ""
+
+    def _check_plan(self, plan: Plan) -> None:
+        """Refuse what is known to fail before the data are read."""
+
+    # How the data are used: a subclass may change it ------------------------------------------
+
+    def _tuning_fraction(self) -> Any:
+        return None
+
+    def _variant(self) -> int:
+        return 1
+
+    def _extrapolate(self) -> Any:
+        return "auto"
+
+    def _refit(self) -> Any:
+        return self.refit
+
+    # Parameters -----------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
+            raise TypeError(
+                f"estimator must be an estimator with fit; got {self.estimator!r:.60}."
+            )
+        if self.epsilon is not None:
+            check_real(self.epsilon, name="epsilon", lower=0.0, lower_open=True, upper=500.0)
+        if self.score_epsilon is not None:
+            check_real(self.score_epsilon, name="score_epsilon", lower=0.0, lower_open=True)
+        check_kind(self.diagnostics, name="diagnostics", kind=bool, domain="True or False")
+        if self.error_score == "raise" and not self.diagnostics:
+            raise ValueError(
+                "error_score must be 'worst' unless diagnostics=True; got 'raise'. An exception "
+                "shows what the data hold."
+            )
+        check_option(self.error_score, name="error_score", options=("worst", "raise"))
+        self._check_common_parameters()
+
+    def _check_searched(self, candidates: Candidates) -> None:
+        candidates.check_names(self.estimator)
+        reserved = RESERVED_PARAMETERS
+        if self.epsilon is not None:
+            reserved += BUDGET_PARAMETERS
+        for space in candidates:
+            for name in space:
+                last = name.rpartition("__")[2]
+                if last in RESERVED_PARAMETERS or (
+                    last in BUDGET_PARAMETERS and self.epsilon is not None
+                ):
+                    raise ValueError(
+                        f"{candidates.name} must leave {name!r} to the search; got values for it."
+                    )
+
+    # The plan -------------------------------------------------------------------------------
+
+    def _solve(
+        self, n_samples: int, n_features: int | None, classes: Any, is_public: bool
+    ) -> Plan:
+        self._check_parameters()
+        candidates = self._candidates()
+        self._check_searched(candidates)
+        layout = make_layout(
+            n_samples,
+            n_features,
+            cv=self.cv,
+            public=is_public,
+            tuning_fraction=self._tuning_fraction(),
+            variant=self._variant(),
+            refit=self._refit(),
+            is_random=self.n_public is not None,
+            replaces=neighbours_replace(self.estimator, candidates, n_samples, n_features),
+        )
+        delta = own_delta(self.estimator) if self.delta is None else float(self.delta)
+        fit_costs = FitCosts(self.estimator, candidates, self._extrapolate(), classes)
+        model, cost = self._cost(layout, fit_costs, delta)
+        model.check(cost)
+        plan = Plan(candidates, model, cost, model.components(cost), self.epsilon)
+        self._check_plan(plan)
+        return plan
+
+    def _with_classes(self, plan: Plan, classes: Any) -> Plan:
+        return plan.with_classes(classes)
+
+    def _labels_set_the_cost(self) -> bool:
+        return labels_set_the_cost(self.estimator, self._candidates())
+
+    def _summary(self, plan: Plan, n_samples: int, compare: bool) -> SearchPlan:
+        layout, noise = plan.layout, plan.cost.score_noise
+        scale = 0.0
+        if noise.kind != "none":
+            scale = noise.ratio * layout.sensitivity(self._scorer())
+        return SearchPlan(
+            self._report(plan),
+            self._row(plan, type(self).__name__),
+            tuple(self._alternatives(plan, n_samples)) if compare else (),
+            layout.tuning,
+            self._runs_in_words(plan),
+            scale,
+        )
+
+    def _row(self, plan: Plan, name: str, fits: tuple[float, float] | None = None) -> PlanRow:
+        """Return the row of a plan's table."""
+        layout, cost = plan.layout, plan.cost
+        expected, worst = self._number_of_fits(plan) if fits is None else fits
+        noise = plan.noise_of_final()
+        work = expected * layout.n_train / layout.n_samples
+        work += layout.final_share if layout.final else 0.0
+        return PlanRow(
+            name,
+            cost.total.epsilon(plan.delta),
+            cost.fit_epsilon,
+            noise,
+            None if noise is None else noise / layout.final_share,
+            expected,
+            worst,
+            work,
+        )
+
+    def _untuned_row(self, plan: Plan) -> PlanRow | None:
+        """Return the row of one fit of the estimator, without tuning, for the same total."""
+        model = untuned_model(plan.model)
+        try:
+            cost = model.within(plan.asked)
+        except UnreachableBudgetError:
+            return None
+        return self._row(replace(plan, model=model, cost=cost), "one fit, untuned", (1.0, 1.0))
+
+    # Running --------------------------------------------------------------------------------
+
+    def _run(self, plan: Plan, data: Data, public: Data | None, tasks: Tasks) -> None:
+        with Progress(type(self).__name__, bool(self.verbose)) as progress:
+            state = self._state(plan, data, public)
+            progress.phase("trying candidates")
+            with tasks.task("search"):
+                choice = self._choose(state)
+            progress.phase("fitting the winner")
+            with tasks.task("final fit"):
+                model = self._final_model(state, choice)
+        self._publish(plan, choice, model)
+
+    def _state(self, plan: Plan, data: Data, public: Data | None) -> SearchState:
+        streams = Streams.of(self.random_state)
+        layout = plan.layout
+        split = random_split(
+            data.n_samples,
+            layout.validation,
+            layout.tuning,
+            layout.variant,
+            generator_of(streams.random_split),
+        )
+        return SearchState(plan, data, split, public, streams)
+
+    def _fit_and_score(
+        self, state: SearchState, candidates: Sequence[dict[str, Any]]
+    ) -> list[Result]:
+        """Fit and score candidates in parallel; the results are in their order."""
+        plan, streams = state.plan, state.streams
+        model, cost = plan.model, plan.cost
+        model.fit_costs.check(candidates, cost.setting, model.train_size)
+        runs = []
+        for candidate, seeds in zip(
+            candidates, spawned(streams.runs, len(candidates)), strict=True
+        ):
+            made = model.fit_costs.configured(candidate, cost.setting, model.train_size)
+            of_fit, of_noise = spawned(seeds, 2)
+            runs.append(Run(made, of_fit, of_noise))
+        return perform_runs(
+            runs, self._material(state), n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch
+        )
+
+    def _material(self, state: SearchState) -> Material:
+        layout, noise = state.plan.layout, state.plan.cost.score_noise
+        scorer, public = self._scorer(), layout.public
+        scoring = Scoring(
+            scorer,
+            None if public else layout.n_score,
+            0.0 if public else layout.sensitivity(scorer),
+            noise.ratio,
+            noise.kind,
+        )
+        data, split = state.data, state.split
+        folds = ONE_FIT
+        if layout.folds:
+            rng = generator_of(spawned(state.streams.random_split, 1)[0])
+            folds = disjoint_folds(split.tuning.size, layout.folds, rng)
+        return Material(
+            data.take(split.tuning) if layout.train_share < 1.0 or layout.folds else data,
+            folds,
+            None if layout.folds else state.validation,
+            scoring,
+            keeps_models=not layout.folds and self._keeps_models(state.plan),
+            raises=self.error_score == "raise",
+        )
+
+    def _highest(self, results: Sequence[Result], streams: Streams) -> int:
+        """Return the index of the highest score; ties are broken by data-independent marks."""
+        marks = generator_of(streams.pick).random(len(results))
+        return int(np.lexsort((marks, [result.score for result in results]))[-1])
+
+    def _keeps_models(self, plan: Plan) -> bool:
+        return self.refit is not False and not plan.layout.final
+
+    def _final_model(self, state: SearchState, choice: Choice) -> Any:
+        """Return the model to publish; a data-independent one where a fit failed."""
+        if self._refit() is False:
+            return None
+        plan, model, setting = state.plan, state.plan.model, state.plan.cost.setting
+        if not plan.layout.final and choice.model is not None:
+            return choice.model
+        size = model.final_size if plan.layout.final else model.train_size
+        model.fit_costs.check([choice.candidate], setting, size)
+        made = model.fit_costs.configured(choice.candidate, setting, size)
+        set_seeds(made, state.streams.final)
+        if plan.layout.final:
+            try:
+                with Quiet(), np.errstate(all="ignore"):
+                    state.data.take(state.split.final).fit(made, **self._start_from(choice.model))
+                return made
+            except BaseException as problem:
+                if self.error_score == "raise" or not is_failure(problem):
+                    raise
+        return data_independent_model(made, state.data)
+
+    def _start_from(self, model: Any) -> dict[str, Any]:
+        """Return arguments of the final fit that start it from the winner's model."""
+        return {}
+
+    # Publishing -----------------------------------------------------------------------------
+
+    def _publish(self, plan: Plan, choice: Choice, model: Any) -> None:
+        """Set what may be seen, and delete what an earlier fit left."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        self.scorer_ = self._scorer()
+        self.multimetric_ = False
+        self.n_splits_ = plan.layout.folds or 1
+        # Copies: what plans were costed for stays out of reach.
+        self.best_params_ = copied(choice.candidate)
+        self.best_index_ = choice.index
+        self.best_score_ = choice.score
+        self.cv_results_ = results_of(
+            [{**row, "params": copied(row["params"])} for row in choice.rows]
+        )
+        if model is not None:
+            self.best_estimator_ = model
+            if hasattr(model, "feature_names_in_"):
+                self.feature_names_in_ = model.feature_names_in_
+        self.privacy_ = self._report(plan)
+        if self.diagnostics:
+            self.diagnostics_ = deepcopy(choice.diagnostics)
+
+    def _report(self, plan: Plan) -> PrivacyReport:
+        return PrivacyReport(
+            plan.total,
+            plan.delta,
+            epsilon=plan.asked,
+            name=type(self).__name__,
+            parts=plan.components,
+            assumptions=self._assumptions(plan),
+            neighbouring=_REPLACE if plan.layout.replaces else _ADD_OR_REMOVE,
+            bound=plan.model.bound,
+        )
+
+    def _assumptions(self, plan: Plan) -> tuple[str, ...]:
+        sentences = super()._assumptions(plan)
+        return (_NOT_PRIVATE, *sentences) if self.diagnostics else sentences
