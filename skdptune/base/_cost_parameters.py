@@ -13,6 +13,10 @@ def cost_parameters(estimator: Any, names: Iterable[str]) -> set[str]:
 
     An estimator's own ``cost_parameters`` are taken at their word; of an estimator without them,
     all parameters count.
+
+    Notes
+    -----
+    Theorem F2.
     """
     return {
         name

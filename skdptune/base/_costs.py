@@ -156,6 +156,10 @@ def register_profile(kind: type) -> Callable[[CostFunction], CostFunction]:
     callable
         Decorator of a function ``(estimator, n_samples, n_features) -> PrivacyProfile``.
 
+    Notes
+    -----
+    Assumption R4.
+
     Examples
     --------
     >>> from skdptune.accounting import PrivacyProfile

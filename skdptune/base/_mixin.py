@@ -1,4 +1,7 @@
-"""What all private estimators share: one budget, a cost before the fit, a report after it."""
+"""What all private estimators share: one budget, a cost before the fit, a report after it.
+
+Assumption F6, Assumption P0.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A public constant in place of the number of records, where the real number is secret."""
+"""A public constant in place of the number of records, where the real number is secret.
+
+Theorem F3.
+"""
 
 from __future__ import annotations
 

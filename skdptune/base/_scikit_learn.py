@@ -73,6 +73,7 @@ _CONDITIONS: dict[type, Callable[[Any], bool]] = {
 
 
 def _cost_of_leaf(step: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    # Theorem R3.
     # A subclass may learn what its base does not, so only the very class is known.
     condition = _CONDITIONS.get(type(step))
     if condition is None or not condition(step):
@@ -120,6 +121,7 @@ def _is_keyword(step: Any) -> bool:
 
 def _composed(steps: Iterable[tuple[str, Any, int | None]], n_samples: int) -> PrivacyProfile:
     """Compose steps that all see the same records, each with its number of columns if known."""
+    # Theorem R3.
     total = FREE
     for name, step, n_features in steps:
         if _is_keyword(step):
@@ -159,6 +161,7 @@ def _columns_report(columns: ColumnTransformer, n_samples: int | None) -> Privac
 
 @report_registry.register
 def _function_report(step: FunctionTransformer, n_samples: int | None) -> PrivacyReport:
+    # Assumption R4.
     profile = cost_of(step, 1, None)
     return PrivacyReport(profile, 0.0, name=type(step).__name__, assumptions=(_ROW_BY_ROW,))
 

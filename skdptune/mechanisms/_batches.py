@@ -35,6 +35,8 @@ def poisson_batches(
 
     Notes
     -----
+    Theorem M5.
+
     The draws of a block of steps form one row of ``steps * n_samples`` independent trials, and the
     distance from one success to the next is geometric, independently of the past: summing
     geometric gaps finds the successes without drawing the failures. What remains of the last gap

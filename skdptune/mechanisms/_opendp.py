@@ -3,6 +3,8 @@
 Noise drawn as a float reveals low bits of the value that it is added to (Mironov 2012).
 OpenDP adds discrete noise on the grid of all doubles by exact arithmetic, and rounds only then,
 which is post-processing (Canonne, Kamath and Steinke 2020).
+
+Assumption F6.
 """
 
 from __future__ import annotations

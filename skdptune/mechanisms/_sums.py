@@ -26,6 +26,8 @@ def unit_sum(units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
     Notes
     -----
+    Theorem R1.
+
     A float sum is rounded at every addition, and one record more can change the roundings of all
     others: its influence exceeds the largest summand (Casacuberta, Shoemate, Vadhan and
     Wagaman 2022). Rounding each record's numbers by themselves, and adding integers, has no

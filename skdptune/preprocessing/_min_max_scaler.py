@@ -69,6 +69,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
 
     Notes
     -----
+    Theorem R1.
+
     Two quantiles per feature, each by `skdptune.mechanisms.private_quantile` at ``epsilon`` over
     twice the number of features, compose to `epsilon`. If they come out in the wrong order they
     are swapped; if they all but coincide, the bounds are used instead. Both look at what was

@@ -13,6 +13,7 @@ from tests.model_selection.learners import Centroids, Scripted
 
 
 def test_public_size_is_set_or_must_not_matter() -> None:
+    # Theorem F3.
     pipeline = make_pipeline(Scripted(), Centroids())
     set_public_size(pipeline, 77)
     check_secret_size(pipeline, 77, 3)

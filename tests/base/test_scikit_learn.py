@@ -113,6 +113,7 @@ def test_step_that_learns_nothing_is_free(step) -> None:
     ids=str,
 )
 def test_step_that_learns_is_refused(step) -> None:
+    # Theorem R3.
     with pytest.raises(NoProfileError, match=f"got {type(step).__name__}"):
         profile_of(step, 10)
 
@@ -129,6 +130,7 @@ def test_encoder_that_drops_known_categories_has_an_answer() -> None:
 
 
 def test_pipeline_costs_the_sum_of_its_steps() -> None:
+    # Theorem R3.
     pipeline = make_pipeline(RowNormClipper(), gauss(), Normalizer(), pure())
     wanted = gauss().privacy_profile(30) + pure().privacy_profile(30)
     assert profile_of(pipeline, 30) == wanted
@@ -262,6 +264,7 @@ def test_report_of_a_free_pipeline_has_no_parts() -> None:
 
 
 def test_report_says_what_a_function_must_keep_to() -> None:
+    # Assumption R4.
     report = privacy_of(make_pipeline(FunctionTransformer(np.abs), pure()).fit(ROWS))
     assert any("FunctionTransformer" in words for words in report.assumptions)
     assert privacy_of(make_pipeline(Normalizer(), pure()).fit(ROWS)).assumptions == ()

@@ -15,6 +15,7 @@ def chi_square_p_value(counts, probabilities):
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
 def test_poisson_batches_have_the_distribution_of_independent_draws(rate):
+    # Theorem M5.
     steps = 20_000
     batches = poisson_batches(3, rate, steps, np.random.default_rng(1))
     seen = Counter(tuple(batch.tolist()) for batch in batches)

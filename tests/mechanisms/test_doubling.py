@@ -164,6 +164,7 @@ def worst_ratio(noise: str, shrink: float, **changes) -> float:
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("hits", [1, 3])
 def test_no_transcript_costs_more_than_the_budget(noise, hits) -> None:
+    # Theorem D0.
     worst = worst_ratio(noise, 1.0, max_hits=hits)
     assert 0.3 * SMALL["epsilon"] < worst <= SMALL["epsilon"] + 1e-9
 
@@ -287,6 +288,7 @@ def test_rounds_are_capped_whatever_the_noise(noise, rounds) -> None:
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_cost_is_the_same_whatever_happens(noise) -> None:
+    # Theorem D0.
     search = DoublingThreshold(noise=noise, random_state=0, **SMALL)
     before = search.profile
     while not search.finished:

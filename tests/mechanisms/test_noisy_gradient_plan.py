@@ -72,6 +72,7 @@ def test_given_noise_has_a_cost():
 
 
 def test_poisson_profile_is_that_of_the_sampled_gaussian():
+    # Theorem M5.
     plan = plan_noisy_gradient(10, epochs=0.3, batch_size=3, noise_multiplier=1.2)
     upper = stats.norm(1.0, 1.2)
     lower = stats.norm(0.0, 1.2)
@@ -99,6 +100,7 @@ OTHERS = [([1.0, 1.0], -1.0), ([-1.0, 0.5], 1.0), ([0.0, 0.0], 1.0), ([0.3, -0.2
 @pytest.mark.parametrize("batch_size", [1, 2])
 @pytest.mark.parametrize(("others", "extra"), [WORST, *OTHERS])
 def test_fixed_size_profile_bounds_an_enumeration(batch_size, others, extra):
+    # Theorem M5.
     noise = 1.5
     plan = plan_noisy_gradient(
         3,

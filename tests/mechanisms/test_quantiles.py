@@ -46,6 +46,7 @@ def test_runs_carry_the_utility_of_each_of_their_points(share) -> None:
 
 @pytest.mark.parametrize("share", SHARES)
 def test_sensitivity_under_adding_a_record_is_attained_and_never_exceeded(share) -> None:
+    # Theorem R1.
     largest = 0.0
     for points in data_sets(4):
         for record in range(STEPS + 1):
@@ -57,6 +58,7 @@ def test_sensitivity_under_adding_a_record_is_attained_and_never_exceeded(share)
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
 def test_exact_distribution_on_all_small_data_sets_is_within_its_cost(share, epsilon) -> None:
+    # Theorem R1.
     sharpness = epsilon / (2.0 * max(share, 1.0 - share))
     levels = np.array([-0.5, 0.0, 0.3, 0.9, 1.0]) * epsilon
     profile = quantile_profile(epsilon)

@@ -22,6 +22,7 @@ def test_blocks_add_up(monkeypatch) -> None:
 
 
 def test_one_record_moves_the_sum_by_its_own_value_at_most() -> None:
+    # Theorem R1.
     rng = np.random.default_rng(2)
     units = rng.uniform(-1, 1, size=5000)
     order = rng.permutation(5000)

@@ -43,6 +43,7 @@ def test_convention(check, clip) -> None:
 
 @pytest.mark.parametrize("n_features", [1, 3, 7])
 def test_shares_of_the_budget_add_up(asked, n_features) -> None:
+    # Theorem R1.
     rows = np.random.default_rng(0).normal(size=(30, n_features))
     lower = -np.arange(1.0, n_features + 1)
     scaler = DPMinMaxScaler(0.8, bounds=(lower, 3.0), quantile_range=(10, 80)).fit(rows)

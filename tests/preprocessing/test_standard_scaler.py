@@ -57,6 +57,7 @@ def test_convention(check, delta, with_std) -> None:
 @pytest.mark.parametrize("with_std", [True, False])
 @pytest.mark.parametrize("n_features", [1, 3])
 def test_sensitivity_is_attained_and_never_exceeded(releases, delta, with_std, n_features) -> None:
+    # Theorem R1.
     rng = np.random.default_rng(0)
     rows = rng.uniform(-4, 4, size=(6, n_features))
     grid = np.linspace(-3.2, 3.2, 129)
