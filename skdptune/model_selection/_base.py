@@ -71,6 +71,10 @@ class BasePrivateSearch(
     A search first makes its plan, which holds the whole cost and follows from parameters and
     public numbers alone; then it reads the data, runs, and publishes what the plan paid for.
     Subclasses implement the abstract methods below, and nothing else of the template.
+
+    Notes
+    -----
+    Theorem F0.
     """
 
     _is_private_search = True

@@ -113,6 +113,8 @@ class DoublingThresholdSearchCV(PartitionSearch):
 
     Notes
     -----
+    Theorem D0.
+
     Neighbours differ by adding or removing one record. One record changes a utility by at
     most ``1 / n_partitions`` if it trains, and by ``1 / n_score`` if it is scored on. The papers
     charge the rounds that were made, whose number depends on the data; here the price is
@@ -233,6 +235,7 @@ class DoublingThresholdSearchCV(PartitionSearch):
         self, epsilon: float, delta: float, n_partitions: int, n_score: int | None, random: Any
     ) -> DoublingThreshold:
         """Return a threshold search whose noise covers records that train and that score."""
+        # Theorem D1.
         return DoublingThreshold(
             sensitivity=max(1.0 / n_partitions, 0.0 if n_score is None else 1.0 / n_score),
             granularity=self.granularity,

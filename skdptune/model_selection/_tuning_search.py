@@ -1,4 +1,7 @@
-"""Searches that return one tuned model: candidates, cost, run, choose, refit, publish."""
+"""Searches that return one tuned model: candidates, cost, run, choose, refit, publish.
+
+Assumption F6.
+"""
 
 from __future__ import annotations
 
@@ -339,6 +342,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
 
     def _highest(self, results: Sequence[Result], streams: Streams) -> int:
         """Return the index of the highest score; ties are broken by data-independent marks."""
+        # Theorem F4.
         marks = generator_of(streams.pick).random(len(results))
         return int(np.lexsort((marks, [result.score for result in results]))[-1])
 

@@ -193,6 +193,7 @@ def audited(name, trials):
 
 @pytest.mark.parametrize("name", SOUND)
 def test_nothing_published_refutes_the_report(name):
+    # Theorem F0.
     found, claimed, strong = audited(name, 200)
     # An attack that finds nothing would prove nothing.
     assert strong / 2.0 < found <= claimed < 40.0

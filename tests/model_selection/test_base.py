@@ -63,6 +63,7 @@ BAD = [
 def test_bad_parameters_before_data(
     name: str, settings: dict[str, Any], kind: Any, words: str
 ) -> None:
+    # Theorem F0.
     search = WAYS[name].make(Scripted(), VALUES, delta=DELTA)
     if not set(settings) <= set(search.get_params()):
         pytest.skip("this search has no such parameter")
@@ -100,6 +101,7 @@ def test_too_few_records_before_data(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["random", "grid"])
 def test_budget_out_of_reach_before_data(name: str) -> None:
+    # Theorem F0.
     option = "selection_epsilon" if name == "grid" else "score_epsilon"
     search = WAYS[name].make(Scripted(), VALUES, epsilon=0.1, delta=DELTA, **{option: 40.0})
     with pytest.raises(UnreachableBudgetError, match="epsilon must be at least"):

@@ -261,6 +261,7 @@ def test_total_for_a_search_inside_a_search(usual: Way) -> None:
 
 @pytest.mark.parametrize("epsilon", [1.5])
 def test_price_plan_and_report_agree(way: Way, epsilon: float) -> None:
+    # Theorem F0.
     search = made(way, epsilon=epsilon)
     cost_of = search.privacy_profile(*X.shape)
     plan = search.plan(*X.shape, compare=False)
@@ -320,6 +321,7 @@ def test_epsilon_is_refused_where_nothing_follows_it(usual: Way) -> None:
 
 
 def test_public_size_stands_for_the_number_of_records(usual: Way) -> None:
+    # Assumption P0.
     cost_of = made(usual, n_public=600).privacy_profile(17, 3)
     assert cost_of == made(usual, n_public=600).privacy_profile(600, 3)
     search = made(usual, n_public=500).fit(X, Y)

@@ -32,6 +32,7 @@ def test_composition_costs_every_candidate() -> None:
 
 
 def test_pick_follows_the_law_of_permute_and_flip() -> None:
+    # Theorem F5.
     # Utilities 0 and 1 of two candidates at epsilon e: the worse wins with chance
     # exp(-n e / 2) / 2 for n parts, as its coin comes first half of the time.
     values = {"quality": [0.0, 1.1]}

@@ -318,6 +318,7 @@ def assert_agrees(plan, cases, asked=1.0):
     ],
 )
 def test_random_search_with_a_split_whose_winner_is_returned(name, distribution):
+    # Theorem F1.
     plan = planned(random_search(n_iter_distribution=name, n_iter=10, cv=0.2))
     fit, score = noisy(plan.row.noise), score_of(plan, 400)
     assert_agrees(
@@ -328,6 +329,7 @@ def test_random_search_with_a_split_whose_winner_is_returned(name, distribution)
 
 @pytest.mark.parametrize("refit", [True, "winner"])
 def test_random_search_with_public_validation(refit):
+    # Theorem F1.
     plan = planned(random_search(n_iter_distribution="geometric", refit=refit), public=True)
     assert plan.score_noise == 0.0
     fit = noisy(plan.row.noise)
@@ -349,6 +351,7 @@ def test_random_search_with_a_split_and_a_refit_on_all():
 
 
 def test_random_search_with_folds_and_a_refit():
+    # Theorem F1.
     plan = planned(random_search(n_iter_distribution="geometric", n_iter=5, cv=4, refit=True))
     fit, score = noisy(plan.row.noise), score_of(plan, N)
     run = composed(fit, fit, fit, score)
@@ -428,6 +431,7 @@ def test_descents_with_their_own_noise_report_what_they_cost():
 
 
 def test_candidates_of_unlike_price_count_as_the_worst():
+    # Theorem F2.
     distribution = Geometric(0.2)
     space = {"epochs": [1, 4], "learning_rate": loguniform(0.1, 4.0)}
     search = random_search(
@@ -514,6 +518,7 @@ def test_a_grid_of_unlike_prices_with_folds_and_a_refit():
 
 @pytest.mark.parametrize(("n_partitions", "cv"), [(20, 0.2), (1000, 0.1)])
 def test_a_grid_of_which_one_index_is_published(n_partitions, cv):
+    # Theorem F5.
     search = DPGridSearchCV(
         model(),
         GRID,

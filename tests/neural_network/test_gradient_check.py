@@ -115,6 +115,7 @@ def test_sound_modules_pass(module, shape, mode):
     ids=lambda m: type(m).__name__,
 )
 def test_gradients_that_are_not_the_records_own_are_refused(module):
+    # Assumption U0.
     torch.manual_seed(0)
     with pytest.raises(ValueError, match="gradients of records that are not their own"):
         check_gradients(module.train(), LOSS, (4,), TARGETS, "cpu", "hooks")

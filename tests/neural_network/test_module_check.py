@@ -126,6 +126,7 @@ def test_images_pass():
     ],
 )
 def test_unsound_module_is_refused(module, complaint):
+    # Assumption U0.
     with pytest.raises(ValueError, match=complaint):
         check_module(module, (4,), "cpu")
 
@@ -182,6 +183,7 @@ def test_losses_are_compared_with_the_same_dropout():
     ],
 )
 def test_clipping_by_norms_is_for_single_outer_products(module, shape, sound):
+    # Theorem U1.
     if sound:
         check_outer_products(module, shape, "cpu")
     else:

@@ -72,6 +72,7 @@ def naive_clipped_sum(module, X, y, norm):
 @pytest.mark.parametrize("norm", [0.3, 1.0, 100.0])
 @pytest.mark.parametrize("largest_part", [None, 1, 4, 6, 50])
 def test_step_without_noise_is_the_naive_clipped_sum(mode, norm, largest_part):
+    # Theorem U1.
     X, y = batch()
     module = MLP(hidden=(5,), input_shape=4, n_outputs=3)
     wanted = weights_of(module) - 0.5 / 7.0 * naive_clipped_sum(module, X, y, norm)
@@ -121,6 +122,7 @@ def test_recurrent_weights_are_clipped_as_in_the_naive_loop(mode, largest_part):
 @pytest.mark.parametrize("largest_part", [None, 2])
 def test_law_of_a_noisy_sum(mode, largest_part):
     """Mean: the clipped sum. Standard deviation: noise times norm, once for each step."""
+    # Theorem U1.
     X, y = batch()
     noise, norm, divisor, runs = 1.7, 0.6, 5.0, 400
     start = linear()
@@ -186,6 +188,7 @@ def test_record_without_a_finite_gradient_counts_for_nothing(mode, poison):
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 def test_one_record_moves_the_sum_by_no_more_than_the_norm(mode):
+    # Theorem U1.
     X, y = batch()
     ends = []
     for size in (5, 6):
@@ -266,6 +269,7 @@ def test_optimizer_of_other_parameters_is_refused():
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_too_little_noise_is_noticed(monkeypatch, mode, share):
+    # Theorem U1.
     def add_noise(optimizer):
         for parameter in optimizer.params:
             noise = torch.randn_like(parameter) * share
@@ -279,6 +283,7 @@ def test_too_little_noise_is_noticed(monkeypatch, mode, share):
 
 
 def test_missing_clipping_is_noticed(monkeypatch):
+    # Theorem U1.
     def accumulate(optimizer):
         for parameter in optimizer.params:
             parameter.summed_grad = parameter.grad_sample.sum(dim=0)

@@ -75,6 +75,7 @@ def test_plan_is_that_of_private_logistic_regression(batch_size, epochs):
 
 @pytest.mark.parametrize(("rate", "noise", "steps"), [(0.01, 1.0, 1000), (0.05, 2.0, 400)])
 def test_price_agrees_with_opacus_accountant(rate, noise, steps):
+    # Theorem U1.
     accountant = PRVAccountant()
     accountant.history = [(noise, rate, steps)]
     with warnings.catch_warnings():

@@ -53,6 +53,10 @@ def noisy_sums_plan(epsilon: float, delta: float, n_releases: int) -> NoisySumsP
     epsilon, delta : float
         An infinite epsilon means no noise.
     n_releases : int
+
+    Notes
+    -----
+    Theorem L8.
     """
     if math.isinf(epsilon):
         return NoisySumsPlan(math.inf, nonprivate_profile())
@@ -72,6 +76,8 @@ def release_sums(problem: Problem, shift: float, noise: Noise) -> tuple[np.ndarr
 
     Notes
     -----
+    Theorem L8.
+
     A record changes the upper triangle of the first by that of ``zz'``, of norm at most that of
     the whole, ``norm(z)^2``; and the second by ``z y``, of norm at most ``norm(z)``.
     """

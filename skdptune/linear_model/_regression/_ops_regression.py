@@ -36,6 +36,10 @@ def residual_bound(radius2: float, ridge: Any, n_public: int) -> Any:
 
     With targets in [-1, 1], each eigenvalue's part of the solution is at most
     ``sqrt(value) / (value + ridge) <= 1 / (2 sqrt(ridge))`` of the targets' norm.
+
+    Notes
+    -----
+    Theorem L6.
     """
     return 1.0 + math.sqrt(radius2 * n_public) / (2.0 * np.sqrt(ridge))
 
@@ -191,6 +195,8 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
 
     Notes
     -----
+    Theorem L5.
+
     "AdaOPS" of Wang (2018, arXiv 1803.02596, Algorithm 3), with exact Gaussian prices and the
     exact one of the sample in place of tail bounds, and the bound on residuals of the smaller set.
 

@@ -78,6 +78,10 @@ def weights_sensitivity(radius2: float, ridge: Any, n_public: int) -> Any:
 
     In units of the bounds. With r the residual of the record under the smaller set's solution, H
     of the larger set: the move is ``H^-1 z r``, and ``norm(H^-1 z) <= norm(z) / ridge``.
+
+    Notes
+    -----
+    Theorem L7.
     """
     return math.sqrt(radius2) * residual_bound(radius2, ridge, n_public) / ridge
 

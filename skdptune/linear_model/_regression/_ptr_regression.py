@@ -142,6 +142,8 @@ class PTRLinearRegression(PosteriorSampleRegressor):
 
     Notes
     -----
+    Theorem L5.
+
     Koskela, Redberg and Wang (2024, arXiv 2402.06701), section 6.1, after Wang (2018), with the
     exact profile of the sample in place of the printed bound. The bounds are released with
     Gaussian noise; a bound that does not hold costs its probability, added to delta.

@@ -13,6 +13,8 @@ every z and the smaller H: ``R = 1 + radius norm(t)`` bounds every residual ``ab
 ``radius norm(H_S^-1 z) <= radius2 / (least(S) + ridge) <= b``, neither R exceeds ``(1 + b)`` times
 the other: log R has sensitivity ``log(1 + b)``. What is released lies above it but for the
 probability `failure`.
+
+Theorem L4.
 """
 
 from __future__ import annotations

@@ -49,6 +49,8 @@ class SufficientStatistics:
 
     Notes
     -----
+    Theorem L0, Theorem L9.
+
     Entries are rounded towards zero to multiples of ``data_norm * 2**-20`` (targets:
     ``target_bound * 2**-20``) before they are multiplied. No norm grows by that, all sums are
     whole numbers, and one record changes them by its own products and nothing else. A float sum
@@ -182,6 +184,10 @@ def squared_radius(fit_intercept: bool) -> float:
 
     A little more is said, for what rounding does to eigenvalues and to sums read as floats:
     with 10^9 records they are off by some 10^-7 at most.
+
+    Notes
+    -----
+    Theorem L0.
     """
     return (1.0 + (CONSTANT**2 if fit_intercept else 0.0)) * _ROUNDING
 

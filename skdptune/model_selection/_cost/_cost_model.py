@@ -117,6 +117,10 @@ class CostModel:
         See `skdptune.accounting.tune_then_fit`.
     n_iter_distribution : RunCountDistribution, optional
         Of the number of runs, where that is random.
+
+    Notes
+    -----
+    Theorem F0.
     """
 
     layout: Layout
@@ -155,6 +159,7 @@ class CostModel:
         self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
     ) -> tuple[PrivacyProfile, PrivacyProfile, PrivacyProfile | None]:
         """Return a run, and the selection for records that train and for those that score."""
+        # Theorem F1.
         if self.layout.validation > 0.0:
             return fit | noise.profile, self.select(fit), self.select(noise.profile)
         run = fit * max(self.layout.folds - 1, 1)

@@ -27,6 +27,8 @@ class CostedCandidates:
 
     Notes
     -----
+    Theorem D3.
+
     The price of a fit follows from the parameters that set it. Where the search priced every
     combination of their values, a candidate must agree with one of these, be it by the estimator's
     own values. Where it holds every candidate to one budget instead, plain values of the searched

@@ -117,6 +117,7 @@ class FitCosts:
 
     def profile(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
         """Return a profile that holds for the fit of every candidate."""
+        # Theorem F2.
         costs = list(dict.fromkeys(cost for cost, _ in self._costs(setting, size)))
         worst = costs[0]
         for cost in costs[1:]:

@@ -76,6 +76,10 @@ class Layout:
         """Chance that some fit has no record at all, one record less than `n_samples`.
 
         A fit of nothing may fail, and no noise hides that; so the chance is paid for as delta.
+
+        Notes
+        -----
+        Theorem F7.
         """
         others = max(self.n_samples - 1, 1)
         of_runs = max(self.folds, 1) * (1.0 - self.train_share) ** others

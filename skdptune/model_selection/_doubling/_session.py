@@ -55,6 +55,8 @@ class DoublingThresholdSession:
 
     Notes
     -----
+    Theorem D3.
+
     A candidate that was scored keeps its utility, so that offering it again costs no fits.
     Candidates may have other values than the search was given of parameters that do not
     influence the price, and no others of those that do.
@@ -160,6 +162,7 @@ class DoublingThresholdSession:
 
     def choice(self) -> ThresholdChoice:
         """Return the winner so far, as the search's template wants it."""
+        # Theorem D4.
         state, scorer = self._state, self._search._scorer()
         winner = self._best if self._best is not None else self._first
         if winner is None:

@@ -15,6 +15,8 @@ The scores of a whole study cost what one Gaussian release would: each of N scor
 noise of that release times the root of N. With a validation part, shared by all evaluations, a
 record pays for the scores or for the fits: the mixture over where it went (see
 `skdptune.accounting.search_on_split`). With folds it pays for both.
+
+Theorem G3.
 """
 
 from __future__ import annotations

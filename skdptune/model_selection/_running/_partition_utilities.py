@@ -117,6 +117,8 @@ def partition_utilities(
 
     Notes
     -----
+    Theorem F5.
+
     A partition on which a candidate fails, as one of a single class, counts as the worst score; so
     does a validation record that cannot be scored, by itself.
     """

@@ -15,6 +15,10 @@ class Quiet:
 
     It may be entered while it is in force, by searches in other threads or inside a search; the
     last to leave restores what the first one found.
+
+    Notes
+    -----
+    Theorem F4.
     """
 
     _lock = threading.Lock()

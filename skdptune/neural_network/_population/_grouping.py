@@ -43,6 +43,8 @@ def grouping_key(net: TrainableNet) -> Hashable | None:
 
     Notes
     -----
+    Theorem U2.
+
     Settings of layers are compared by value where they are plain, and else by identity: in doubt
     two nets are not trained together, which costs time and nothing more.
     """

@@ -23,6 +23,7 @@ Y = np.clip(X @ [0.5, -0.4, 0.1], -1.0, 1.0)
 @pytest.mark.parametrize("releases", [2, 3])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-6), (1.0, 1e-5), (10.0, 1e-9)])
 def test_price_is_that_of_the_gaussian_releases(releases, epsilon, delta):
+    # Theorem L8.
     plan = noisy_sums_plan(epsilon, delta, releases)
     composed = releases * PrivacyProfile.gaussian(plan.shift)
     assert composed.epsilon(delta) == pytest.approx(plan.profile.epsilon(delta), rel=1e-3)
@@ -43,6 +44,7 @@ def test_released_sums_have_the_planned_noise():
 
 
 def test_upper_triangle_moves_by_the_squared_norm_at_most():
+    # Theorem L8.
     for seed in range(50):
         z = np.random.default_rng(seed).normal(size=4)
         outer = np.outer(z, z)

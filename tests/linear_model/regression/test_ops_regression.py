@@ -12,6 +12,7 @@ rng = np.random.default_rng(0)
 
 @pytest.mark.parametrize("seed", range(20))
 def test_residuals_of_any_data_stay_below_their_bound(seed):
+    # Theorem L6.
     generator = np.random.default_rng(seed)
     n, d, ridge = int(generator.integers(1, 40)), 2, 10 ** generator.uniform(-3, 3)
     rows = generator.normal(size=(n, d))
@@ -22,6 +23,7 @@ def test_residuals_of_any_data_stay_below_their_bound(seed):
 
 
 def test_residual_bound_is_attained():
+    # Theorem L6.
     # Equal rows, of total square equal to the ridge.
     n = 64
     rows, targets = np.ones((n, 1)), np.ones(n)

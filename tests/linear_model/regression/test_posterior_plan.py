@@ -39,6 +39,7 @@ def test_adaptive_budget_is_met_and_spent(epsilon, delta):
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
 @pytest.mark.parametrize("rung", [0.0, 0.3, 1.0, 3.5, 12.0, 40.0])
 def test_smaller_leverages_stay_below_the_curve(epsilon, delta, rung):
+    # Theorem L5.
     plan = adaptive_plan(epsilon, delta, None, None, "exact")
     leverage = plan.leverage * 1.15**-rung
     residual = plan.largest_residual_at(leverage)

@@ -191,6 +191,7 @@ def worst_neighbours(size):
 @pytest.mark.parametrize("mode", ["adaptive", "propose-test-release"])
 @pytest.mark.parametrize(("size", "alpha"), [(0, 1e-3), (20, 1e-3), (20, 60.0), (400, 20.0)])
 def test_whole_release_stays_within_its_profile(mode, size, alpha):
+    # Theorem L5.
     settings = {"alpha": alpha, "data_norm": 1.0, "target_bound": 1.0, "fit_intercept": False}
     model = PTRLinearRegression(2.0, 0.02, mode=mode, failure_probability=1e-3, **settings)
     plan = model._plan(size + 1, 1)

@@ -73,6 +73,7 @@ def neighbours(seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_eigenvalue_bound_lies_below_that_of_the_smaller_set(seed):
+    # Theorem L4.
     rows, _ = neighbours(seed)
     values = [np.linalg.eigvalsh(part.T @ part)[0] for part in (rows[:-1], rows)]
     assert values[0] <= values[1] <= values[0] + 1.0 + 1e-12
@@ -98,6 +99,7 @@ def test_eigenvalue_bound_fails_as_often_as_it_may():
 @pytest.mark.parametrize("ridge", [0.5, 5.0, 50.0])
 @pytest.mark.parametrize("seed", range(8))
 def test_residual_bound_holds_for_every_record_of_the_smaller_set(seed, ridge):
+    # Theorem L4.
     rows, targets = neighbours(seed)
     solutions = [
         np.linalg.solve(x.T @ x + ridge * np.eye(x.shape[1]), x.T @ y)

@@ -26,6 +26,7 @@ def plain(X, y, norm, bound, intercept):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(("norm", "bound"), [(1.0, 1.0), (3.7, 0.31), (200.0, 1e6)])
 def test_sums_are_those_of_clipped_records(norm, bound, intercept):
+    # Theorem L0.
     sums = SufficientStatistics(norm, bound, intercept).update(ROWS, TARGETS)
     wanted = plain(ROWS, TARGETS, norm, bound, intercept)
     gram, moment = sums.gram_and_moment
@@ -38,6 +39,7 @@ def test_sums_are_those_of_clipped_records(norm, bound, intercept):
 @settings(max_examples=25)
 @given(st.lists(st.integers(0, 9000), max_size=6), st.integers(0, 2**32 - 1))
 def test_chunks_and_order_make_no_difference(cuts, seed):
+    # Theorem L9.
     whole = SufficientStatistics(1.0, 2.0).update(ROWS, TARGETS)
     order = np.random.default_rng(seed).permutation(9000)
     parts = SufficientStatistics(1.0, 2.0)
@@ -49,6 +51,7 @@ def test_chunks_and_order_make_no_difference(cuts, seed):
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e6, 1e200])
 def test_one_record_moves_the_sums_by_its_own_norm_at_most(scale):
+    # Theorem L9.
     base = SufficientStatistics(1.0, 1.0).update(ROWS, TARGETS)
     gram, moment = base.gram_and_moment
     for seed in range(20):
@@ -65,6 +68,7 @@ def test_one_record_moves_the_sums_by_its_own_norm_at_most(scale):
 
 
 def test_long_rows_are_as_long_as_allowed_and_no_longer():
+    # Theorem L0.
     for row in (ROWS[:1] * 1e5, np.full((1, 4), 1e300), np.array([[1e-3, 0, 0, 1e308]])):
         gram = SufficientStatistics(2.0, 1.0, False).update(row, [0.0]).gram_and_moment[0]
         assert 1.0 - 1e-4 <= np.trace(gram) <= 1.0

@@ -69,6 +69,7 @@ def test_chunks_add_up(monkeypatch, kind):
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
 def test_no_single_record_moves_the_sum_by_more_than_the_limit(kind):
+    # Theorem M5.
     _, design, targets, weights = problem(4, kind)
     sums = ClippedGradients(design, targets, logistic, LIMIT)
     norms = [np.linalg.norm(sums(20 * weights, np.array([i]))) for i in range(50)]

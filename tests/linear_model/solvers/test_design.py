@@ -35,6 +35,7 @@ def test_products_are_those_of_the_clipped_matrix(intercept, container, outputs)
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
 def test_no_row_is_longer_than_the_norm_whatever_its_size(container):
+    # Theorem M0.
     X = np.array([[1e200, -1e200], [1e308, 1e308], [1e-320, 0.0], [0.0, 0.0], [3.0, 4.0]])
     design = Design.clipped(container(X), 2.0, False)
     clipped = X * design.scale[:, None]
@@ -44,6 +45,7 @@ def test_no_row_is_longer_than_the_norm_whatever_its_size(container):
 
 
 def test_clipping_looks_at_one_row_at_a_time():
+    # Theorem M0.
     X = data()
     whole = Design.clipped(X, 1.0, True)
     alone = Design.clipped(X[3:4], 1.0, True)

@@ -28,6 +28,7 @@ def test_derivatives_are_those_of_the_value(loss):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 def test_bounds_hold_and_are_attained(loss):
+    # Theorem M0.
     slopes, curvatures = loss.derivative(MARGINS), loss.second_derivative(MARGINS)
     assert np.all(slopes <= 0.0) and np.all(curvatures >= 0.0)
     assert np.abs(slopes).max() == pytest.approx(loss.slope_bound, rel=1e-3)

@@ -28,6 +28,7 @@ def value(function, weights):
 @pytest.mark.parametrize("lam", [1e-2, 1.0, 1e3])
 @pytest.mark.parametrize("tilt", [0.0, 30.0])
 def test_gradient_is_as_small_as_asked(loss, lam, tilt):
+    # Theorem M2.
     function = problem(loss, 0, lam, tilt)
     weights = minimise(function, 1e-8)
     gradient = optimize.approx_fprime(weights, lambda w: value(function, w), 1e-6)

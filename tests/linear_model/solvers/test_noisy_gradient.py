@@ -293,6 +293,7 @@ AUDITED = {
 
 @pytest.mark.parametrize("name", ["full batch", "poisson"])
 def test_audit_cannot_refute_the_profile(name):
+    # Theorem M5.
     plan = make_plan(*AUDITED[name])
     errors = audit(plan, 1.0, 400)
     assert not is_refuted(plan.profile, errors)

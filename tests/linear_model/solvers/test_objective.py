@@ -58,6 +58,7 @@ def test_oracle_agrees_with_simulated_minima():
 @pytest.mark.parametrize("others", OTHERS)
 @pytest.mark.parametrize("lam, sigma", [(0.05, 1.0), (0.3, 0.5), (1.0, 2.0), (20.0, 0.7)])
 def test_curves_are_never_below_the_exact_ones_in_one_dimension(loss, others, lam, sigma):
+    # Theorem M1.
     claimed = objective_curves(loss, 1.0 / lam, 1.0 / sigma, EPSILONS)
     for record in (1.0, -1.0, 0.4):
         exact = exact_curves(loss, OTHERS[others], record, lam, sigma)
@@ -131,6 +132,7 @@ def test_supremum_by_slopes_matches_a_naive_search():
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 @pytest.mark.parametrize("lam", [0.1, 2.0])
 def test_loss_of_privacy_is_below_the_bound_of_the_proof_in_three_dimensions(loss, lam):
+    # Theorem M1.
     rng, sigma, share = np.random.default_rng(0), 0.8, np.linspace(0.0, 1.0, 4001)
     for _ in range(60):
         rows = rng.normal(size=(6, 2)) * rng.choice([0.2, 2.0])
@@ -163,6 +165,7 @@ def test_loss_of_privacy_is_below_the_bound_of_the_proof_in_three_dimensions(los
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 @pytest.mark.parametrize("lam", [0.05, 1.0])
 def test_pure_plan_bounds_the_exact_ratio_in_one_dimension(loss, lam):
+    # Theorem M1.
     plan = plan_objective(loss, 1.0, lam, 1, 30, delta=0.0, noise_multiplier=1.5)
     claimed = plan.profile.epsilon(0.0)
     scale = plan.noise_scale
@@ -214,6 +217,7 @@ def test_given_noise_is_used_as_it_is():
 
 
 def test_profile_includes_the_second_release():
+    # Theorem M2.
     plan = plan_objective(LOGISTIC, 1.0, 1.0, 3, 100, delta=1e-5, noise_multiplier=2.0)
     second_mu = 2.0 * plan.gap / (plan.regularization * plan.release_scale)
     assert second_mu == pytest.approx(0.05 / 2.0)
@@ -265,6 +269,7 @@ def test_minimum_is_stationary_for_hard_tilts(loss, lam):
 
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge()], ids=name_of)
 def test_gap_of_a_plan_is_reached_on_degenerate_data(loss):
+    # Theorem M2.
     plan = plan_objective(loss, 2**0.5, 1e-3, 4, 5000, epsilon=1.0, delta=1e-5)
     rng = np.random.default_rng(2)
     same = np.ones((5000, 3))
@@ -393,6 +398,7 @@ def audit(n_fits, direction):
 
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_audit_finds_no_violation(direction):
+    # Theorem M1.
     audit(1000, direction)
 
 

@@ -20,6 +20,7 @@ def name_of(loss):
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 @pytest.mark.parametrize("lam", [0.1, 1.0, 30.0])
 def test_one_record_moves_the_minimum_by_the_sensitivity_at_most(loss, lam):
+    # Theorem M3.
     rng = np.random.default_rng(0)
     plan = plan_output(loss, 2**0.5, lam, 4, 30, epsilon=1.0, delta=1e-5)
     largest = 0.0
@@ -42,6 +43,7 @@ def test_one_record_moves_the_minimum_by_the_sensitivity_at_most(loss, lam):
 
 
 def test_sensitivity_is_attained():
+    # Theorem M3.
     plan = plan_output(huber_hinge(), 1.0, 50.0, 2, 1, epsilon=1.0, delta=0.0)
     design = Design.clipped(np.array([[0.6, 0.8]]), 1.0, False)
     function = RegularisedSum(huber_hinge(), design, np.ones(1), 50.0, np.zeros(2))

@@ -45,6 +45,7 @@ def distances(plan, rng, trials):
 @pytest.mark.parametrize("lam", [0.5, 20.0])
 @pytest.mark.parametrize("n, batch", [(40, 8), (37, 10), (5, 1), (6, 6)])
 def test_one_record_moves_the_weights_by_the_sensitivity_at_most(loss, schedule, lam, n, batch):
+    # Theorem M4.
     plan = plan_permutation(
         loss,
         2**0.5,
@@ -72,6 +73,7 @@ def test_sensitivity_is_nearly_attained():
 
 
 def test_sensitivity_matches_the_recursion():
+    # Theorem M4.
     task = Task(LOGISTIC, 1.3, 4.0, 3, 21)
     steps = np.random.default_rng(0).uniform(0.1, 1.0, size=(4, 5))
     worst = 0.0

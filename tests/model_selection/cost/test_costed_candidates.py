@@ -29,6 +29,7 @@ def test_candidates_that_were_not_priced_are_refused(
     candidate: dict[str, Any], words: str
 ) -> None:
     """The estimator's own mark is none of those in the grid."""
+    # Theorem D3.
     estimator = Dear(mark=3, epsilon=1.0, delta=DELTA)
     session = search({"mark": [1, 2]}, estimator=estimator, epsilon=4.0).start(X, Y)
     with pytest.raises(ValueError, match=words):

@@ -65,6 +65,7 @@ def test_bad_layouts(settings: dict[str, Any], kind: type, words: str) -> None:
 
 
 def test_a_final_fit_of_no_record_is_paid_for() -> None:
+    # Theorem F7.
     found = made(30, tuning_fraction=0.74, cv=0.25).chance_of_nothing
     assert found == pytest.approx(0.74**29 + 0.26**29, rel=1e-9)
     second = made(30, tuning_fraction=0.74, cv=0.25, variant=2).chance_of_nothing

@@ -16,6 +16,7 @@ def test_streams_depend_on_the_seed_alone():
 
 
 def test_runs_have_streams_of_their_own():
+    # Assumption S0.
     seeds = np.random.SeedSequence(0)
     draws = {generator_of(one).random() for one in spawned(seeds, 3)}
     assert len(draws) == 3

@@ -89,6 +89,7 @@ def made(case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_sums_equal_a_naive_loop(case):
+    # Theorem U2.
     modules, gradients, stack, inputs, targets = made(case)
     present = torch.ones(NETS, RECORDS, dtype=torch.bool)
     present[0, 2:] = False

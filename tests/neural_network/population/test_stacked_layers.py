@@ -101,6 +101,7 @@ def test_closed_forms_equal_a_loop_over_records(layer, shape, bias):
 
 
 def test_slopes_whose_squares_vanish_do_not_hide_a_long_gradient():
+    # Theorem U2.
     # The gradient is 1e18 * 1e-23 in each of 100 numbers; its slope's square is 0 in float32.
     rule = StackedLinear(0, None)
     inputs = torch.full((1, 1, 100), 1e18)
@@ -110,6 +111,7 @@ def test_slopes_whose_squares_vanish_do_not_hide_a_long_gradient():
 
 
 def test_large_patches_that_cancel_do_not_swallow_what_others_add():
+    # Theorem U2.
     # Pixels of 2^40 and -2^40 side by side: the record's own gradient is moderate.
     rule = StackedConv2d(0, None, {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1})
     inputs = torch.rand(1, 201, 1, 1, 64)

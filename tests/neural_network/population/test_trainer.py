@@ -108,6 +108,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_each_is_as_if_trained_by_itself(case):
+    # Theorem U2.
     records = np.tile(X, 16) if case == "images" else X
     nets = PopulationTrainer().fit(different(**CASES[case]), records, Y)
     alone = [net.fit(records, Y) for net in different(**CASES[case])]
@@ -223,6 +224,7 @@ def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
 
 
 def test_law_is_that_of_nets_trained_one_by_one():
+    # Theorem U2.
     settings = {"module": LogisticHead, "max_epochs": 1, "batch_size": 20}
     few = slice(0, 60)
 
@@ -331,6 +333,7 @@ def test_parts_of_the_program_are_copied():
 
 
 def test_what_becomes_of_a_net_is_a_function_of_its_own_coins():
+    # Theorem U2.
     # Failing must be no second chance: a crew that fails is trained again on the same coins.
     start = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
     for parameter in start.parameters():
