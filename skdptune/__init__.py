@@ -1,6 +1,7 @@
 """Differentially private hyperparameter tuning in the manner of scikit-learn.
 
 The searches are here, too. They and the packages are loaded when they are first asked for.
+Docstrings cite the statements and proofs of docs/theorems.md by name, such as "Theorem S1".
 """
 
 from typing import TYPE_CHECKING

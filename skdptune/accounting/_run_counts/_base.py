@@ -32,7 +32,8 @@ class RunCountDistribution(ABC):
 
     Notes
     -----
-    Assumption S0.
+    Assumption S0. The envelope (Theorem S2) is proved where ``pgf'' / pgf'''`` is linear in x, as it
+    is for all distributions here; one of your own must have this property, too.
     """
 
     _name: ClassVar[str]
