@@ -81,7 +81,7 @@ def find(names: list[str], nodes: list[ast.stmt]) -> ast.AST | None:
 
 
 def source_of(names: list[str], path: Path) -> str | None:
-    """Return the lines of an object of a module, decorators included, or None."""
+    """Return the lines of an object of a module, comments right above included, or None."""
     text, tree = read(path)
     if not names:
         return text
@@ -89,8 +89,11 @@ def source_of(names: list[str], path: Path) -> str | None:
     if node is None:
         return None
     decorators = getattr(node, "decorator_list", [])
-    first = min(part.lineno for part in (*decorators, node))
-    return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
+    first = min(part.lineno for part in (*decorators, node)) - 1
+    lines = text.splitlines()
+    while first > 0 and lines[first - 1].lstrip().startswith("#"):
+        first -= 1
+    return "\n".join(lines[first : node.end_lineno])
 
 
 def citations_of_code(dotted: str, root: Path = ROOT) -> set[str] | None:
@@ -323,9 +326,11 @@ def test_assumption_needs_no_test_and_a_name_is_given_once(tree: Path) -> None:
 
 def test_docstring_of_a_module_speaks_for_what_is_in_it(tree: Path) -> None:
     path = tree / "package" / "others.py"
-    path.write_text('"""Theorem A3."""\n\n\nLIMIT = 1\n', "utf-8")
-    assert citations_of_code("package.others.LIMIT", tree) == {"Theorem A3"}
-    assert citations_of_code("package.others", tree) == {"Theorem A3"}
+    text = '"""Theorem A3."""\n\n\n# A limit: Assumption A2.\nLIMIT = 1\nOTHER = 2\n'
+    path.write_text(text, "utf-8")
+    assert citations_of_code("package.others.LIMIT", tree) == {"Theorem A3", "Assumption A2"}
+    assert citations_of_code("package.others.OTHER", tree) == {"Theorem A3"}
+    assert citations_of_code("package.others", tree) == {"Theorem A3", "Assumption A2"}
     assert citations_of_code("package.others.MISSING", tree) is None
 
 

@@ -1,7 +1,4 @@
-"""What all private estimators share: one budget, a cost before the fit, a report after it.
-
-Assumption F6, Assumption P0.
-"""
+"""What all private estimators share: one budget, a cost before the fit, a report after it."""
 
 from __future__ import annotations
 
@@ -13,9 +10,10 @@ from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 
 DEFAULT_DELTA = 1e-5
-# Assumptions that reports state.
+# Assumptions that reports state, by Assumption P0.
 PUBLIC_SIZE = "the number of records is public"
 PUBLIC_LABELS = "the label set is public"
+# Assumption F6.
 SEEDED = "the noise is drawn from a seed: whoever knows the seed sees through it"
 
 

@@ -1,7 +1,4 @@
-"""Searches that return one tuned model: candidates, cost, run, choose, refit, publish.
-
-Assumption F6.
-"""
+"""Searches that return one tuned model: candidates, cost, run, choose, refit, publish."""
 
 from __future__ import annotations
 
@@ -55,6 +52,7 @@ from skdptune.model_selection._running import (
     spawned,
 )
 
+# Assumption F6.
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
 )

@@ -32,7 +32,7 @@ class RunCountDistribution(ABC):
 
     Notes
     -----
-    Assumption S0. The envelope (Theorem S2) is proved where ``pgf'' / pgf'''`` is linear in x, as it
+    Assumption S0. The envelope (Theorem S2) is proved where ``pgf'' / pgf'''`` is linear in x. It
     is for all distributions here; one of your own must have this property, too.
     """
 

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skdptune._compat import number_of_samples
 from skdptune.base import declared_labels, nested_estimators, own_parameters
 
-# An assumption that reports state.
+# An assumption that reports state, by Assumption P0.
 PUBLIC_VALIDATION = "the validation data are public"
 
 
