@@ -28,9 +28,8 @@ import sklearn
 from scipy.special import expit
 from sklearn.linear_model import SGDClassifier
 
-from skdptune.linear_model._solvers._clipped_gradients import margin_residuals
-from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._noisy_gradient import fit_noisy_gradient, plan_noisy_gradient
+from skdptune.linear_model._solvers import Design, fit_noisy_gradient, margin_residuals
+from skdptune.mechanisms import plan_noisy_gradient
 
 LOGISTIC = margin_residuals(lambda margins: -expit(-margins))
 BATCH_SIZE, ADULT_ROWS = 256, 40_000

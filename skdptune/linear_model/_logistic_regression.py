@@ -97,9 +97,9 @@ class DPLogisticRegression(PrivateLinearClassifier):
 
     _loss = LOGISTIC
 
-    def _residuals(self, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
+    def _residuals_and_targets(self, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
         if outputs == 1:
-            return super()._residuals(codes, outputs)
+            return super()._residuals_and_targets(codes, outputs)
         return softmax_residuals, codes
 
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -23,8 +23,17 @@ _COST_PARAMETERS = {
 }
 
 
-class SearchHooks:
+class OptionalProtocolMixin:
     """Noise, price and extrapolation of a classifier, for searchers to ask."""
+
+    @property
+    def noise_parameter(self) -> str | None:
+        """Name of the parameter that sets the noise of a fit and changes nothing else, or None.
+
+        Given in place of `epsilon`, the same noise makes the same fit: "objective" raises its
+        regularization by `epsilon`, and "psgd" plans its steps.
+        """
+        return "noise_multiplier" if self.solver in (*OPTIMIZERS, "output") else None
 
     @property
     def cost_parameters(self) -> frozenset[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from skdptune._validation import check_integer, check_option, check_real
+from skdptune.linear_model._solver_choice import SOLVERS
 from skdptune.linear_model._solvers import OPTIMIZERS
 from skdptune.mechanisms import SAMPLINGS
 
-SOLVERS = ("objective", "output", "psgd", *OPTIMIZERS)
 # Bounds on C within which no regularization overflows.
 LEAST_C, LARGEST_C = 1e-15, 1e15
 

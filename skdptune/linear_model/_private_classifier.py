@@ -1,4 +1,4 @@
-"""What the private linear classifiers share: parameters, price, fit and decisions."""
+"""What the private linear classifiers share: parameters, cost, fit and decisions."""
 
 from __future__ import annotations
 
@@ -8,39 +8,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_LABELS, PUBLIC_SIZE, PrivateEstimatorMixin
+from skdptune.linear_model._optional_protocol import OptionalProtocolMixin
 from skdptune.linear_model._parameters import check_parameters
-from skdptune.linear_model._search_hooks import SearchHooks
-from skdptune.linear_model._solvers import ASSUMPTION as PERMUTATION_ASSUMPTION
+from skdptune.linear_model._solver_choice import SOLVERS
 from skdptune.linear_model._solvers import (
     OPTIMIZERS,
+    PERMUTATION_ASSUMPTION,
     Design,
     MarginLoss,
-    default_learning_rate,
-    fit_noisy_gradient,
-    fit_objective,
-    fit_output,
-    fit_permutation,
     initial_weights,
-    largest_part,
     margin_residuals,
-    plan_objective,
-    plan_output,
-    plan_permutation,
+    noise_generator,
 )
-from skdptune.mechanisms import plan_noisy_gradient
 
-_PERTURBATIONS = {
-    "objective": (plan_objective, fit_objective),
-    "output": (plan_output, fit_output),
-    "psgd": (plan_permutation, fit_permutation),
-}
 _REFUSED_WEIGHTS = (
     "sample_weight is not supported: a weight multiplies a record's influence, and the guarantee "
     "bounds that influence at weight 1. Repeat or drop records before the fit only by a rule "
@@ -48,7 +34,9 @@ _REFUSED_WEIGHTS = (
 )
 
 
-class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixin, BaseEstimator):
+class PrivateLinearClassifier(
+    OptionalProtocolMixin, PrivateEstimatorMixin, ClassifierMixin, BaseEstimator
+):
     """What DPLogisticRegression and DPLinearSVC share."""
 
     _loss: ClassVar[MarginLoss]
@@ -92,7 +80,7 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
         self.random_state = random_state
         self.n_public = n_public
 
-    # The price, before data ---------------------------------------------------------------
+    # The cost, before data ----------------------------------------------------------------
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs, from the parameters and public sizes alone.
@@ -117,43 +105,10 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
         return self._plan(n_samples, n_features, n_classes)
 
     def _plan(self, n_samples: int, n_features: int | None, n_classes: int) -> Any:
-        """Return the solver's plan: its noise, its constants and their price."""
-        budget = {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "noise_multiplier": self.noise_multiplier,
-        }
-        if self.solver in OPTIMIZERS:
-            return plan_noisy_gradient(
-                n_samples,
-                epochs=self.epochs,
-                batch_size=self._batch(n_samples),
-                sampling=self.sampling,
-                **budget,
-            )
-        plan, _ = _PERTURBATIONS[self.solver]
-        return plan(
-            self._loss,
-            math.hypot(self._norm(n_features), float(self.fit_intercept)),
-            1.0 / self.C,
-            (1 if n_features is None else n_features) + int(self.fit_intercept),
-            n_samples if self.n_public is None else largest_part(n_samples),
-            n_problems=1 if n_classes <= 2 else n_classes,
-            **budget,
-            **self._accuracy(n_samples),
-        )
+        """Return the solver's plan: its noise, its constants and their cost."""
+        return SOLVERS[self.solver].plan(self, n_samples, n_features, n_classes)
 
-    def _accuracy(self, n_samples: int) -> dict[str, Any]:
-        """Return what a perturbation's plan is told of how to minimise."""
-        if self.solver == "psgd":
-            return {
-                "n_passes": max(1, round(self.epochs)),
-                "batch_size": self._batch(n_samples),
-                "step_size": self.learning_rate,
-            }
-        return {"tolerance": self.tol, "max_iter": self.max_iter}
-
-    def _norm(self, n_features: int | None) -> float:
+    def _row_norm(self, n_features: int | None) -> float:
         """Return the bound on a row's norm: given, or that of standardised features."""
         if self.data_norm is not None:
             return float(self.data_norm)
@@ -163,12 +118,6 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
                 "sqrt(n_features), about the norm of a row of standardised features."
             )
         return math.sqrt(n_features)
-
-    def _batch(self, n_samples: int) -> int:
-        """Return the expected batch size; a float is a share of the records."""
-        if isinstance(self.batch_size, float):
-            return max(1, round(self.batch_size * n_samples))
-        return min(self.batch_size, n_samples)
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters, before any data are read."""
@@ -189,7 +138,7 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
             Labels.
         coef_init : array-like of the shape of ``coef_``, optional
             Where "sgd" and "adam" start; zeros by default. It must not depend on the data, except
-            through a release that is charged by itself, such as an earlier private fit.
+            through a release that is charged for itself, such as an earlier private fit.
         intercept_init : array-like of the shape of ``intercept_``, optional
             As `coef_init`.
 
@@ -197,22 +146,25 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
         -------
         self
         """
-        starts = (coef_init, intercept_init)
         self._check_parameters()
-        self._check_arguments(starts, refused)
+        self._check_arguments(coef_init, intercept_init, refused)
         X, y = self._validated(X, y)
         codes = self._encode(y)
         n_samples = self._public_size(X.shape[0])
         self._warn_of_large_delta(n_samples)
         plan = self._plan(n_samples, X.shape[1], len(self.classes_))
         design = Design.clipped(X, self._row_bound(X.shape[1]), self.fit_intercept)
-        weights = self._solve(plan, design, codes, _generator(self.random_state), starts)
-        self._set_weights(np.atleast_2d(weights.T))
+        rng = noise_generator(self.random_state)
+        start = self._initial_weights(coef_init, intercept_init, X.shape[1])
+        weights = SOLVERS[self.solver].weights(self, plan, design, codes, rng, start)
+        self._set_weights(weights.T)
         self.plan_ = plan
         self.privacy_ = self._make_report(plan.profile, self._assumptions(X.shape[1]))
         return self
 
-    def _check_arguments(self, starts: tuple[Any, Any], refused: dict[str, Any]) -> None:
+    def _check_arguments(
+        self, coef_init: Any, intercept_init: Any, refused: dict[str, Any]
+    ) -> None:
         """Refuse what `fit` cannot use, before any data are read."""
         if refused:
             raise TypeError(
@@ -223,12 +175,24 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
             )
         if self.solver in OPTIMIZERS:
             return
-        for name, value in zip(("coef_init", "intercept_init"), starts, strict=True):
+        for name, value in (("coef_init", coef_init), ("intercept_init", intercept_init)):
             if value is not None:
                 raise ValueError(
-                    f"{name} must be None with solver={self.solver!r}, whose result and noise do "
-                    "not use a start; got weights. Use solver='sgd' or 'adam'."
+                    f"{name} must be None with solver={self.solver!r}, which has no starting "
+                    "point; got weights. Use solver='sgd' or 'adam'."
                 )
+
+    def _initial_weights(
+        self, coef_init: Any, intercept_init: Any, n_features: int
+    ) -> np.ndarray | None:
+        outputs = 1 if self.classes_.size == 2 else self.classes_.size
+        return initial_weights(
+            coef_init,
+            intercept_init,
+            n_outputs=outputs,
+            n_features=n_features,
+            fit_intercept=self.fit_intercept,
+        )
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         return validate_data(
@@ -238,7 +202,7 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             accept_large_sparse=False,
-            # That a random part is empty must not be told by an error.
+            # An error must not reveal that a random subset is empty.
             ensure_min_samples=1 if self.n_public is None else 0,
         )
 
@@ -246,14 +210,14 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
         # Clipped gradients need no bound on rows.
         if self.solver in OPTIMIZERS and self.data_norm is None:
             return math.inf
-        return self._norm(n_features)
+        return self._row_norm(n_features)
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
         """Set ``classes_`` and return labels as numbers 0, 1, ..."""
         if self.classes is not None:
             self.classes_ = np.unique(np.asarray(self.classes))
             return self._codes(y)
-        # Its warnings hang on the labels present, so declared labels do without it.
+        # Its warnings depend on the labels present, so declared labels do without it.
         check_classification_targets(y)
         self.classes_ = np.unique(y)
         if self.classes_.size < 2:
@@ -263,7 +227,7 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
         if self.classes_.size > 2 and self._is_binary_only():
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}. Name the labels in classes=, so that the price is known "
+                f"{type_of_target(y)}. Name the labels in classes=, so that the cost is known "
                 "before the fit, or use solver='sgd'."
             )
         return self._codes(y)
@@ -280,56 +244,13 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
     def _is_binary_only(self) -> bool:
         return self.classes is None and self.solver not in OPTIMIZERS
 
-    def _solve(
-        self,
-        plan: Any,
-        design: Design,
-        codes: np.ndarray,
-        rng: np.random.Generator,
-        starts: tuple[Any, Any],
-    ) -> np.ndarray:
-        if self.solver in OPTIMIZERS:
-            return self._descend(plan, design, codes, rng, starts)
-        _, fit = _PERTURBATIONS[self.solver]
-        positives = [1] if self.classes_.size == 2 else range(self.classes_.size)
-        columns = [fit(plan, design, np.where(codes == k, 1.0, -1.0), rng) for k in positives]
-        return np.stack(columns, axis=1)
-
-    def _descend(
-        self,
-        plan: Any,
-        design: Design,
-        codes: np.ndarray,
-        rng: np.random.Generator,
-        starts: tuple[Any, Any],
-    ) -> np.ndarray:
-        outputs = 1 if self.classes_.size == 2 else self.classes_.size
-        residuals, targets = self._residuals(codes, outputs)
-        features = design.width - int(self.fit_intercept)
-        rate = self.learning_rate
-        return fit_noisy_gradient(
-            plan,
-            design,
-            residuals,
-            targets,
-            outputs,
-            optimizer=self.solver,
-            learning_rate=default_learning_rate(self.solver, plan.steps) if rate is None else rate,
-            max_grad_norm=self.max_grad_norm,
-            regularization=1.0 / self.C,
-            rng=rng,
-            initial=initial_weights(
-                *starts, n_outputs=outputs, n_features=features, fit_intercept=self.fit_intercept
-            ),
-        )
-
-    def _residuals(self, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
-        """Return the derivative of a record's loss by its outputs, and what it compares to."""
+    def _residuals_and_targets(self, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
+        """Return how a record's loss depends on its outputs: the derivative, and its targets."""
         positive = codes == 1 if outputs == 1 else codes[:, None] == np.arange(outputs)
         return margin_residuals(self._loss.derivative), np.where(positive, 1.0, -1.0)
 
     def _set_weights(self, weights: np.ndarray) -> None:
-        # A descent that diverged is a bad model, not an error: errors would tell of the data.
+        # A descent that diverged is a bad model, not an error: errors would leak the data.
         weights = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
         features = weights[:, :-1] if self.fit_intercept else weights
         self.coef_ = np.ascontiguousarray(features, dtype=np.float64)
@@ -389,15 +310,7 @@ class PrivateLinearClassifier(SearchHooks, PrivateEstimatorMixin, ClassifierMixi
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = not self._is_binary_only()
-        # Noise: with a few dozen records of a test a private model has nothing to say.
+        # With the few dozen records of a check, noise is all that a private model shows.
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    """Return a generator: seeded by the operating system, a number, or a RandomState."""
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return np.random.default_rng(random_state)
-    legacy = check_random_state(random_state)
-    return np.random.default_rng(legacy.randint(0, 2**31 - 1, size=8))

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from skdptune.base import PrivacyWarning
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
-from skdptune.linear_model._solvers._perturbation import largest_part
+from skdptune.linear_model._solvers._public_problem import largest_subset_size
 
 KINDS = [DPLogisticRegression, DPLinearSVC]
 # Those whose proofs let the size be secret.
@@ -80,13 +80,13 @@ def test_sums_are_divided_by_the_public_batch_size():
 
 
 @pytest.mark.parametrize("solver", ["objective", "output"])
-def test_tolerance_is_that_of_the_largest_part(solver):
+def test_tolerance_is_that_of_the_largest_subset_size(solver):
     part = part_model(DPLogisticRegression, solver).fit(X, Y)
     whole = part_model(DPLogisticRegression, solver, n_public=None).fit(X, Y)
-    assert part.plan_.task.n_samples == largest_part(400)
-    assert whole.plan_.task.n_samples == 800
+    assert part.plan_.problem.n_samples == largest_subset_size(400)
+    assert whole.plan_.problem.n_samples == 800
     bound = part_model(DPLogisticRegression, solver, n_public=None)
-    assert part.plan_ == bound._plan(largest_part(400), 3, 3)
+    assert part.plan_ == bound._plan(largest_subset_size(400), 3, 3)
 
 
 @pytest.mark.parametrize("solver", SECRET)

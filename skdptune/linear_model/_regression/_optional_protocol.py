@@ -10,7 +10,7 @@ from skdptune._validation import check_integer
 LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
 
 
-class RegressionHooks:
+class OptionalProtocolMixin:
     """Noise, price and extrapolation of a regression, for searchers to ask."""
 
     # Names of the parameters on which the price depends.

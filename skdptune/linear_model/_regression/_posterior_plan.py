@@ -17,10 +17,10 @@ from skdptune.accounting import (
     calibrate,
     largest_squared_residual,
     posterior_sample,
+    posterior_sample_deltas,
     printed_posterior_epsilon,
     with_failure,
 )
-from skdptune.accounting._mechanisms import posterior_sample_deltas
 from skdptune.linear_model._regression._released_bounds import margin
 from skdptune.mechanisms import noise_for_budget, nonprivate_profile
 
@@ -126,6 +126,10 @@ def adaptive_plan(
         Probability with which each bound may not hold; None for delta / 1000.
     calibration : {"exact", "closed-form"}
         By what the box is found; its price is the exact one in both cases.
+
+    Notes
+    -----
+    Theorem L5.
     """
     if math.isinf(epsilon):
         return free_plan()
@@ -184,6 +188,10 @@ def proposal_plan(epsilon: float, delta: float, failure: float | None) -> Poster
     ----------
     epsilon, delta, failure
         As for `adaptive_plan`.
+
+    Notes
+    -----
+    Theorem L5.
     """
     if math.isinf(epsilon):
         return free_plan()
@@ -266,6 +274,10 @@ def _dominated(largest: float, residual: float, rung: int, slack: float) -> floa
     Up to the slack. The box's profile joins points of its curve by chords. A curve that lies below
     at these points lies below the chords as well, for it is convex in ``exp(epsilon)``; beyond
     the last point it falls, and the profile does not.
+
+    Notes
+    -----
+    Theorem L5.
     """
     leverage = largest * _RUNG**-rung
     profile = posterior_sample(largest, residual)

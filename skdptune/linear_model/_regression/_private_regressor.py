@@ -14,7 +14,10 @@ from skdptune._validation import check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin
 from skdptune.linear_model._regression._chunks import chunks_of, is_streamed
-from skdptune.linear_model._regression._regression_hooks import LARGEST_ALPHA, RegressionHooks
+from skdptune.linear_model._regression._optional_protocol import (
+    LARGEST_ALPHA,
+    OptionalProtocolMixin,
+)
 from skdptune.linear_model._regression._ridge_problem import Noise, Problem
 from skdptune.linear_model._regression._sufficient_statistics import (
     CONSTANT,
@@ -22,11 +25,11 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     check_bound,
     squared_radius,
 )
-from skdptune.linear_model._solvers import largest_part
+from skdptune.linear_model._solvers import largest_subset_size
 
 
 class PrivateLinearRegressor(
-    RegressionHooks, PrivateEstimatorMixin, RegressorMixin, BaseEstimator
+    OptionalProtocolMixin, PrivateEstimatorMixin, RegressorMixin, BaseEstimator
 ):
     """What the private linear regressions share.
 
@@ -89,7 +92,7 @@ class PrivateLinearRegressor(
         """Return a public number of records that bounds the real one."""
         if self.n_public is None:
             return n_samples
-        return largest_part(check_integer(self.n_public, name="n_public", lower=1))
+        return largest_subset_size(check_integer(self.n_public, name="n_public", lower=1))
 
     def _norm(self, n_features: int | None) -> float:
         if self.data_norm is not None:

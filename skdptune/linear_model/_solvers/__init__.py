@@ -1,9 +1,10 @@
-""" """
+"""Solvers of private linear classification: what minimises or descends, and its noise."""
 
 from skdptune.linear_model._solvers._clipped_gradients import margin_residuals, softmax_residuals
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._initial_weights import initial_weights
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, MarginLoss, huber_hinge
+from skdptune.linear_model._solvers._noise import additive_noise, draw_noise, noise_generator
 from skdptune.linear_model._solvers._noisy_gradient import (
     OPTIMIZERS,
     SGD_LEARNING_RATE,
@@ -13,18 +14,19 @@ from skdptune.linear_model._solvers._noisy_gradient import (
 from skdptune.linear_model._solvers._objective import fit_objective, plan_objective
 from skdptune.linear_model._solvers._output import fit_output, plan_output
 from skdptune.linear_model._solvers._permutation import (
-    ASSUMPTION,
+    PERMUTATION_ASSUMPTION,
     fit_permutation,
     plan_permutation,
 )
-from skdptune.linear_model._solvers._perturbation import additive_noise, draw_noise, largest_part
+from skdptune.linear_model._solvers._public_problem import PublicProblem, largest_subset_size
 
 __all__ = [
-    "ASSUMPTION",
     "Design",
     "LOGISTIC",
     "MarginLoss",
     "OPTIMIZERS",
+    "PERMUTATION_ASSUMPTION",
+    "PublicProblem",
     "SGD_LEARNING_RATE",
     "additive_noise",
     "default_learning_rate",
@@ -35,8 +37,9 @@ __all__ = [
     "fit_permutation",
     "huber_hinge",
     "initial_weights",
-    "largest_part",
+    "largest_subset_size",
     "margin_residuals",
+    "noise_generator",
     "plan_objective",
     "plan_output",
     "plan_permutation",

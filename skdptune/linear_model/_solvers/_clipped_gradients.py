@@ -55,7 +55,7 @@ def softmax_residuals(decision: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 class ClippedGradients:
-    """The sum over a batch of gradients clipped to a norm.
+    """Sums over a batch of gradients, each clipped to a norm.
 
     Parameters
     ----------
@@ -71,12 +71,14 @@ class ClippedGradients:
 
     Notes
     -----
+    Theorem M5.
+
     The gradient of a record is the outer product of its row and its residuals, whose norm is
     ``|z| |r|``: the clipping factor is known before any gradient is formed (Goodfellow 2015,
     arXiv:1510.01799), and the sum is one matrix product with the residuals scaled.
 
-    A record whose residuals are no numbers, or several and not finite, counts as a gradient of
-    zero: the bound on its influence must not hang on the absence of overflow.
+    A record whose residuals are NaN, or several and not all finite, counts as a gradient of
+    zero: the bound on its influence must not depend on the absence of overflow.
 
     Examples
     --------
@@ -115,22 +117,22 @@ class ClippedGradients:
         """Return for each record the norm of residuals beyond which its gradient is clipped."""
         design = self._design
         norms = np.sqrt(np.maximum(design.squared_norms, 1e-300))
-        # In the precision of the products it must be a number for rows near zero, too.
+        # It must be finite in the precision of the products for rows near zero, too.
         return np.minimum(max_grad_norm / norms, 0.25 * float(self._precision.max))
 
     def _largest_denormal(self) -> float:
-        """Return the norm of a gradient of the longest row whose residual is barely normal."""
+        """Return the norm of the longest row's gradient at the least normal residual."""
         design = self._design
         squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
         lengths = np.sqrt(squares) / design.scale
         return float(self._precision.tiny) * float(np.max(lengths, initial=0.0))
 
     def _make_buffer(self) -> np.ndarray | None:
-        """Return room for a gathered chunk; None where ``take`` would copy all the data first."""
+        """Return space for a gathered chunk; None where ``take`` would copy all the data first."""
         rows = self._design.rows
         if self._is_sparse or not rows.flags.c_contiguous:
             return None
-        # A slice of the data needs no gathering, so no more rows than there are can be gathered.
+        # Only indices are gathered, never slices, and there are no more of them than rows.
         size = min(self._rows_at_once, rows.shape[0])
         return np.empty((size, rows.shape[1]), dtype=rows.dtype)
 
@@ -142,7 +144,7 @@ class ClippedGradients:
             rows = self._gather(chunk)
             decision = (rows @ features).astype(np.float64, copy=False)
             if self._scale is not None:
-                scale = _part(self._scale, chunk)
+                scale = _selected(self._scale, chunk)
                 decision *= scale
             if self._design.intercept:
                 decision += weights[-1]
@@ -152,17 +154,17 @@ class ClippedGradients:
             if self._scale is not None:
                 residuals *= scale
             if self._has_huge_rows:
-                # Rounded to few digits they would be too long for their rows.
+                # Denormal numbers have few digits: rounded, they could exceed the bound.
                 residuals[np.abs(residuals) < self._precision.tiny] = 0.0
             total[: self._n_features] += rows.T @ residuals.astype(features.dtype, copy=False)
         return total
 
     def _clipped(self, decision: np.ndarray, chunk: Batch) -> tuple[np.ndarray, np.ndarray]:
-        """Return a chunk's residuals, scaled to where the gradients meet the bound; their sum."""
-        residuals = self._residuals_of(decision, _part(self._targets, chunk))
+        """Return a chunk's residuals, scaled so that no gradient is too long, and their sum."""
+        residuals = self._residuals_of(decision, _selected(self._targets, chunk))
         residuals = np.array(residuals, dtype=np.float64).reshape(decision.shape)
-        longest = _part(self._longest, chunk)
-        if residuals.shape[1] == 1:
+        longest = _selected(self._longest, chunk)
+        if decision.shape[1] == 1:
             np.minimum(residuals, longest, out=residuals)
             np.maximum(residuals, -longest, out=residuals)
         else:
@@ -188,10 +190,10 @@ class ClippedGradients:
         rows = self._design.rows
         if self._buffer is None or isinstance(chunk, slice):
             return rows[chunk]
-        # Clipping indices, all in range, spares the copy that checking them would make.
+        # All indices are in range; mode="clip" avoids the copy that checking them would make.
         return rows.take(chunk, axis=0, out=self._buffer[: chunk.size], mode="clip")
 
 
-def _part(values: np.ndarray, chunk: Batch) -> np.ndarray:
+def _selected(values: np.ndarray, chunk: Batch) -> np.ndarray:
     """Return some of the values; ``take`` has half the overhead of an index."""
     return values[chunk] if isinstance(chunk, slice) else values.take(chunk, axis=0)

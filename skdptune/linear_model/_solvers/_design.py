@@ -1,4 +1,4 @@
-"""The rows of a linear model: clipped, with an intercept, dense or sparse, never copied."""
+"""The rows of a linear model: clipped, with an intercept, dense or sparse, without a copy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-_HAIR = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
+# Slightly less than 1, so that no rounding breaks the guarantee's premise.
+_SHRINKAGE = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,10 @@ class Design:
     @classmethod
     def clipped(cls, rows: Any, norm: float, intercept: bool) -> Design:
         """Return the design of rows clipped to a norm; each row is treated by itself."""
+        # Theorem M0.
         lengths = _norms(rows)
-        # A hair shorter, so that no rounding breaks the guarantee's premise.
-        scale = np.minimum(1.0, norm * _HAIR / np.maximum(lengths, np.finfo(np.float64).tiny))
+        tiny = np.finfo(np.float64).tiny
+        scale = np.minimum(1.0, norm * _SHRINKAGE / np.maximum(lengths, tiny))
         return cls(rows, scale, (lengths * scale) ** 2 + float(intercept), intercept)
 
     @property
@@ -50,7 +52,7 @@ class Design:
         """Number of coefficients of one linear function, the intercept included."""
         return int(self.rows.shape[1]) + int(self.intercept)
 
-    def take(self, index: np.ndarray) -> Design:
+    def take(self, index: np.ndarray | slice) -> Design:
         """Return the design of some of the rows."""
         return Design(
             self.rows[index], self.scale[index], self.squared_norms[index], self.intercept
@@ -69,23 +71,18 @@ class Design:
         product = np.asarray(self.rows.T @ (residuals * scale))
         if not self.intercept:
             return product
-        return np.concatenate(
-            [
-                product,
-                np.atleast_1d(residuals.sum(axis=0))[None, ...].reshape((1, *residuals.shape[1:])),
-            ]
-        )
+        last = np.reshape(residuals.sum(axis=0), (1, *residuals.shape[1:]))
+        return np.concatenate([product, last])
 
 
 def _norms(rows: Any) -> np.ndarray:
     """Return the Euclidean norm of each row, without overflow for any finite row."""
     with np.errstate(over="ignore"):
         norms = np.sqrt(_squared_norms(rows))
-    huge = np.flatnonzero(~np.isfinite(norms))
-    for row in huge:
-        part = rows[[row]].toarray() if sparse.issparse(rows) else rows[[row]]
-        largest = float(np.abs(part).max())
-        norms[row] = largest * float(np.linalg.norm(part.astype(np.float64) / largest))
+    for index in np.flatnonzero(~np.isfinite(norms)):
+        row = rows[[index]].toarray() if sparse.issparse(rows) else rows[[index]]
+        largest = float(np.abs(row).max())
+        norms[index] = largest * float(np.linalg.norm(row.astype(np.float64) / largest))
     return norms
 
 

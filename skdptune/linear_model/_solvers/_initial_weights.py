@@ -1,4 +1,4 @@
-"""Where a descent starts, in the shapes that scikit-learn gives to coefficients."""
+"""Starting weights of a descent, from the shapes that scikit-learn gives to coefficients."""
 
 from __future__ import annotations
 

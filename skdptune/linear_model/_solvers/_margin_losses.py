@@ -1,4 +1,4 @@
-"""Losses of a margin: convex, falling, with bounded slope and curvature.
+"""Losses of a margin: convex, decreasing, with bounded slope and curvature.
 
 The margin is ``sign * (row . weights)``: positive where a record is on its side.
 """
@@ -16,7 +16,7 @@ from skdptune._validation import check_real
 
 @dataclass(frozen=True)
 class MarginLoss(ABC):
-    """A convex loss of the margin that never rises.
+    """A convex loss of the margin that never increases.
 
     Attributes
     ----------
@@ -29,6 +29,8 @@ class MarginLoss(ABC):
 
     Notes
     -----
+    Theorem M0.
+
     The first derivative is nowhere positive and the second nowhere negative: the proof of
     objective perturbation uses both signs.
     """
@@ -61,11 +63,11 @@ class MarginLoss(ABC):
         Returns
         -------
         ndarray
-            ``k(share)``; k is concave, and ``k(share) / share**2`` does not rise.
+            ``k(share)``; k is concave, and ``k(share) / share**2`` does not increase.
         """
 
     def smoothed(self, factor: float) -> MarginLoss:
-        """Return a loss whose corners are `factor` times as wide, to start a minimiser from."""
+        """Return a loss whose corners are `factor` times as wide, for a minimiser's start."""
         return self
 
 

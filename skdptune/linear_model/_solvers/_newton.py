@@ -1,4 +1,4 @@
-"""Minimising a strongly convex, regularised linear problem to a certified gradient norm."""
+"""Newton's method for a strongly convex linear problem, down to a certified gradient norm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._margin_losses import MarginLoss
 
 _STEPS = 300
-# Corners are first met this many times wider, then a quarter of that, and so on.
+# Corners are first this many times wider, then a quarter of that, and so on.
 _SMOOTHINGS = 4.0 ** np.arange(12, 0, -1)
 _LINE_STEPS = 100
 _BLOCK = 4096
@@ -18,7 +18,7 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class RegularisedSum:
-    """The function ``sum_i loss(sign_i row_i . w) + lam / 2 norm(w)**2 + tilt . w``.
+    """The function ``sum_i loss(sign_i row_i . w) + lam / 2 norm(w)**2 + linear_term . w``.
 
     Attributes
     ----------
@@ -28,15 +28,15 @@ class RegularisedSum:
         -1 or 1.
     regularization : float
         ``lam``.
-    tilt : ndarray of shape (width,)
-        Linear term.
+    linear_term : ndarray of shape (width,)
+        Zeros, or the noise of objective perturbation.
     """
 
     loss: MarginLoss
     design: Design
     signs: np.ndarray
     regularization: float
-    tilt: np.ndarray
+    linear_term: np.ndarray
 
     def margins(self, weights: np.ndarray) -> np.ndarray:
         """Return each record's margin."""
@@ -45,7 +45,7 @@ class RegularisedSum:
     def gradient(self, weights: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Return the gradient at weights whose margins are known."""
         residuals = self.signs * self.loss.derivative(margins)
-        return self._records_sum(residuals) + self.regularization * weights + self.tilt
+        return self._records_sum(residuals) + self.regularization * weights + self.linear_term
 
     def _records_sum(self, residuals: np.ndarray) -> np.ndarray:
         """Return the sum of residual times row, block by block.
@@ -57,9 +57,9 @@ class RegularisedSum:
         blocks = [slice(start, start + _BLOCK) for start in starts]
         if len(blocks) == 1:
             return self.design.gradient(residuals)
-        parts = [self.design.take(block).gradient(residuals[block]) for block in blocks]
+        sums = [self.design.take(block).gradient(residuals[block]) for block in blocks]
         # Along the last axis numpy sums in pairs.
-        return np.stack(parts, axis=-1).sum(axis=-1)
+        return np.stack(sums, axis=-1).sum(axis=-1)
 
     def curved(self, curvatures: np.ndarray, vector: np.ndarray) -> np.ndarray:
         """Return the Hessian times a vector, from the records' second derivatives."""
@@ -74,7 +74,7 @@ def minimise(function: RegularisedSum, gap: float, max_iter: int = _STEPS) -> np
     ----------
     function : RegularisedSum
     gap : float
-        Half of it is asked of the computed norm; the rest is room for rounding.
+        Half of it is asked of the computed norm; the rest is left for rounding.
     max_iter : int
         Newton steps of each descent.
 
@@ -82,10 +82,12 @@ def minimise(function: RegularisedSum, gap: float, max_iter: int = _STEPS) -> np
     -------
     ndarray of shape (width,)
         Zeros if a bounded number of steps did not get there, which only arithmetic that breaks
-        down should cause: the weights of a failed minimisation would be covered by no guarantee.
+        down should cause: no guarantee would cover the weights of a failed minimisation.
 
     Notes
     -----
+    Theorem M2.
+
     Newton's method, its systems solved by conjugate gradients. A full step is taken when it
     halves the least gradient norm so far, which can happen only ``log2(start / gap)`` times.
     Otherwise the step goes to where the slope along the direction is between half of the first
@@ -163,7 +165,8 @@ def _step(
     margins = function.margins(weights)
     moves = function.margins(direction)
     first = float(gradient @ direction)
-    linear = function.regularization * float(weights @ direction) + function.tilt @ direction
+    linear = function.regularization * float(weights @ direction)
+    linear += float(function.linear_term @ direction)
     square = function.regularization * float(direction @ direction)
     low, high, length = 0.0, np.inf, 1.0
     for _ in range(_LINE_STEPS):

@@ -12,21 +12,13 @@ from numpy.typing import ArrayLike
 from skdptune._validation import check_integer, check_kind, check_option, check_real
 from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
 from skdptune.linear_model._solvers._design import Design
-from skdptune.mechanisms import (
-    Batch,
-    NoisyGradientPlan,
-    fixed_batches,
-    plan_noisy_gradient,
-    poisson_batches,
-)
-
-__all__ = ["NoisyGradientPlan", "fit_noisy_gradient", "plan_noisy_gradient"]
+from skdptune.mechanisms import Batch, NoisyGradientPlan, fixed_batches, poisson_batches
 
 OPTIMIZERS = ("sgd", "adam")
 SGD_LEARNING_RATE = 2.0
-# How far Adam's steps may wander in all, if each went up or down by chance.
-_ADAM_WANDERING = 0.3
-# Random numbers drawn at one go.
+# Adam's learning rate times the root of the number of steps: the distance that noise alone goes.
+_ADAM_DISTANCE = 0.3
+# Random numbers drawn at once.
 _NOISE_AT_ONCE = 1 << 16
 _FIRST_DECAY, _SECOND_DECAY, _ADAM_FLOOR = 0.9, 0.999, 1e-8
 
@@ -70,7 +62,7 @@ def fit_noisy_gradient(
         Norm to which the gradient of each record is clipped.
     regularization : float or array-like of shape (width,), default=0
         Weight of half the squared norm beside the *sum* of the losses; an array gives each
-        coefficient its own, 0 for an intercept that is to go free.
+        coefficient its own, 0 for an intercept that is not regularised.
     rng : numpy.random.Generator
         Source of the batches and of the noise.
     initial : ndarray of shape (width, n_outputs), optional
@@ -91,6 +83,7 @@ def fit_noisy_gradient(
     Examples
     --------
     >>> import numpy as np
+    >>> from skdptune.mechanisms import plan_noisy_gradient
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(500, 2))
     >>> design = Design.clipped(rows, norm=2.0, intercept=False)
@@ -111,7 +104,7 @@ def fit_noisy_gradient(
     step = _optimizer(optimizer, _positive(learning_rate, "learning_rate"), shape)
     sums = ClippedGradients(design, targets, residuals_of, limit)
     batches = _batches(plan, design.n_samples, rng)
-    # A warning that hangs on the data would be a release.
+    # A warning that depends on the data would be a release.
     with np.errstate(all="ignore"):
         for batch, noise in zip(batches, _noises(plan, limit, shape, rng), strict=True):
             gradient = sums(weights, batch)
@@ -124,7 +117,7 @@ def fit_noisy_gradient(
 
 
 def default_learning_rate(optimizer: str, steps: int) -> float:
-    """Return a step length that suits standardised rows, from public numbers.
+    """Return a learning rate that suits standardised rows, from public numbers.
 
     Parameters
     ----------
@@ -134,9 +127,9 @@ def default_learning_rate(optimizer: str, steps: int) -> float:
 
     Notes
     -----
-    An Adam step has about the learning rate's length, be its gradient signal or noise. Noise
-    alone wanders by ``rate * sqrt(steps)``, and holding this fixed did better than one rate for
-    all on breast cancer, digits and Adult, at 34 to 2,544 steps.
+    A step of Adam has about the learning rate's length, whether its gradient is signal or noise.
+    Noise alone moves the weights by ``rate * sqrt(steps)``, and holding this fixed did better than
+    one rate for all on breast cancer, digits and Adult, at 34 to 2,544 steps.
 
     Examples
     --------
@@ -144,7 +137,7 @@ def default_learning_rate(optimizer: str, steps: int) -> float:
     (2.0, 0.01)
     """
     check_option(optimizer, name="optimizer", options=OPTIMIZERS)
-    return SGD_LEARNING_RATE if optimizer == "sgd" else _ADAM_WANDERING / math.sqrt(steps)
+    return SGD_LEARNING_RATE if optimizer == "sgd" else _ADAM_DISTANCE / math.sqrt(steps)
 
 
 def _batches(plan: NoisyGradientPlan, n_samples: int, rng: np.random.Generator) -> Iterator[Batch]:
@@ -213,8 +206,8 @@ def _check_problem(plan: Any, design: Any, targets: Any, rng: Any) -> None:
             f"targets must be as many as the rows, {design.n_samples}; got shape "
             f"{np.shape(targets)}."
         )
-    # Fixed-size batches of fewer records reach each of them more often than the plan pays for;
-    # the plan covers a neighbour of one record less.
+    # Fixed-size batches of fewer records contain each of them more often than the plan's cost
+    # covers, which allows for a neighbour with one record less.
     if plan.sampling == "fixed" and design.n_samples < plan.n_samples - 1:
         raise ValueError(
             f"design must be of at least the plan's {plan.n_samples} rows; got "

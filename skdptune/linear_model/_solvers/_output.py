@@ -6,6 +6,8 @@ plus one record's loss. At w' the gradient of J is minus that record's gradient,
 ``L R``; J is lam-strongly convex, so ``norm(w - w') <= L R / lam``. Minima found up to a gradient
 norm `gap` are each within ``gap / lam`` of the exact ones, which makes the sensitivity
 ``(L R + 2 gap) / lam``. It holds for every number of records.
+
+Theorem M3.
 """
 
 from __future__ import annotations
@@ -16,14 +18,9 @@ import numpy as np
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._margin_losses import MarginLoss
 from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
-from skdptune.linear_model._solvers._perturbation import (
-    Task,
-    additive_noise,
-    check_budget,
-    draw_noise,
-)
+from skdptune.linear_model._solvers._noise import additive_noise, check_budget, draw_noise
+from skdptune.linear_model._solvers._public_problem import PublicProblem
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class OutputPlan:
 
     Attributes
     ----------
-    task : Task
+    problem : PublicProblem
         Loss and public sizes.
     sensitivity : float
         Bound on how far one record moves the weights that are found.
@@ -50,12 +47,13 @@ class OutputPlan:
     Examples
     --------
     >>> from skdptune.linear_model._solvers._margin_losses import LOGISTIC
-    >>> plan = plan_output(LOGISTIC, 1.4, 2.0, 5, 1000, epsilon=1.0, delta=0.0)
+    >>> problem = PublicProblem(LOGISTIC, 1.4, 2.0, 5, 1000)
+    >>> plan = plan_output(problem, epsilon=1.0, delta=0.0)
     >>> round(plan.sensitivity, 6), round(plan.noise_scale, 6), plan.profile.epsilon(0.0)
     (0.7, 0.7, 1.0)
     """
 
-    task: Task
+    problem: PublicProblem
     sensitivity: float
     noise_scale: float
     is_pure: bool
@@ -70,40 +68,26 @@ class OutputPlan:
 
 
 def plan_output(
-    loss: MarginLoss,
-    radius: float,
-    regularization: float,
-    width: int,
-    n_samples: int,
+    problem: PublicProblem,
     *,
     epsilon: float | None = None,
     delta: float,
     noise_multiplier: float | None = None,
-    n_problems: int = 1,
-    tolerance: float = 0.0,
+    tol: float = 0.0,
     max_iter: int = 300,
 ) -> OutputPlan:
-    """Return the perturbation that meets a budget, or the price of a given one.
+    """Return the perturbation that meets a budget, or the cost of a given one.
 
     Parameters
     ----------
-    loss : MarginLoss
-        Loss of each record's margin.
-    radius : float
-        Bound on the norm of a clipped row, the intercept's 1 included.
-    regularization : float
-        Strength for the sum of the losses (scikit-learn's ``1 / C``); the intercept is included.
-    width, n_samples : int
-        Number of weights, and the public number of records.
+    problem : PublicProblem
+        What is minimised.
     epsilon, delta : float
         Budget of all problems together. The noise is normal if delta > 0.
     noise_multiplier : float, optional
         Noise in units of the sensitivity; epsilon is then not used.
-    n_problems : int, default=1
-        Number of problems on the same records.
-    tolerance : float, default=0.0
-        Norm of the gradient at which to stop, per record's largest gradient and record; never
-        less than rounding allows.
+    tol : float, default=0.0
+        Norm of the gradient at which to stop; see `PublicProblem.gradient_gap`.
     max_iter : int, default=300
         Newton steps that the minimisation may take. Far more than it needs: one that stopped
         short of the gap would be covered by no guarantee.
@@ -112,13 +96,13 @@ def plan_output(
     -------
     OutputPlan
     """
-    task = Task(loss, radius, regularization, width, n_samples, n_problems)
-    epsilon, delta = check_budget(epsilon, delta, noise_multiplier, n_problems)
-    multiplier, profile = additive_noise(epsilon, delta, noise_multiplier, n_problems)
-    gap = task.gradient_gap(tolerance=tolerance)
-    sensitivity = (task.force + 2.0 * gap) / regularization
+    count = problem.n_problems
+    epsilon, delta = check_budget(epsilon, delta, noise_multiplier, count)
+    multiplier, profile = additive_noise(epsilon, delta, noise_multiplier, count)
+    gap = problem.gradient_gap(tol=tol)
+    sensitivity = (problem.gradient_bound + 2.0 * gap) / problem.regularization
     scale = multiplier * sensitivity
-    return OutputPlan(task, sensitivity, scale, delta == 0.0, gap, profile, max_iter)
+    return OutputPlan(problem, sensitivity, scale, delta == 0.0, gap, profile, max_iter)
 
 
 def fit_output(
@@ -140,9 +124,9 @@ def fit_output(
     -------
     ndarray of shape (width,)
     """
-    task = plan.task
-    task.check_fits(design, signs)
-    flat = np.zeros(task.width)
-    function = RegularisedSum(task.loss, design, signs, task.regularization, flat)
-    noise = draw_noise(rng, task.width, plan.noise_scale, plan.is_pure)
+    problem = plan.problem
+    problem.check_fits(design, signs)
+    no_term = np.zeros(problem.width)
+    function = RegularisedSum(problem.loss, design, signs, problem.regularization, no_term)
+    noise = draw_noise(rng, problem.width, plan.noise_scale, plan.is_pure)
     return minimise(function, plan.gap, plan.max_iter) + noise

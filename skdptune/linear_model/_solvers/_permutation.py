@@ -7,7 +7,7 @@ random order, into m batches whose sizes differ by one at most; every pass takes
     w <- w - eta_t ((m / n) * sum of the batch's gradients + gamma w).
 
 **Neighbours.** Two data sets share their n places and differ in one, where one of them holds a
-record and the other nothing (a gradient of zero). See `ASSUMPTION`.
+record and the other nothing (a gradient of zero). See `PERMUTATION_ASSUMPTION`.
 
 **Sensitivity.** Fix the order; both runs share it. Let c be the largest batch over n / m. A step
 with ``eta_t <= 1 / (c beta R**2 + gamma)`` is a contraction by ``1 - eta_t gamma``: the
@@ -18,8 +18,11 @@ the contraction of the shared map, the distance obeys
     D_t <= (1 - eta_t gamma) D_{t-1} + [t is at place j] eta_t (m / n) L R,   D_0 = 0.
 
 Its solution is summed exactly, and the largest over j is the sensitivity. The slope of a loss is
-bounded everywhere and the regulariser's step is exact, so no projection is needed. The laws are
-mixtures over the order with equal weights, so the cost for a fixed order is the cost.
+bounded everywhere and the regulariser's step is exact, so no projection is needed. Both
+distributions of the result are mixtures over the order, with equal weights, so the cost for a
+fixed order is the cost.
+
+Theorem M4.
 """
 
 from __future__ import annotations
@@ -32,15 +35,10 @@ import numpy as np
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._margin_losses import MarginLoss
-from skdptune.linear_model._solvers._perturbation import (
-    Task,
-    additive_noise,
-    check_budget,
-    draw_noise,
-)
+from skdptune.linear_model._solvers._noise import additive_noise, check_budget, draw_noise
+from skdptune.linear_model._solvers._public_problem import PublicProblem
 
-ASSUMPTION = (
+PERMUTATION_ASSUMPTION = (
     "a record's contribution is added or removed at its place, "
     "the public number of records unchanged"
 )
@@ -55,13 +53,13 @@ class PermutationPlan:
 
     Attributes
     ----------
-    task : Task
+    problem : PublicProblem
         Loss and public sizes.
-    n_passes : int
+    epochs : int
         Number of passes over the records.
     n_batches : int
         Number of batches of a pass.
-    step_sizes : ndarray of shape (n_passes, n_batches)
+    learning_rates : ndarray of shape (epochs, n_batches)
         Length of each step.
     sensitivity : float
         Bound on how far one record moves the last weights.
@@ -70,20 +68,21 @@ class PermutationPlan:
     is_pure : bool
         Whether the noise gives delta = 0.
     profile : PrivacyProfile
-        Cost of all problems together, for the relation that `ASSUMPTION` states.
+        Cost of all problems together, for the relation that `PERMUTATION_ASSUMPTION` states.
 
     Examples
     --------
     >>> from skdptune.linear_model._solvers._margin_losses import LOGISTIC
-    >>> plan = plan_permutation(LOGISTIC, 1.4, 1.0, 5, 1000, epsilon=1.0, delta=1e-5)
+    >>> problem = PublicProblem(LOGISTIC, 1.4, 1.0, 5, 1000)
+    >>> plan = plan_permutation(problem, epsilon=1.0, delta=1e-5)
     >>> plan.n_batches, plan.profile.epsilon(1e-5) <= 1.0
     (20, True)
     """
 
-    task: Task
-    n_passes: int
+    problem: PublicProblem
+    epochs: int
     n_batches: int
-    step_sizes: np.ndarray
+    learning_rates: np.ndarray
     sensitivity: float
     noise_scale: float
     is_pure: bool
@@ -96,86 +95,73 @@ class PermutationPlan:
 
 
 def plan_permutation(
-    loss: MarginLoss,
-    radius: float,
-    regularization: float,
-    width: int,
-    n_samples: int,
+    problem: PublicProblem,
     *,
     epsilon: float | None = None,
     delta: float,
     noise_multiplier: float | None = None,
-    n_problems: int = 1,
-    n_passes: int = 10,
+    epochs: int = 10,
     batch_size: int = 50,
     schedule: str = "constant",
-    step_size: float | None = None,
+    learning_rate: float | None = None,
 ) -> PermutationPlan:
-    """Return the run that meets a budget, or the price of a given noise.
+    """Return the descent that meets a budget, or the cost of a given noise.
 
     Parameters
     ----------
-    loss : MarginLoss
-        Loss of each record's margin.
-    radius : float
-        Bound on the norm of a clipped row, the intercept's 1 included.
-    regularization : float
-        Strength for the sum of the losses (scikit-learn's ``1 / C``); the intercept is included.
-    width, n_samples : int
-        Number of weights, and the public number of records.
+    problem : PublicProblem
+        What is minimised.
     epsilon, delta : float
         Budget of all problems together. The noise is normal if delta > 0.
     noise_multiplier : float, optional
         Noise in units of the sensitivity; epsilon is then not used.
-    n_problems : int, default=1
-        Number of problems on the same records.
-    n_passes : int, default=10
+    epochs : int, default=10
         Number of passes over the records.
     batch_size : int, default=50
         Largest size of a batch.
     schedule : {"constant", "decreasing"}, default="constant"
-        Decreasing steps are ``min(step_size, 1 / (gamma t))``.
-    step_size : float, optional
+        Decreasing steps are ``min(learning_rate, 1 / (gamma t))``.
+    learning_rate : float, optional
         Length of the first step. By default the largest that is a contraction.
 
     Returns
     -------
     PermutationPlan
     """
-    task = Task(loss, radius, regularization, width, n_samples, n_problems)
-    epsilon, delta = check_budget(epsilon, delta, noise_multiplier, n_problems)
-    n_passes = check_integer(n_passes, name="n_passes", lower=1)
+    count, n_samples = problem.n_problems, problem.n_samples
+    epsilon, delta = check_budget(epsilon, delta, noise_multiplier, count)
+    epochs = check_integer(epochs, name="epochs", lower=1)
     batch_size = check_integer(batch_size, name="batch_size", lower=1)
     check_option(schedule, name="schedule", options=SCHEDULES)
     n_batches = math.ceil(n_samples / batch_size)
-    first = _first_step(task, n_batches, step_size)
-    steps = np.full(n_passes * n_batches, first)
+    flat = np.full(epochs * n_batches, _first_step(problem, n_batches, learning_rate))
     if schedule == "decreasing":
         # gamma t = lam t / n.
-        steps = np.minimum(steps, n_samples / (regularization * np.arange(1.0, steps.size + 1.0)))
-    steps = steps.reshape(n_passes, n_batches)
-    sensitivity = path_sensitivity(task, steps)
-    multiplier, profile = additive_noise(epsilon, delta, noise_multiplier, n_problems)
+        counts = np.arange(1.0, flat.size + 1.0)
+        flat = np.minimum(flat, n_samples / (problem.regularization * counts))
+    steps = flat.reshape(epochs, n_batches)
+    sensitivity = path_sensitivity(problem, steps)
+    multiplier, profile = additive_noise(epsilon, delta, noise_multiplier, count)
     scale = multiplier * sensitivity
     return PermutationPlan(
-        task, n_passes, n_batches, steps, sensitivity, scale, delta == 0.0, profile
+        problem, epochs, n_batches, steps, sensitivity, scale, delta == 0.0, profile
     )
 
 
-def path_sensitivity(task: Task, step_sizes: np.ndarray) -> float:
+def path_sensitivity(problem: PublicProblem, learning_rates: np.ndarray) -> float:
     """Return how far one record moves the last weights, at its worst place.
 
     Parameters
     ----------
-    task : Task
-    step_sizes : ndarray of shape (n_passes, n_batches)
-        Steps short enough to be contractions.
+    problem : PublicProblem
+    learning_rates : ndarray of shape (epochs, n_batches)
+        Lengths of steps, short enough to be contractions.
     """
-    keeps = np.log1p(-step_sizes.ravel() * task.regularization / task.n_samples)
+    keeps = np.log1p(-learning_rates.ravel() * problem.regularization / problem.n_samples)
     after = np.cumsum(keeps[::-1])[::-1] - keeps
-    kicks = step_sizes * np.exp(after.reshape(step_sizes.shape))
-    share = step_sizes.shape[1] / task.n_samples
-    return _ROUNDING * share * task.force * float(kicks.sum(axis=0).max())
+    moves = learning_rates * np.exp(after.reshape(learning_rates.shape))
+    share = learning_rates.shape[1] / problem.n_samples
+    return _ROUNDING * share * problem.gradient_bound * float(moves.sum(axis=0).max())
 
 
 def fit_permutation(
@@ -198,9 +184,9 @@ def fit_permutation(
     -------
     ndarray of shape (width,)
     """
-    plan.task.check_fits(design, signs)
-    order = rng.permutation(plan.task.n_samples)
-    noise = draw_noise(rng, plan.task.width, plan.noise_scale, plan.is_pure)
+    plan.problem.check_fits(design, signs)
+    order = rng.permutation(plan.problem.n_samples)
+    noise = draw_noise(rng, plan.problem.width, plan.noise_scale, plan.is_pure)
     return last_weights(plan, design, signs, order) + noise
 
 
@@ -218,29 +204,35 @@ def last_weights(
     order : ndarray
         Permutation of the plan's places.
     """
-    task = plan.task
-    if design.n_samples > task.n_samples:
+    problem = plan.problem
+    if design.n_samples > problem.n_samples:
         raise ValueError(
-            f"design must be of at most {task.n_samples} rows; got {design.n_samples}."
+            f"design must be of at most {problem.n_samples} rows; got {design.n_samples}."
         )
-    parts = [part[part < design.n_samples] for part in np.array_split(order, plan.n_batches)]
-    batches = [(design.take(part), signs[part]) for part in parts]
-    weights = np.zeros(task.width)
-    gamma = task.regularization / task.n_samples
-    share = plan.n_batches / task.n_samples
-    for steps in plan.step_sizes:
+    groups = [group[group < design.n_samples] for group in np.array_split(order, plan.n_batches)]
+    batches = [(design.take(group), signs[group]) for group in groups]
+    weights = np.zeros(problem.width)
+    gamma = problem.regularization / problem.n_samples
+    share = plan.n_batches / problem.n_samples
+    for steps in plan.learning_rates:
         for step, (rows, sides) in zip(steps, batches, strict=True):
-            residuals = sides * task.loss.derivative(sides * rows.decision(weights))
+            residuals = sides * problem.loss.derivative(sides * rows.decision(weights))
             weights = weights - step * (share * rows.gradient(residuals) + gamma * weights)
     return weights
 
 
-def _first_step(task: Task, n_batches: int, step_size: float | None) -> float:
-    fullness = math.ceil(task.n_samples / n_batches) * n_batches / task.n_samples
-    largest = 1.0 / (fullness * task.stiffness + task.regularization / task.n_samples)
-    if step_size is None:
+def _first_step(problem: PublicProblem, n_batches: int, learning_rate: float | None) -> float:
+    n_samples = problem.n_samples
+    fullness = math.ceil(n_samples / n_batches) * n_batches / n_samples
+    steepest = fullness * problem.curvature_bound + problem.regularization / n_samples
+    largest = 1.0 / steepest
+    if learning_rate is None:
         return largest
-    hint = "Longer steps are no contractions, and their sensitivity has no bound."
     return check_real(
-        step_size, name="step_size", lower=0.0, lower_open=True, upper=largest, hint=hint
+        learning_rate,
+        name="learning_rate",
+        lower=0.0,
+        lower_open=True,
+        upper=largest,
+        hint="Longer steps are no contractions, so their sensitivity has no bound.",
     )

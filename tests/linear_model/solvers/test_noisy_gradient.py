@@ -11,8 +11,8 @@ from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._noisy_gradient import (
     default_learning_rate,
     fit_noisy_gradient,
-    plan_noisy_gradient,
 )
+from skdptune.mechanisms import plan_noisy_gradient
 
 logistic = margin_residuals(lambda margins: -expit(-margins))
 
@@ -224,7 +224,7 @@ def step_of(rows, noise, seed):
     ).item()
 
 
-def test_one_step_has_the_law_that_the_profile_is_of():
+def test_one_step_has_the_distribution_that_the_profile_is_of():
     noise = 1.3
     larger = stats.norm(-(0.5 - 0.2 + 1.0) / 3, noise / 3)
     smaller = stats.norm(-(0.5 - 0.2) / 3, noise / 3)
@@ -245,7 +245,7 @@ def audit(plan, noise_factor, n_fits):
 
     All other records' gradients vanish or, where batches are of fixed size, oppose the
     canary's; it has the largest gradient that clipping admits. The attack compares
-    the final weight with the middle of both laws.
+    the final weight with the middle of both distributions.
     """
     run = replace(plan, noise_multiplier=plan.noise_multiplier * noise_factor)
     others = np.full(plan.n_samples - 1, 1.0 if plan.sampling == "fixed" else 0.0)
@@ -276,7 +276,7 @@ def audit(plan, noise_factor, n_fits):
 
 
 def is_refuted(profile: PrivacyProfile, errors):
-    """Say whether both errors are surely smaller than the profile permits."""
+    """Return whether both errors are surely smaller than the profile permits."""
     return errors[1] < profile.tradeoff(errors[0])
 
 

@@ -8,6 +8,7 @@ from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, huber_hinge
 from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
 from skdptune.linear_model._solvers._output import fit_output, plan_output
+from skdptune.linear_model._solvers._public_problem import PublicProblem
 from tests.linear_model import perturbation_oracles as oracles
 
 LOSSES = [LOGISTIC, huber_hinge()]
@@ -22,7 +23,7 @@ def name_of(loss):
 def test_one_record_moves_the_minimum_by_the_sensitivity_at_most(loss, lam):
     # Theorem M3.
     rng = np.random.default_rng(0)
-    plan = plan_output(loss, 2**0.5, lam, 4, 30, epsilon=1.0, delta=1e-5)
+    plan = plan_output(PublicProblem(loss, 2**0.5, lam, 4, 30), epsilon=1.0, delta=1e-5)
     largest = 0.0
     for trial in range(60):
         n = int(rng.integers(0, 30))
@@ -44,7 +45,7 @@ def test_one_record_moves_the_minimum_by_the_sensitivity_at_most(loss, lam):
 
 def test_sensitivity_is_attained():
     # Theorem M3.
-    plan = plan_output(huber_hinge(), 1.0, 50.0, 2, 1, epsilon=1.0, delta=0.0)
+    plan = plan_output(PublicProblem(huber_hinge(), 1.0, 50.0, 2, 1), epsilon=1.0, delta=0.0)
     design = Design.clipped(np.array([[0.6, 0.8]]), 1.0, False)
     function = RegularisedSum(huber_hinge(), design, np.ones(1), 50.0, np.zeros(2))
     weights = minimise(function, plan.gap)
@@ -56,12 +57,16 @@ def test_sensitivity_is_attained():
 @pytest.mark.parametrize("n_problems", [1, 4])
 def test_budget_is_met_and_spent(epsilon, delta, n_problems):
     plan = plan_output(
-        LOGISTIC, 1.5, 2.0, 6, 500, epsilon=epsilon, delta=delta, n_problems=n_problems
+        PublicProblem(LOGISTIC, 1.5, 2.0, 6, 500, n_problems=n_problems),
+        epsilon=epsilon,
+        delta=delta,
     )
     assert 0.99 * epsilon <= plan.profile.epsilon(delta) <= epsilon
     assert plan.sensitivity == pytest.approx(0.75, rel=1e-6)
     each = plan_output(
-        LOGISTIC, 1.5, 2.0, 6, 500, delta=delta, noise_multiplier=plan.noise_scale / 0.75
+        PublicProblem(LOGISTIC, 1.5, 2.0, 6, 500),
+        delta=delta,
+        noise_multiplier=plan.noise_scale / 0.75,
     )
     # The price of all is that of composing the price of each.
     composed = (n_problems * each.profile).epsilon(delta)
@@ -70,13 +75,13 @@ def test_budget_is_met_and_spent(epsilon, delta, n_problems):
 
 def test_bad_budget_is_refused():
     with pytest.raises(ValueError, match="epsilon must be"):
-        plan_output(LOGISTIC, 1.0, 1.0, 2, 9, epsilon=-1.0, delta=1e-5)
+        plan_output(PublicProblem(LOGISTIC, 1.0, 1.0, 2, 9), epsilon=-1.0, delta=1e-5)
     with pytest.raises(ValueError, match="delta must be"):
-        plan_output(LOGISTIC, 1.0, 1.0, 2, 9, epsilon=1.0, delta=-1e-5)
+        plan_output(PublicProblem(LOGISTIC, 1.0, 1.0, 2, 9), epsilon=1.0, delta=-1e-5)
     with pytest.raises(ValueError, match="regularization must be"):
-        plan_output(LOGISTIC, 1.0, 0.0, 2, 9, epsilon=1.0, delta=1e-5)
+        plan_output(PublicProblem(LOGISTIC, 1.0, 0.0, 2, 9), epsilon=1.0, delta=1e-5)
     with pytest.raises(ValueError, match="noise_multiplier must be"):
-        plan_output(LOGISTIC, 1.0, 1.0, 2, 9, delta=1e-5, noise_multiplier=0.01)
+        plan_output(PublicProblem(LOGISTIC, 1.0, 1.0, 2, 9), delta=1e-5, noise_multiplier=0.01)
 
 
 def test_fit_adds_the_planned_noise_to_the_minimum():
@@ -84,7 +89,7 @@ def test_fit_adds_the_planned_noise_to_the_minimum():
     rows, signs = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], 50)
     design = Design.clipped(sparse.csr_matrix(rows), 1.0, True)
     for delta in (0.0, 1e-5):
-        plan = plan_output(LOGISTIC, 2**0.5, 1.0, 4, 50, epsilon=1.0, delta=delta)
+        plan = plan_output(PublicProblem(LOGISTIC, 2**0.5, 1.0, 4, 50), epsilon=1.0, delta=delta)
         plain = minimise(RegularisedSum(LOGISTIC, design, signs, 1.0, np.zeros(4)), plan.gap)
         noise = np.array([fit_output(plan, design, signs, rng) for _ in range(300)]) - plain
         if delta:
@@ -95,7 +100,7 @@ def test_fit_adds_the_planned_noise_to_the_minimum():
 
 
 def test_fit_refuses_signs_of_another_length():
-    plan = plan_output(LOGISTIC, 1.0, 1.0, 2, 3, epsilon=1.0, delta=1e-5)
+    plan = plan_output(PublicProblem(LOGISTIC, 1.0, 1.0, 2, 3), epsilon=1.0, delta=1e-5)
     design = Design.clipped(np.ones((3, 2)), 1.0, False)
     with pytest.raises(ValueError, match=r"signs must be of shape \(3,\)"):
         fit_output(plan, design, np.ones(2), np.random.default_rng(0))
@@ -116,7 +121,7 @@ def attack(plan, n_fits, seed):
 
 
 def audit(n_fits):
-    plan = plan_output(huber_hinge(), 1.0, 100.0, 2, 1, epsilon=2.0, delta=0.01)
+    plan = plan_output(PublicProblem(huber_hinge(), 1.0, 100.0, 2, 1), epsilon=2.0, delta=0.01)
     assert 0.3 < attack(plan, n_fits, 0) <= 2.0
     return attack(dataclasses.replace(plan, noise_scale=0.7 * plan.noise_scale), n_fits, 1)
 

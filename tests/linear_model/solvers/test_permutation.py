@@ -10,7 +10,7 @@ from skdptune.linear_model._solvers._permutation import (
     path_sensitivity,
     plan_permutation,
 )
-from skdptune.linear_model._solvers._perturbation import Task
+from skdptune.linear_model._solvers._public_problem import PublicProblem
 
 LOSSES = [LOGISTIC, huber_hinge()]
 
@@ -21,7 +21,7 @@ def name_of(loss):
 
 def distances(plan, rng, trials):
     """Return how far emptying one place moved the weights, for data of several kinds."""
-    n, found = plan.task.n_samples, []
+    n, found = plan.problem.n_samples, []
     for trial in range(trials):
         rows = rng.normal(size=(n, 2)) * 10.0
         signs = rng.choice([-1.0, 1.0], n)
@@ -47,14 +47,10 @@ def distances(plan, rng, trials):
 def test_one_record_moves_the_weights_by_the_sensitivity_at_most(loss, schedule, lam, n, batch):
     # Theorem M4.
     plan = plan_permutation(
-        loss,
-        2**0.5,
-        lam,
-        3,
-        n,
+        PublicProblem(loss, 2**0.5, lam, 3, n),
         epsilon=1.0,
         delta=1e-5,
-        n_passes=3,
+        epochs=3,
         batch_size=batch,
         schedule=schedule,
     )
@@ -66,7 +62,11 @@ def test_one_record_moves_the_weights_by_the_sensitivity_at_most(loss, schedule,
 def test_sensitivity_is_nearly_attained():
     # Short steps keep the hinge steep, and every place then matters almost alike.
     plan = plan_permutation(
-        huber_hinge(), 2**0.5, 1.0, 3, 20, epsilon=1.0, delta=1e-5, batch_size=4, step_size=0.01
+        PublicProblem(huber_hinge(), 2**0.5, 1.0, 3, 20),
+        epsilon=1.0,
+        delta=1e-5,
+        batch_size=4,
+        learning_rate=0.01,
     )
     found = distances(plan, np.random.default_rng(1), 40)
     assert 0.9 * plan.sensitivity <= found.max() <= plan.sensitivity
@@ -74,7 +74,7 @@ def test_sensitivity_is_nearly_attained():
 
 def test_sensitivity_matches_the_recursion():
     # Theorem M4.
-    task = Task(LOGISTIC, 1.3, 4.0, 3, 21)
+    problem = PublicProblem(LOGISTIC, 1.3, 4.0, 3, 21)
     steps = np.random.default_rng(0).uniform(0.1, 1.0, size=(4, 5))
     worst = 0.0
     for place in range(5):
@@ -84,19 +84,15 @@ def test_sensitivity_matches_the_recursion():
                 distance *= 1.0 - step * 4.0 / 21
                 distance += (j == place) * step * (5 / 21) * 1.3
         worst = max(worst, distance)
-    assert path_sensitivity(task, steps) == pytest.approx(worst, rel=1e-8)
+    assert path_sensitivity(problem, steps) == pytest.approx(worst, rel=1e-8)
 
 
 def test_many_decreasing_steps_tend_to_the_sensitivity_of_the_minimum():
     plan = plan_permutation(
-        LOGISTIC,
-        2**0.5,
-        20.0,
-        3,
-        50,
+        PublicProblem(LOGISTIC, 2**0.5, 20.0, 3, 50),
         epsilon=1.0,
         delta=1e-5,
-        n_passes=400,
+        epochs=400,
         batch_size=5,
         schedule="decreasing",
     )
@@ -109,14 +105,10 @@ def test_steps_approach_the_minimum():
     signs = np.where(rows[:, 0] > 0, 1.0, -1.0)
     design = Design.clipped(rows, 1.0, True)
     plan = plan_permutation(
-        LOGISTIC,
-        2**0.5,
-        20.0,
-        3,
-        400,
+        PublicProblem(LOGISTIC, 2**0.5, 20.0, 3, 400),
         epsilon=1.0,
         delta=1e-5,
-        n_passes=60,
+        epochs=60,
         schedule="decreasing",
     )
     plain = minimise(RegularisedSum(LOGISTIC, design, signs, 20.0, np.zeros(3)), 1e-8)
@@ -128,7 +120,9 @@ def test_missing_rows_are_empty_places():
     rng = np.random.default_rng(3)
     design, signs = Design.clipped(rng.normal(size=(30, 2)), 1.0, True), np.ones(30)
     signs[-4:] = 0.0
-    plan = plan_permutation(LOGISTIC, 2**0.5, 1.0, 3, 30, epsilon=1.0, delta=1e-5, batch_size=7)
+    plan = plan_permutation(
+        PublicProblem(LOGISTIC, 2**0.5, 1.0, 3, 30), epsilon=1.0, delta=1e-5, batch_size=7
+    )
     order = rng.permutation(30)
     fewer = design.take(np.arange(26))
     np.testing.assert_allclose(
@@ -142,7 +136,7 @@ def test_missing_rows_are_empty_places():
 @pytest.mark.parametrize("n_problems", [1, 3])
 def test_budget_is_met_and_spent(delta, n_problems):
     plan = plan_permutation(
-        LOGISTIC, 1.5, 2.0, 6, 500, epsilon=1.0, delta=delta, n_problems=n_problems
+        PublicProblem(LOGISTIC, 1.5, 2.0, 6, 500, n_problems=n_problems), epsilon=1.0, delta=delta
     )
     assert 0.99 <= plan.profile.epsilon(delta) <= 1.0
 
@@ -150,7 +144,9 @@ def test_budget_is_met_and_spent(delta, n_problems):
 def test_fit_adds_the_planned_noise():
     rng = np.random.default_rng(4)
     design, signs = Design.clipped(np.zeros((20, 2)), 1.0, False), np.ones(20)
-    plan = plan_permutation(LOGISTIC, 1.0, 1.0, 2, 20, epsilon=1.0, delta=1e-5, n_passes=1)
+    plan = plan_permutation(
+        PublicProblem(LOGISTIC, 1.0, 1.0, 2, 20), epsilon=1.0, delta=1e-5, epochs=1
+    )
     noise = np.array([fit_permutation(plan, design, signs, rng) for _ in range(500)])
     assert noise.std() == pytest.approx(plan.noise_scale, rel=0.1)
 
@@ -158,20 +154,22 @@ def test_fit_adds_the_planned_noise():
 @pytest.mark.parametrize(
     "change, error, message",
     [
-        ({"n_passes": 0}, ValueError, "n_passes must be"),
+        ({"epochs": 0}, ValueError, "epochs must be"),
         ({"batch_size": 2.0}, TypeError, "batch_size must be"),
         ({"schedule": "cosine"}, ValueError, "schedule must be one of"),
-        ({"step_size": 100.0}, ValueError, "step_size must be .* no contractions"),
+        ({"learning_rate": 100.0}, ValueError, "learning_rate must be .* no contractions"),
         ({"epsilon": 0}, ValueError, "epsilon must be"),
     ],
 )
 def test_bad_parameters_are_refused(change, error, message):
     with pytest.raises(error, match=message):
-        plan_permutation(LOGISTIC, 1.0, 1.0, 2, 9, **{"epsilon": 1.0, "delta": 1e-5, **change})
+        plan_permutation(
+            PublicProblem(LOGISTIC, 1.0, 1.0, 2, 9), **{"epsilon": 1.0, "delta": 1e-5, **change}
+        )
 
 
 def test_more_rows_than_planned_are_refused():
-    plan = plan_permutation(LOGISTIC, 1.0, 1.0, 2, 3, epsilon=1.0, delta=1e-5)
+    plan = plan_permutation(PublicProblem(LOGISTIC, 1.0, 1.0, 2, 3), epsilon=1.0, delta=1e-5)
     design = Design.clipped(np.ones((4, 2)), 1.0, False)
     with pytest.raises(ValueError, match="design must be of at most 3 rows; got 4"):
         fit_permutation(plan, design, np.ones(4), np.random.default_rng(0))

@@ -52,7 +52,7 @@ def cases(kind, solver):
     yield clone(base).set_params(data_norm=None), 3
     # The longest step that is allowed, so that whatever shortens it is an error.
     if solver == "psgd":
-        longest = float(base._plan(100, 3, 2).step_sizes[0, 0])
+        longest = float(base._plan(100, 3, 2).learning_rates[0, 0])
         yield clone(base).set_params(learning_rate=longest), 3
     if solver == "output":
         yield base.set_params(data_norm=None), None

@@ -2,13 +2,13 @@
 
 import pytest
 from sklearn.base import clone
-from tests.linear_model.regression.test_private_regressor import DELTA, every_kind
 
 from skdptune.linear_model import (
     NoisyStatisticsRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
 )
+from tests.linear_model.regression.test_private_regressor import DELTA, every_kind
 
 
 @every_kind

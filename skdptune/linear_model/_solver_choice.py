@@ -1,0 +1,171 @@
+"""The classifiers' solvers by name: each plans a fit before the data, then finds its weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skdptune.linear_model._solvers import (
+    OPTIMIZERS,
+    Design,
+    PublicProblem,
+    default_learning_rate,
+    fit_noisy_gradient,
+    fit_objective,
+    fit_output,
+    fit_permutation,
+    largest_subset_size,
+    plan_objective,
+    plan_output,
+    plan_permutation,
+)
+from skdptune.mechanisms import NoisyGradientPlan, plan_noisy_gradient
+
+if TYPE_CHECKING:
+    from skdptune.linear_model._private_classifier import PrivateLinearClassifier
+
+
+class Perturbation:
+    """A solver that adds noise to an objective or to its minimum, one problem for each class.
+
+    Parameters
+    ----------
+    make_plan, fit : callable
+        As `plan_objective` and `fit_objective`.
+    settings_of : callable
+        From a classifier and the number of records to further arguments of `make_plan`.
+    """
+
+    def __init__(
+        self,
+        make_plan: Callable[..., Any],
+        fit: Callable[..., np.ndarray],
+        settings_of: Callable[[PrivateLinearClassifier, int], dict[str, Any]],
+    ) -> None:
+        self._make_plan, self._fit, self._settings_of = make_plan, fit, settings_of
+
+    def plan(
+        self,
+        model: PrivateLinearClassifier,
+        n_samples: int,
+        n_features: int | None,
+        n_classes: int,
+    ) -> Any:
+        """Return the noise of a fit, its constants and its cost, from public sizes alone."""
+        intercept = int(model.fit_intercept)
+        problem = PublicProblem(
+            model._loss,
+            radius=math.hypot(model._row_norm(n_features), intercept),
+            regularization=1.0 / model.C,
+            width=(1 if n_features is None else n_features) + intercept,
+            n_samples=n_samples if model.n_public is None else largest_subset_size(n_samples),
+            n_problems=1 if n_classes <= 2 else n_classes,
+        )
+        return self._make_plan(problem, **_budget(model), **self._settings_of(model, n_samples))
+
+    def weights(
+        self,
+        model: PrivateLinearClassifier,
+        plan: Any,
+        design: Design,
+        codes: np.ndarray,
+        rng: np.random.Generator,
+        initial: np.ndarray | None,
+    ) -> np.ndarray:
+        """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
+        positives = [1] if model.classes_.size == 2 else range(model.classes_.size)
+        columns = [
+            self._fit(plan, design, np.where(codes == k, 1.0, -1.0), rng) for k in positives
+        ]
+        return np.stack(columns, axis=1)
+
+
+class Descent:
+    """A solver that descends along noisy sums of clipped gradients, for all classes at once.
+
+    Parameters
+    ----------
+    optimizer : {"sgd", "adam"}
+    """
+
+    def __init__(self, optimizer: str) -> None:
+        self._optimizer = optimizer
+
+    def plan(
+        self,
+        model: PrivateLinearClassifier,
+        n_samples: int,
+        n_features: int | None,
+        n_classes: int,
+    ) -> NoisyGradientPlan:
+        """Return the noise of a fit, its constants and its cost, from public sizes alone."""
+        return plan_noisy_gradient(
+            n_samples,
+            epochs=model.epochs,
+            batch_size=_batch_records(model, n_samples),
+            sampling=model.sampling,
+            **_budget(model),
+        )
+
+    def weights(
+        self,
+        model: PrivateLinearClassifier,
+        plan: NoisyGradientPlan,
+        design: Design,
+        codes: np.ndarray,
+        rng: np.random.Generator,
+        initial: np.ndarray | None,
+    ) -> np.ndarray:
+        """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
+        outputs = 1 if model.classes_.size == 2 else model.classes_.size
+        residuals_of, targets = model._residuals_and_targets(codes, outputs)
+        rate = model.learning_rate
+        if rate is None:
+            rate = default_learning_rate(self._optimizer, plan.steps)
+        return fit_noisy_gradient(
+            plan,
+            design,
+            residuals_of,
+            targets,
+            outputs,
+            optimizer=self._optimizer,
+            learning_rate=rate,
+            max_grad_norm=model.max_grad_norm,
+            regularization=1.0 / model.C,
+            rng=rng,
+            initial=initial,
+        )
+
+
+def _budget(model: PrivateLinearClassifier) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in ("epsilon", "delta", "noise_multiplier")}
+
+
+def _batch_records(model: PrivateLinearClassifier, n_samples: int) -> int:
+    """Return the expected number of records of a batch; a float is a share of all of them."""
+    if isinstance(model.batch_size, float):
+        return max(1, round(model.batch_size * n_samples))
+    return min(model.batch_size, n_samples)
+
+
+def _minimiser_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[str, Any]:
+    return {"tol": model.tol, "max_iter": model.max_iter}
+
+
+def _permutation_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[str, Any]:
+    return {
+        "epochs": max(1, round(model.epochs)),
+        "batch_size": _batch_records(model, n_samples),
+        "learning_rate": model.learning_rate,
+    }
+
+
+SOLVERS: dict[str, Perturbation | Descent] = {
+    "objective": Perturbation(plan_objective, fit_objective, _minimiser_settings),
+    "output": Perturbation(plan_output, fit_output, _minimiser_settings),
+    "psgd": Perturbation(plan_permutation, fit_permutation, _permutation_settings),
+    **{optimizer: Descent(optimizer) for optimizer in OPTIMIZERS},
+}

@@ -1,0 +1,111 @@
+"""Noise of perturbed problems: how much a budget asks for, what it costs, and draws of it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skdptune._validation import check_real
+from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate
+
+# With less noise than this a privacy figure would mean nothing.
+LEAST_NOISE_MULTIPLIER = 0.05
+LARGEST_NOISE_MULTIPLIER = 1e9
+
+
+def check_budget(
+    epsilon: float | None, delta: float, noise_multiplier: float | None, n_problems: int
+) -> tuple[float, float]:
+    """Return epsilon and delta as floats, or raise.
+
+    Epsilon is NaN where the noise is given instead: whatever used it by mistake would fail. One
+    beyond what a profile can express is lowered to that.
+    """
+    delta = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    if noise_multiplier is None:
+        epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
+        return min(epsilon, LARGEST_LOSS), delta
+    least = LEAST_NOISE_MULTIPLIER * math.sqrt(n_problems)
+    check_real(
+        noise_multiplier, name="noise_multiplier", lower=least, upper=LARGEST_NOISE_MULTIPLIER
+    )
+    return math.nan, delta
+
+
+def additive_noise(
+    epsilon: float, delta: float, noise_multiplier: float | None, n_releases: int
+) -> tuple[float, PrivacyProfile]:
+    """Return the noise of additive releases, in units of their sensitivity, and their cost.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget of all releases together, as `check_budget` returns it. The noise is normal if
+        delta > 0.
+    noise_multiplier : float, optional
+        The noise, if it is given.
+    n_releases : int
+        Number of releases about the same records.
+    """
+    if delta == 0.0:
+        if noise_multiplier is None:
+            return n_releases / epsilon, PrivacyProfile.pure(epsilon)
+        return noise_multiplier, PrivacyProfile.pure(n_releases / noise_multiplier)
+    # Normal releases compose to one of the root of their number times the sensitivity.
+    root = math.sqrt(n_releases)
+    if noise_multiplier is not None:
+        return noise_multiplier, PrivacyProfile.gaussian(root / noise_multiplier)
+    multiplier, profile = _calibrated_normal_noise(epsilon, delta)
+    return root * multiplier, profile
+
+
+@functools.lru_cache(maxsize=64)
+def _calibrated_normal_noise(epsilon: float, delta: float) -> tuple[float, PrivacyProfile]:
+    found = calibrate(
+        lambda multiplier: PrivacyProfile.gaussian(1.0 / multiplier),
+        epsilon,
+        delta,
+        lower=LEAST_NOISE_MULTIPLIER,
+        upper=LARGEST_NOISE_MULTIPLIER,
+        guess=normal_noise_guess(epsilon, delta),
+    )
+    return found.value, found.profile
+
+
+def normal_noise_guess(epsilon: float, delta: float, n_releases: int = 1) -> float:
+    """Return about the noise multiplier of normal releases that meet a budget."""
+    guess = math.sqrt(2.0 * n_releases * math.log(1.25 / delta)) / epsilon
+    return min(max(guess, LEAST_NOISE_MULTIPLIER), LARGEST_NOISE_MULTIPLIER)
+
+
+def noise_generator(random_state: Any) -> np.random.Generator:
+    """Return the generator of a fit's noise.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        None stands for the operating system's entropy. A Generator is returned itself; a
+        RandomState is asked for a seed.
+    """
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    legacy = check_random_state(random_state)
+    return np.random.default_rng(legacy.randint(0, 2**31 - 1, size=8))
+
+
+def draw_noise(rng: np.random.Generator, width: int, scale: float, is_pure: bool) -> np.ndarray:
+    """Return a vector of normal noise, or (`is_pure`) of density ``exp(-norm / scale)``.
+
+    Notes
+    -----
+    The second has a uniform direction and a Gamma(width, scale) distributed norm. Shifting it by
+    a vector v changes its log density by at most ``norm(v) / scale``.
+    """
+    vector = rng.standard_normal(width)
+    if not is_pure:
+        return scale * vector
+    return vector * (rng.gamma(width, scale) / np.linalg.norm(vector))

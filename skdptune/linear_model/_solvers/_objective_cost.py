@@ -1,0 +1,246 @@
+r"""What objective perturbation costs, with the proof, and how much noise a budget asks for.
+
+With ``J(w) = sum_i loss(s_i z_i . w) + lam / 2 norm(w)**2`` the release is the minimum of
+``J(w) + b . w`` for noise b (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
+2012; Redberg, Koskela and Wang 2023). Neighbouring data differ by one record ``(z, s)``, added
+or removed; ``norm(z) <= R``; the loss has slopes in ``[-L, 0]`` and curvatures in ``[0, beta]``.
+
+**The density.** ``w -> b = -grad J(w)`` is strongly monotone and Lipschitz, hence a bijection
+with a Lipschitz inverse, and differentiable almost everywhere (the rounded hinge has a curvature
+that jumps). So w has the density ``f(w) = noise(b(w)) * det(H(w))``, ``H`` the Hessian of J,
+positive everywhere on every data set. Let b and H belong to the data *without* the
+record, b' and H' to those *with* it, at one and the same w, whose margin is m. Then
+
+    b' = b - loss'(m) s z = b - x u,  u = -s z / norm(z),  x = -loss'(m) norm(z) in [0, L R],
+    det H' / det H = 1 + loss''(m) (z . H^-1 z)  in  [1, 1 + loss''(m) norm(z)**2 / lam].
+
+The direction u does not depend on w, and x has one sign, because the slope has one.
+
+**Normal noise, remove** (w drawn with the record: b' is normal, and ``t = b' . u / sigma`` is
+standard normal). The privacy loss is ``log(det H'/det H) + (norm(b)**2 - norm(b')**2) /
+(2 sigma**2)``, and ``norm(b)**2 = norm(b')**2 + 2 x sigma t + x**2``. x depends on b',
+so the distribution of the loss is unknown, but for every t it is at most
+
+    M(t) = sup_x  log(1 + q(x) / lam) + x t / sigma + x**2 / (2 sigma**2),
+
+q(x) the largest ``loss'' norm(z)**2`` that goes with x. Let k be `curvature_at_slope` and
+``a = -loss' / L``. Then ``norm(z) = x / (L a)`` and ``loss'' norm(z)**2 <= (x/L)**2 k(a) / a**2``,
+which does not rise in a, and the least a is the one of norm(z) = R: ``q(x) = R**2 k(x / (L R))``.
+M rises in t. So ``delta(epsilon) <= E (1 - exp(epsilon - M(t)))_+``.
+Coarser, with ``k <= beta``, ``kappa = log(1 + beta R**2 / lam)`` and mu = L R / sigma: a convex
+function of x is largest at an end, so ``M(t) <= kappa + max(0, mu t + mu**2 / 2)``, and
+``delta(epsilon) <= delta_gauss(epsilon - kappa)`` for ``epsilon >= kappa``. For logistic
+regression, where the curvature is ``a (1 - a)`` and vanishes at the steepest slope, the
+supremum costs much less than kappa; for the rounded hinge both are the same.
+
+**Normal noise, add** (b is normal): the determinants help, and ``-2 x sigma t + x**2`` is largest
+at an end: ``delta(epsilon) <= delta_gauss(epsilon)`` for ``epsilon >= 0``.
+
+**Below kappa.** At epsilon = 0 both directions have one value, the total variation, so the
+remove direction is at most ``delta_gauss(0)`` there and, falling, at every epsilon >= 0. The rest
+is convexity through (exp(epsilon), delta) = (0, 1), which `PrivacyProfile.from_curve` applies.
+
+**Pure**: b has a density proportional to ``exp(-norm(b) / scale)``, and the norms of b and b'
+differ by x at most: the loss is at most ``sup_x log(1 + q(x) / lam) + x / scale``, which is at
+most ``kappa + L R / scale`` (remove), and ``L R / scale`` (add).
+
+**The minimum is approximate** (Iyengar et al. 2019). The weights v that are found satisfy
+``norm(grad) <= gap``, so they are within ``gap / lam`` of the exact minimum w. The release is
+``v + noise`` of the same kind. Release w first: given w, v lies in one and the same ball of
+diameter ``2 gap / lam`` on both data sets, whatever b is, so the second release is an additive one
+of that sensitivity, and its cost is composed. Its noise is a small share of the budget.
+
+Theorem M1.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+from scipy import special
+
+from skdptune.accounting import PrivacyProfile, calibrate
+from skdptune.linear_model._solvers._margin_losses import MarginLoss
+from skdptune.linear_model._solvers._noise import (
+    LARGEST_NOISE_MULTIPLIER,
+    LEAST_NOISE_MULTIPLIER,
+    normal_noise_guess,
+)
+
+# Sensitivity in standard deviations of the second release, per that of the first: normal noises
+# add up in squares, so this costs an eighth of a per cent.
+_SECOND_SHARE = 0.05
+# The second release's share of a pure budget, which adds up linearly.
+_SECOND_PURE_SHARE = 0.005
+# How much more noise the determinants may cost before the regularization is raised.
+_MOST_NOISE = 2.0
+_CELLS = 256
+_POINTS = 4096
+_REACH = 12.0
+
+
+def regularization_floor(loss: MarginLoss, radius: float, epsilon: float) -> float:
+    """Return the lam with ``sup_a log(1 + k(a) R**2 / lam) + a epsilon / 2 = epsilon``.
+
+    With less regularization the determinants would double the noise of each problem.
+    """
+    shares = np.linspace(0.0, 1.0, _CELLS + 1)
+    left = np.expm1(np.minimum(epsilon * (1.0 - shares / _MOST_NOISE), 500.0))
+    return radius**2 * float(np.max(loss.curvature_at_slope(shares) / left))
+
+
+# The same problem is planned before the data, by a search and in the fit.
+@functools.lru_cache(maxsize=64)
+def normal_noise(
+    loss: MarginLoss,
+    ratio: float,
+    n_problems: int,
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float | None,
+) -> tuple[float, PrivacyProfile, float]:
+    """Return the normal noise of each problem and the cost of all of them.
+
+    Parameters
+    ----------
+    loss : MarginLoss
+    ratio : float
+        ``R**2 / lam``.
+    n_problems : int
+    epsilon, delta : float
+        Budget of all problems together.
+    noise_multiplier : float or None
+        Noise in units of a record's largest gradient, in place of epsilon.
+
+    Returns
+    -------
+    noise_multiplier, profile, second_share
+        The last is the sensitivity of the second release, in standard deviations of its noise.
+    """
+
+    def profile(multiplier: float) -> PrivacyProfile:
+        return _normal_profile(loss, ratio, n_problems, multiplier)
+
+    if noise_multiplier is not None:
+        return noise_multiplier, profile(noise_multiplier), _SECOND_SHARE / noise_multiplier
+    found = calibrate(
+        profile,
+        epsilon,
+        delta,
+        lower=LEAST_NOISE_MULTIPLIER,
+        upper=LARGEST_NOISE_MULTIPLIER,
+        guess=normal_noise_guess(epsilon, delta, n_problems),
+        tolerance=1e-3,
+    )
+    return found.value, found.profile, _SECOND_SHARE / found.value
+
+
+def pure_noise(
+    loss: MarginLoss,
+    ratio: float,
+    n_problems: int,
+    epsilon: float,
+    noise_multiplier: float | None,
+) -> tuple[float, PrivacyProfile, float]:
+    """Return the same as `normal_noise` for delta = 0; the last is the second release's epsilon.
+
+    Parameters
+    ----------
+    loss, ratio, n_problems, epsilon, noise_multiplier
+        As for `normal_noise`.
+    """
+    shares, bounds = _determinants(loss, ratio)
+    if noise_multiplier is not None:
+        first = float(np.max(bounds + shares / noise_multiplier))
+        second = _SECOND_PURE_SHARE / noise_multiplier
+        return noise_multiplier, PrivacyProfile.pure(n_problems * (first + second)), second
+    each = epsilon / n_problems
+    target = (1.0 - _SECOND_PURE_SHARE) * each
+    # max_a (bound + a / multiplier) <= target says a / multiplier <= target - bound for each a.
+    multiplier = (1.0 + 1e-12) * float(np.max(shares[1:] / (target - bounds[1:])))
+    return multiplier, PrivacyProfile.pure(epsilon), _SECOND_PURE_SHARE * each
+
+
+def objective_curves(
+    loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the remove and the add direction's delta for normal noise and an exact minimum.
+
+    Parameters
+    ----------
+    loss : MarginLoss
+    ratio : float
+        ``R**2 / lam``.
+    mu : float
+        ``L R / sigma``.
+    epsilons : ndarray
+        Not negative.
+    """
+    gaussian = PrivacyProfile.gaussian(mu)
+    # Rounding may lift what is all but certain above 1.
+    add = np.minimum(gaussian.delta(epsilons), 1.0)
+    kappa = math.log1p(loss.curvature_bound * ratio)
+    coarse = gaussian.delta(np.maximum(epsilons - kappa, 0.0))
+    return np.minimum(coarse, _remove_curve(loss, ratio, mu, epsilons)), add
+
+
+def _determinants(loss: MarginLoss, ratio: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return shares a of the slope, and bounds on ``log(1 + k(a) ratio)`` to be used at them.
+
+    A convex function of a plus this concave one, over a cell, is at most the same with a line
+    above the concave one, and that is largest at an end. The line is the chord of the cell to the
+    left (for the first cell: to the right), which lies above outside its own cell.
+    """
+    shares = np.linspace(0.0, 1.0, _CELLS + 1)
+    exact = np.log1p(np.maximum(loss.curvature_at_slope(shares), 0.0) * ratio)
+    bounds = exact.copy()
+    bounds[0] = max(exact[0], 2.0 * exact[1] - exact[2])
+    bounds[2:] = np.maximum(exact[2:], 2.0 * exact[1:-1] - exact[:-2])
+    return shares, np.minimum(bounds, math.log1p(loss.curvature_bound * ratio))
+
+
+def _remove_curve(loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarray) -> np.ndarray:
+    """Return ``E (1 - exp(epsilon - M(t)))_+``, M rounded up to the end of each cell of t."""
+    shares, bounds = _determinants(loss, ratio)
+    knots = np.linspace(-_REACH, _REACH, _POINTS // 4)
+    suprema = np.max(bounds + mu * np.outer(knots, shares) + 0.5 * (mu * shares) ** 2, axis=1)
+    ends = np.linspace(-_REACH, _REACH, 4 * _POINTS)
+    # M is a supremum of lines in t, hence convex, hence below its chords.
+    losses = np.interp(ends, knots, suprema)
+    # Upper tails, so that the mass of a cell far out keeps its accuracy.
+    tails = special.ndtr(-ends)
+    masses = np.concatenate([[1.0 - tails[0]], -np.diff(tails)])
+    above = np.cumsum(masses[::-1])[::-1]
+    mirrored = np.cumsum((masses * np.exp(-losses))[::-1])[::-1]
+    first = np.searchsorted(losses, epsilons, side="right")
+    inside = first < losses.size
+    deltas = np.full(epsilons.shape, tails[-1])
+    at = first[inside]
+    deltas[inside] += np.maximum(above[at] - np.exp(epsilons[inside]) * mirrored[at], 0.0)
+    return np.minimum(deltas, 1.0)
+
+
+def _normal_profile(
+    loss: MarginLoss, ratio: float, n_problems: int, noise_multiplier: float
+) -> PrivacyProfile:
+    """Return the cost of all problems at a multiple of a record's largest gradient."""
+    mu = 1.0 / noise_multiplier
+    kappa = math.log1p(loss.curvature_bound * ratio)
+    top = min(kappa + _normal_reach(mu), 500.0)
+    epsilons = np.linspace(0.0, top, _POINTS)
+    # One grid for both makes their composition exact and cheap.
+    step = min(top / 2**14, 1.0)
+    remove, add = objective_curves(loss, ratio, mu, epsilons)
+    first = PrivacyProfile.from_curve(epsilons, remove, deltas_add=add, discretization=step)
+    second_mu = _SECOND_SHARE * mu
+    near = np.linspace(0.0, _normal_reach(second_mu), _POINTS // 8)
+    tail = PrivacyProfile.gaussian(second_mu).delta(near)
+    second = PrivacyProfile.from_curve(near, tail, discretization=step)
+    return n_problems * (first + second)
+
+
+def _normal_reach(mu: float) -> float:
+    """Return a loss that normal noise exceeds with a probability of 1e-19 at most."""
+    return mu * mu / 2.0 + 9.0 * mu
