@@ -18,7 +18,6 @@ from skdptune.base._budgets import BUDGET_PARAMETERS as BUDGET_PARAMETERS
 from skdptune.base._budgets import Budget as Budget
 from skdptune.base._budgets import BudgetOwner as BudgetOwner
 from skdptune.base._budgets import budget_owners as budget_owners
-from skdptune.base._budgets import own_delta as own_delta
 from skdptune.base._budgets import set_budget as set_budget
 from skdptune.base._budgets import without_noise as without_noise
 from skdptune.base._budgets import worst_cost_of_budget as worst_cost_of_budget

@@ -12,9 +12,10 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base._costs import cost_of, has_cost
 from skdptune.base._mixin import DEFAULT_DELTA
 from skdptune.base._nested_parameters import nested_estimators, own_parameters
+from skdptune.base.protocol import Parametrized
 
 # Parameters that a search sets where it has a budget to share out.
-BUDGET_PARAMETERS = ("epsilon", "delta", "noise_multiplier")
+BUDGET_PARAMETERS: tuple[str, ...] = ("epsilon", "delta", "noise_multiplier")
 # At so large an epsilon hardly any noise is left.
 _LARGE_EPSILON = 50.0
 
@@ -46,7 +47,7 @@ class Budget:
     delta: float
 
 
-def budget_owners(estimator: Any) -> list[BudgetOwner]:
+def budget_owners(estimator: Parametrized) -> list[BudgetOwner]:
     """Return the private steps whose epsilon a search may set; nested ones follow their owner."""
     found: list[tuple[str, float, float | None]] = []
     for prefix, part in nested_estimators(estimator):
@@ -66,22 +67,14 @@ def budget_owners(estimator: Any) -> list[BudgetOwner]:
     return [BudgetOwner(prefix, epsilon / total, delta) for prefix, epsilon, delta in found]
 
 
-def _inherited_delta(owner: Any) -> float:
+def _inherited_delta(owner: Parametrized) -> float:
     """Return the delta of an estimator that takes it from those inside it, as searches do."""
     parts = [part for prefix, part in nested_estimators(owner) if prefix]
     inner = [own_parameters(part).get("delta") for part in parts]
     return max((delta for delta in inner if delta is not None), default=DEFAULT_DELTA)
 
 
-def own_delta(estimator: Any) -> float:
-    """Return the largest delta of an estimator's private steps, for a search that has none."""
-    owners = budget_owners(estimator)
-    if not owners:
-        return DEFAULT_DELTA
-    return max((owner.delta for owner in owners if owner.delta), default=0.0)
-
-
-def set_budget(estimator: Any, budget: Budget) -> None:
+def set_budget(estimator: Parametrized, budget: Budget) -> None:
     """Share a budget out among the private steps, in proportion to their own epsilons.
 
     A step with ``delta=0`` stays pure.
@@ -93,7 +86,7 @@ def set_budget(estimator: Any, budget: Budget) -> None:
         estimator.set_params(**settings)
 
 
-def worst_cost_of_budget(estimator: Any, budget: Budget) -> PrivacyProfile:
+def worst_cost_of_budget(estimator: Parametrized, budget: Budget) -> PrivacyProfile:
     """Return the profile of any fit within a budget, whatever the other parameters are."""
     total = PrivacyProfile.pure(0.0)
     for owner in budget_owners(estimator):
@@ -102,7 +95,7 @@ def worst_cost_of_budget(estimator: Any, budget: Budget) -> PrivacyProfile:
     return total
 
 
-def without_noise(estimator: Any, size: int, n_features: int | None) -> Any:
+def without_noise(estimator: Parametrized, size: int, n_features: int | None) -> Any:
     """Return a copy that adds no noise, or hardly any, for fits that are charged elsewhere."""
     free = clone(estimator)
     for owner in budget_owners(estimator):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 from skdptune.base._nested_parameters import nested_estimators
+from skdptune.base.protocol import Parametrized
 
 
-def cost_parameters(estimator: Any, names: Iterable[str]) -> set[str]:
+def cost_parameters(estimator: Parametrized, names: Iterable[str]) -> set[str]:
     """Return those of the named parameters on which the cost may depend.
 
     An estimator's own ``cost_parameters`` are taken at their word; of an estimator without them,
@@ -26,7 +26,7 @@ def cost_parameters(estimator: Any, names: Iterable[str]) -> set[str]:
 
 
 def declared_cost_parameters(
-    estimator: Any, names: Iterable[str]
+    estimator: Parametrized, names: Iterable[str]
 ) -> Iterator[tuple[str, Collection[str] | None]]:
     """Iterate over parameters and the ``cost_parameters`` of their owners, None without any."""
     parts = dict(nested_estimators(estimator))

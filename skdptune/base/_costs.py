@@ -104,12 +104,14 @@ def cost_of(estimator: object, n_samples: int, n_features: int | None) -> Privac
     load_adapter_of(estimator)
     # An estimator's own profile takes precedence over that of a class it descends from.
     own = getattr(estimator, "privacy_profile", None)
-    has_own = own is not None and not isinstance(estimator, type)
-    find = own if has_own else functools.partial(_registry, estimator)
-    profile = find(n_samples, n_features)
+    if own is None or isinstance(estimator, type):
+        own = functools.partial(_registry, estimator)
+    profile = own(n_samples, n_features)
     name = f"the cost of {type(estimator).__name__}"
-    check_kind(profile, name=name, kind=PrivacyProfile, domain="a PrivacyProfile")
-    return profile
+    checked: PrivacyProfile = check_kind(
+        profile, name=name, kind=PrivacyProfile, domain="a PrivacyProfile"
+    )
+    return checked
 
 
 def has_cost(estimator: object) -> bool:

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from skdptune._validation import check_real
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
 from skdptune.base._costs import NoProfileError, register_profile
 from skdptune.base._reports import report_registry
 
@@ -28,9 +28,10 @@ def register() -> None:
 
 
 def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    # Assumption R4.
     parameters = model.get_params(deep=False)
     epsilon = check_real(
-        parameters.get("epsilon"), name="epsilon", lower=0.0, lower_open=True, upper=600.0
+        parameters.get("epsilon"), name="epsilon", lower=0.0, lower_open=True, upper=LARGEST_LOSS
     )
     missing = [
         name for name in _KNOWLEDGE if name in parameters and _is_missing(model, parameters, name)

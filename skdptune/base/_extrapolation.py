@@ -8,6 +8,7 @@ from typing import Any
 
 from skdptune.base._cost_parameters import cost_parameters
 from skdptune.base._nested_parameters import nested_estimators
+from skdptune.base.protocol import Parametrized
 
 ExtrapolationRule = Callable[[dict[str, Any], int, int], Mapping[str, Any]]
 
@@ -16,7 +17,7 @@ LEARNING_RATES = frozenset({"learning_rate", "lr", "optimizer__lr"})
 
 
 def scale_to_tuning(
-    estimator: Any, n_tune: int, n_final: int, extrapolate: str | ExtrapolationRule | None
+    estimator: Parametrized, n_tune: int, n_final: int, extrapolate: str | ExtrapolationRule | None
 ) -> None:
     """Change a candidate for the final fit into one that behaves alike on fewer records.
 
@@ -39,7 +40,7 @@ def scale_to_tuning(
         _apply(extrapolate, estimator, n_tune, n_final)
 
 
-def _apply(rule: ExtrapolationRule, estimator: Any, n_tune: int, n_final: int) -> None:
+def _apply(rule: ExtrapolationRule, estimator: Parametrized, n_tune: int, n_final: int) -> None:
     changes = dict(rule(estimator.get_params(deep=True), n_tune, n_final))
     costly = sorted(set(changes) & cost_parameters(estimator, list(changes)))
     if costly:

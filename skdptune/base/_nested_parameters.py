@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from skdptune.base.protocol import Fittable, Parametrized
+
 # Parameters that a search always sets itself.
-RESERVED_PARAMETERS = ("random_state", "n_public")
+RESERVED_PARAMETERS: tuple[str, ...] = ("random_state", "n_public")
 
 
-def nested_estimators(estimator: Any) -> Iterator[tuple[str, Any]]:
+def nested_estimators(estimator: Parametrized) -> Iterator[tuple[str, Parametrized]]:
     """Iterate over an estimator and those inside it, with the prefixes of their parameters."""
     yield "", estimator
     for name, value in sorted(estimator.get_params(deep=True).items()):
@@ -21,25 +23,25 @@ def nested_estimators(estimator: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name}__", value
 
 
-def own_parameters(estimator: Any) -> dict[str, Any]:
+def own_parameters(estimator: Parametrized) -> dict[str, Any]:
     """Return the parameters of an estimator itself, without those of estimators inside it."""
     return estimator.get_params(deep=False)
 
 
-def set_seeds(estimator: Any, seeds: np.random.SeedSequence | None) -> None:
+def set_seeds(estimator: Parametrized, seeds: np.random.SeedSequence | None) -> None:
     """Set an independent ``random_state`` in every estimator; None for the system's entropy."""
     names = [
         f"{prefix}random_state"
         for prefix, part in nested_estimators(estimator)
         if "random_state" in own_parameters(part)
     ]
-    values = [None] * len(names)
+    values: Sequence[int | None] = [None] * len(names)
     if seeds is not None:
         values = [int(word) for word in seeds.generate_state(len(names)) >> 1]
     estimator.set_params(**dict(zip(names, values, strict=True)))
 
 
-def declared_labels(estimator: Any) -> list[Any] | None:
+def declared_labels(estimator: Parametrized) -> list[Any] | None:
     """Return the labels that the parameter ``classes`` of some estimator names, if any does."""
     for _, part in nested_estimators(estimator):
         declared = own_parameters(part).get("classes")
@@ -48,20 +50,21 @@ def declared_labels(estimator: Any) -> list[Any] | None:
     return None
 
 
-def disable_caching(estimator: Any) -> None:
+def disable_caching(estimator: Parametrized) -> None:
     """Set ``memory=None`` in pipelines: runs would share noise, and losers would stay on disk."""
     for prefix, part in list(nested_estimators(estimator)):
         if isinstance(part, Pipeline) and part.memory is not None:
             estimator.set_params(**{f"{prefix}memory": None})
 
 
-def check_fit_parameters(estimator: Any, names: Iterable[str]) -> None:
+def check_fit_parameters(estimator: Fittable, names: Iterable[str]) -> None:
     """Raise unless the estimator's ``fit`` takes the named arguments.
 
     Without this check every run would fail silently and score the worst value.
     """
     for name in names:
-        part, last = estimator, name
+        part: Fittable | None = estimator
+        last = name
         while isinstance(part, Pipeline):
             step, _, last = last.partition("__")
             part = part.named_steps.get(step) if last else None

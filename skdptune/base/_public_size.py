@@ -5,20 +5,19 @@ Theorem F3.
 
 from __future__ import annotations
 
-from typing import Any
-
 from skdptune.base._costs import cost_of
 from skdptune.base._nested_parameters import nested_estimators, own_parameters
+from skdptune.base.protocol import Parametrized
 
 
-def set_public_size(estimator: Any, size: int) -> None:
+def set_public_size(estimator: Parametrized, size: int) -> None:
     """Set ``n_public`` wherever it is a parameter, for fits on a random part of the records."""
     for prefix, part in nested_estimators(estimator):
         if "n_public" in own_parameters(part):
             estimator.set_params(**{f"{prefix}n_public": size})
 
 
-def check_secret_size(estimator: Any, size: int, n_features: int | None) -> None:
+def check_secret_size(estimator: Parametrized, size: int, n_features: int | None) -> None:
     """Raise if the cost of a fit depends on its number of records, which is secret.
 
     Raises

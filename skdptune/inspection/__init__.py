@@ -1,4 +1,4 @@
-"""Displays of what searches found and what it cost.
+"""Displays that plot what searches found and what it cost.
 
 matplotlib is loaded when something is drawn; the extra ``plot`` brings it.
 """

@@ -1,4 +1,4 @@
-"""The points of fronts, read from searches and from what else holds points."""
+"""The points of fronts, read from fitted searches and from tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drawings of fronts of privacy and utility."""
+"""Plots of fronts of privacy and utility."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BEYOND = 10.0
 
 
 class ParetoFrontDisplay:
-    """Fronts of privacy and utility on one pair of axes.
+    """Plot of one or more Pareto fronts of privacy and utility.
 
     It is best made by `from_search`, or by `from_points` for fronts known otherwise.
 
@@ -375,7 +375,7 @@ def _draw_band(
     if not (len(best[0]) and len(worst[0])):
         return
     x = np.union1d(best[0], worst[0])
-    # Left of the worst repeats' first point there is no telling how bad it gets.
+    # Left of the worst repeats' first point their front is unknown.
     x = x[x >= max(best[0][0], worst[0][0])]
     ax.fill_between(
         x,

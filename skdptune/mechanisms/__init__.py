@@ -29,6 +29,7 @@ from skdptune.mechanisms._noise import pure_profile as pure_profile
 from skdptune.mechanisms._noisy_gradient_plan import SAMPLINGS as SAMPLINGS
 from skdptune.mechanisms._noisy_gradient_plan import NoisyGradientPlan as NoisyGradientPlan
 from skdptune.mechanisms._noisy_gradient_plan import plan_noisy_gradient as plan_noisy_gradient
+from skdptune.mechanisms._randomness import RandomState as RandomState
 
 __all__ = [
     "DoublingThreshold",

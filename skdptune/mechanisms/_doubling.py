@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms._doubling_plan import plan_threshold_search
 from skdptune.mechanisms._doubling_state import ThresholdRound, ThresholdState
-from skdptune.mechanisms._randomness import as_generator, standard_laplace
+from skdptune.mechanisms._randomness import RandomState, as_generator, standard_laplace
 
 
 class DoublingThreshold:
@@ -79,6 +79,8 @@ class DoublingThreshold:
 
     Notes
     -----
+    Theorem D0.
+
     Algorithm 1 of Ding, Wu, Xu and Pan (*Constant-overhead Differentially Private Hyperparameter
     Tuning*) and of Ding and Wu (*Revisiting Hyperparameter Tuning with Differential Privacy*):
     ``u = u_0``, ``step = 1``; a round compares ``u + step * g`` plus threshold noise with the
@@ -132,7 +134,7 @@ class DoublingThreshold:
         delta: float = 0.0,
         max_rounds: int | None = None,
         max_hits: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self._state = ThresholdState(granularity, initial_utility)
         self._plan = plan_threshold_search(

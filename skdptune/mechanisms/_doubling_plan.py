@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import (
+    LARGEST_LOSS,
     BudgetFilter,
     PrivacyProfile,
     UnreachableBudgetError,
@@ -22,7 +23,6 @@ from skdptune.accounting import (
 )
 from skdptune.mechanisms._noise import nonprivate_profile
 
-_LARGEST_EPSILON = 600.0
 # Keeps calibration clear of both ends, where rounding could refuse what is known to fit.
 _MARGIN = 1.0 - 1e-6
 
@@ -72,6 +72,7 @@ def plan_threshold_search(
     max_hits: int | None,
 ) -> ThresholdPlan:
     """Return the plan of a search over so many levels of utility; see `DoublingThreshold`."""
+    # Theorem D0.
     if noise is not None:
         check_option(noise, name="noise", options=("sparse", "per-round"))
     influence = check_real(
@@ -89,9 +90,7 @@ def plan_threshold_search(
     )
     if noise is None:
         return ThresholdPlan(0.0, 0.0, False, rounds, hits, None, None, nonprivate_profile())
-    budget = check_real(
-        epsilon, name="epsilon", lower=0.0, lower_open=True, upper=_LARGEST_EPSILON
-    )
+    budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper=LARGEST_LOSS)
     if noise == "sparse":
         return _sparse(influence, budget, rounds, hits or most_hits(levels))
     return _per_round(influence, budget, failure, _cap(levels, rounds, hits), hits)
@@ -108,7 +107,7 @@ def most_hits(levels: int) -> int:
     lemma counts one miss less). Up to ``n`` levels the most is attained at ``k`` or ``k - 1``.
     """
     doublings = (levels + 1).bit_length() - 1
-    rest = levels + 1 - 2**doublings
+    rest = levels + 1 - (1 << doublings)
     # No number up to r has more ones than the largest 2**j - 1 among them.
     return max(2 * (doublings - 1), doublings + (rest + 1).bit_length() - 1)
 
@@ -170,7 +169,7 @@ def _round_epsilon(budget: float, failure: float, rounds: int) -> Fraction:
     halves = _half_rounds(rounds)
     # Numbers count as they are written, as in the filter.
     pure = 2 * Fraction(repr(budget)) / halves
-    largest = 2.0 * _LARGEST_EPSILON / halves * _MARGIN
+    largest = 2.0 * LARGEST_LOSS / halves * _MARGIN
     if failure == 0.0 or float(pure) >= largest:
         return pure
 

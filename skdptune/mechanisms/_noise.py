@@ -10,17 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdptune._validation import check_real
-from skdptune.accounting import PrivacyProfile, calibrate
+from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate
 from skdptune.mechanisms import _opendp
-from skdptune.mechanisms._randomness import as_generator
+from skdptune.mechanisms._randomness import RandomState, as_generator
 
-# Beyond these the accounting counts every loss as infinite.
+# Beyond this shift the accounting counts every loss as infinite.
 _LARGEST_SHIFT = 30.0
-_LARGEST_EPSILON = 600.0
 
 
 def gaussian_release(
-    value: ArrayLike, sensitivity: float, scale: float, random_state: Any = None
+    value: ArrayLike, sensitivity: float, scale: float, random_state: RandomState = None
 ) -> Any:
     """Return a value plus independent Gaussian noise on each of its numbers.
 
@@ -51,7 +50,7 @@ def gaussian_release(
 
 
 def laplace_release(
-    value: ArrayLike, sensitivity: float, scale: float, random_state: Any = None
+    value: ArrayLike, sensitivity: float, scale: float, random_state: RandomState = None
 ) -> Any:
     """Return a value plus independent Laplace noise on each of its numbers.
 
@@ -164,7 +163,7 @@ def _calibrated_gaussian(epsilon: float, delta: float) -> tuple[float, PrivacyPr
 
 def pure_profile(epsilon: float) -> PrivacyProfile:
     """Return a pure profile; beyond the largest epsilon of the accounting, one of no privacy."""
-    return PrivacyProfile.pure(epsilon) if epsilon <= _LARGEST_EPSILON else nonprivate_profile()
+    return PrivacyProfile.pure(epsilon) if epsilon <= LARGEST_LOSS else nonprivate_profile()
 
 
 def nonprivate_profile() -> PrivacyProfile:
@@ -186,7 +185,9 @@ def _checked(sensitivity: float, scale: float) -> tuple[float, float]:
     return influence, check_real(scale, name="scale", lower=0.0, upper=math.inf, upper_open=True)
 
 
-def _released(value: ArrayLike, sensitivity: float, scale: float, random: Any, noise: str) -> Any:
+def _released(
+    value: ArrayLike, sensitivity: float, scale: float, random: RandomState, noise: str
+) -> Any:
     _, spread = _checked(sensitivity, scale)
     array = np.asarray(value, dtype=np.float64)
     if not np.isfinite(array).all():

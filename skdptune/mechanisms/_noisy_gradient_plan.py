@@ -6,12 +6,12 @@ import functools
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from dp_accounting import dp_event
 from scipy import optimize
 
 from skdptune._validation import check_integer, check_option, check_real
-from skdptune.accounting import PrivacyProfile, calibrate
-from skdptune.accounting._losses import gaussian_delta
+from skdptune.accounting import PrivacyProfile, calibrate, gaussian_delta
 
 SAMPLINGS = ("poisson", "fixed")
 # A profile holds no losses beyond 600, and no guarantee is left long before.
@@ -90,6 +90,8 @@ def plan_noisy_gradient(
 
     Notes
     -----
+    Theorem M5.
+
     The relation is adding or removing one record. Sampling rate, number of steps, divisor and
     noise are constants: they do not change with the neighbour's size. Write ``C`` for the
     clipping norm, ``s`` for the noise multiplier, and ``N(a)`` for the normal distribution of
@@ -217,9 +219,10 @@ def _noise_guess(rate: float, steps: int, sampling: str, epsilon: float, delta: 
     Long and Su 2020); a single one at rate 1 has ``mu = 1/s``.
     """
     low, high = 1e-6, 30.0
+    at = np.asarray(epsilon)
 
     def excess(log_mu: float) -> float:
-        return math.log(max(float(gaussian_delta(math.exp(log_mu), epsilon)), 1e-300) / delta)
+        return math.log(max(float(gaussian_delta(math.exp(log_mu), at)), 1e-300) / delta)
 
     ends = math.log(low), math.log(high)
     if excess(ends[0]) >= 0.0 or excess(ends[1]) <= 0.0:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdptune._validation import check_kind, check_real
 from skdptune.mechanisms import _opendp
-from skdptune.mechanisms._randomness import as_generator, random_below
+from skdptune.mechanisms._randomness import RandomState, as_generator, random_below
 
 
 def permute_and_flip_release(
@@ -19,7 +18,7 @@ def permute_and_flip_release(
     epsilon: float,
     *,
     monotone: bool = False,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> int:
     r"""Return the index of a candidate with a nearly best score, by permute-and-flip.
 
@@ -52,6 +51,8 @@ def permute_and_flip_release(
 
     Notes
     -----
+    Theorem N2.
+
     McKenna and Sheldon (2020): go through the candidates in random order and stop at candidate
     ``j`` with probability ``exp((u_j - max(u)) / b)``, ``b = 2 * sensitivity / epsilon``, for
     monotone scores ``b = sensitivity / epsilon``. It is drawn in the form of Ding et al. (2021):

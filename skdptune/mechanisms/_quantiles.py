@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdptune._validation import check_real
-from skdptune.accounting import PrivacyProfile, exponential_mechanism
+from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, exponential_mechanism
 from skdptune.mechanisms._noise import nonprivate_profile
-from skdptune.mechanisms._randomness import as_generator, open_uniforms, random_below
+from skdptune.mechanisms._randomness import RandomState, as_generator, open_uniforms, random_below
 
 # The range is cut into this many steps, and a quantile is one of the points between.
 STEPS = 2**20
-_LARGEST_EPSILON = 600.0
 
 
 def private_quantile(
@@ -24,7 +22,7 @@ def private_quantile(
     lower: float,
     upper: float,
     epsilon: float,
-    random_state: Any = None,
+    random_state: RandomState = None,
 ) -> float:
     """Return a private quantile of values in a known range.
 
@@ -52,6 +50,8 @@ def private_quantile(
 
     Notes
     -----
+    Theorem R1.
+
     The exponential mechanism of Smith (2011), on a public grid instead of the continuum, so that
     no low bits of the values are revealed, and so that ties count. Values are rounded to the grid
     one by one. With ``n`` values, ``a`` of them below a point and ``b`` at or below it, its
@@ -102,7 +102,7 @@ def quantile_profile(epsilon: float) -> PrivacyProfile:
     0.5
     """
     budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
-    return exponential_mechanism(budget) if budget <= _LARGEST_EPSILON else nonprivate_profile()
+    return exponential_mechanism(budget) if budget <= LARGEST_LOSS else nonprivate_profile()
 
 
 def ranked_runs(

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdptune._validation import check_integer
 
+# What ``random_state`` may be: None for the operating system's entropy, or a source that repeats.
+RandomState = int | np.random.Generator | np.random.RandomState | None
+
 _BITS = 53
 
 
-def as_generator(random_state: Any) -> np.random.Generator | None:
+def as_generator(random_state: RandomState) -> np.random.Generator | None:
     """Return a NumPy generator for a seed, and None where nothing is seeded.
 
     Parameters

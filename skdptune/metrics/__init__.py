@@ -1,10 +1,10 @@
-"""Scores whose sensitivity is known: means of bounded values, one per record.
+"""Scorers with a known sensitivity: means of bounded values, one per record.
 
 Areas under curves, R², F scores and the like are not means over records; one record can change
 them by any amount, and so they are refused, with what to use instead.
 """
 
-from skdptune.metrics._bounded import BoundedScorer, bounded_scorer
+from skdptune.metrics._bounded import BoundedScorer, make_bounded_scorer
 from skdptune.metrics._names import get_bounded_scorer
 from skdptune.metrics._scorers import (
     accuracy,
@@ -19,8 +19,8 @@ __all__ = [
     "BoundedScorer",
     "accuracy",
     "balanced_accuracy",
-    "bounded_scorer",
     "get_bounded_scorer",
+    "make_bounded_scorer",
     "neg_absolute_error",
     "neg_brier_score",
     "neg_log_loss",

@@ -1,4 +1,4 @@
-"""A score that is a mean of bounded values, one per record, and how far one record moves it."""
+"""Scorers that average bounded values, one per record, and how far one record moves a score."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RESPONSES = ("predict", "predict_proba", "decision_function")
 
 @dataclass(frozen=True)
 class BoundedScorer:
-    """A scorer whose score is a mean over records of values within known bounds.
+    """A scorer that averages bounded values, one per record, so that its sensitivity is known.
 
     Called as scikit-learn's scorers are, it returns a number of which more is better. Made by
-    `bounded_scorer` and by the functions of this module.
+    `make_bounded_scorer` and by the functions of this module.
 
     Parameters
     ----------
@@ -29,19 +29,21 @@ class BoundedScorer:
         ``loss(y, prediction)``, or ``loss(y, response, classes)`` for another response method than
         "predict"; returns one number per record, which depends on this record alone.
     lower, upper : float
-        Bounds on the values that the scorer averages, of which more is better.
+        Bounds on the averaged values, of which more is better.
     name : str
-        What the score is called.
+        Name of the score.
     sign : {1, -1}, default=-1
         -1 if a smaller `loss` is better: values are ``sign * loss``.
     response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
-        What is asked of the estimator.
+        Method of the estimator whose result is scored.
     centred : bool, default=True
         Whether values count from the middle of the bounds, which halves the sensitivity, or from
         `lower`, which makes the score monotone: another record never lowers it.
 
     Notes
     -----
+    Theorem R2.
+
     With ``n`` a public constant the score is ``c + sum(value - c) / n``, clipped to the bounds.
     Adding a record moves the sum by ``value - c``: between 0 and ``upper - lower`` at
     ``c = lower``, and by at most half of that, either way, at the middle. If ``n`` is the number
@@ -111,7 +113,7 @@ class BoundedScorer:
         arguments: tuple[Any, ...] = (targets, response)
         if self.response_method != "predict":
             arguments = (*arguments, getattr(estimator, "classes_", None))
-        # What overflows is clipped like any other value, and a warning would tell of it.
+        # What overflows is clipped like any other value, and a warning would reveal it.
         with np.errstate(all="ignore"):
             values = self.sign * np.asarray(self.loss(*arguments), dtype=np.float64)
         if values.shape != targets.shape[:1]:
@@ -174,7 +176,7 @@ class BoundedScorer:
         return response
 
 
-def bounded_scorer(
+def make_bounded_scorer(
     loss: Callable[..., ArrayLike],
     lower: float,
     upper: float,
@@ -198,7 +200,7 @@ def bounded_scorer(
     name : str, optional
         The default is the function's name.
     greater_is_better : bool, default=False
-        Whether `loss` is in truth a score.
+        Whether a larger value of `loss` is better.
     response_method : {"predict", "predict_proba", "decision_function"}, default="predict"
     centred : bool, default=True
         See `BoundedScorer`.
@@ -210,10 +212,10 @@ def bounded_scorer(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdptune.metrics import bounded_scorer
+    >>> from skdptune.metrics import make_bounded_scorer
     >>> def miss(y, prediction):
     ...     return np.abs(y - prediction) > 5
-    >>> bounded_scorer(miss, 0, 1).sensitivity(n_public=100)
+    >>> make_bounded_scorer(miss, 0, 1).sensitivity(n_public=100)
     0.005
     """
     check_kind(greater_is_better, name="greater_is_better", kind=bool, domain="True or False")

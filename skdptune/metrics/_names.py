@@ -34,7 +34,7 @@ _INSTEAD = {
 }
 _GENERAL = (
     "A private score must be a mean of bounded values, one per record; make one from such a "
-    "function by bounded_scorer(loss, lower, upper)."
+    "function by make_bounded_scorer(loss, lower, upper)."
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._validation import check_kind, check_real
-from skdptune.metrics._bounded import BoundedScorer, bounded_scorer
+from skdptune.metrics._bounded import BoundedScorer, make_bounded_scorer
 
 
 def accuracy() -> BoundedScorer:
@@ -22,7 +22,7 @@ def accuracy() -> BoundedScorer:
     >>> accuracy().sensitivity(n_public=500)
     0.001
     """
-    return bounded_scorer(_is_right, 0.0, 1.0, name="accuracy", greater_is_better=True)
+    return make_bounded_scorer(_is_right, 0.0, 1.0, name="accuracy", greater_is_better=True)
 
 
 def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
@@ -38,7 +38,7 @@ def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
     -----
     Of ``k`` classes with frequencies ``f``, a right prediction of class ``j`` is worth
     ``1 / (k f_j)``, a wrong one 0; the mean is the balanced accuracy if the frequencies are right.
-    The bound is ``1 / (k min(f))``: a rare class is dear. Records of other classes are worth 0.
+    The bound is ``1 / (k min(f))``: a rare class makes it large. Records of other classes are worth 0.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
     if not math.isclose(sum(shares.values()), 1.0, abs_tol=1e-6):
         raise ValueError(f"class_frequencies must sum to 1; got {sum(shares.values()):.6g}.")
     worth = {label: 1.0 / (len(shares) * share) for label, share in shares.items()}
-    return bounded_scorer(
+    return make_bounded_scorer(
         _WeightedRight(tuple(worth.items())),
         0.0,
         max(worth.values()),
@@ -81,7 +81,7 @@ def neg_brier_score() -> BoundedScorer:
     >>> neg_brier_score().lower
     -1.0
     """
-    return bounded_scorer(
+    return make_bounded_scorer(
         _brier, 0.0, 1.0, name="neg_brier_score", response_method="predict_proba"
     )
 
@@ -100,7 +100,7 @@ def neg_log_loss(bound: float) -> BoundedScorer:
     >>> neg_log_loss(bound=4.0).sensitivity(n_public=1000)
     0.002
     """
-    return bounded_scorer(
+    return make_bounded_scorer(
         _log_loss, 0.0, _checked(bound), name="neg_log_loss", response_method="predict_proba"
     )
 
@@ -119,7 +119,7 @@ def neg_squared_error(bound: float) -> BoundedScorer:
     >>> neg_squared_error(bound=25.0).lower
     -25.0
     """
-    return bounded_scorer(_squared_error, 0.0, _checked(bound), name="neg_squared_error")
+    return make_bounded_scorer(_squared_error, 0.0, _checked(bound), name="neg_squared_error")
 
 
 def neg_absolute_error(bound: float) -> BoundedScorer:
@@ -136,7 +136,7 @@ def neg_absolute_error(bound: float) -> BoundedScorer:
     >>> neg_absolute_error(bound=5.0).upper
     0.0
     """
-    return bounded_scorer(_absolute_error, 0.0, _checked(bound), name="neg_absolute_error")
+    return make_bounded_scorer(_absolute_error, 0.0, _checked(bound), name="neg_absolute_error")
 
 
 def _checked(bound: Any) -> float:
@@ -185,7 +185,7 @@ def _brier(y: np.ndarray, probabilities: np.ndarray, classes: Any) -> np.ndarray
 def _log_loss(y: np.ndarray, probabilities: np.ndarray, classes: Any) -> np.ndarray:
     truth = _truth(y, classes)
     likelihood = np.where(truth, probabilities, 0.0).sum(axis=1)
-    return -np.log(likelihood)
+    return np.asarray(-np.log(likelihood))
 
 
 @dataclass(frozen=True)

@@ -139,12 +139,14 @@ class PartitionSearch(TuningSearch):
         alike = without_noise(budgeted, size, final.n_features)
         alike = _with_public_size(alike, size, final.n_features)
         for prefix, step in list(nested_estimators(made)):
-            if not {"noise_level", "tuning_parameters"} <= set(dir(step)):
+            noise_level = getattr(step, "noise_level", None)
+            tuning_parameters = getattr(step, "tuning_parameters", None)
+            if noise_level is None or tuning_parameters is None:
                 continue
-            level = step.noise_level(final.n_samples, final.n_features)
+            level = noise_level(final.n_samples, final.n_features)
             settings = {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
             # The step that suits a noise is the same where noise and signal are.
-            rules = step.tuning_parameters(size, final.n_samples)
+            rules = tuning_parameters(size, final.n_samples)
             settings |= {name: rules[name] for name in rules if name not in LEARNING_RATES}
             alike.set_params(**{f"{prefix}{name}": value for name, value in settings.items()})
             try:

@@ -1,4 +1,4 @@
-"""Transformers that are private, or learn nothing and so need not be.
+"""Transformers that are private, or learn nothing from the data and so cost nothing.
 
 What scikit-learn's scalers read off the data is given here as bounds, or released with noise.
 Every transformer has `privacy_profile` and, after ``fit``, `privacy_`.

@@ -1,4 +1,4 @@
-"""Features scaled by bounds that are known, which costs nothing."""
+"""Features scaled by known bounds, which costs nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skdptune.preprocessing._stateless import StatelessTransformer
 class BoundedScaler(StatelessTransformer):
     """Clip each feature to known bounds and map these to a range.
 
-    What MinMaxScaler reads off the data is given here, so nothing is learnt and nothing is spent.
+    What MinMaxScaler reads off the data is given here, so nothing is learnt and the cost is zero.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class BoundedScaler(StatelessTransformer):
     Attributes
     ----------
     privacy_ : PrivacyReport
-        Says that nothing was spent.
+        States a cost of zero.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str

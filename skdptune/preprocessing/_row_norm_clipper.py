@@ -1,4 +1,4 @@
-"""Rows brought down to a norm, so that no record weighs more than another may."""
+"""Rows clipped to a Euclidean norm, which bounds the influence of a record."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from skdptune.preprocessing._stateless import StatelessTransformer
 
 
 class RowNormClipper(StatelessTransformer):
-    """Scale rows that are longer than a norm down to it, and leave the others as they are.
+    """Clip rows to a Euclidean norm: scale longer rows down to it, leave the others unchanged.
 
-    Linear models need it: what a record can do to them grows with its length. It treats each
-    record by itself, learns nothing, and costs nothing.
+    The influence of a record on a linear model grows with the norm of its row, so that private
+    linear models need a bound on it. Each record is treated by itself, which costs nothing.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class RowNormClipper(StatelessTransformer):
     Attributes
     ----------
     privacy_ : PrivacyReport
-        Says that nothing was spent.
+        States a cost of zero.
     n_features_in_ : int
         Number of features seen during ``fit``.
     feature_names_in_ : ndarray of str

@@ -1,4 +1,4 @@
-"""What transformers share that learn nothing from data."""
+"""What the transformers share that learn nothing from data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
     """
 
     _accept_sparse: Any = False
-    # No parameter changes the price of nothing.
+    # No parameter changes a cost of zero.
     cost_parameters: frozenset[str] = frozenset()
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:

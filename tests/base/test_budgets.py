@@ -11,7 +11,6 @@ from sklearn.preprocessing import Normalizer
 from skdptune.base import (
     Budget,
     budget_owners,
-    own_delta,
     set_budget,
     without_noise,
     worst_cost_of_budget,
@@ -50,10 +49,3 @@ def test_noise_is_taken_away_from_a_copy() -> None:
     pipeline = make_pipeline(Scripted())
     assert without_noise(pipeline, 500, 3)[0].epsilon == math.inf
     assert pipeline[0].epsilon == 1.0
-
-
-def test_own_delta_is_the_largest_of_the_steps() -> None:
-    assert own_delta(Scripted(delta=3e-7)) == 3e-7
-    assert own_delta(Scripted(delta=0.0)) == 0.0
-    assert own_delta(make_pipeline(Scripted(delta=1e-7), Centroids(delta=1e-6))) == 1e-6
-    assert own_delta(Normalizer()) == 1e-5

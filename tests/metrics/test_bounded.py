@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
-from skdptune.metrics import BoundedScorer, bounded_scorer
+from skdptune.metrics import BoundedScorer, make_bounded_scorer
 
 GRID = [-3.0, -1.0, -0.3, 0.0, 0.7, 1.0, 4.0, math.nan]
 
@@ -32,7 +32,7 @@ def distance(y, prediction):
 
 
 def make(centred=True, greater_is_better=False) -> BoundedScorer:
-    return bounded_scorer(
+    return make_bounded_scorer(
         distance, -0.5, 2.0, centred=centred, greater_is_better=greater_is_better
     )
 
@@ -41,6 +41,7 @@ def make(centred=True, greater_is_better=False) -> BoundedScorer:
 @pytest.mark.parametrize("greater_is_better", [True, False])
 @pytest.mark.parametrize("n_public", [1, 2, 5, 40])
 def test_sensitivity_is_attained_and_never_exceeded(centred, greater_is_better, n_public) -> None:
+    # Theorem R2.
     scorer = make(centred, greater_is_better)
     moves = []
     for size in range(4):
@@ -59,6 +60,7 @@ def test_sensitivity_is_attained_and_never_exceeded(centred, greater_is_better, 
 
 @pytest.mark.parametrize("n_public", [100, 3000])
 def test_sensitivity_holds_for_random_neighbours(n_public) -> None:
+    # Theorem R2.
     rng = np.random.default_rng(0)
     for scorer in (make(), make().uncentred()):
         for _ in range(100):
@@ -107,7 +109,7 @@ def test_sign_turns_values_and_bounds() -> None:
 
 
 def test_no_bound_is_a_negative_zero() -> None:
-    assert math.copysign(1.0, bounded_scorer(distance, 0, 1).upper) == 1.0
+    assert math.copysign(1.0, make_bounded_scorer(distance, 0, 1).upper) == 1.0
 
 
 @pytest.mark.parametrize("greater_is_better", [True, False])
@@ -131,13 +133,13 @@ def test_columns_do_not_broadcast_to_all_pairs(column) -> None:
 def test_other_numbers_of_predictions_are_refused() -> None:
     with pytest.raises(ValueError, match=r"one predict per record, of shape \(3,\); got .*\(4,\)"):
         make().per_record(Echo(), np.zeros(4), np.zeros(3))
-    scorer = bounded_scorer(lambda y, p, c: y, 0, 1, response_method="predict_proba")
+    scorer = make_bounded_scorer(lambda y, p, c: y, 0, 1, response_method="predict_proba")
     with pytest.raises(ValueError, match="one predict_proba per record"):
         scorer.per_record(Echo(), np.zeros(4), np.zeros(3))
 
 
 def test_loss_that_averages_is_refused() -> None:
-    scorer = bounded_scorer(lambda y, p: np.mean(y - p), 0, 1)
+    scorer = make_bounded_scorer(lambda y, p: np.mean(y - p), 0, 1)
     with pytest.raises(ValueError, match="one number per record; got shape .* must not average"):
         scorer.per_record(Echo(), np.zeros(4), np.zeros(4))
 
@@ -149,7 +151,7 @@ def test_probabilities_come_with_the_classes() -> None:
         seen.append((probabilities.shape, classes.tolist()))
         return probabilities[:, 1]
 
-    scorer = bounded_scorer(
+    scorer = make_bounded_scorer(
         loss, 0, 1, greater_is_better=True, response_method="predict_proba", name="p"
     )
     assert scorer.per_record(Echo(), [0.25, 0.5], [0, 1]).tolist() == [0.25, 0.5]
@@ -160,7 +162,7 @@ def test_probabilities_come_with_the_classes() -> None:
 
 def test_names() -> None:
     assert make().name == "distance"
-    assert bounded_scorer(distance, 0, 1, name="far").name == "far"
+    assert make_bounded_scorer(distance, 0, 1, name="far").name == "far"
 
 
 def test_pickles_and_compares() -> None:
@@ -187,7 +189,7 @@ def test_pickles_and_compares() -> None:
 )
 def test_bad_arguments_are_refused(arguments, kind, complaint) -> None:
     with pytest.raises(kind, match=complaint):
-        bounded_scorer(**{"loss": distance, "lower": 0.0, "upper": 1.0, **arguments})
+        make_bounded_scorer(**{"loss": distance, "lower": 0.0, "upper": 1.0, **arguments})
 
 
 @pytest.mark.parametrize(("bad", "kind"), [(0, ValueError), (2.0, TypeError)])

@@ -26,7 +26,7 @@ def test_scorer_is_returned_itself() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(get_scorer_names()) - set(KNOWN)))
 def test_every_other_name_of_scikit_learn_is_refused(name) -> None:
-    with pytest.raises(ValueError, match=f"got '{name}'. .*(Use|bounded_scorer)"):
+    with pytest.raises(ValueError, match=f"got '{name}'. .*(Use|make_bounded_scorer)"):
         get_bounded_scorer(name)
 
 

@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skdptune.accounting import Geometric, Poisson
 from skdptune.mechanisms import gaussian_profile
 from skdptune.metrics import accuracy, make_bounded_scorer
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, _base
-from skdptune.model_selection._running import _runs
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, _tuning_search
+from skdptune.model_selection._running import Data, _runs
 
 DELTA = 1e-5
 # One-sided confidence of each bound.
@@ -251,13 +251,13 @@ def test_the_same_noise_on_all_scores_is_caught(monkeypatch):
 
     sound = published(search, difference, 150)
     assert lower_bound(*sound[:2]) <= sound[2]
-    honest = _base.spawned
+    honest = _tuning_search.spawned
 
     def same_for_all(seeds, count):
         fresh = np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key)
         return honest(fresh, 1) * count
 
-    monkeypatch.setattr(_base, "spawned", same_for_all)
+    monkeypatch.setattr(_tuning_search, "spawned", same_for_all)
     broken = published(search, difference, 150)
     assert broken[2] == sound[2] < 1.5 < lower_bound(*broken[:2])
 
@@ -290,8 +290,8 @@ def exact_score(X, y, folds):
     """Return a run's score before its noise, by folds of the given records."""
     scoring = _runs.Scoring(accuracy(), N_PUBLIC, 0.0, 0.0, "none")
     run = _runs.Run(Choosy(cut=-1.0), None, None)
-    data = _runs.Data(X, y, {}, {})
-    return _runs.perform(run, data, folds, None, scoring, False, False).score
+    (found,) = _runs.perform([run], _runs.Material(Data(X, y), folds, None, scoring))
+    return found.score
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0], ids=["the only one of a fold", "unpredictable"])

@@ -98,8 +98,8 @@ class BudgetFilter:
 
     def __init__(
         self,
-        round_epsilon: float,
-        budget: float | None,
+        round_epsilon: float | Fraction,
+        budget: float | Fraction | None,
         max_rounds: int | None = None,
     ) -> None:
         self._round = _positive(round_epsilon, "round_epsilon")

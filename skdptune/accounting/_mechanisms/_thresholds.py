@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -155,7 +156,10 @@ def sparse_vector_split(
 
 
 def doubling_walk(
-    round_epsilon: float, *, budget: float | None = None, max_rounds: int | None = None
+    round_epsilon: float | Fraction,
+    *,
+    budget: float | Fraction | None = None,
+    max_rounds: int | None = None,
 ) -> PrivacyProfile:
     r"""Return the profile of a walk of threshold rounds that stops by a budget, a cap, or both.
 
