@@ -14,6 +14,7 @@ def neighbours_replace(
     estimator: Any, candidates: Candidates, n_samples: int, n_features: int | None
 ) -> bool:
     """Return whether neighbours differ by replacing a record; refuse a mixture of relations."""
+    # Theorem F8.
     searched = [
         step
         for space in candidates

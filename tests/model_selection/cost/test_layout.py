@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from skdptune.metrics import accuracy
 from skdptune.model_selection._cost._layout import Layout, make_layout
 
 
@@ -70,6 +72,21 @@ def test_a_final_fit_of_no_record_is_paid_for() -> None:
     assert found == pytest.approx(0.74**29 + 0.26**29, rel=1e-9)
     second = made(30, tuning_fraction=0.74, cv=0.25, variant=2).chance_of_nothing
     assert second == pytest.approx(0.26**29, rel=1e-9)
+
+
+def test_replacing_a_record_moves_a_score_twice() -> None:
+    # Theorem F8.
+    plain, replaced = (made(replaces=to).sensitivity(accuracy()) for to in (False, True))
+    assert replaced == 2.0 * plain
+    wrong, right = (accuracy().score(np.array([value, 1.0]), 200) for value in (0.0, 1.0))
+    assert right - wrong == pytest.approx(replaced)
+
+
+def test_guarantees_about_replacing_do_not_grow_by_sampling() -> None:
+    # Theorem F8.
+    assert made(6000, replaces=True, tuning_fraction="auto").tuning is None
+    with pytest.raises(ValueError, match="does not grow by sampling"):
+        made(6000, replaces=True, tuning_fraction=0.1)
 
 
 def test_a_final_fit_needs_records() -> None:
