@@ -1,7 +1,7 @@
 """Tune a pipeline over a table of numbers and categories with one total (epsilon, delta).
 
 What is public is written down: the range of each number and the categories of each word. What
-is not (means and deviations) is learned privately, inside of the search, and is in its price.
+is not (means and deviations) is learned privately, inside of the search, and is part of its cost.
 The people are made up.
 """
 

@@ -38,7 +38,7 @@ def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
     -----
     Of ``k`` classes with frequencies ``f``, a right prediction of class ``j`` is worth
     ``1 / (k f_j)``, a wrong one 0; the mean is the balanced accuracy if the frequencies are right.
-    The bound is ``1 / (k min(f))``: a rare class makes it large. Records of other classes are worth 0.
+    The bound is ``1 / (k min(f))``, large for a rare class. Records of other classes are worth 0.
 
     Examples
     --------

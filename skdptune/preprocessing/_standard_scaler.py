@@ -36,8 +36,11 @@ class DPStandardScaler(
     ----------
     epsilon : float, default=1.0
         Budget for all features together; infinite for no privacy.
-    delta : float, default=0.0
-        With many features, a positive delta needs much less noise.
+    delta : float, default=1e-5
+        Failure probability of the budget. A positive one means Gaussian noise, which grows with
+        the root of the number of features; 0 means Laplace noise and a pure guarantee. Laplace
+        noise grows with the number of features itself: up to about five features (at
+        ``epsilon=1`` and ``delta=1e-5``) it is the smaller of the two.
     bounds : tuple (lower, upper)
         Numbers, or arrays with one number per feature. Required; they must be known without
         looking at the data. The noise grows with their distance.
@@ -111,7 +114,7 @@ class DPStandardScaler(
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 0.0,
+        delta: float = 1e-5,
         *,
         bounds: Any = None,
         with_mean: bool = True,

@@ -68,7 +68,7 @@ def test_band_of_three_objectives_is_their_lower_edge() -> None:
     assert front_of(search(), "one").band is None
 
 
-def test_reference_point_and_price() -> None:
+def test_reference_point_and_cost() -> None:
     assert reference_of(search()) is None
     assert reference_of(search(reference_point=(10, 1, 3))) == (10.0, 1.0)
     assert study_epsilon_of([search(release=3.0)]) == 3.0

@@ -187,7 +187,7 @@ def test_annotations_say_what_a_budget_buys() -> None:
     assert [text.get_text() for text in display.ax_.texts] == ["ε = 0.5: 0.3"]
 
 
-def test_release_tells_its_price() -> None:
+def test_release_states_its_cost() -> None:
     display = ParetoFrontDisplay.from_search(found(release=4.0))
     assert display.ax_.get_title(loc="left") == "released for ε = 4"
     named = ParetoFrontDisplay.from_search(found(release=4.0), name="mine")

@@ -134,7 +134,7 @@ def test_class_that_the_model_does_not_know_scores_the_worst() -> None:
     assert balanced_accuracy({0: 0.5, 1: 0.5})(Given([2]), None, [2]) == 0.0
 
 
-def test_balanced_accuracy_is_dear_where_a_class_is_rare() -> None:
+def test_balanced_accuracy_is_sensitive_where_a_class_is_rare() -> None:
     scorer = balanced_accuracy({"a": 0.05, "b": 0.25, "c": 0.7})
     assert scorer.upper == pytest.approx(1 / (3 * 0.05))
     values = scorer.per_record(Given(["a", "b", "b"]), None, np.array(["a", "b", "c"]))

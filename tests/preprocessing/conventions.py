@@ -1,4 +1,4 @@
-"""What every transformer owes to scikit-learn and to its price, checked on one object."""
+"""What every transformer owes to scikit-learn and to its cost, checked on one object."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def check_copies(estimator: Any) -> None:
     assert not hasattr(clone(fitted), "privacy_")
 
 
-def check_price(estimator: Any) -> None:
-    """The price before fit is the report after, whatever the number of features."""
+def check_cost(estimator: Any) -> None:
+    """The cost before fit is the report after, whatever the number of features."""
     fitted = clone(estimator).fit(DATA)
     for n_features in (None, 1, 3, 100):
         assert profile_of(estimator, 40, n_features) == fitted.privacy_.profile
@@ -58,8 +58,8 @@ def check_price(estimator: Any) -> None:
     assert privacy_of(pipeline.fit(DATA)).profile == fitted.privacy_.profile
 
 
-def check_price_parameters(others: dict[str, Any], *estimators: Any) -> None:
-    """The parameters that are said to change the price are those that do."""
+def check_cost_parameters(others: dict[str, Any], *estimators: Any) -> None:
+    """The parameters that are declared to change the cost are those that do."""
     changing = set()
     for estimator in estimators:
         assert set(estimator.get_params()) == set(others)
@@ -71,4 +71,4 @@ def check_price_parameters(others: dict[str, Any], *estimators: Any) -> None:
     assert changing == estimators[0].cost_parameters
 
 
-ALL = [check_frames, check_copies, check_price]
+ALL = [check_frames, check_copies, check_cost]

@@ -171,7 +171,7 @@ def test_bad_public_size_is_refused(value, kind) -> None:
         scaler.fit("no data at all")
 
 
-def test_price_changes_through_the_named_parameters_and_no_others() -> None:
+def test_cost_changes_through_the_named_parameters_and_no_others() -> None:
     others = {
         "epsilon": 2.0,
         "bounds": (-1, 1),
@@ -181,4 +181,4 @@ def test_price_changes_through_the_named_parameters_and_no_others() -> None:
         "random_state": 1,
         "n_public": 10,
     }
-    conventions.check_price_parameters(others, DPMinMaxScaler(1.0, bounds=BOUNDS))
+    conventions.check_cost_parameters(others, DPMinMaxScaler(1.0, bounds=BOUNDS))

@@ -1,4 +1,4 @@
-"""Private means and deviations: their noise, their sensitivity, their price."""
+"""Private means and deviations: their noise, their sensitivity, their cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse, stats
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivacyWarning
+from skdptune.base import DEFAULT_DELTA, PrivacyWarning
 from skdptune.mechanisms import unit_sum
 from skdptune.preprocessing import DPStandardScaler
 from skdptune.preprocessing import _standard_scaler as module
@@ -50,7 +50,7 @@ def test_convention(check, delta, with_std) -> None:
     check(DPStandardScaler(1.0, delta, bounds=BOUNDS, with_std=with_std, random_state=0))
 
 
-# Sensitivity and price ------------------------------------------------------------------------
+# Sensitivity and cost ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -82,7 +82,7 @@ def test_sensitivity_is_attained_and_never_exceeded(releases, delta, with_std, n
 
 @pytest.mark.parametrize("with_std", [True, False])
 @pytest.mark.parametrize("n_features", [1, 2, 50])
-def test_noise_over_sensitivity_is_what_the_price_says(releases, with_std, n_features) -> None:
+def test_noise_over_sensitivity_is_what_the_cost_says(releases, with_std, n_features) -> None:
     rows = np.zeros((5, n_features))
     for delta in (0.0, 1e-6):
         scaler = DPStandardScaler(0.7, delta, bounds=BOUNDS, with_std=with_std, random_state=0)
@@ -309,16 +309,32 @@ def test_nothing_public_hangs_on_the_size_of_the_part(releases, delta, with_std)
     assert len({release[2:] for release in releases}) == 1
 
 
-def test_sums_are_divided_by_the_public_size() -> None:
+@pytest.mark.parametrize(("delta", "noise"), [(1e-5, "gaussian"), (0.0, "laplace")])
+def test_sums_are_divided_by_the_public_size(delta, noise) -> None:
     rows = np.random.default_rng(0).uniform(0, 1, size=(100, 2))
-    scaler = DPStandardScaler(math.inf, bounds=BOUNDS, with_std=False, n_public=400)
+    scaler = DPStandardScaler(math.inf, delta, bounds=BOUNDS, with_std=False, n_public=400)
     np.testing.assert_allclose(scaler.fit(rows).mean_, rows.sum(axis=0) / 400, atol=1e-6)
     scaler.set_params(with_std=True).fit(rows)
     # Squares are centred before they are summed, so missing records count as the centre.
-    centre = module._CENTRE["laplace"]
+    centre = module._CENTRE[noise]
     squares = ((rows / 3) ** 2).sum(axis=0) / 400 + centre * 300 / 400
     means = rows.sum(axis=0) / 3 / 400
     np.testing.assert_allclose(scaler.var_, 9 * (squares - means**2), atol=1e-5)
+
+
+@pytest.mark.parametrize(("n_features", "smaller"), [(1, 0.0), (5, 0.0), (6, 1e-5), (100, 1e-5)])
+def test_which_noise_is_smaller_depends_on_the_number_of_features(n_features, smaller) -> None:
+    rows = np.zeros((10, n_features))
+    deviations = {}
+    # A Laplace variable of scale b has the variance 2 b^2.
+    for delta, factor in ((0.0, math.sqrt(2.0)), (1e-5, 1.0)):
+        scaler = DPStandardScaler(1.0, delta, bounds=(-1.0, 1.0), random_state=0)
+        deviations[delta] = factor * scaler.fit(rows).noise_scale_
+    assert min(deviations, key=deviations.get) == smaller
+
+
+def test_default_delta_is_that_of_every_private_estimator() -> None:
+    assert DPStandardScaler().delta == DEFAULT_DELTA == 1e-5
 
 
 def test_delta_is_compared_with_the_public_size() -> None:
@@ -342,7 +358,7 @@ def test_bad_public_size_is_refused(value, kind) -> None:
         scaler.fit("no data at all")
 
 
-def test_price_changes_through_the_named_parameters_and_no_others() -> None:
+def test_cost_changes_through_the_named_parameters_and_no_others() -> None:
     others = {
         "epsilon": 2.0,
         "delta": 1e-5,
@@ -352,7 +368,7 @@ def test_price_changes_through_the_named_parameters_and_no_others() -> None:
         "random_state": 1,
         "n_public": 10,
     }
-    conventions.check_price_parameters(
+    conventions.check_cost_parameters(
         others,
         DPStandardScaler(1.0, 1e-6, bounds=BOUNDS),
         DPStandardScaler(1.0, bounds=BOUNDS, with_std=False),

@@ -21,7 +21,7 @@ def test_nothing_is_spent(transformer) -> None:
 
 
 @pytest.mark.parametrize("transformer", EVERY, ids=str)
-def test_no_parameter_changes_the_price(transformer) -> None:
+def test_no_parameter_changes_the_cost(transformer) -> None:
     assert transformer.cost_parameters == frozenset()
 
 
