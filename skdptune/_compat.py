@@ -1,4 +1,7 @@
-"""What differs between the versions of scikit-learn and joblib; the one place that knows."""
+"""Shims for the versions of scikit-learn and joblib, and all that is used of their private names.
+
+No other module imports a private name of these libraries or asks for their version.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from joblib.externals.loky.backend.reduction import dumps as dumps_for_workers
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_features, _num_samples
 
@@ -15,7 +20,7 @@ try:  # since 1.9
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn knows no callbacks."""
+        """Replacement for versions of scikit-learn without callbacks."""
 
     callback_management_context = None
 
@@ -36,9 +41,11 @@ __all__ = [
     "VisualBlock",
     "cloudpickle",
     "delayed",
-    "remove_callbacks",
+    "dumps_for_workers",
     "number_of_features",
     "number_of_samples",
+    "remove_callbacks",
+    "safe_indexing",
     "routing_is_enabled",
     "tasks_of_fit",
 ]
@@ -50,7 +57,7 @@ def number_of_samples(X: Any) -> int:
 
 
 def number_of_features(X: Any) -> int | None:
-    """Return the number of columns, None where there is no telling."""
+    """Return the number of columns, None where it cannot be known."""
     try:
         return int(_num_features(X))
     except (TypeError, ValueError):
@@ -58,7 +65,7 @@ def number_of_features(X: Any) -> int | None:
 
 
 def remove_callbacks(estimator: Any) -> None:
-    """Take an estimator's callbacks away: a clone keeps them, and they would count the runs."""
+    """Remove an estimator's callbacks: a clone keeps them, and they would count the runs."""
     vars(estimator).pop("_skl_callbacks", None)
 
 
@@ -70,7 +77,7 @@ def routing_is_enabled() -> bool:
 
 
 class Tasks:
-    """The tasks of a fit, as scikit-learn's callbacks are told of them.
+    """The tasks of a fit, as reported to scikit-learn's callbacks.
 
     Their number is fixed, so that no callback learns how many runs there were.
     """
@@ -80,7 +87,7 @@ class Tasks:
 
     @contextlib.contextmanager
     def task(self, name: str) -> Iterator[None]:
-        """Tell of one task around a block."""
+        """Report the begin and the end of one task around a block."""
         if self._context is None:
             yield
             return
@@ -92,7 +99,7 @@ class Tasks:
 
 @contextlib.contextmanager
 def tasks_of_fit(estimator: Any, n_tasks: int, X: Any, y: Any) -> Iterator[Tasks]:
-    """Tell callbacks, where there are any, of a fit and of its fixed number of tasks."""
+    """Report a fit and its fixed number of tasks to the estimator's callbacks, if it has any."""
     if callback_management_context is None or not getattr(estimator, "_skl_callbacks", None):
         yield Tasks(estimator, None, {})
         return

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+import skdptune
 from skdptune._compat import number_of_features, number_of_samples, remove_callbacks, tasks_of_fit
 from tests.model_selection.learners import Scripted
 
@@ -34,3 +38,17 @@ def test_callbacks_are_forgotten() -> None:
     remove_callbacks(estimator)
     assert not hasattr(clone(estimator), "_skl_callbacks")
     remove_callbacks(estimator)
+
+
+def test_private_names_of_scikit_learn_are_used_here_alone() -> None:
+    private = re.compile(
+        r"from (sklearn|joblib)\S* import [^#\n]*\b_[a-z]|"
+        r"(from|import) (sklearn|joblib)\S*\._|joblib\.externals|(sklearn|joblib)\.__version__"
+    )
+    package = Path(skdptune.__file__).parent
+    found = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if private.search(path.read_text("utf-8"))
+    }
+    assert found == {"_compat.py"}

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
-from skdptune._compat import number_of_samples
+from skdptune._compat import number_of_samples, safe_indexing
 
 Records = NDArray[np.integer[Any]]
 
@@ -54,9 +53,9 @@ class Data:
         """Return the given records, all of them for None."""
         if records is None:
             return self
-        chosen = {name: _safe_indexing(value, records) for name, value in self.per_record.items()}
-        y = None if self.y is None else _safe_indexing(self.y, records)
-        return Data(_safe_indexing(self.X, records), y, chosen, self.constant)
+        chosen = {name: safe_indexing(value, records) for name, value in self.per_record.items()}
+        y = None if self.y is None else safe_indexing(self.y, records)
+        return Data(safe_indexing(self.X, records), y, chosen, self.constant)
 
     def fit(self, estimator: Any, **more: Any) -> Any:
         """Fit an estimator to the records."""

@@ -9,10 +9,10 @@ from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, assert_all_finite, get_tags
+from sklearn.utils import assert_all_finite, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
-from skdptune._compat import number_of_samples
+from skdptune._compat import number_of_samples, safe_indexing
 from skdptune.base import declared_labels, nested_estimators, own_parameters
 
 # An assumption that reports state, by Assumption P0.
@@ -112,7 +112,7 @@ def _check_numbers(estimator: Any, X: Any, name: str) -> None:
         for _, step, columns in estimator.transformers:
             chosen = columns(X) if callable(columns) else columns
             if hasattr(step, "get_params"):
-                part = _safe_indexing(X, chosen, axis=1)
+                part = safe_indexing(X, chosen, axis=1)
                 _check_numbers(step, part.to_frame() if part.ndim == 1 else part, name)
         return None
     numbers = _numbers_of(X)

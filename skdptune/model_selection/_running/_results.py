@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
-from skdptune._compat import number_of_features
+from skdptune._compat import number_of_features, safe_indexing
 from skdptune.base import declared_labels
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._engine import is_failure
@@ -38,7 +37,7 @@ def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def data_independent_model(estimator: Any, data: Data) -> Any:
     """Return a data-independent model: fitted to nothing but the form of the data."""
     made = clone(estimator)
-    X = _safe_indexing(data.X, np.zeros(0, dtype=int))
+    X = safe_indexing(data.X, np.zeros(0, dtype=int))
     labels = declared_labels(estimator) or [0.0]
     try:
         if hasattr(X, "reindex"):
