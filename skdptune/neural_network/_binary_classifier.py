@@ -1,47 +1,69 @@
-"""Private classification of two kinds by a neural network with one output."""
+"""Private classification into two classes by a neural network with one output."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from sklearn.utils.metaestimators import available_if
 
+from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_real
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
+from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._modules import MLP
+from skdptune.neural_network._parameters import (
+    Callbacks,
+    GradSampleMode,
+    ModuleLike,
+    OptimizerFactory,
+    PredictNonlinearity,
+    RandomState,
+)
 
-_MORE = "Only binary classification is supported: use DPNeuralNetClassifier."
+_TWO_CLASSES = "Only binary classification is supported: use DPNeuralNetClassifier."
 
 
 def _gives_logits(net: DPNeuralNetBinaryClassifier) -> bool:
     criterion = net.criterion
-    kind = criterion if isinstance(criterion, type) else type(criterion)
+    kind: type = criterion if isinstance(criterion, type) else type(criterion)
     if issubclass(kind, torch.nn.BCEWithLogitsLoss):
         return True
     raise AttributeError(
-        f"decision_function is offered with the criterion BCEWithLogitsLoss alone; got "
-        f"{kind.__name__}. Use predict_proba."
+        f"criterion must be BCEWithLogitsLoss for decision_function; got {kind.__name__}. Use "
+        "predict_proba."
     )
 
 
+@with_shared_text(SHARED_TEXT)
 class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
-    """A skorch classifier for two classes that is trained by private gradient descent (Opacus).
+    """Neural network classifier for two classes, trained with differential privacy (DP-SGD).
 
-    Parameters, attributes and guarantee are those of `DPNeuralNetClassifier`, but for these.
+    A skorch net whose gradients Opacus clips and adds noise to. Use it rather than
+    `DPNeuralNetClassifier` where there are two classes: a single output has less to add noise to.
 
     Parameters
     ----------
     module : torch.nn.Module or its class, default=MLP
-        The network, which returns one output (logit) per record: in favour of the second class,
-        where positive.
+        The network, with one output (logit) per record: positive in favour of the second class.
+        The modules of this package are given their sizes, as is any class with arguments
+        `input_shape` and `n_outputs`. An instance is copied before it is trained.
     criterion : class of torch.nn loss, default=BCEWithLogitsLoss
-        With ``reduction="none"`` it must give one loss per record, for targets 0 and 1.
+        With ``reduction="none"`` it must return one loss per record, for targets 0 and 1.
+    {shared_parameters}
+    classes : sequence, optional
+        The two labels. Those found in `y` by default, which takes the label set to be public.
     threshold : float, default=0.5
-        Probability of the second class above which it is predicted. Not a part of the training.
-    **parameters
-        As for `DPNeuralNetClassifier`; `classes` are two labels.
+        Probability of the second class above which it is predicted. Not used in training.
+    {components}
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels, in increasing order.
+    {shared_attributes}
 
     See Also
     --------
@@ -49,9 +71,10 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
 
     Notes
     -----
-    The second class is the larger of the two labels, as everywhere in scikit-learn. A softmax
-    over two outputs can say no more, and has gradients longer by a root of 2 to clip and a second
-    row of weights to put noise on.
+    The privacy guarantee is that of `DPNeuralNetClassifier`. The second class is the larger of the
+    two labels, as everywhere in scikit-learn. A softmax over two outputs can express no more, and
+    has gradients longer by a factor of the root of 2 to clip and a second row of weights to add
+    noise to.
 
     Examples
     --------
@@ -70,36 +93,81 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
     ((3, 2), (3,))
     """
 
-    _trains_with_others = True
+    _can_train_together = True
 
     def __init__(
         self,
-        module: Any = MLP,
+        module: ModuleLike = MLP,
         *,
-        criterion: Any = torch.nn.BCEWithLogitsLoss,
+        criterion: ModuleLike = torch.nn.BCEWithLogitsLoss,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        optimizer: OptimizerFactory = torch.optim.SGD,
+        lr: float = 0.5,
+        max_epochs: float = 10,
+        batch_size: int | float = 256,
+        max_grad_norm: float = 1.0,
+        noise_multiplier: float | None = None,
+        grad_sample_mode: GradSampleMode = "auto",
+        poisson_sampling: bool = True,
+        max_physical_batch_size: int | None = None,
+        fix_module: bool = False,
+        callbacks: Callbacks = None,
+        train_split: None = None,
+        predict_nonlinearity: PredictNonlinearity = "auto",
+        device: str | torch.device = "cpu",
+        verbose: int = 0,
+        random_state: RandomState = None,
+        n_public: int | None = None,
+        classes: Sequence[Any] | None = None,
         threshold: float = 0.5,
-        **parameters: Any,
+        **components: Any,
     ) -> None:
-        super().__init__(module, criterion=criterion, **parameters)
+        super().__init__(
+            module,
+            criterion=criterion,
+            epsilon=epsilon,
+            delta=delta,
+            optimizer=optimizer,
+            lr=lr,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            max_grad_norm=max_grad_norm,
+            noise_multiplier=noise_multiplier,
+            grad_sample_mode=grad_sample_mode,
+            poisson_sampling=poisson_sampling,
+            max_physical_batch_size=max_physical_batch_size,
+            fix_module=fix_module,
+            callbacks=callbacks,
+            train_split=train_split,
+            predict_nonlinearity=predict_nonlinearity,
+            device=device,
+            verbose=verbose,
+            random_state=random_state,
+            n_public=n_public,
+            classes=classes,
+            **components,
+        )
         self.threshold = threshold
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_real(self.threshold, name="threshold", lower=0.0, upper=1.0)
         if self.classes is not None and len(self.classes) != 2:
-            raise ValueError(f"classes must be two labels; got {len(self.classes)}. {_MORE}")
+            count = len(self.classes)
+            raise ValueError(f"classes must be two labels; got {count}. {_TWO_CLASSES}")
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
         X, codes, n_classes = super()._validated(X, y)
         if n_classes != 2:
-            raise ValueError(f"y must have two classes; got more. {_MORE}")
+            raise ValueError(f"y must have two classes; got more. {_TWO_CLASSES}")
         return X, codes.astype(np.float32), 1
 
     def _losses(self, outputs: Any, targets: torch.Tensor) -> torch.Tensor:
         return super()._losses(_flat(outputs), targets)
 
     def infer(self, x: Any, **fit_params: Any) -> torch.Tensor:
-        """Return the module's output for each record of a batch, as skorch asks for it.
+        """Return the module's output for each record of a batch; called by skorch.
 
         Parameters
         ----------
@@ -142,7 +210,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
         return self.classes_[is_second.astype(np.intp)]
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that there are two classes."""
+        """Return the tags of a noisy classifier for two classes."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags

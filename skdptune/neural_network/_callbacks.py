@@ -1,4 +1,4 @@
-"""Which skorch callbacks a private training can bear: those that see no data."""
+"""Which skorch callbacks a private training allows: those that read no data."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 from skorch.callbacks import LRScheduler
 
 _HINT = (
-    "What it measures on data is not charged. A schedule of the learning rate (LRScheduler) is "
-    "fine; vouch for one of your own that reads no data by its class attribute "
-    "data_independent = True."
+    "What it measures on data has no privacy cost charged. A schedule of the learning rate "
+    "(LRScheduler) is allowed; vouch for a callback of your own that reads no data by its class "
+    "attribute data_independent = True."
 )
 
 
 def check_callbacks(callbacks: Any) -> None:
-    """Refuse callbacks that look at losses, scores, gradients or data.
+    """Refuse callbacks that read losses, scores, gradients or data.
 
     Parameters
     ----------
     callbacks : None, "disable" or list
-        As skorch takes them: callbacks, their classes, or pairs of a name and one of these.
+        As in skorch: callbacks, their classes, or pairs of a name and one of these.
     """
     if callbacks is None or callbacks == "disable":
         return
@@ -37,7 +37,7 @@ def check_callbacks(callbacks: Any) -> None:
         if "plateau" in _policy_name(callback).lower():
             raise ValueError(
                 "callbacks must not depend on the data; got LRScheduler with ReduceLROnPlateau, "
-                f"which watches a loss. {_HINT}"
+                f"which reads a loss. {_HINT}"
             )
 
 

@@ -1,4 +1,4 @@
-"""Private classification by a neural network."""
+"""Private classification by a neural network with one output per class."""
 
 from __future__ import annotations
 
@@ -10,91 +10,62 @@ import torch
 from sklearn.utils.multiclass import check_classification_targets
 from skorch import NeuralNetClassifier
 
+from skdptune._docstrings import with_shared_text
 from skdptune.base import PUBLIC_LABELS
+from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import codes_of
 from skdptune.neural_network._modules import MLP
+from skdptune.neural_network._parameters import (
+    Callbacks,
+    GradSampleMode,
+    ModuleLike,
+    OptimizerFactory,
+    PredictNonlinearity,
+    RandomState,
+)
 from skdptune.neural_network._private_net import PrivateNet
 
 
+@with_shared_text(SHARED_TEXT)
 class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
-    r"""A skorch classifier that is trained by differentially private gradient descent (Opacus).
+    """Neural network classifier, trained with differential privacy (DP-SGD).
+
+    A skorch net whose gradients Opacus clips and adds noise to. Use it for two or more classes
+    where a linear model is too simple; its parameters are tuned by the searches of
+    `skdptune.model_selection`.
 
     Parameters
     ----------
     module : torch.nn.Module or its class, default=MLP
-        The network, which returns one output (logit) per class. A ready one of this package is
-        told its sizes; so is any class with arguments `input_shape` and `n_outputs`. An instance
-        is copied before it is trained.
+        The network, with one output (logit) per class. The modules of this package are given
+        their sizes, as is any class with arguments `input_shape` and `n_outputs`. An instance is
+        copied before it is trained.
     criterion : class of torch.nn loss, default=CrossEntropyLoss
-        With ``reduction="none"`` it must give one loss per record.
-    epsilon : float or None, default=1.0
-        The budget: the noise is the least that keeps within it. Infinite for no noise.
-    delta : float, default=1e-5
-        The other half of the budget.
-    optimizer : class of torch.optim.Optimizer, default=SGD
-        What makes steps of noisy gradients.
-    lr : float, default=0.5
-        Learning rate.
-    max_epochs : float, default=10
-        Expected number of times that a record is looked at.
-    batch_size : int or float, default=256
-        Expected number of records of a batch, or a share of the records; at most all of them.
-    max_grad_norm : float, default=1.0
-        Norm to which the gradient of each record is shortened.
-    noise_multiplier : float, optional
-        The noise, in units of `max_grad_norm`, in place of `epsilon`.
-    grad_sample_mode : {"auto", "hooks", "functorch", "ghost"}, default="auto"
-        How Opacus finds gradients: layer by layer, by torch.func, or their norms only, which is
-        faster and takes less memory, and is offered for networks of linear layers on vectors.
-        "auto" is "ghost" for those, and "hooks" for others.
-    poisson_sampling : bool, default=True
-        Whether each record enters each batch by its own coin. Otherwise batches are uniform
-        sets of fixed size, which takes about twice the noise.
-    max_physical_batch_size : int, optional
-        Largest number of records looked at together; larger batches are made of several parts.
-    fix_module : bool, default=False
-        Whether Opacus may replace layers that mix records, such as BatchNorm by GroupNorm.
-    callbacks : list, optional
-        skorch callbacks that read no data: schedules of the learning rate, and those with a class
-        attribute ``data_independent = True``, whose author vouches for it.
-    train_split : None
-        Validation data that are split off would be read without being charged.
-    predict_nonlinearity : callable or "auto", default="auto"
-        What makes probabilities of outputs; softmax for the default criterion.
-    device : str, default="cpu"
-        Where to train.
-    verbose : int, default=0
-        As in skorch.
-    random_state : int, Generator, RandomState or None, default=None
-        None draws first weights, batches and noise from the operating system's entropy.
-    n_public : int, optional
-        A constant in place of the number of records, where that is secret.
+        With ``reduction="none"`` it must return one loss per record.
+    {shared_parameters}
     classes : sequence, optional
         The labels. Those found in `y` by default, which takes the label set to be public.
-    **components
-        Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.
+    {components}
 
     Attributes
     ----------
     classes_ : ndarray
         The labels.
-    module_ : torch.nn.Module
-        The trained network, free of Opacus.
-    plan_ : NoisyGradientPlan
-        Sampling rate, number of steps and noise.
-    privacy_ : PrivacyReport
-        What the fit cost.
-    n_features_in_ : int
-        Length of the second axis of the records.
+    {shared_attributes}
+
+    See Also
+    --------
+    DPNeuralNetBinaryClassifier : For two classes, with a single output.
+    PopulationTrainer : Fits many nets at once.
 
     Notes
     -----
-    Neighbours differ by adding or removing one record. A step draws a batch, shortens the gradient
-    of each of its records to norm `max_grad_norm`, adds normal noise to the sum and divides by a
+    Neighbours differ by adding or removing one record. A step draws a batch, clips the gradient of
+    each of its records to norm `max_grad_norm`, adds Gaussian noise to the sum and divides by a
     constant. Sampling rate, number of steps and divisor follow from `n_public`, or else from the
-    number of records. All steps together cost what the Poisson-subsampled Gaussian mechanism
-    does, composed (Abadi et al. 2016; profile by privacy loss distributions). Losses, scores
-    and batch sizes are not recorded, since they are not charged.
+    number of records. All steps together cost as much as the composition of Poisson-subsampled
+    Gaussian mechanisms (Abadi et al. 2016; computed from privacy loss distributions). Losses,
+    scores and batch sizes are not recorded, since they are not charged.
 
     Examples
     --------
@@ -111,17 +82,60 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
     True
     """
 
-    _trains_with_others = True
+    _can_train_together = True
 
     def __init__(
         self,
-        module: Any = MLP,
+        module: ModuleLike = MLP,
         *,
-        criterion: Any = torch.nn.CrossEntropyLoss,
+        criterion: ModuleLike = torch.nn.CrossEntropyLoss,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        optimizer: OptimizerFactory = torch.optim.SGD,
+        lr: float = 0.5,
+        max_epochs: float = 10,
+        batch_size: int | float = 256,
+        max_grad_norm: float = 1.0,
+        noise_multiplier: float | None = None,
+        grad_sample_mode: GradSampleMode = "auto",
+        poisson_sampling: bool = True,
+        max_physical_batch_size: int | None = None,
+        fix_module: bool = False,
+        callbacks: Callbacks = None,
+        train_split: None = None,
+        predict_nonlinearity: PredictNonlinearity = "auto",
+        device: str | torch.device = "cpu",
+        verbose: int = 0,
+        random_state: RandomState = None,
+        n_public: int | None = None,
         classes: Sequence[Any] | None = None,
-        **parameters: Any,
+        **components: Any,
     ) -> None:
-        super().__init__(module, criterion=criterion, classes=classes, **parameters)
+        super().__init__(
+            module,
+            criterion=criterion,
+            epsilon=epsilon,
+            delta=delta,
+            optimizer=optimizer,
+            lr=lr,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            max_grad_norm=max_grad_norm,
+            noise_multiplier=noise_multiplier,
+            grad_sample_mode=grad_sample_mode,
+            poisson_sampling=poisson_sampling,
+            max_physical_batch_size=max_physical_batch_size,
+            fix_module=fix_module,
+            callbacks=callbacks,
+            train_split=train_split,
+            predict_nonlinearity=predict_nonlinearity,
+            device=device,
+            verbose=verbose,
+            random_state=random_state,
+            n_public=n_public,
+            classes=classes,
+            **components,
+        )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -179,16 +193,16 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         -------
         ndarray of shape (n_samples,)
         """
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        codes = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[codes]
 
     def _assumptions(self, *arguments: Any) -> tuple[str, ...]:
         public = () if self.classes is not None else (PUBLIC_LABELS,)
         return (*super()._assumptions(*arguments), *public)
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what to expect of a noisy classifier."""
+        """Return the tags of a noisy classifier."""
         tags = super().__sklearn_tags__()
-        # Noise: with a few dozen records of a test a private model has nothing to say.
+        # With the few dozen records of a test, noise hides what a private model learns.
         tags.classifier_tags.poor_score = True
         return tags

@@ -1,39 +1,45 @@
-"""The parts that skorch makes a net of: module, criterion, callbacks, batches to predict for."""
+"""The components of a skorch net: module, criterion, callbacks, and batches to predict for."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Self
 
 import torch
+from skorch import NeuralNet
 
 from skdptune.neural_network._module_check import fixed_module
 from skdptune.neural_network._modules import SizedModule
 from skdptune.neural_network._parameters import named_parameters
 
 _PREDICTION_BATCH = 1024
-_OWN_TRAINING = (
-    "{name} is not offered: training in pieces would cost privacy that nobody counts. Use fit."
+_NOT_OFFERED = (
+    "{name} is not offered: training in pieces would have a privacy cost that nothing counts. "
+    "Use fit."
 )
 
 
-def no_training(name: str) -> AttributeError:
-    """Return the error for what skorch offers and a private net does not."""
-    return AttributeError(_OWN_TRAINING.format(name=name))
+def not_offered(name: str) -> AttributeError:
+    """Return the error for a method of skorch that a private net must not have."""
+    return AttributeError(_NOT_OFFERED.format(name=name))
 
 
-class NetComponents:
-    """skorch's hooks, so that each fit starts afresh and nothing trains beside it."""
+class NetComponents(NeuralNet):
+    """skorch's hooks, so that each fit starts afresh and nothing else trains."""
+
+    fix_module: bool
+    module_: torch.nn.Module
+    criterion_: Any
 
     @property
     def _default_callbacks(self) -> list[Any]:
         # skorch's would record losses, scores and times.
         return []
 
-    def initialize_module(self) -> Any:
-        """Make a fresh module; a ready one is given the sizes of the data."""
+    def initialize_module(self) -> Self:
+        """Make a fresh module; one of this package is given the sizes of the data."""
         sizes = getattr(self, "_sizes", {})
-        # Parts that are given ready must not be trained in the hands of the caller.
+        # Layers that are passed as arguments belong to the caller and must not be trained.
         kwargs = copy.deepcopy(self.get_params_for("module"))
         if isinstance(self.module, torch.nn.Module) and not kwargs:
             module = copy.deepcopy(self.module)
@@ -45,15 +51,15 @@ class NetComponents:
             module = kind(**{**found, **settings, **kwargs})
         if isinstance(module, SizedModule) and module.layers is None and sizes:
             module = module.sized(**sizes)
-        # A factory, or a class that holds a part of the program's, may give the same one again.
+        # A factory, or a class with a layer of its own, may return the same layers again.
         module = copy.deepcopy(module)
         if sizes and not any(parameter.requires_grad for parameter in module.parameters()):
             raise ValueError("module must have parameters to train; got none.")
         self.module_ = fixed_module(module) if self.fix_module else module
         return self
 
-    def initialize_criterion(self) -> Any:
-        """Make the criterion, and have it give one loss per record."""
+    def initialize_criterion(self) -> Self:
+        """Make the criterion, set to return one loss per record."""
         super().initialize_criterion()
         criterion = copy.deepcopy(self.criterion_)
         if not hasattr(criterion, "reduction"):
@@ -66,21 +72,21 @@ class NetComponents:
         return self
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
-        """Return batches to predict for; those to train on come from `fit` alone."""
+        """Return batches to predict for; batches to train on are drawn by `fit` alone."""
         if training:
-            raise no_training("get_iterator(training=True)")
+            raise not_offered("get_iterator(training=True)")
         settings = {"batch_size": _PREDICTION_BATCH, **self.get_params_for("iterator_valid")}
         return self.iterator_valid(dataset, **settings)
 
     @property
     def partial_fit(self) -> Any:
-        """Not offered: training in pieces would cost privacy that nobody counts."""
-        raise no_training("partial_fit")
+        """Not offered: training in pieces would have a privacy cost that nothing counts."""
+        raise not_offered("partial_fit")
 
     def fit_loop(self, X: Any, y: Any = None, **refused: Any) -> Any:
-        """Refuse: training in pieces would cost privacy that nobody counts."""
-        raise no_training("fit_loop")
+        """Refuse: training in pieces would have a privacy cost that nothing counts."""
+        raise not_offered("fit_loop")
 
     def train_step_single(self, batch: Any, **refused: Any) -> Any:
         """Refuse: it would compute gradients that are neither clipped nor noised."""
-        raise no_training("train_step_single")
+        raise not_offered("train_step_single")

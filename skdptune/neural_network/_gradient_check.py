@@ -1,4 +1,4 @@
-"""Whether the gradients that Opacus finds for records are theirs."""
+"""Checks that the gradients that Opacus computes for records are their own."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from skdptune.neural_network._module_check import same_draws
+from skdptune.neural_network._module_check import Device, same_draws
 from skdptune.neural_network._noisy_steps import with_gradients_per_record
 
 _SIZES = (3, 4)
-_SLACK = 1e-3
+_TOLERANCE = 1e-3
 
 LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -22,10 +22,10 @@ def check_gradients(
     losses: LossPerRecord,
     record_shape: tuple[int, ...],
     targets: torch.Tensor,
-    device: str,
+    device: Device,
     mode: str,
 ) -> None:
-    """Refuse a module for which Opacus takes something else for a record's gradient.
+    """Refuse a module for which Opacus computes something else than each record's gradient.
 
     Parameters
     ----------
@@ -36,17 +36,19 @@ def check_gradients(
     record_shape : tuple of int
         Shape of one record.
     targets : tensor
-        Of which the shape and kind are looked at, and nothing else.
-    device : str
+        Of which shape and dtype are used, and nothing else.
+    device : str or torch.device
         Where the module is.
     mode : {"hooks", "functorch"}
-        How Opacus finds gradients.
+        How Opacus computes gradients.
 
     Notes
     -----
-    Layers may hold records along another axis than the first, or mix them on the way back alone.
-    So gradients of made-up records, in batches of two sizes, are compared with those that
-    autograd finds for one loss at a time. It is a check and no proof.
+    Assumption U0.
+
+    Layers may hold records along another axis than the first, or mix them in the backward pass
+    alone. So gradients of synthetic records, in batches of two sizes, are compared with those that
+    autograd computes for one loss at a time. It is a check and no proof.
     """
     for size in _SIZES:
         records = torch.rand(size, *record_shape, device=device)
@@ -54,11 +56,11 @@ def check_gradients(
         try:
             truth = _by_autograd(copy.deepcopy(module), losses, records, wanted)
         except Exception:
-            # What does not like made-up records cannot be tried on them.
+            # A module or loss that refuses synthetic records cannot be checked on them.
             return
         found = _by_opacus(copy.deepcopy(module), losses, records, wanted, mode)
-        slack = _SLACK * max(float(values.abs().max()) for values in truth)
-        if not all(_are_close(*pair, slack) for pair in zip(found, truth, strict=True)):
+        tolerance = _TOLERANCE * max(float(values.abs().max()) for values in truth)
+        if not all(_are_close(*pair, tolerance) for pair in zip(found, truth, strict=True)):
             raise ValueError(
                 "module must treat records one by one, along the first axis of every layer's "
                 "inputs; got gradients of records that are not their own."
@@ -86,13 +88,13 @@ def _by_opacus(
     targets: torch.Tensor,
     mode: str,
 ) -> list[torch.Tensor | None]:
-    watched = with_gradients_per_record(module, mode, 1.0)
-    losses(_outputs(watched, records), targets).sum().backward()
+    wrapped = with_gradients_per_record(module, mode, 1.0)
+    torch.autograd.backward(losses(_outputs(wrapped, records), targets).sum())
     trained = [p for p in module.parameters() if p.requires_grad]
     return [getattr(parameter, "grad_sample", None) for parameter in trained]
 
 
-def _are_close(found: torch.Tensor | None, truth: torch.Tensor, slack: float) -> bool:
+def _are_close(found: torch.Tensor | None, truth: torch.Tensor, tolerance: float) -> bool:
     if not isinstance(found, torch.Tensor) or found.shape != truth.shape:
         return False
-    return torch.allclose(found, truth, rtol=0.0, atol=slack)
+    return torch.allclose(found, truth, rtol=0.0, atol=tolerance)

@@ -1,4 +1,4 @@
-"""Records and targets of any usual kind, as the arrays of 32-bit numbers that nets take."""
+"""Conversion of records and targets to the arrays of 32-bit numbers that nets take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def as_array(values: Any) -> Any:
 
 
 def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return labels as numbers 0, 1, ... in the order of `classes`, which is increasing."""
+    """Return labels as numbers 0, 1, ...: their positions in `classes`, which increases."""
     if labels.size == 0:
         return np.zeros(0, dtype=np.int64)
     codes = np.minimum(np.searchsorted(classes, labels), classes.size - 1)

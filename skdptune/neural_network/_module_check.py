@@ -1,18 +1,21 @@
-"""What a module must not do: let one record of a batch change what another one gives."""
+"""Checks that one record of a batch changes no other record's outputs, losses or buffers."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import torch
 from opacus.validators import ModuleValidator
 from torch import nn
 
-from skdptune.neural_network._population import StackedConv2d, layers_of
+from skdptune.neural_network._population import has_only_linear_layers
 
-_TRIED = 3
+Device: TypeAlias = str | torch.device
+
+_N_SYNTHETIC = 3
 _MIXING = "module must treat records one by one; got one in which a record"
 _FIX = (
     "Opacus offers a fix, such as GroupNorm for BatchNorm: fix_module=True applies "
@@ -25,8 +28,8 @@ def fixed_module(module: nn.Module) -> nn.Module:
     return ModuleValidator.fix(module)
 
 
-def check_module(module: nn.Module, record_shape: tuple[int, ...], device: str) -> None:
-    """Refuse a module that has nothing to train, or that is seen to mix records.
+def check_module(module: nn.Module, record_shape: tuple[int, ...], device: Device) -> None:
+    """Refuse a module that has nothing to train, or that is found to mix records.
 
     Parameters
     ----------
@@ -34,37 +37,39 @@ def check_module(module: nn.Module, record_shape: tuple[int, ...], device: str) 
         On `device`.
     record_shape : tuple of int
         Shape of one record.
-    device : str
+    device : str or torch.device
         Where the module is.
 
     Notes
     -----
-    Opacus knows layers by their names. What it does not know is tried on a batch of made-up
-    records: each output's gradient by all other records must vanish, and no buffer may change. It
-    is a check and no proof: a module can mix records behind operations without gradients.
+    Assumption U0.
+
+    Opacus knows layers by their classes. Other layers are tried on a batch of synthetic records:
+    each output's gradient by all other records must be zero, and no buffer may change. It is a
+    check and no proof: a module can mix records behind operations without gradients.
     """
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise ValueError("module must have parameters to train; got none.")
     module.train()
     if any(getattr(part, "max_norm", None) is not None for part in module.modules()):
         raise ValueError(
-            "module must have no max_norm; got one. It shortens the rows that a batch looks up, "
-            "which shows whose they are."
+            "module must have no max_norm; got one. It rescales the rows of the embedding that a "
+            "batch looks up, which shows which rows they are."
         )
     errors = ModuleValidator.validate(module, strict=False)
     if errors:
-        told = " ".join(str(error) for error in errors)
+        reasons = " ".join(str(error) for error in errors)
         raise ValueError(
-            f"module must treat records one by one; got layers that do not. {told} {_FIX}"
+            f"module must treat records one by one; got layers that do not. {reasons} {_FIX}"
         )
-    _try_made_up_records(module, record_shape, device)
+    _try_records(module, record_shape, device)
 
 
-def _try_made_up_records(module: nn.Module, record_shape: tuple[int, ...], device: str) -> None:
-    # On a copy: what has changed stays changed.
+def _try_records(module: nn.Module, record_shape: tuple[int, ...], device: Device) -> None:
+    # On a copy, since a trial may change buffers and parameters.
     trial = copy.deepcopy(module)
     before = [value.detach().clone() for value in (*trial.buffers(), *trial.parameters())]
-    records = torch.rand(_TRIED, *record_shape, device=device, requires_grad=True)
+    records = torch.rand(_N_SYNTHETIC, *record_shape, device=device, requires_grad=True)
     outputs = _output_of(trial, records)
     if len(outputs) != len(records):
         raise ValueError(
@@ -74,16 +79,16 @@ def _try_made_up_records(module: nn.Module, record_shape: tuple[int, ...], devic
     after = (*trial.buffers(), *trial.parameters())
     if not all(torch.equal(a, b) for a, b in zip(before, after, strict=True)):
         raise ValueError(f"{_MIXING} changes a buffer or a parameter.")
-    if _mixes(records, outputs) or _others_move(trial, records):
+    if _mixes_by_gradient(records, outputs) or _mixes_by_value(trial, records):
         raise ValueError(f"{_MIXING} changes the outputs of others.")
 
 
-def _others_move(module: nn.Module, records: torch.Tensor) -> bool:
-    """Say whether another first record changes the outputs for the others."""
+def _mixes_by_value(module: nn.Module, records: torch.Tensor) -> bool:
+    """Return whether a change of the first record changes the outputs of others."""
     changed = records.detach().clone()
     changed[0] = 1.0 - changed[0]
     found = [_seeded_output(module, values) for values in (records, changed)]
-    return _differ(*(values[1:] for values in found))
+    return _differ(found[0][1:], found[1][1:])
 
 
 def _seeded_output(module: nn.Module, records: torch.Tensor) -> torch.Tensor:
@@ -93,7 +98,7 @@ def _seeded_output(module: nn.Module, records: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def same_draws(device: torch.device) -> Iterator[None]:
-    """Let a module draw the same at each call, as for dropout, and leave torch's state alone."""
+    """Let a module draw the same numbers at each call, then restore torch's generators."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(0)
         yield
@@ -108,9 +113,9 @@ def check_losses(
     losses: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
     record_shape: tuple[int, ...],
     targets: torch.Tensor,
-    device: str,
+    device: Device,
 ) -> None:
-    """Refuse losses of which one is seen to hang on another record.
+    """Refuse losses of which one is found to depend on another record.
 
     Parameters
     ----------
@@ -121,12 +126,16 @@ def check_losses(
     record_shape : tuple of int
         Shape of one record.
     targets : tensor
-        Of which the shape and kind are looked at, and nothing else.
-    device : str
+        Of which shape and dtype are used, and nothing else.
+    device : str or torch.device
         Where the module is.
+
+    Notes
+    -----
+    Assumption U0.
     """
-    records = torch.rand(_TRIED, *record_shape, device=device)
-    wanted = torch.zeros(_TRIED, *targets.shape[1:], dtype=targets.dtype, device=device)
+    records = torch.rand(_N_SYNTHETIC, *record_shape, device=device)
+    wanted = torch.zeros(_N_SYNTHETIC, *targets.shape[1:], dtype=targets.dtype, device=device)
     changed_records, changed_targets = records.clone(), wanted.clone()
     changed_records[0] = 1.0 - records[0]
     changed_targets[0] = 1
@@ -137,7 +146,7 @@ def check_losses(
             for trial in ((outputs, wanted), (changed, wanted), (outputs, changed_targets))
         ]
     except Exception:
-        # A loss may not like what is made up; what it then does with the data is its affair.
+        # A loss may refuse synthetic records; then it cannot be checked on them.
         return
     if any(_differ(found, values) for values in others):
         raise ValueError(
@@ -146,8 +155,8 @@ def check_losses(
         )
 
 
-def has_outer_products(module: nn.Module, record_shape: tuple[int, ...], device: str) -> bool:
-    """Say whether each gradient of a module is one outer product per layer and record.
+def has_outer_products(module: nn.Module, record_shape: tuple[int, ...], device: Device) -> bool:
+    """Return whether each gradient of a module is one outer product per layer and record.
 
     Parameters
     ----------
@@ -155,43 +164,44 @@ def has_outer_products(module: nn.Module, record_shape: tuple[int, ...], device:
         On `device`.
     record_shape : tuple of int
         Shape of one record.
-    device : str
+    device : str or torch.device
         Where the module is.
 
     Notes
     -----
+    Theorem U1.
+
     Clipping by norms alone adds up positions (of a sequence, or patches of an image) and records
     in one product. A record with large positions that cancel each other has a gradient of
-    moderate norm, is not shortened, and swallows in rounding what all other records add. With one
-    position per record every number that is added is no larger than the clipping norm. Nothing
-    but plain sequences of known layers is taken at its word: in other modules a weight may be used
-    where no norm is taken, or the way back may not be linear.
+    moderate norm, is not clipped, and absorbs by rounding what all other records add. With one
+    position per record every number that is added is no larger than the clipping norm. Only plain
+    sequences of known layers qualify: in other modules a weight may be used where no norm is
+    computed, or the backward pass may not be linear.
     """
-    layers = layers_of(module)
-    if layers is None or any(isinstance(layer, StackedConv2d) for layer in layers):
+    if not has_only_linear_layers(module):
         return False
     trial = copy.deepcopy(module)
-    shapes: list[int] = []
+    dimensions: set[int] = set()
 
-    def watch(layer: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
-        shapes.append(inputs[0].ndim)
+    def record_dimensions(layer: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        dimensions.add(inputs[0].ndim)
 
     for layer in trial.modules():
         if isinstance(layer, nn.Linear):
-            layer.register_forward_pre_hook(watch)
+            layer.register_forward_pre_hook(record_dimensions)
     with torch.no_grad():
-        _output_of(trial, torch.rand(_TRIED, *record_shape, device=device))
-    return set(shapes) == {2}
+        _output_of(trial, torch.rand(_N_SYNTHETIC, *record_shape, device=device))
+    return dimensions == {2}
 
 
-def check_outer_products(module: nn.Module, record_shape: tuple[int, ...], device: str) -> None:
+def check_outer_products(module: nn.Module, record_shape: tuple[int, ...], device: Device) -> None:
     """Refuse a module whose gradients may not be clipped by norms alone."""
     if not has_outer_products(module, record_shape, device):
         raise ValueError(
             "grad_sample_mode must not be 'ghost' for a module with other trained layers than "
-            "linear ones on vectors, each used once; got one. Rounding would let a record weigh "
-            "more than it is charged for. Use 'hooks', with max_physical_batch_size to save "
-            "memory."
+            "linear ones on vectors, each used once; got one. Rounding would give a record more "
+            "influence than its privacy cost covers. Use 'hooks', with max_physical_batch_size to "
+            "save memory."
         )
 
 
@@ -206,14 +216,14 @@ def _output_of(module: nn.Module, records: torch.Tensor) -> torch.Tensor:
     return outputs[0] if isinstance(outputs, tuple) else outputs
 
 
-def _mixes(records: torch.Tensor, outputs: torch.Tensor) -> bool:
+def _mixes_by_gradient(records: torch.Tensor, outputs: torch.Tensor) -> bool:
     if not outputs.requires_grad:
         return False
     for number in range(len(records)):
-        (slope,) = torch.autograd.grad(
+        (gradient,) = torch.autograd.grad(
             outputs[number].sum(), records, retain_graph=True, allow_unused=True
         )
         others = [other for other in range(len(records)) if other != number]
-        if slope is not None and bool((slope[others] != 0).any()):
+        if gradient is not None and bool((gradient[others] != 0).any()):
             return True
     return False

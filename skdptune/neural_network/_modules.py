@@ -1,4 +1,4 @@
-"""Ready modules whose input and output sizes are found by the net that trains them."""
+"""Ready-made modules, which take their input and output sizes from the data at `fit`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Shape = int | Sequence[int]
 
 
 class TemperedSigmoid(nn.Module):
-    """The activation ``scale * sigmoid(temperature * x) - offset``; (2, 2, 1) is tanh."""
+    """Apply the activation ``scale * sigmoid(temperature * x) - offset``; (2, 2, 1) is tanh."""
 
     def __init__(self, scale: float = 2.0, temperature: float = 2.0, offset: float = 1.0) -> None:
         super().__init__()
@@ -24,12 +24,12 @@ class TemperedSigmoid(nn.Module):
         self.offset = check_real(offset, name="offset")
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Return the activation of each number."""
+        """Return the activations."""
         return self.scale * torch.sigmoid(self.temperature * inputs) - self.offset
 
 
 class SizedModule(nn.Module):
-    """A module that is built when its sizes are known: at once, or by the net at its fit."""
+    """A module whose layers are built once its sizes are known, if need be by the net in `fit`."""
 
     def __init__(self, input_shape: Shape | None, n_outputs: int | None, **settings: Any) -> None:
         super().__init__()
@@ -37,13 +37,13 @@ class SizedModule(nn.Module):
         self.input_shape = input_shape
         self.n_outputs = n_outputs
         self.layers: nn.Sequential | None = None
-        self._check(**settings)
+        self._check()
         if input_shape is not None and n_outputs is not None:
             outputs = check_integer(n_outputs, name="n_outputs", lower=1)
             self.layers = nn.Sequential(*self._layers(_checked_shape(input_shape), outputs))
 
     def sized(self, input_shape: Shape, n_outputs: int) -> SizedModule:
-        """Return a new module of the same settings; sizes given earlier stay."""
+        """Return a new module of the same settings; sizes that were given before are kept."""
         shape = input_shape if self.input_shape is None else self.input_shape
         outputs = n_outputs if self.n_outputs is None else self.n_outputs
         return type(self)(**self.settings, input_shape=shape, n_outputs=outputs)
@@ -53,19 +53,25 @@ class SizedModule(nn.Module):
         if self.layers is None:
             raise ValueError(
                 "input_shape and n_outputs must be given to use the module by itself; got none. "
-                "A net finds them when it is fitted."
+                "A net sets them in fit."
             )
         return self.layers(inputs)
 
-    def _check(self, **settings: Any) -> None:
+    def _check(self) -> None:
         """Refuse bad settings."""
+
+    def _activation(self) -> TemperedSigmoid:
+        names = ("scale", "temperature", "offset")
+        return TemperedSigmoid(**{name: self.settings[name] for name in names})
 
     def _layers(self, shape: tuple[int, ...], outputs: int) -> list[nn.Module]:
         raise NotImplementedError
 
 
 class MLP(SizedModule):
-    """Fully connected layers with tempered sigmoid activations between them.
+    """Fully connected network with tempered sigmoid activations.
+
+    Use it for records that are vectors; other records are flattened.
 
     Parameters
     ----------
@@ -74,9 +80,9 @@ class MLP(SizedModule):
     scale, temperature, offset : float, default=(2, 2, 1)
         The activation ``scale * sigmoid(temperature * x) - offset``; by default tanh.
     input_shape : int or sequence of int, optional
-        Shape of one record; found by the net.
+        Shape of one record; by default taken from the data.
     n_outputs : int, optional
-        Number of classes, or of targets; found by the net.
+        Number of classes, or of targets; by default taken from the data.
 
     Notes
     -----
@@ -110,33 +116,36 @@ class MLP(SizedModule):
             offset=offset,
         )
 
-    def _check(self, hidden: Sequence[int], **activation: float) -> None:
+    def _check(self) -> None:
+        hidden = self.settings["hidden"]
         if isinstance(hidden, int):
             raise TypeError(f"hidden must be a sequence of widths; got {hidden}. Try ({hidden},).")
         for width in hidden:
             check_integer(width, name="hidden's widths", lower=1)
-        TemperedSigmoid(**activation)
+        self._activation()
 
     def _layers(self, shape: tuple[int, ...], outputs: int) -> list[nn.Module]:
-        activation = {name: value for name, value in self.settings.items() if name != "hidden"}
         widths = [math.prod(shape), *self.settings["hidden"]]
         layers: list[nn.Module] = [nn.Flatten()]
         for fan_in, fan_out in zip(widths[:-1], widths[1:], strict=True):
-            layers += [nn.Linear(fan_in, fan_out), TemperedSigmoid(**activation)]
+            layers += [nn.Linear(fan_in, fan_out), self._activation()]
         return [*layers, nn.Linear(widths[-1], outputs)]
 
 
 class LogisticHead(SizedModule):
-    """One linear layer: logistic regression, or linear regression.
+    """A single linear layer: logistic regression, or linear regression.
+
+    Use it as a linear model that is trained like the other nets; `skdptune.linear_model` offers
+    solvers of its own.
 
     Parameters
     ----------
     bias : bool, default=True
         Whether outputs have an intercept.
     input_shape : int or sequence of int, optional
-        Shape of one record; found by the net.
+        Shape of one record; by default taken from the data.
     n_outputs : int, optional
-        Number of classes, or of targets; found by the net.
+        Number of classes, or of targets; by default taken from the data.
 
     Examples
     --------
@@ -156,7 +165,9 @@ class LogisticHead(SizedModule):
 
 
 class SmallCNN(SizedModule):
-    """Two convolutions and two linear layers for small images, with tempered sigmoids.
+    """Convolutional network for small images: two convolutions and two linear layers.
+
+    Use it for images of up to some 32 pixels a side, such as MNIST.
 
     Parameters
     ----------
@@ -168,16 +179,16 @@ class SmallCNN(SizedModule):
         The activation ``scale * sigmoid(temperature * x) - offset``; by default tanh.
     input_shape : int or sequence of int, optional
         Shape of one record: (channels, height, width), (height, width) for grey images, or the
-        number of pixels of a square grey image. Found by the net.
+        number of pixels of a square grey image. By default taken from the data.
     n_outputs : int, optional
-        Number of classes, or of targets; found by the net.
+        Number of classes, or of targets; by default taken from the data.
 
     Notes
     -----
     The network for MNIST and Fashion-MNIST of Papernot, Thakurta, Song, Chien and Erlingsson
     (2020, arXiv:2007.14191): filters of 8x8 and 4x4 pixels at stride 2, each followed by a
-    maximum over 2x2 pixels at stride 1. The second convolution is padded only where an image
-    smaller than theirs would leave it nothing.
+    maximum over 2x2 pixels at stride 1, and tempered sigmoid activations. The second convolution
+    is padded only where an image is so small that nothing would be left.
 
     Examples
     --------
@@ -208,17 +219,16 @@ class SmallCNN(SizedModule):
             offset=offset,
         )
 
-    def _check(self, channels: Sequence[int], hidden: int, **activation: float) -> None:
+    def _check(self) -> None:
+        channels, hidden = self.settings["channels"], self.settings["hidden"]
         if len(channels) != 2:
             raise ValueError(f"channels must be two numbers; got {len(channels)}.")
         for count in (*channels, hidden):
             check_integer(count, name="channels and hidden", lower=1)
-        TemperedSigmoid(**activation)
+        self._activation()
 
     def _layers(self, shape: tuple[int, ...], outputs: int) -> list[nn.Module]:
-        activation = TemperedSigmoid(
-            self.settings["scale"], self.settings["temperature"], self.settings["offset"]
-        )
+        activation = self._activation()
         first, second = self.settings["channels"]
         image = _image_shape(shape)
         padding = 0 if _second_size(min(image[1:]), 0) >= 1 else 2
@@ -249,6 +259,7 @@ class ToImages(nn.Module):
         self.shape = shape
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return the images."""
         return inputs.reshape(len(inputs), *self.shape)
 
 
@@ -260,7 +271,7 @@ def _checked_shape(shape: Shape) -> tuple[int, ...]:
 
 
 def _image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """Return channels, height and width of the images that records of a shape stand for."""
+    """Return channels, height and width of the images that records of a shape represent."""
     if len(shape) == 3:
         return shape[0], shape[1], shape[2]
     if len(shape) == 2:
@@ -269,7 +280,7 @@ def _image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:
     if len(shape) != 1 or side * side != shape[0]:
         raise ValueError(
             "input_shape must be (channels, height, width), (height, width) or a square number of "
-            f"pixels; got {shape}. module__input_shape says how rows are to be read."
+            f"pixels; got {shape}. Set module__input_shape to reshape rows."
         )
     return 1, side, side
 

@@ -1,12 +1,12 @@
-"""The torch generator that noise is drawn from, with all of its state from a safe source."""
+"""The torch generator that noise is drawn from, with its whole state from a safe source."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-# Where the words of the Mersenne twister lie in the state that torch gives out: after the seed,
-# three numbers of bookkeeping in 16 bytes, each word in 8 bytes.
+# Where the words of the Mersenne twister are in the state that torch returns: after the seed and
+# three numbers of bookkeeping, in 16 bytes; each word takes 8 bytes.
 _WORDS = 624
 _OFFSET = 24
 
@@ -17,9 +17,9 @@ def noise_source(rng: np.random.Generator, device: torch.device | str = "cpu") -
     Parameters
     ----------
     rng : numpy.random.Generator
-        Source of the start; of the operating system where it was made without a seed.
+        Source of the state; the operating system's entropy if it was made without a seed.
     device : torch.device or str, default="cpu"
-        Where the noise is needed.
+        Device on which the noise is needed.
 
     Returns
     -------
@@ -38,7 +38,8 @@ def noise_source(rng: np.random.Generator, device: torch.device | str = "cpu") -
     words = state.numpy()[_OFFSET : _OFFSET + 8 * _WORDS].view(np.uint64)
     if words.size != _WORDS or int(words.max()) >= 2**32 or np.unique(words).size < _WORDS - 8:
         raise RuntimeError(
-            "torch keeps its CPU generator's state in a way that is not known here."
+            "the state of torch's CPU generator must have the known layout; got another. Use a "
+            "version of torch that this package is tested with."
         )
     words[:] = rng.integers(0, 2**32, size=_WORDS, dtype=np.uint64)
     generator.set_state(state)

@@ -1,4 +1,4 @@
-"""Steps of an optimizer on clipped and noised gradients: Opacus at work, and watched."""
+"""Steps of an optimizer on clipped and noised gradients, made by Opacus and checked."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
@@ -17,11 +18,11 @@ from scipy import stats
 from torch import nn
 
 GRAD_SAMPLE_MODES = ("hooks", "functorch", "ghost")
-# How seldom true noise may look like none: one sound fit in 10^11 or so is refused.
-_FALSE_ALARM = 1e-12
+# Probability that sound noise is taken for too little: one sound fit in 10^11 or so is refused.
+_FALSE_ALARM_RATE = 1e-12
 # Rounding of float32 in a sum of clipped gradients.
-_SLACK = 1e-3
-# Records with larger numbers count for nothing where norms alone are taken.
+_TOLERANCE = 1e-3
+# Records with larger numbers count as having no gradient where norms alone are computed.
 _LARGEST_INPUT = 1e9
 _MISSING_GRADIENT = (
     "each parameter of module must get one gradient per record; got one that does not. Its "
@@ -30,7 +31,7 @@ _MISSING_GRADIENT = (
 
 
 class _Arithmetic:
-    """How many trainings need exact products now, and what was set before."""
+    """How many trainings need exact products now, and the setting to restore after the last."""
 
     lock = threading.Lock()
     users = 0
@@ -42,30 +43,34 @@ LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class NotPrivateError(RuntimeError):
-    """Clipping or noise is not what was planned; the training was stopped."""
+    """Clipping or noise differs from the plan; the training was stopped."""
 
 
 def check_step(
     clipped: float, added: float, size: int, norm: float, noise: float, batch: int
 ) -> None:
-    """Raise an error if a step is not private as planned.
+    """Raise an error if a step is not as private as planned.
 
     Parameters
     ----------
     clipped, added : float
-        Squared lengths of the sum of clipped gradients, and of what was added to it.
+        Squared lengths of the sum of clipped gradients, and of the noise added to it.
     size : int
-        How many numbers each has.
+        How many numbers each of them has.
     norm, noise : float
         The clipping norm, and the standard deviation of the noise.
     batch : int
         Number of gradients in the sum.
+
+    Notes
+    -----
+    Theorem U1.
     """
-    if not math.sqrt(clipped) <= norm * batch * (1.0 + _SLACK):
+    if not math.sqrt(clipped) <= norm * batch * (1.0 + _TOLERANCE):
         raise NotPrivateError(
             "the gradients of records must be clipped; got longer ones. The training was stopped."
         )
-    if not added >= noise**2 * stats.chi2.ppf(_FALSE_ALARM, size) * (1.0 - _SLACK):
+    if not added >= noise**2 * stats.chi2.ppf(_FALSE_ALARM_RATE, size) * (1.0 - _TOLERANCE):
         raise NotPrivateError(
             "noise must be added to the gradients; got less than planned. The training was "
             "stopped."
@@ -86,26 +91,28 @@ class NoisySteps:
     noise_multiplier : float
         Standard deviation of the noise on a clipped sum, in units of `max_grad_norm`.
     max_grad_norm : float
-        Norm to which each record's gradient is shortened.
+        Norm to which each record's gradient is clipped.
     divisor : float
         Public constant by which noisy sums are divided.
     mode : {"hooks", "functorch", "ghost"}
-        How Opacus finds gradients, or their norms, per record.
+        How Opacus computes gradients, or their norms, per record.
     generator : torch.Generator
         Source of the noise.
-    largest_part : int or None
-        Largest number of records to be looked at together.
+    max_physical_batch_size : int or None
+        Largest number of records in memory together.
 
     Attributes
     ----------
-    taken : int
+    steps_taken : int
         Number of steps so far, as counted by Opacus's hook behind the noise.
 
     Notes
     -----
-    What Opacus did is looked at in steps 1, 2, 4, 8, ...: the sum of clipped gradients must not
-    be longer than clipping permits, and what was added to it must have the size of the noise. In
-    all steps every parameter must have got a gradient for each record.
+    Theorem U1.
+
+    What Opacus did is checked in steps 1, 2, 4, 8, ...: the sum of clipped gradients must not be
+    longer than clipping permits, and what was added to it must have the size of the noise. In all
+    steps every parameter must have a gradient for each record.
     """
 
     def __init__(
@@ -119,19 +126,20 @@ class NoisySteps:
         divisor: float,
         mode: str,
         generator: torch.Generator,
-        largest_part: int | None = None,
+        max_physical_batch_size: int | None = None,
     ) -> None:
         self._losses = losses
         self._noise = noise_multiplier * max_grad_norm
         self._norm = max_grad_norm
         self._divisor = divisor
         self._is_ghost = mode == "ghost"
-        self._largest_part = largest_part
-        self._batch = 0
-        self.taken = 0
-        self._parameters = [p for p in module.parameters() if p.requires_grad]
+        self._max_physical_batch_size = max_physical_batch_size
+        self._batch_size = 0
+        self.steps_taken = 0
+        # Any: Opacus adds attributes to parameters, and methods to the module.
+        self._parameters: list[Any] = [p for p in module.parameters() if p.requires_grad]
         self._plain = module
-        self._module = with_gradients_per_record(module, mode, max_grad_norm)
+        self._module: Any = with_gradients_per_record(module, mode, max_grad_norm)
         kind = DPOptimizerFastGradientClipping if self._is_ghost else DPOptimizer
         self._optimizer = kind(
             optimizer,
@@ -145,36 +153,36 @@ class NoisySteps:
         if not self._is_ghost:
             clip = self._optimizer.clip_and_accumulate
             self._optimizer.clip_and_accumulate = functools.partial(self._clip, clip)
-        self._optimizer.attach_step_hook(self._watch)
+        self._optimizer.attach_step_hook(self._check_release)
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
-        """Take one step on a batch, maybe an empty one."""
-        before = self.taken
-        self._batch = len(inputs)
+        """Take one step on a batch, which may be empty."""
+        before = self.steps_taken
+        self._batch_size = len(inputs)
         self._optimizer.zero_grad()
-        parts = list(self._parts(len(inputs)))
-        for part in parts:
-            is_last = part is parts[-1]
+        chunks = list(self._physical_batches(len(inputs)))
+        for chunk in chunks:
+            is_last = chunk is chunks[-1]
             self._optimizer.signal_skip_step(do_skip=not is_last)
-            self._find_gradients(inputs[part], targets[part])
+            self._compute_gradients(inputs[chunk], targets[chunk])
             self._optimizer.step()
             if not is_last:
                 self._optimizer.zero_grad()
-        if self.taken != before + 1:
+        if self.steps_taken != before + 1:
             raise NotPrivateError(
-                f"a batch must be one noisy step; got {self.taken - before}. The training was "
-                "stopped."
+                f"a batch must be one noisy step; got {self.steps_taken - before}. The training "
+                "was stopped."
             )
 
-    def _parts(self, size: int) -> Iterator[slice]:
-        """Yield parts of a batch small enough for the memory; one of none for an empty batch."""
-        length = size if self._largest_part is None else self._largest_part
+    def _physical_batches(self, size: int) -> Iterator[slice]:
+        """Yield slices of a batch small enough for the memory; one of none for an empty batch."""
+        length = size if self._max_physical_batch_size is None else self._max_physical_batch_size
         for first in range(0, max(size, 1), max(length, 1)):
             yield slice(first, min(first + max(length, 1), size))
 
-    def _find_gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+    def _compute_gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
         if self._is_ghost:
-            self._find_clipped_sum(inputs, targets)
+            self._compute_clipped_sum(inputs, targets)
         elif len(inputs):
             self._losses(self._module(inputs), targets).sum().backward()
             self._check_gradients(len(inputs))
@@ -190,9 +198,9 @@ class NoisySteps:
                 raise NotPrivateError(_MISSING_GRADIENT)
 
     def _clip(self, clip: Callable[[], None]) -> None:
-        """Clip and add, without the records whose gradients are not finite: they poison the sum.
+        """Clip and add, without records whose gradients are not finite, as these spoil the sum.
 
-        The sum tells whether there are any, and is much shorter than all gradients of records.
+        The sum shows whether there are any, and is much faster to check than all gradients.
         """
         earlier = [parameter.summed_grad for parameter in self._parameters]
         for parameter in self._parameters:
@@ -200,47 +208,49 @@ class NoisySteps:
         clip()
         sums = torch.stack([parameter.summed_grad.sum() for parameter in self._parameters])
         if not bool(sums.isfinite().all()):
-            self._silence()
+            self._drop_invalid_gradients()
             clip()
         for parameter, before in zip(self._parameters, earlier, strict=True):
             if before is not None:
                 parameter.summed_grad += before
 
-    def _silence(self) -> None:
+    def _drop_invalid_gradients(self) -> None:
         """Replace a record's gradient by zero where it is not finite, and undo the sum."""
         samples = [parameter.grad_sample for parameter in self._parameters]
         size = len(samples[0])
-        sound = torch.stack([s.reshape(size, -1).isfinite().all(dim=1) for s in samples]).all(0)
+        finite = [sample.reshape(size, -1).isfinite().all(dim=1) for sample in samples]
+        is_valid = torch.stack(finite).all(0)
         for parameter, sample in zip(self._parameters, samples, strict=True):
-            fresh = sample.detach().clone()
-            fresh[~sound] = 0.0
+            replaced = sample.detach().clone()
+            replaced[~is_valid] = 0.0
             # A new tensor: Opacus marks those that it has added up.
-            parameter.grad_sample = fresh
+            parameter.grad_sample = replaced
             parameter.summed_grad = None
 
-    def _find_clipped_sum(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+    def _compute_clipped_sum(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
         """Leave the sum of clipped gradients in ``grad``, by norms alone (Opacus's ghost)."""
-        # Beside numbers so large, a slope may vanish in its square, and with it the norm.
-        sound = inputs.flatten(1).abs().amax(dim=1) <= _LARGEST_INPUT if len(inputs) else None
-        if sound is not None and not bool(sound.all()):
-            inputs, targets = inputs[sound], targets[sound]
+        if len(inputs):
+            # Beside numbers so large a slope's square may underflow to zero, and with it the norm.
+            is_valid = inputs.flatten(1).abs().amax(dim=1) <= _LARGEST_INPUT
+            if not bool(is_valid.all()):
+                inputs, targets = inputs[is_valid], targets[is_valid]
         while len(inputs):
             for parameter in self._parameters:
-                # Those of an earlier batch must not stand in for missing ones.
+                # Norms of an earlier batch must not be used in place of missing ones.
                 parameter._norm_sample = None
             losses = self._losses(self._module(inputs), targets)
             self._backward_twice(losses)
-            sound = self._module.per_sample_gradient_norms.isfinite()
-            if bool(sound.all()):
+            is_valid = self._module.per_sample_gradient_norms.isfinite()
+            if bool(is_valid.all()):
                 return
-            # A gradient that is not finite poisons the sum, even if multiplied by zero.
+            # A gradient that is not finite spoils the sum, even if multiplied by zero.
             self._optimizer.zero_grad()
-            inputs, targets = inputs[sound], targets[sound]
+            inputs, targets = inputs[is_valid], targets[is_valid]
         for parameter in self._parameters:
             parameter.grad = torch.zeros_like(parameter)
 
     def _backward_twice(self, losses: torch.Tensor) -> None:
-        """Find norms, then the gradient of losses that are weighted by clipping."""
+        """Compute norms, then the gradient of losses that are weighted by clipping."""
         try:
             DPTensorFastGradientClipping(
                 self._module, self._optimizer, losses, loss_reduction="sum"
@@ -251,7 +261,7 @@ class NoisySteps:
             raise NotPrivateError(_MISSING_GRADIENT) from problem
 
     def _check_parameters(self) -> None:
-        """Refuse an optimizer whose parameters are not those that Opacus watches."""
+        """Refuse an optimizer whose parameters are not those that Opacus clips."""
         held = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
         trained = {id(p) for p in self._parameters}
         frozen = {id(p) for p in self._plain.parameters()} - trained
@@ -260,10 +270,10 @@ class NoisySteps:
                 "the optimizer must hold the parameters of module and no others; got other ones."
             )
 
-    def _watch(self, optimizer: DPOptimizer) -> None:
-        """Count a step, and look at what was added to the clipped sum."""
-        self.taken += 1
-        if self.taken & (self.taken - 1):
+    def _check_release(self, optimizer: DPOptimizer) -> None:
+        """Count a step, and check what was added to the clipped sum."""
+        self.steps_taken += 1
+        if self.steps_taken & (self.steps_taken - 1):
             return
         clipped, noise, size = 0.0, 0.0, 0
         for parameter in self._parameters:
@@ -272,16 +282,16 @@ class NoisySteps:
             clipped += float(summed.square().sum())
             noise += float(added.square().sum())
             size += parameter.numel()
-        check_step(clipped, noise, size, self._norm, self._noise, self._batch)
+        check_step(clipped, noise, size, self._norm, self._noise, self._batch_size)
 
     def detach(self) -> None:
-        """Take Opacus off the module, and every trace of gradients off its parameters."""
+        """Remove Opacus from the module, and all gradients from its parameters."""
         remove = getattr(self._module, "remove_hooks", None)
         if remove is not None:
             remove()
         for parameter in self._plain.parameters():
             parameter.grad = None
-            # Among them the gradients of records, which pickle would keep.
+            # Among them the gradients of records, which would be pickled.
             for name in list(vars(parameter)):
                 delattr(parameter, name)
         for part in self._plain.modules():
@@ -290,7 +300,7 @@ class NoisySteps:
 
 
 def with_gradients_per_record(module: nn.Module, mode: str, max_grad_norm: float) -> nn.Module:
-    """Return the module in Opacus's hands, which finds gradients, or their norms, per record."""
+    """Return the module wrapped by Opacus, to compute gradients, or their norms, per record."""
     try:
         if mode == "ghost":
             return GradSampleModuleFastGradientClipping(
@@ -308,7 +318,7 @@ def with_gradients_per_record(module: nn.Module, mode: str, max_grad_norm: float
 
 @contextmanager
 def quiet_hooks() -> Iterator[None]:
-    """Silence torch's note that inputs need no gradients, which is so for every first layer."""
+    """Silence torch's warning that inputs need no gradients, as those of every first layer."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Full backward hook is firing")
         yield
@@ -316,9 +326,9 @@ def quiet_hooks() -> Iterator[None]:
 
 @contextmanager
 def exact_arithmetic() -> Iterator[None]:
-    """Keep torch from rounding products to fewer digits than the clipping counts on.
+    """Keep torch from rounding products to fewer digits than clipping relies on.
 
-    The setting is the process's: the first training saves it, the last to end restores it.
+    The setting is the process's: the first training saves it, and the last to end restores it.
     """
     with _ARITHMETIC.lock:
         if not _ARITHMETIC.users:

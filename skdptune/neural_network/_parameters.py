@@ -1,25 +1,55 @@
-"""The parameters of a private net: their names, how they are set, and what they may be."""
+"""The parameters of a private net: their names and domains, and the plan they make."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import torch
+from torch import nn
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.base import PrivateEstimatorMixin
+from skdptune.mechanisms import NoisyGradientPlan, plan_noisy_gradient
 from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
 
-# Of skorch's, what would draw batches or look at data beside `fit`.
+# Instances, or classes and factories to be called with the arguments of the component.
+ModuleLike: TypeAlias = nn.Module | Callable[..., nn.Module]
+OptimizerFactory = Callable[..., torch.optim.Optimizer]
+Callbacks = Sequence[Any] | Literal["disable"] | None
+GradSampleMode = Literal["auto", "hooks", "functorch", "ghost"]
+RandomState = int | np.random.Generator | np.random.RandomState | None
+PredictNonlinearity = Callable[[torch.Tensor], torch.Tensor] | Literal["auto"] | None
+
+# Components of skorch that would draw batches or read data outside of `fit`.
 _REFUSED_COMPONENTS = ("compile", "dataset", "iterator_train", "train_split")
 
 
 class NetParameters(PrivateEstimatorMixin):
     """Names and domains of a net's parameters, where skorch takes any keyword."""
+
+    module: ModuleLike
+    criterion: ModuleLike
+    optimizer: OptimizerFactory
+    lr: float
+    max_epochs: float
+    batch_size: int | float
+    max_grad_norm: float
+    noise_multiplier: float | None
+    grad_sample_mode: str
+    poisson_sampling: bool
+    max_physical_batch_size: int | None
+    fix_module: bool
+    callbacks: Any
+    train_split: None
+    device: str | torch.device
+    # skorch's.
+    prefixes_: Sequence[str]
+    _params_to_validate: set[str]
 
     @classmethod
     def _own_names(cls) -> list[str]:
@@ -34,8 +64,8 @@ class NetParameters(PrivateEstimatorMixin):
     def _get_params_callbacks(self, deep: bool = True) -> dict[str, Any]:
         return {}
 
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters; what was fitted stays as it is until the next fit.
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; fitted attributes stay as they are until the next fit.
 
         Parameters
         ----------
@@ -55,7 +85,7 @@ class NetParameters(PrivateEstimatorMixin):
                     f"parameters are: {self._own_names()}, and those of components with a prefix, "
                     "such as module__hidden."
                 )
-            # Past skorch, which takes a module that is set outside of its hooks for a mistake.
+            # Around skorch, which takes a module that is set outside of its hooks for a mistake.
             object.__setattr__(self, name, value)
             if is_nested:
                 self._params_to_validate.add(name)
@@ -70,14 +100,14 @@ class NetParameters(PrivateEstimatorMixin):
         check_option(self.grad_sample_mode, name="grad_sample_mode", options=modes)
         if self.train_split is not None:
             raise ValueError(
-                "train_split must be None; got another. Scores of a part that is split off are "
-                "read from the data and would not be charged: use DPRandomSearchCV to compare."
+                "train_split must be None; got a value. Scores of validation data that are split "
+                "off would not be paid for: use DPRandomSearchCV to compare settings."
             )
         check_callbacks(self.callbacks)
         for name in self._get_param_names():
             prefix = name.partition("__")[0]
             if prefix in _REFUSED_COMPONENTS and "__" in name:
-                raise ValueError(f"{name} must not be given; the net draws its batches itself.")
+                raise ValueError(f"{name} must not be given: the net draws its batches itself.")
         _check_device(self.device)
 
     def _check_noise(self) -> None:
@@ -88,7 +118,7 @@ class NetParameters(PrivateEstimatorMixin):
         epsilon, delta = self._checked_budget()
         if delta == 0.0 and math.isfinite(epsilon):
             raise ValueError(
-                "delta must be positive, as normal noise is never purely private; got 0."
+                "delta must be positive, as Gaussian noise is never purely private; got 0."
             )
 
     def _check_sizes(self) -> None:
@@ -104,9 +134,27 @@ class NetParameters(PrivateEstimatorMixin):
             raise TypeError(f"poisson_sampling must be a bool; got {self.poisson_sampling!r}.")
         if self._public_size(1) and self.n_public is not None and not self.poisson_sampling:
             raise ValueError(
-                "n_public must be None with poisson_sampling=False, whose price depends on the "
-                f"share of the records that a batch takes; got {self.n_public!r}."
+                "n_public must be None with poisson_sampling=False, whose cost depends on the "
+                f"number of records itself; got {self.n_public!r}."
             )
+
+    def _plan_before_data(self, n_samples: int) -> NoisyGradientPlan:
+        """Return the plan of a fit to so many records, from public numbers alone."""
+        self._check_parameters()
+        return self._plan(self._public_size(check_integer(n_samples, name="n_samples", lower=1)))
+
+    def _plan(self, n_samples: int) -> NoisyGradientPlan:
+        size = self.batch_size
+        count = max(1, round(size * n_samples)) if isinstance(size, float) else size
+        return plan_noisy_gradient(
+            n_samples,
+            epochs=self.max_epochs,
+            batch_size=min(count, n_samples),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            noise_multiplier=self.noise_multiplier,
+            sampling="poisson" if self.poisson_sampling else "fixed",
+        )
 
 
 def named_parameters(function: Any) -> list[tuple[str, inspect.Parameter]]:

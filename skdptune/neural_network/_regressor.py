@@ -8,30 +8,54 @@ import numpy as np
 import torch
 from skorch import NeuralNetRegressor
 
+from skdptune._docstrings import with_shared_text
+from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import as_array, as_columns
 from skdptune.neural_network._modules import MLP
+from skdptune.neural_network._parameters import (
+    Callbacks,
+    GradSampleMode,
+    ModuleLike,
+    OptimizerFactory,
+    PredictNonlinearity,
+    RandomState,
+)
 from skdptune.neural_network._private_net import PrivateNet
 
 
+@with_shared_text(SHARED_TEXT)
 class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
-    """A skorch regressor that is trained by differentially private gradient descent (Opacus).
+    """Neural network regressor, trained with differential privacy (DP-SGD).
 
-    Parameters, attributes and guarantee are those of `DPNeuralNetClassifier`, but for these.
+    A skorch net whose gradients Opacus clips and adds noise to. Use it for one or more numeric
+    targets where a linear model is too simple; scale the targets by public constants to a size of
+    about 1 first.
 
     Parameters
     ----------
     module : torch.nn.Module or its class, default=MLP
-        The network, which returns one output per target.
+        The network, with one output per target. The modules of this package are given their
+        sizes, as is any class with arguments `input_shape` and `n_outputs`. An instance is copied
+        before it is trained.
     criterion : class of torch.nn loss, default=MSELoss
-        With ``reduction="none"`` it must give losses of the targets' shape; a record's loss is the
-        mean over its targets.
-    **parameters
-        As for `DPNeuralNetClassifier`, without `classes`.
+        With ``reduction="none"`` it must return losses of the targets' shape; a record's loss is
+        the mean over its targets.
+    {shared_parameters}
+    {components}
+
+    Attributes
+    ----------
+    {shared_attributes}
+
+    See Also
+    --------
+    DPNeuralNetClassifier : For classes.
+    PopulationTrainer : Fits many nets at once.
 
     Notes
     -----
-    The gradient of a squared error grows with the error, and is then clipped. Targets of a
-    size about 1 train best: scale them by public constants.
+    The privacy guarantee is that of `DPNeuralNetClassifier`. The gradient of a squared error grows
+    with the error, and is then clipped, so that large targets are learned slowly.
 
     Examples
     --------
@@ -43,15 +67,61 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     True
     """
 
-    _trains_with_others = True
+    _can_train_together = True
 
     def __init__(
-        self, module: Any = MLP, *, criterion: Any = torch.nn.MSELoss, **parameters: Any
+        self,
+        module: ModuleLike = MLP,
+        *,
+        criterion: ModuleLike = torch.nn.MSELoss,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        optimizer: OptimizerFactory = torch.optim.SGD,
+        lr: float = 0.5,
+        max_epochs: float = 10,
+        batch_size: int | float = 256,
+        max_grad_norm: float = 1.0,
+        noise_multiplier: float | None = None,
+        grad_sample_mode: GradSampleMode = "auto",
+        poisson_sampling: bool = True,
+        max_physical_batch_size: int | None = None,
+        fix_module: bool = False,
+        callbacks: Callbacks = None,
+        train_split: None = None,
+        predict_nonlinearity: PredictNonlinearity = "auto",
+        device: str | torch.device = "cpu",
+        verbose: int = 0,
+        random_state: RandomState = None,
+        n_public: int | None = None,
+        **components: Any,
     ) -> None:
-        super().__init__(module, criterion=criterion, **parameters)
+        super().__init__(
+            module,
+            criterion=criterion,
+            epsilon=epsilon,
+            delta=delta,
+            optimizer=optimizer,
+            lr=lr,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            max_grad_norm=max_grad_norm,
+            noise_multiplier=noise_multiplier,
+            grad_sample_mode=grad_sample_mode,
+            poisson_sampling=poisson_sampling,
+            max_physical_batch_size=max_physical_batch_size,
+            fix_module=fix_module,
+            callbacks=callbacks,
+            train_split=train_split,
+            predict_nonlinearity=predict_nonlinearity,
+            device=device,
+            verbose=verbose,
+            random_state=random_state,
+            n_public=n_public,
+            **components,
+        )
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
-        # scikit-learn checks several targets by a rule that no empty part passes.
+        # scikit-learn's check of several targets refuses an empty sample.
         is_empty = self.n_public is not None and np.size(as_array(y)) == 0
         X, y = self._validated_pair(X, y, multi_output=not is_empty, y_numeric=True)
         columns = as_columns(y)
@@ -81,20 +151,19 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
         """
-        found = NeuralNetRegressor.predict_proba(self, self._validated_inputs(X)).astype(
-            np.float64
-        )
-        return found.ravel() if self._is_flat else found
+        outputs = NeuralNetRegressor.predict_proba(self, self._validated_inputs(X))
+        targets = outputs.astype(np.float64)
+        return targets.ravel() if self._is_flat else targets
 
     @property
     def predict_proba(self) -> Any:
-        """Not offered: a regression has no probabilities."""
-        raise AttributeError("predict_proba is not offered by a regression. Use predict.")
+        """Not offered: a regressor has no probabilities."""
+        raise AttributeError("predict_proba is not offered by a regressor. Use predict.")
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what to expect of a noisy regressor."""
+        """Return the tags of a noisy regressor."""
         tags = super().__sklearn_tags__()
-        # Noise: with a few dozen records of a test a private model has nothing to say.
+        # With the few dozen records of a test, noise hides what a private model learns.
         tags.regressor_tags.poor_score = True
         tags.target_tags.multi_output = True
         return tags

@@ -63,7 +63,7 @@ def test_scikit_learns_checks():
 @pytest.mark.parametrize(
     ("module", "settings"), [(LogisticHead, {"lr": 1.0}), (MLP(hidden=(20,)), {"lr": 1.0})]
 )
-def test_tumours_are_told_apart(module, settings):
+def test_tumours_are_classified(module, settings):
     X, y = load_breast_cancer(return_X_y=True)
     X, X_test, y, y_test = train_test_split(scale(X), y, random_state=0)
     net = DPNeuralNetBinaryClassifier(
@@ -75,7 +75,7 @@ def test_tumours_are_told_apart(module, settings):
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [3, -1], [False, True], [1.0, 2.0]])
-def test_labels_come_back_as_they_were(labels):
+def test_predictions_are_the_given_labels(labels):
     X, is_second = separable()
     y = np.array(labels)[is_second.astype(int)]
     net = DPNeuralNetBinaryClassifier(LogisticHead, delta=DELTA, epsilon=5.0, random_state=0)
@@ -84,7 +84,7 @@ def test_labels_come_back_as_they_were(labels):
     assert net.predict(X).dtype == net.classes_.dtype
 
 
-def test_probabilities_decisions_and_labels_tell_the_same():
+def test_probabilities_decisions_and_labels_agree():
     X, y = separable()
     net = DPNeuralNetBinaryClassifier(LogisticHead, delta=DELTA, epsilon=5.0, random_state=0)
     net.fit(X, y)
@@ -132,7 +132,7 @@ def test_other_numbers_of_classes_are_refused():
         binary(threshold=1.5).privacy_profile(100)
 
 
-def test_price_is_that_of_any_net():
+def test_cost_is_that_of_any_net():
     ours = binary(epsilon=0.8, batch_size=0.1, max_epochs=3)
     other = net_of(DPNeuralNetClassifier, epsilon=0.8, batch_size=0.1, max_epochs=3)
     assert ours.privacy_profile(500) == other.privacy_profile(500)
@@ -142,7 +142,7 @@ def test_price_is_that_of_any_net():
 
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
-def test_descent_is_that_of_the_logistic_loss(mode):
+def test_step_is_along_the_gradient_of_the_logistic_loss(mode):
     """One step without noise from zero weights, on all records: clipped residuals times rows."""
     X, y = data()
     module = nn.Linear(4, 1, bias=False)
@@ -175,7 +175,7 @@ def test_module_with_two_outputs_is_refused():
         binary(module=LogisticHead(n_outputs=2)).fit(*data())
 
 
-def test_module_that_gives_probabilities():
+def test_module_with_one_probability_as_output():
     X, y = separable()
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(3, 1), nn.Sigmoid())

@@ -1,4 +1,4 @@
-"""Which callbacks are let in: those that see no data."""
+"""Which callbacks are allowed: those that read no data."""
 
 import pytest
 from skorch.callbacks import (
@@ -22,7 +22,7 @@ class Unknown(Callback):
     pass
 
 
-class Watching(LRScheduler):
+class Subclass(LRScheduler):
     """A subclass may do anything."""
 
 
@@ -51,17 +51,17 @@ def test_callbacks_without_data_pass(callbacks):
         PassthroughScoring("train_loss"),
         Checkpoint(),
         Unknown(),
-        Watching(),
+        Subclass(),
         LRScheduler(policy=ReduceLROnPlateau),
         LRScheduler(policy="ReduceLROnPlateau"),
     ],
 )
 @pytest.mark.parametrize("named", [False, True])
-def test_callbacks_that_see_data_are_refused(callback, named):
+def test_callbacks_that_read_data_are_refused(callback, named):
     with pytest.raises(ValueError, match="callbacks must not depend on the data; got .*charged"):
         check_callbacks([("name", callback) if named else callback])
 
 
-def test_one_callback_alone_is_no_list():
+def test_a_callback_outside_of_a_list_is_refused():
     with pytest.raises(TypeError, match="callbacks must be a list, or None; got LRScheduler"):
         check_callbacks(LRScheduler())

@@ -60,7 +60,7 @@ def test_scikit_learns_checks():
         (MLP, {"optimizer": torch.optim.Adam, "lr": 0.01}, 0.84),
     ],
 )
-def test_digits_are_told_apart_at_epsilon_4(digits, module, settings, least):
+def test_digits_are_classified_at_epsilon_4(digits, module, settings, least):
     X, X_test, y, y_test = digits
     net = DPNeuralNetClassifier(
         module, epsilon=4.0, delta=DELTA, max_epochs=20, random_state=0, **settings
@@ -112,7 +112,7 @@ def test_no_worse_than_plain_opacus(digits):
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [3, -1], [False, True]])
-def test_labels_come_back_as_they_were(labels):
+def test_predictions_are_the_given_labels(labels):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = np.array(labels)[(X[:, 0] > 0).astype(int)]
@@ -122,7 +122,7 @@ def test_labels_come_back_as_they_were(labels):
     np.testing.assert_allclose(net.predict_proba(X).sum(axis=1), 1.0, atol=1e-5)
 
 
-def test_probabilities_where_the_module_gives_them():
+def test_module_with_probabilities_as_outputs():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     module = nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=-1))
@@ -144,7 +144,7 @@ def test_named_labels_may_be_absent():
     assert not any("label set" in sentence for sentence in net.privacy_.assumptions)
 
 
-def test_labels_are_refused_where_they_cannot_be():
+def test_bad_labels_are_refused():
     X = np.zeros((20, 2))
     with pytest.raises(ValueError, match="at least two classes"):
         DPNeuralNetClassifier(delta=1e-2).fit(X, np.zeros(20))

@@ -10,7 +10,7 @@ from skdptune.neural_network._noisy_steps import NotPrivateError
 from tests.neural_network.nets import data, net_of, weights_of
 
 
-def test_module_instance_is_copied_and_its_weights_said_to_be_public():
+def test_module_instance_is_copied_and_its_weights_are_reported_as_public():
     X, y = data()
     module = MLP(hidden=(5,), input_shape=4, n_outputs=2)
     before = module.layers[1].weight.detach().clone()
@@ -77,7 +77,7 @@ def test_module_that_does_not_train_is_refused():
         net_of(module=nn.Flatten).fit(*data())
 
 
-def test_settings_of_a_ready_instance_can_be_changed():
+def test_settings_of_an_instance_can_be_changed():
     net = net_of(module=MLP(hidden=(5,), scale=1.5), module__hidden=(3,)).fit(*data())
     assert net.module_.layers[1].out_features == 3
     assert net.module_.layers[2].scale == 1.5

@@ -122,7 +122,7 @@ def test_gradients_that_are_not_the_records_own_are_refused(module):
 
 
 @pytest.mark.parametrize("mode", ["auto", "hooks", "functorch"])
-def test_a_net_refuses_them(mode):
+def test_a_net_refuses_such_modules(mode):
     with pytest.raises(ValueError, match="not their own"):
         net_of(module=PositionsFirst, grad_sample_mode=mode, batch_size=4).fit(*data())
 
@@ -132,13 +132,13 @@ def test_a_net_refuses_them(mode):
     [PositionsFirst(), Normalising(), Clamping(), Sorting(), Reusing(), Hooked()],
     ids=lambda m: type(m).__name__,
 )
-def test_none_of_them_is_clipped_by_norms_alone(module):
+def test_no_such_module_is_clipped_by_norms_alone(module):
     assert not has_outer_products(module, (4,), "cpu")
     with pytest.raises(ValueError, match="must not be 'ghost'"):
         net_of(module=module, grad_sample_mode="ghost").fit(*data())
 
 
-def test_losses_that_do_not_like_made_up_records_are_not_tried():
+def test_losses_that_refuse_synthetic_records_are_not_checked():
     def picky(outputs, targets):
         raise ValueError("not these")
 

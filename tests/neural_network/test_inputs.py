@@ -14,7 +14,7 @@ def test_tensors_become_arrays_and_others_stay():
     assert as_array(values) is values
 
 
-def test_codes_are_places_among_the_classes():
+def test_codes_are_positions_among_the_classes():
     classes = np.array(["a", "b", "d"])
     np.testing.assert_array_equal(codes_of(np.array(["d", "a", "d"]), classes), [2, 0, 2])
     assert codes_of(np.array([], dtype=str), classes).dtype == np.int64

@@ -47,7 +47,7 @@ class Detached(nn.Linear):
 
 
 class Shortening(nn.Linear):
-    """Changes its weights when it is looked at."""
+    """Changes its weights in each forward pass."""
 
     def forward(self, inputs):
         with torch.no_grad():
@@ -75,7 +75,7 @@ class Loose(nn.Module):
         return self.scale * self.layer(inputs)
 
 
-class Looked(nn.Module):
+class Lookup(nn.Module):
     """Treats its inputs as indices, through which no gradient flows."""
 
     def __init__(self):
@@ -96,7 +96,7 @@ def batch_norm(fix=False):
     [
         MLP(input_shape=4, n_outputs=2),
         nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.LayerNorm(8), nn.Linear(8, 2)),
-        Looked(),
+        Lookup(),
         batch_norm(fix=True),
     ],
 )
@@ -149,7 +149,7 @@ class Choosy(nn.CrossEntropyLoss):
         raise ValueError("not these")
 
 
-def test_losses_that_hang_on_other_records_are_refused():
+def test_losses_that_depend_on_other_records_are_refused():
     targets = torch.zeros(5, dtype=torch.long)
     module = nn.Linear(4, 2)
     check_losses(module, nn.CrossEntropyLoss(reduction="none"), (4,), targets, "cpu")
@@ -171,7 +171,7 @@ def test_losses_are_compared_with_the_same_dropout():
 
 
 @pytest.mark.parametrize(
-    ("module", "shape", "sound"),
+    ("module", "shape", "allowed"),
     [
         (MLP(input_shape=4, n_outputs=2), (4,), True),
         (nn.Sequential(nn.Linear(4, 3, bias=False), nn.ReLU(), nn.Linear(3, 2)), (4,), True),
@@ -182,9 +182,9 @@ def test_losses_are_compared_with_the_same_dropout():
         (Loose(), (4,), False),
     ],
 )
-def test_clipping_by_norms_is_for_single_outer_products(module, shape, sound):
+def test_clipping_by_norms_is_for_single_outer_products(module, shape, allowed):
     # Theorem U1.
-    if sound:
+    if allowed:
         check_outer_products(module, shape, "cpu")
     else:
         with pytest.raises(ValueError, match="must not be 'ghost'"):

@@ -50,7 +50,7 @@ def test_mlp_computes_what_numpy_does():
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
-def test_small_cnn_is_the_papers_on_fashion_mnist():
+def test_small_cnn_is_the_network_of_the_paper():
     module = SmallCNN(input_shape=784, n_outputs=10)
     sizes = [tuple(p.shape) for p in module.parameters() if p.ndim > 1]
     # 16 filters of 8x8, 32 of 4x4, then 32 x 4 x 4 features: as in the paper's table.
@@ -59,7 +59,7 @@ def test_small_cnn_is_the_papers_on_fashion_mnist():
 
 
 @pytest.mark.parametrize("side", [6, 7, 8, 12, 13, 28, 32])
-def test_small_cnn_finds_its_features_at_any_size(side):
+def test_small_cnn_takes_images_of_any_size(side):
     assert SmallCNN(input_shape=(3, side, side + 1), n_outputs=2)(
         torch.zeros(2, 3, side, side + 1)
     ).shape == (2, 2)
@@ -83,7 +83,7 @@ def test_bad_settings_are_refused(make, complaint):
         make()
 
 
-def test_a_width_alone_is_refused_with_a_hint():
+def test_a_single_width_is_refused_with_a_hint():
     with pytest.raises(TypeError, match=r"hidden must be a sequence.*Try \(8,\)"):
         MLP(hidden=8)
 

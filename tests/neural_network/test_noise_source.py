@@ -1,4 +1,4 @@
-"""The generator of noise: its law, its seed, and how much of its state is filled."""
+"""The generator of noise: its distribution, its seed, and how much of its state is filled."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_whole_state_is_filled_where_a_seed_of_32_bits_would_not():
     assert not torch.equal(draw(0), draw(1))
 
 
-def test_the_words_of_the_state_are_where_they_are_thought_to_be():
+def test_the_layout_of_the_state_is_known():
     generator = torch.Generator()
     generator.manual_seed(5)
     start = _noise_source._OFFSET
@@ -48,5 +48,5 @@ def test_the_words_of_the_state_are_where_they_are_thought_to_be():
 
 def test_an_unknown_state_is_refused(monkeypatch):
     monkeypatch.setattr(_noise_source, "_OFFSET", 20)
-    with pytest.raises(RuntimeError, match="not known here"):
+    with pytest.raises(RuntimeError, match="must have the known layout"):
         noise_source(np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""The mechanism itself: gradients, clipping, noise, parts, empty batches, and what is watched."""
+"""The mechanism itself: gradients, clipping, noise, physical batches, empty batches, checks."""
 
 import math
 
@@ -70,16 +70,23 @@ def naive_clipped_sum(module, X, y, norm):
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 @pytest.mark.parametrize("norm", [0.3, 1.0, 100.0])
-@pytest.mark.parametrize("largest_part", [None, 1, 4, 6, 50])
-def test_step_without_noise_is_the_naive_clipped_sum(mode, norm, largest_part):
+@pytest.mark.parametrize("max_physical_batch_size", [None, 1, 4, 6, 50])
+def test_step_without_noise_is_the_naive_clipped_sum(mode, norm, max_physical_batch_size):
     # Theorem U1.
     X, y = batch()
     module = MLP(hidden=(5,), input_shape=4, n_outputs=3)
     wanted = weights_of(module) - 0.5 / 7.0 * naive_clipped_sum(module, X, y, norm)
-    engine = steps_of(module, norm=norm, lr=0.5, divisor=7.0, mode=mode, largest_part=largest_part)
+    engine = steps_of(
+        module,
+        norm=norm,
+        lr=0.5,
+        divisor=7.0,
+        mode=mode,
+        max_physical_batch_size=max_physical_batch_size,
+    )
     engine.step(X, y)
     np.testing.assert_allclose(weights_of(module), wanted, atol=2e-6)
-    assert engine.taken == 1
+    assert engine.steps_taken == 1
 
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
@@ -106,21 +113,23 @@ class Reader(nn.Module):
 
 
 @pytest.mark.parametrize("mode", ["hooks", "ghost"])
-@pytest.mark.parametrize("largest_part", [None, 4])
-def test_recurrent_weights_are_clipped_as_in_the_naive_loop(mode, largest_part):
+@pytest.mark.parametrize("max_physical_batch_size", [None, 4])
+def test_recurrent_weights_are_clipped_as_in_the_naive_loop(mode, max_physical_batch_size):
     rng = np.random.default_rng(0)
     X = torch.from_numpy(rng.integers(0, 10, size=(6, 5)).astype(np.float32))
     y = torch.from_numpy(rng.integers(0, 3, size=6))
     torch.manual_seed(1)
     module = Reader()
     wanted = weights_of(module) - naive_clipped_sum(module, X, y, 0.4)
-    steps_of(module, norm=0.4, mode=mode, largest_part=largest_part).step(X, y)
+    steps_of(module, norm=0.4, mode=mode, max_physical_batch_size=max_physical_batch_size).step(
+        X, y
+    )
     np.testing.assert_allclose(weights_of(module), wanted, atol=5e-6)
 
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
-@pytest.mark.parametrize("largest_part", [None, 2])
-def test_law_of_a_noisy_sum(mode, largest_part):
+@pytest.mark.parametrize("max_physical_batch_size", [None, 2])
+def test_distribution_of_a_noisy_sum(mode, max_physical_batch_size):
     """Mean: the clipped sum. Standard deviation: noise times norm, once for each step."""
     # Theorem U1.
     X, y = batch()
@@ -129,7 +138,12 @@ def test_law_of_a_noisy_sum(mode, largest_part):
     wanted = -naive_clipped_sum(start, X, y, norm)
     module = linear()
     engine = steps_of(
-        module, noise=noise, norm=norm, divisor=divisor, mode=mode, largest_part=largest_part
+        module,
+        noise=noise,
+        norm=norm,
+        divisor=divisor,
+        mode=mode,
+        max_physical_batch_size=max_physical_batch_size,
     )
     deviations = []
     for _ in range(runs):
@@ -156,7 +170,7 @@ def test_empty_batch_is_a_step_of_noise_alone(mode):
         before = weights_of(module)
         engine.step(X[:0], y[:0])
         found.append(weights_of(module) - before)
-    assert engine.taken == 300
+    assert engine.steps_taken == 300
     z = np.ravel(found) / (2.0 * 0.5)
     assert stats.kstest(z, "norm").pvalue > 1e-3
 
@@ -173,12 +187,12 @@ def test_empty_batch_without_noise_changes_nothing(mode):
 
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
-@pytest.mark.parametrize("poison", [math.nan, math.inf, 3e38])
-def test_record_without_a_finite_gradient_counts_for_nothing(mode, poison):
+@pytest.mark.parametrize("bad_value", [math.nan, math.inf, 3e38])
+def test_record_without_a_finite_gradient_has_no_influence(mode, bad_value):
     X, y = batch()
     module = linear()
     wanted = weights_of(module) - naive_clipped_sum(module, X[1:], y[1:], 1.0)
-    X[0] = poison
+    X[0] = bad_value
     steps_of(module, mode=mode).step(X, y)
     found = weights_of(module)
     assert np.isfinite(found).all()
@@ -223,7 +237,7 @@ def test_frozen_parameters_stay():
     assert len(engine._parameters) == 3
 
 
-# What is watched ----------------------------------------------------------------------------
+# What is checked ----------------------------------------------------------------------------
 
 
 class Forgetful(nn.Module):
@@ -232,10 +246,10 @@ class Forgetful(nn.Module):
     def __init__(self):
         super().__init__()
         self.used, self.unused = nn.Linear(4, 3), nn.Linear(4, 3)
-        self.remembers = False
+        self.rereplicas = False
 
     def forward(self, inputs):
-        return self.used(inputs) + (self.unused(inputs) if self.remembers else 0.0)
+        return self.used(inputs) + (self.unused(inputs) if self.rereplicas else 0.0)
 
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
@@ -244,9 +258,9 @@ def test_parameter_without_gradients_per_record_is_refused(mode, at_first):
     module = Forgetful()
     engine = steps_of(module, mode=mode)
     if at_first:
-        module.remembers = True
+        module.rereplicas = True
         engine.step(*batch())
-        module.remembers = False
+        module.rereplicas = False
     with pytest.raises(NotPrivateError, match="one gradient per record"):
         engine.step(*batch())
 
@@ -268,7 +282,7 @@ def test_optimizer_of_other_parameters_is_refused():
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 @pytest.mark.parametrize("share", [0.0, 0.3])
-def test_too_little_noise_is_noticed(monkeypatch, mode, share):
+def test_too_little_noise_is_detected(monkeypatch, mode, share):
     # Theorem U1.
     def add_noise(optimizer):
         for parameter in optimizer.params:
@@ -282,7 +296,7 @@ def test_too_little_noise_is_noticed(monkeypatch, mode, share):
         steps_of(module, noise=1.0, mode=mode).step(*batch())
 
 
-def test_missing_clipping_is_noticed(monkeypatch):
+def test_missing_clipping_is_detected(monkeypatch):
     # Theorem U1.
     def accumulate(optimizer):
         for parameter in optimizer.params:
@@ -293,7 +307,7 @@ def test_missing_clipping_is_noticed(monkeypatch):
         steps_of(linear(), noise=1.0, norm=1e-3).step(*batch())
 
 
-def test_missing_clipping_by_norms_is_noticed(monkeypatch):
+def test_missing_clipping_by_norms_is_detected(monkeypatch):
     monkeypatch.setattr(
         _noisy_steps.GradSampleModuleFastGradientClipping,
         "get_clipping_coef",
@@ -303,7 +317,7 @@ def test_missing_clipping_by_norms_is_noticed(monkeypatch):
         steps_of(linear(), noise=1.0, norm=1e-3, mode="ghost").step(*batch())
 
 
-def test_step_that_does_not_pass_the_noise_is_noticed(monkeypatch):
+def test_step_without_noise_is_detected(monkeypatch):
     monkeypatch.setattr(
         _noisy_steps.DPOptimizer, "step", lambda optimizer: optimizer.original_optimizer.step()
     )
@@ -311,19 +325,19 @@ def test_step_that_does_not_pass_the_noise_is_noticed(monkeypatch):
         steps_of(linear(), noise=1.0).step(*batch())
 
 
-def test_bare_module_is_noticed(monkeypatch):
+def test_module_without_hooks_is_detected(monkeypatch):
     monkeypatch.setattr(_noisy_steps, "GradSampleModule", lambda module, **settings: module)
     with pytest.raises(NotPrivateError, match="one gradient per record"):
         steps_of(linear(), noise=1.0).step(*batch())
 
 
-def test_sound_noise_raises_no_alarm():
+def test_sufficient_noise_raises_no_error():
     X, y = batch()
     for seed in range(200):
         module = nn.Linear(4, 1, bias=False)
         engine = steps_of(module, noise=0.5, seed=seed, losses=lambda a, b: a[:, 0])
         engine.step(X, y)
-    assert engine.taken == 1
+    assert engine.steps_taken == 1
 
 
 def test_buffers_of_trainable_layers_are_refused():
@@ -336,7 +350,7 @@ def test_buffers_of_trainable_layers_are_refused():
         steps_of(Buffered())
 
 
-def test_records_beside_which_slopes_vanish_count_for_nothing_where_norms_are_taken():
+def test_records_beside_which_slopes_underflow_are_dropped_where_norms_are_computed():
     X, y = batch()
     X[2] = 1.7e19
     module = linear()

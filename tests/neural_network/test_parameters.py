@@ -67,7 +67,7 @@ def test_unknown_component_arguments_are_refused():
         net_of(epsilonn=1.0).fit(*data())
 
 
-def test_setting_a_parameter_leaves_what_was_fitted():
+def test_setting_a_parameter_keeps_what_was_fitted():
     X, y = data()
     net = net_of(module=MLP, module__hidden=(5,)).fit(X, y)
     before = weights_of(net)

@@ -56,7 +56,7 @@ def test_several_targets():
     assert net.score(X, Y) > 0.8
 
 
-def test_a_column_comes_back_as_a_column():
+def test_column_of_targets_gives_a_column_of_predictions():
     X, y = data(200)
     net = DPNeuralNetRegressor(delta=1e-3, random_state=0)
     assert net.fit(X, y[:, None]).predict(X).shape == (200, 1)
@@ -70,7 +70,7 @@ class Squeezed(nn.Linear):
         return super().forward(inputs)[:, 0]
 
 
-def test_outputs_without_an_axis_are_not_spread_over_records():
+def test_outputs_without_an_axis_are_not_broadcast_over_records():
     X, y = data()
     net = DPNeuralNetRegressor(
         Squeezed, module__in_features=2, module__out_features=1, epsilon=3.0, delta=DELTA, lr=0.3

@@ -1,4 +1,4 @@
-"""The steps of many private trainings at once: stacked weights, own batches, own noise."""
+"""The steps of many private training runs at once: stacked weights, own batches, own noise."""
 
 from __future__ import annotations
 
@@ -11,60 +11,63 @@ import torch
 from skdptune.neural_network._noise_source import noise_source
 from skdptune.neural_network._noisy_steps import NotPrivateError, check_step
 from skdptune.neural_network._population._stacked_gradients import StackedGradients
-from skdptune.neural_network._population._training_run import Course
+from skdptune.neural_network._population._trainable_net import TrainableNet
+from skdptune.neural_network._training_run import TrainingRun
 
 
-class Member:
-    """One net of a crew, and where it is in its course.
+class Replica:
+    """One net of a batch of nets, and how far its training run has come.
 
     Parameters
     ----------
-    net : PrivateNet
+    net : TrainableNet
         With a fresh module.
-    course : Course
+    run : TrainingRun
         What it trains on.
 
     Attributes
     ----------
     rows : tensor or slice
-        The batch of its present step.
-    taken : int
+        The records of its present step.
+    steps_taken : int
         Number of noisy steps so far.
+    noise : float
+        Standard deviation of the noise on a clipped sum.
     """
 
-    def __init__(self, net: Any, course: Course) -> None:
+    def __init__(self, net: TrainableNet, run: TrainingRun) -> None:
         self.net = net
-        self.course = course
+        self.run = run
         self.rows: Any = None
-        self.taken = 0
-        self.noise = course.plan.noise_multiplier * net.max_grad_norm
-        self.generator = noise_source(course.rng, net.device)
+        self.steps_taken = 0
+        self.noise = run.plan.noise_multiplier * net.max_grad_norm
+        self.generator = noise_source(run.rng, net.device)
         self.parameters = [p for p in net.module_.parameters() if p.requires_grad]
         self._batches: Iterator[Any] = iter(())
-        self._is_over = False
+        self._has_ended = False
 
     def begin(self) -> None:
-        """Come to the start of the course."""
+        """Go to the start of the training run."""
         self.net.module_.train()
         self.net.notify("on_train_begin", X=None, y=None)
-        self._batches = self.net._batches(self.course)
+        self._batches = self.net._batches(self.run)
 
-    def goes_on(self) -> bool:
-        """Draw the batch of the next step, if there is one."""
+    def draw_batch(self) -> bool:
+        """Draw the records of the next step; return whether there is one."""
         self.rows = next(self._batches, None)
         return self.rows is not None
 
-    def indices(self) -> np.ndarray:
-        """Return the rows of the batch by number."""
+    def row_numbers(self) -> np.ndarray:
+        """Return the records of the present step by their numbers."""
         if isinstance(self.rows, slice):
-            return np.arange(len(self.course.X))
+            return np.arange(len(self.run.X))
         return self.rows.numpy()
 
     def end(self) -> None:
-        """Let go of the crew's memory."""
-        if self._is_over:
+        """Move the weights out of the stack that the nets share."""
+        if self._has_ended:
             return
-        self._is_over = True
+        self._has_ended = True
         for parameter in self.parameters:
             parameter.data = parameter.data.clone()
             parameter.grad = None
@@ -72,171 +75,175 @@ class Member:
         self.net.notify("on_train_end", X=None, y=None)
 
 
-class Crew:
-    """Members whose modules have one shape, trained step by step together.
+class NetBatch:
+    """Nets of one structure, trained step by step together.
 
     Parameters
     ----------
-    members : sequence of Member
+    replicas : sequence of Replica
         Freshly started.
     X : tensor
-        The records of all, on the device where it is best to gather batches.
+        The records of all, on the device from which rows are best taken.
     gradients : StackedGradients
-        What finds the sums of their gradients.
+        Computes the sums of their clipped gradients.
     records_at_once : callable
-        From a number of members to how many records of each are looked at together.
+        From a number of replicas to the number of records of each that fit into memory.
 
     Notes
     -----
-    Every member takes exactly the steps that it would take by itself: batches from its own coins,
-    gradients clipped to its own norm, noise of its own generator, in the same order, and its own
-    optimizer. The members share arithmetic, and nothing else: a member's release is a function
-    of its own batches and noise, so that the members are independent given the data.
+    Theorem U2.
+
+    Every replica takes exactly the steps that it would take by itself: batches from its own random
+    draws, gradients clipped to its own norm, noise from its own generator, in the same order, and
+    its own optimizer. Replicas share arithmetic and nothing else: what is released of one is a
+    function of its own batches and noise, so that they are independent given the data.
     """
 
     def __init__(
         self,
-        members: Sequence[Member],
+        replicas: Sequence[Replica],
         X: torch.Tensor,
         gradients: StackedGradients,
         records_at_once: Callable[[int], int],
     ) -> None:
-        self._live = list(members)
-        self._members = list(members)
+        self._replicas = list(replicas)
+        self._active = list(replicas)
         self._X = X
-        self._device = torch.device(members[0].net.device)
+        self._device = torch.device(replicas[0].net.device)
         self._gradients = gradients
         self._records_at_once = records_at_once
         self._stack: list[torch.Tensor] = []
 
-    def run(self) -> None:
-        """Take all steps of all members."""
+    def train(self) -> None:
+        """Take all steps of all replicas."""
         try:
-            for member in self._members:
-                member.begin()
-            self._form()
-            self._run()
+            for replica in self._replicas:
+                replica.begin()
+            self._stack_weights()
+            self._take_steps()
         except NotPrivateError:
-            for member in self._members:
-                member.net._wipe()
+            for replica in self._replicas:
+                replica.net._erase_weights()
             raise
         finally:
-            for member in self._members:
-                member.end()
+            for replica in self._replicas:
+                replica.end()
 
-    def _run(self) -> None:
+    def _take_steps(self) -> None:
         while True:
-            still = [member for member in self._live if member.goes_on()]
-            if not still:
+            remaining = [replica for replica in self._active if replica.draw_batch()]
+            if not remaining:
                 return
-            if len(still) < len(self._live):
-                for member in self._live:
-                    if member not in still:
-                        member.end()
-                self._live = still
-                self._form()
+            if len(remaining) < len(self._active):
+                for replica in self._active:
+                    if replica not in remaining:
+                        replica.end()
+                self._active = remaining
+                self._stack_weights()
             self._step()
 
-    def _form(self) -> None:
-        """Stack the weights of those who go on; each module's weights become a view of them."""
-        self._gradients = self._gradients.of([member.net.module_ for member in self._live])
-        parameters = zip(*(member.parameters for member in self._live), strict=True)
+    def _stack_weights(self) -> None:
+        """Stack the weights of active replicas; each module's weights become a view of them."""
+        modules = [replica.net.module_ for replica in self._active]
+        self._gradients = self._gradients.for_modules(modules)
+        parameters = zip(*(replica.parameters for replica in self._active), strict=True)
         self._stack = [torch.stack([p.data for p in same]) for same in parameters]
-        for number, member in enumerate(self._live):
-            for parameter, stacked in zip(member.parameters, self._stack, strict=True):
+        for number, replica in enumerate(self._active):
+            for parameter, stacked in zip(replica.parameters, self._stack, strict=True):
                 parameter.data = stacked[number]
 
     def _step(self) -> None:
-        """Take one noisy step of each member, on the batch that it has drawn."""
-        indices = [member.indices() for member in self._live]
-        sums = self._clipped_sums(indices)
-        noises = [self._noise(member) for member in self._live]
-        for number, member in enumerate(self._live):
+        """Take one noisy step of each active replica, on the batch that it has drawn."""
+        batches = [replica.row_numbers() for replica in self._active]
+        sums = self._clipped_sums(batches)
+        noises = [self._noise(replica) for replica in self._active]
+        for number, replica in enumerate(self._active):
             clipped = [values[number] for values in sums]
-            self._watch(member, clipped, noises[number], len(indices[number]))
-            divisor = member.course.plan.batch_size
-            pairs = zip(member.parameters, clipped, noises[number], strict=True)
+            self._check_step(replica, clipped, noises[number], len(batches[number]))
+            divisor = replica.run.plan.batch_size
+            pairs = zip(replica.parameters, clipped, noises[number], strict=True)
             for parameter, total, noise in pairs:
                 # A tensor of its own: an optimizer may keep it.
                 parameter.grad = (total + noise).div_(divisor)
-            member.net.optimizer_.step()
-            member.net.optimizer_.zero_grad(set_to_none=True)
-            member.taken += 1
-            self._gather(number, member)
+            replica.net.optimizer_.step()
+            replica.net.optimizer_.zero_grad(set_to_none=True)
+            replica.steps_taken += 1
+            self._restack(number, replica)
 
-    def _gather(self, number: int, member: Member) -> None:
-        """Take weights back that an optimizer has put elsewhere."""
-        for parameter, stacked in zip(member.parameters, self._stack, strict=True):
+    def _restack(self, number: int, replica: Replica) -> None:
+        """Copy weights back into the stack where an optimizer has replaced them."""
+        for parameter, stacked in zip(replica.parameters, self._stack, strict=True):
             if parameter.data_ptr() != stacked[number].data_ptr():
                 stacked[number].copy_(parameter.data)
                 parameter.data = stacked[number]
 
-    def _clipped_sums(self, indices: list[np.ndarray]) -> list[torch.Tensor]:
-        longest = max(len(rows) for rows in indices)
-        padded = np.zeros((len(indices), longest), dtype=np.int64)
+    def _clipped_sums(self, batches: list[np.ndarray]) -> list[torch.Tensor]:
+        longest = max(len(rows) for rows in batches)
+        padded = np.zeros((len(batches), longest), dtype=np.int64)
         present = np.zeros(padded.shape, dtype=bool)
-        for number, rows in enumerate(indices):
+        for number, rows in enumerate(batches):
             padded[number, : len(rows)] = rows
             present[number, : len(rows)] = True
-        length = self._records_at_once(len(indices))
+        length = self._records_at_once(len(batches))
         sums = [torch.zeros_like(values) for values in self._stack]
         for first in range(0, longest, length):
-            part = slice(first, first + length)
-            found = self._sums_of_part(padded[:, part], present[:, part])
+            chunk = slice(first, first + length)
+            found = self._sums_of_chunk(padded[:, chunk], present[:, chunk])
             for total, more in zip(sums, found, strict=True):
                 total += more
         return sums
 
-    def _sums_of_part(self, rows: np.ndarray, present: np.ndarray) -> list[torch.Tensor]:
+    def _sums_of_chunk(self, rows: np.ndarray, present: np.ndarray) -> list[torch.Tensor]:
         flat = torch.from_numpy(rows.ravel())
-        inputs = _taken(self._X, flat, self._device)
-        norms = [member.net.max_grad_norm for member in self._live]
+        inputs = _rows_of(self._X, flat, self._device)
+        norms = [replica.net.max_grad_norm for replica in self._active]
         return self._gradients.clipped_sums(
             self._stack,
-            inputs.unflatten(0, rows.shape),
+            inputs.reshape(*rows.shape, *inputs.shape[1:]),
             self._targets(rows, flat),
             torch.from_numpy(present).to(self._device),
             torch.tensor(norms, dtype=inputs.dtype, device=self._device),
         )
 
     def _targets(self, rows: np.ndarray, flat: torch.Tensor) -> torch.Tensor:
-        given = [member.course.targets for member in self._live]
+        given = [replica.run.targets for replica in self._active]
         if all(targets is given[0] for targets in given):
-            return _taken(given[0], flat, self._device).unflatten(0, rows.shape)
+            found = _rows_of(given[0], flat, self._device)
+            return found.reshape(*rows.shape, *found.shape[1:])
         own = zip(given, torch.from_numpy(rows), strict=True)
-        return torch.stack([_taken(targets, places, self._device) for targets, places in own])
+        return torch.stack([_rows_of(targets, numbers, self._device) for targets, numbers in own])
 
-    def _noise(self, member: Member) -> list[torch.Tensor]:
-        if member.noise == 0.0:
-            return [torch.zeros_like(parameter) for parameter in member.parameters]
+    def _noise(self, replica: Replica) -> list[torch.Tensor]:
+        if replica.noise == 0.0:
+            return [torch.zeros_like(parameter) for parameter in replica.parameters]
         return [
             torch.normal(
                 0.0,
-                member.noise,
+                replica.noise,
                 size=parameter.shape,
-                generator=member.generator,
+                generator=replica.generator,
                 device=self._device,
                 dtype=parameter.dtype,
             )
-            for parameter in member.parameters
+            for parameter in replica.parameters
         ]
 
-    def _watch(
+    def _check_step(
         self,
-        member: Member,
+        replica: Replica,
         clipped: list[torch.Tensor],
         noise: list[torch.Tensor],
         batch: int,
     ) -> None:
-        """Look, in steps 1, 2, 4, ..., at whether what is released is what was priced."""
-        if (member.taken + 1) & member.taken:
+        """Check, in steps 1, 2, 4, ..., that the release is clipped and noised as planned."""
+        if (replica.steps_taken + 1) & replica.steps_taken:
             return
         size = sum(values.numel() for values in noise)
         length = sum(float(values.double().square().sum()) for values in clipped)
         added = sum(float(values.double().square().sum()) for values in noise)
-        check_step(length, added, size, member.net.max_grad_norm, member.noise, batch)
+        check_step(length, added, size, replica.net.max_grad_norm, replica.noise, batch)
 
 
-def _taken(values: torch.Tensor, rows: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Return some rows, gathered where they are."""
+def _rows_of(values: torch.Tensor, rows: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Return some rows, gathered on the device where the values are."""
     return values.index_select(0, rows.to(values.device)).to(device)

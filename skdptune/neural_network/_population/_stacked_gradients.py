@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from skdptune.neural_network._population._stacked_layers import Layer, PlainLayer, Stack, layers_of
+from skdptune.neural_network._population._stacked_layers import (
+    Layer,
+    PlainLayer,
+    Stack,
+    TrainedLayer,
+    layers_of,
+)
 
-# As Opacus has it, so that nets come out as they do one by one.
+# Opacus's own, so that nets come out as they do one by one.
 _CLIPPING_FLOOR = 1e-6
-_AGREEMENT = 1e-3
+_TOLERANCE = 1e-3
 
 LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class StackedGradients(Protocol):
-    """What finds the sums; nets of one shape, whose parameters are stacked along a first axis."""
+    """Computes sums of clipped gradients of nets of one structure, with stacked parameters.
+
+    Attributes
+    ----------
+    numbers_per_record : int
+        How many numbers a pass holds for each record.
+    """
 
     numbers_per_record: int
 
-    def of(self, modules: Sequence[nn.Module]) -> StackedGradients:
-        """Return what finds the gradients of some of the modules."""
+    def for_modules(self, modules: Sequence[nn.Module]) -> StackedGradients:
+        """Return the same for some of the modules."""
         ...
 
     def clipped_sums(
@@ -45,9 +57,9 @@ class StackedGradients(Protocol):
         inputs, targets : tensor of shape (nets, records, ...)
             Each net's records.
         present : tensor of bool of shape (nets, records)
-            False for what only fills up the shape.
+            False for padding.
         norms : tensor of shape (nets,)
-            Norm to which each net's gradients are shortened.
+            Norm to which each net's gradients are clipped.
         """
         ...
 
@@ -55,7 +67,7 @@ class StackedGradients(Protocol):
 def clipping_factors(
     squared_norms: torch.Tensor, present: torch.Tensor, norms: torch.Tensor
 ) -> torch.Tensor:
-    """Return what to multiply gradients by: 0 where one is not finite, or stands for no record."""
+    """Return the factors that clip gradients: 0 for one that is not finite, and for padding."""
     factors = (norms[:, None] / (squared_norms.sqrt() + _CLIPPING_FLOOR)).clamp(max=1.0)
     return torch.where(present & squared_norms.isfinite(), factors, 0.0)
 
@@ -69,19 +81,19 @@ class ClosedFormGradients:
         What `layers_of` returns.
     losses : callable
         One loss per record, from outputs and targets.
-    is_known : bool
+    is_separable : bool
         Whether losses are sure to treat records one by one, so that those of all nets can be
         found in one call.
     """
 
-    def __init__(self, layers: list[Layer], losses: LossPerRecord, is_known: bool) -> None:
+    def __init__(self, layers: list[Layer], losses: LossPerRecord, is_separable: bool) -> None:
         self._layers = layers
         self._losses = losses
-        self._is_known = is_known
+        self._is_separable = is_separable
         self.numbers_per_record = 0
 
-    def of(self, modules: Sequence[nn.Module]) -> ClosedFormGradients:
-        """Return what finds the gradients of some of the modules."""
+    def for_modules(self, modules: Sequence[nn.Module]) -> ClosedFormGradients:
+        """Return the same: closed forms depend on no module."""
         return self
 
     def clipped_sums(
@@ -94,65 +106,65 @@ class ClosedFormGradients:
     ) -> Stack:
         """Return the sums; see `StackedGradients`."""
         outputs, trained = self.outputs(stack, inputs)
-        losses = self._total_loss(outputs, targets)
-        slopes = torch.autograd.grad(losses, [made for _, _, made in trained])
-        parts = [
-            (layer, layer.gradients(plan, slope))
-            for (layer, plan, _), slope in zip(trained, slopes, strict=True)
+        loss = self._total_loss(outputs, targets)
+        slopes = torch.autograd.grad(loss, [values for _, _, values in trained])
+        pairs = [
+            (layer, layer.gradients(features, slope))
+            for (layer, features, _), slope in zip(trained, slopes, strict=True)
         ]
-        del outputs, losses, trained
-        squares = sum(layer.squared_norms(gradients) for layer, gradients in parts)
+        del outputs, loss, trained
+        squares = torch.stack([layer.squared_norms(found) for layer, found in pairs]).sum(dim=0)
         factors = clipping_factors(squares, present, norms)
-        poisoned = ~squares.isfinite()
-        if bool(poisoned.any()):
-            # What is not finite stays so when multiplied by zero.
-            parts = [(layer, [_without(v, poisoned) for v in vs]) for layer, vs in parts]
+        invalid = ~squares.isfinite()
+        if bool(invalid.any()):
+            # Infinities and NaN times zero are NaN.
+            pairs = [(layer, [_zeroed(v, invalid) for v in found]) for layer, found in pairs]
         sums: Stack = [torch.empty(0)] * len(stack)
-        for layer, gradients in parts:
-            for place, found in layer.sums(gradients, factors):
-                sums[place] = found.reshape(stack[place].shape)
+        for layer, gradients in pairs:
+            for position, total in layer.sums(gradients, factors):
+                sums[position] = total.reshape(stack[position].shape)
         return sums
 
     def _total_loss(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        if self._is_known:
+        if self._is_separable:
             return self._losses(outputs.flatten(0, 1), targets.flatten(0, 1)).sum()
         own = zip(outputs, targets, strict=True)
         return torch.stack([self._losses(*pair).sum() for pair in own]).sum()
 
     def outputs(
         self, stack: Stack, inputs: torch.Tensor
-    ) -> tuple[torch.Tensor, list[tuple[Any, torch.Tensor, torch.Tensor]]]:
-        """Return the outputs, and each trained layer with its inputs and what it made of them."""
-        trained = []
+    ) -> tuple[torch.Tensor, list[tuple[TrainedLayer, torch.Tensor, torch.Tensor]]]:
+        """Return the outputs, and each trained layer with its features and its own outputs."""
+        trained: list[tuple[TrainedLayer, torch.Tensor, torch.Tensor]] = []
         numbers = 0
         values = inputs
         for layer in self._layers:
             if isinstance(layer, PlainLayer):
                 values = layer.outputs(values)
             else:
-                plan = layer.plan(values)
-                values = layer.outputs(plan, stack, values.shape)
+                features = layer.features(values)
+                values = layer.outputs(features, stack, values.shape)
                 if not values.requires_grad:
                     values.requires_grad_()
-                trained.append((layer, plan.detach(), values))
-                numbers += plan[0, :1].numel()
+                trained.append((layer, features.detach(), values))
+                numbers += features[0, :1].numel()
             numbers += 3 * values[0, :1].numel()
         self.numbers_per_record = inputs[0, :1].numel() + numbers
         return values, trained
 
 
-def _without(values: torch.Tensor, poisoned: torch.Tensor) -> torch.Tensor:
-    """Return values with zeros in place of some records'."""
-    return values.masked_fill(poisoned.reshape(*poisoned.shape, *[1] * (values.ndim - 2)), 0.0)
+def _zeroed(values: torch.Tensor, invalid: torch.Tensor) -> torch.Tensor:
+    """Return values with zeros in place of invalid records'."""
+    return values.masked_fill(invalid.reshape(*invalid.shape, *[1] * (values.ndim - 2)), 0.0)
 
 
 class TracedGradients:
-    """Gradients of any module that torch.func can follow, one per record.
+    """Gradients of any module that torch.func can trace, one per record.
 
     Parameters
     ----------
     modules : sequence of torch.nn.Module
-        One for each net; what is not trained in them is read from here.
+        One for each net; frozen parameters and buffers are read from them.
     losses : callable
         One loss per record, from outputs and targets.
     """
@@ -167,8 +179,8 @@ class TracedGradients:
         self._losses = losses
         self.numbers_per_record = 4 * size
 
-    def of(self, modules: Sequence[nn.Module]) -> TracedGradients:
-        """Return what finds the gradients of some of the modules."""
+    def for_modules(self, modules: Sequence[nn.Module]) -> TracedGradients:
+        """Return the same for some of the modules."""
         return TracedGradients(modules, self._losses)
 
     def clipped_sums(
@@ -187,14 +199,14 @@ class TracedGradients:
         per_net = vmap(per_record, in_dims=(0, 0, 0, 0), randomness="different")
         found = per_net(trained, self._fixed, inputs, targets)
         gradients = [found[name].flatten(2) for name in self._names]
-        squares = sum(values.square().sum(dim=2) for values in gradients)
+        squares = torch.stack([values.square().sum(dim=2) for values in gradients]).sum(dim=0)
         factors = clipping_factors(squares, present, norms)
-        poisoned = ~squares.isfinite()
-        if bool(poisoned.any()):
+        invalid = ~squares.isfinite()
+        if bool(invalid.any()):
             for values in gradients:
-                values[poisoned] = 0.0
+                values[invalid] = 0.0
         sums = [torch.bmm(factors[:, None], values) for values in gradients]
-        return [s.reshape(like.shape) for s, like in zip(sums, stack, strict=True)]
+        return [total.reshape(like.shape) for total, like in zip(sums, stack, strict=True)]
 
     def _loss(
         self,
@@ -212,9 +224,9 @@ def stacked_gradients(
     losses: LossPerRecord,
     record: torch.Tensor,
     target: torch.Tensor,
-    is_known: bool = False,
+    is_separable: bool = False,
 ) -> StackedGradients | None:
-    """Return what finds the gradients of modules of one shape; None if nothing can.
+    """Return what computes the gradients of modules of one structure; None if nothing can.
 
     Parameters
     ----------
@@ -223,14 +235,16 @@ def stacked_gradients(
     losses : callable
         One loss per record, from outputs and targets.
     record, target : tensor
-        A made-up record and target, to try.
-    is_known : bool, default=False
+        A synthetic record and target, to compare gradients on.
+    is_separable : bool, default=False
         Whether losses are sure to treat records one by one.
 
     Notes
     -----
-    Whatever is returned gave each module's own gradient on the made-up record. So a module whose
-    outputs are random, or that is not what its layers seem to make it, is left to others.
+    Theorem U2.
+
+    Whatever is returned gave each module's own gradient on the synthetic record. So None is
+    returned for a module whose outputs are random, or do more than its layers say.
     """
     parameters = zip(
         *([p.detach() for p in m.parameters() if p.requires_grad] for m in modules), strict=True
@@ -238,7 +252,7 @@ def stacked_gradients(
     stack = [torch.stack(same) for same in parameters]
     layers = layers_of(modules[0])
     if layers is not None:
-        closed = ClosedFormGradients(layers, losses, is_known)
+        closed = ClosedFormGradients(layers, losses, is_separable)
         if _agrees(closed, stack, modules, losses, record, target):
             return closed
     traced = TracedGradients(modules, losses)
@@ -253,15 +267,15 @@ def _agrees(
     record: torch.Tensor,
     target: torch.Tensor,
 ) -> bool:
-    """Say whether what is found for a record is each module's own gradient."""
+    """Return whether what is computed for a record is each module's own gradient."""
     size = len(modules)
-    one = torch.ones(size, 1, dtype=torch.bool, device=record.device)
+    present = torch.ones(size, 1, dtype=torch.bool, device=record.device)
     try:
         found = gradients.clipped_sums(
             stack,
             record.expand(size, 1, *record.shape),
             target.expand(size, 1, *target.shape),
-            one,
+            present,
             torch.full((size,), torch.finfo(record.dtype).max, device=record.device),
         )
         wanted = [_gradient(module, losses, record, target) for module in modules]
@@ -271,7 +285,7 @@ def _agrees(
     return all(
         sums.shape == truth.shape
         and torch.allclose(
-            sums, truth, rtol=_AGREEMENT, atol=_AGREEMENT * float(truth.abs().max())
+            sums, truth, rtol=_TOLERANCE, atol=_TOLERANCE * float(truth.abs().max())
         )
         for sums, truth in zip(found, own, strict=True)
     )

@@ -1,10 +1,10 @@
-"""Layers of many nets at once, and what their records' gradients are, in closed form.
+"""Layers of many nets at once, with per-record gradients in closed form.
 
-A layer's inputs are held for all nets together: (nets, records, ...). The gradient of a record by
-the weights of a linear layer is the outer product of its slope (the derivative of its loss by its
-outputs) and its input. So its norm is a product of two norms, and a sum of gradients, each scaled
-by its own factor, is one product of matrices: no gradient of a single record is ever made. Those
-of convolutions are made, as sums over patches.
+A layer's inputs are stacked over all nets: (nets, records, ...). The gradient of one record's loss
+by the weights of a linear layer is the outer product of its slope (the derivative of the loss by
+the layer's outputs) and its input. So its norm is a product of two norms, and a sum of gradients,
+each scaled by its own factor, is one product of matrices: the gradient of a single record is never
+computed. For convolutions it is computed, as a sum over patches.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from skdptune.neural_network._modules import MLP, LogisticHead, SmallCNN, TemperedSigmoid, ToImages
+from skdptune.neural_network._modules import (
+    MLP,
+    LogisticHead,
+    SizedModule,
+    SmallCNN,
+    TemperedSigmoid,
+    ToImages,
+)
 
 # Layers without parameters that treat records one by one, whatever their settings.
 _PER_RECORD = (
@@ -47,13 +54,13 @@ class PlainLayer:
     Attributes
     ----------
     layer : torch.nn.Module
-        That of one net, which stands for all.
+        Taken from one net, applied for all.
     """
 
     layer: nn.Module
 
     def outputs(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Return what the layer makes of inputs (nets, records, ...)."""
+        """Return the layer's outputs for inputs (nets, records, ...)."""
         return self.layer(inputs.flatten(0, 1)).unflatten(0, inputs.shape[:2])
 
 
@@ -64,7 +71,7 @@ class StackedLinear:
     Attributes
     ----------
     weight, bias : int
-        Where the layer's parameters are in a stack; the bias may be missing.
+        Positions of the layer's parameters in a stack; the bias may be missing.
     """
 
     weight: int
@@ -72,41 +79,41 @@ class StackedLinear:
 
     @classmethod
     def of(cls, layer: nn.Module, weight: int, bias: int | None) -> StackedLinear | None:
-        """Return the rule of a layer, if it is such a one."""
+        """Return the stacked form of a layer; None if it is of another kind."""
         return cls(weight, bias) if type(layer) is nn.Linear else None
 
-    def plan(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Return the inputs as the closed forms need them."""
+    def features(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return the vectors that the weights multiply: the inputs themselves."""
         if inputs.ndim != 3:
             raise NotImplementedError(
-                "a linear layer on more than vectors has no closed form here"
+                "a linear layer has a closed form for vectors alone; got inputs of more dimensions"
             )
         return inputs
 
-    def outputs(self, plan: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
+    def outputs(self, features: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
         """Return the outputs; `shape` is that of the layer's inputs."""
         weight = stack[self.weight].transpose(1, 2)
         if self.bias is None:
-            return torch.bmm(plan, weight)
-        return torch.baddbmm(stack[self.bias].unsqueeze(1), plan, weight)
+            return torch.bmm(features, weight)
+        return torch.baddbmm(stack[self.bias].unsqueeze(1), features, weight)
 
-    def gradients(self, plan: torch.Tensor, slopes: torch.Tensor) -> Stack:
-        """Return what the records' gradients are made of: slopes, and what they multiply."""
-        return [slopes, plan]
+    def gradients(self, features: torch.Tensor, slopes: torch.Tensor) -> Stack:
+        """Return the two factors of the records' gradients: slopes and inputs."""
+        return [slopes, features]
 
     def squared_norms(self, gradients: Stack) -> torch.Tensor:
         """Return the squared norm of each record's gradient: (nets, records)."""
-        slopes, plan = gradients
-        sizes = _squared_length(plan)
+        slopes, features = gradients
+        sizes = _squared_length(features)
         if self.bias is not None:
             sizes = sizes + 1.0
         return _squared_length(slopes) * sizes
 
     def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield, for each parameter, its place and the sum of gradients times factors."""
-        slopes, plan = gradients
+        """Yield, for each parameter, its position and the sum of gradients times factors."""
+        slopes, features = gradients
         scaled = slopes * factors[..., None]
-        yield self.weight, torch.bmm(scaled.transpose(1, 2), plan)
+        yield self.weight, torch.bmm(scaled.transpose(1, 2), features)
         if self.bias is not None:
             yield self.bias, scaled.sum(dim=1)
 
@@ -118,7 +125,7 @@ class StackedConv2d:
     Attributes
     ----------
     weight, bias : int
-        Where the layer's parameters are in a stack; the bias may be missing.
+        Positions of the layer's parameters in a stack; the bias may be missing.
     settings : dict
         Kernel size, stride, padding and dilation.
     """
@@ -129,7 +136,7 @@ class StackedConv2d:
 
     @classmethod
     def of(cls, layer: nn.Module, weight: int, bias: int | None) -> StackedConv2d | None:
-        """Return the rule of a layer, if it is such a one."""
+        """Return the stacked form of a layer; None if it is of another kind."""
         if type(layer) is not nn.Conv2d or layer.groups != 1 or layer.padding_mode != "zeros":
             return None
         if isinstance(layer.padding, str):
@@ -137,15 +144,15 @@ class StackedConv2d:
         names = ("kernel_size", "stride", "padding", "dilation")
         return cls(weight, bias, {name: getattr(layer, name) for name in names})
 
-    def plan(self, inputs: torch.Tensor) -> torch.Tensor:
+    def features(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return the patches of each image: (nets, records, numbers in a patch, patches)."""
         patches = functional.unfold(inputs.flatten(0, 1), **self.settings)
         return patches.unflatten(0, inputs.shape[:2])
 
-    def outputs(self, plan: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
+    def outputs(self, features: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
         """Return the outputs; `shape` is that of the layer's inputs."""
         weight = stack[self.weight].flatten(2)
-        found = torch.einsum("koc,kbcp->kbop", weight, plan)
+        found = torch.einsum("koc,kbcp->kbop", weight, features)
         if self.bias is not None:
             found = found + stack[self.bias][:, None, :, None]
         return found.unflatten(-1, self._sides(shape[-2:]))
@@ -157,42 +164,52 @@ class StackedConv2d:
             for side, kernel, stride, padding, dilation in parts
         )
 
-    def gradients(self, plan: torch.Tensor, slopes: torch.Tensor) -> Stack:
+    def gradients(self, features: torch.Tensor, slopes: torch.Tensor) -> Stack:
         """Return the records' gradients.
 
-        What is clipped and added must be the very numbers whose norm is taken. A sum over
-        patches and records at once would let a record's large patches, which cancel each other
-        in its own gradient, swallow in rounding what other records add.
+        The numbers that are clipped and added must be the ones whose norm is taken. In a sum over
+        patches and records at once, large patches of one record, which cancel each other in its
+        own gradient, would absorb what other records add, by rounding.
+
+        Notes
+        -----
+        Theorem U2.
         """
         slopes = slopes.flatten(3)
-        found = [torch.einsum("kbop,kbcp->kboc", slopes, plan)]
+        found = [torch.einsum("kbop,kbcp->kboc", slopes, features)]
         return found if self.bias is None else [*found, slopes.sum(dim=3)]
 
     def squared_norms(self, gradients: Stack) -> torch.Tensor:
         """Return the squared norm of each record's gradient: (nets, records)."""
-        return sum(values.flatten(2).square().sum(dim=2) for values in gradients)
+        squares = [values.flatten(2).square().sum(dim=2) for values in gradients]
+        return torch.stack(squares).sum(dim=0)
 
     def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield, for each parameter, its place and the sum of gradients times factors."""
-        places = [self.weight] if self.bias is None else [self.weight, self.bias]
-        for place, values in zip(places, gradients, strict=True):
-            yield place, torch.bmm(factors[:, None], values.flatten(2))[:, 0]
+        """Yield, for each parameter, its position and the sum of gradients times factors."""
+        positions = [self.weight] if self.bias is None else [self.weight, self.bias]
+        for position, values in zip(positions, gradients, strict=True):
+            yield position, torch.bmm(factors[:, None], values.flatten(2))[:, 0]
 
 
 def _squared_length(vectors: torch.Tensor) -> torch.Tensor:
-    """Return squared lengths, not below the true ones where small squares vanish in rounding.
+    """Return squared lengths, not below the true ones where small squares underflow to zero.
 
-    A vanished factor would hide the size of the other one, and so of a gradient to be clipped.
+    A factor of zero would hide the size of the other factor, and so a gradient to be clipped.
+
+    Notes
+    -----
+    Theorem U2.
     """
-    vanished = vectors.shape[-1] * torch.finfo(vectors.dtype).tiny
-    return vectors.square().sum(dim=-1) + vanished
+    underflow = vectors.shape[-1] * torch.finfo(vectors.dtype).tiny
+    return vectors.square().sum(dim=-1) + underflow
 
 
-Layer = PlainLayer | StackedLinear | StackedConv2d
+TrainedLayer = StackedLinear | StackedConv2d
+Layer = PlainLayer | TrainedLayer
 
 
 def is_simple(module: nn.Module) -> bool:
-    """Say whether a module is no more than its parts: without hooks or shared parameters."""
+    """Return whether a module is fully described by its parts: no hooks, no shared parameters."""
     for part in module.modules():
         if any(getattr(part, name, None) for name in _HOOKS) or "forward" in vars(part):
             return False
@@ -207,40 +224,45 @@ def layers_of(module: nn.Module) -> list[Layer] | None:
     if not is_simple(module):
         return None
     parameters = list(module.parameters())
-    places = {id(parameter): place for place, parameter in enumerate(parameters)}
+    positions = {id(parameter): position for position, parameter in enumerate(parameters)}
     if not all(parameter.requires_grad for parameter in parameters):
         return None
-    found = [_layer_of(layer, places) for layer in _sequence(module)]
-    if None in found:
-        return None
-    trained = [layer for layer in found if not isinstance(layer, PlainLayer)]
-    used = [place for layer in trained for place in (layer.weight, layer.bias)]
+    layers: list[Layer] = []
+    for layer in _sequence(module):
+        stacked = _layer_of(layer, positions)
+        if stacked is None:
+            return None
+        layers.append(stacked)
+    trained = [layer for layer in layers if not isinstance(layer, PlainLayer)]
+    used = [p for layer in trained for p in (layer.weight, layer.bias) if p is not None]
     # A parameter that two layers share would need the norm of a sum.
-    once = sorted(place for place in used if place is not None) == list(range(len(parameters)))
-    return found if once else None
+    return layers if sorted(used) == list(range(len(parameters))) else None
+
+
+def has_only_linear_layers(module: nn.Module) -> bool:
+    """Return whether a module is a plain sequence whose trained layers are all linear."""
+    layers = layers_of(module)
+    return layers is not None and not any(isinstance(layer, StackedConv2d) for layer in layers)
 
 
 def _sequence(module: nn.Module) -> Iterator[nn.Module | None]:
-    """Yield the layers in the order in which they are applied; None for what is not known."""
+    """Yield the layers in the order in which they are applied; None in place of unknown ones."""
     if type(module) is nn.Sequential:
         for layer in module:
             yield from _sequence(layer)
-    elif type(module) in (MLP, LogisticHead, SmallCNN):
-        yield from _sequence(module.layers)
+    elif isinstance(module, SizedModule) and type(module) in (MLP, LogisticHead, SmallCNN):
+        yield from [None] if module.layers is None else _sequence(module.layers)
     else:
         yield module
 
 
-def _layer_of(layer: nn.Module | None, places: dict[int, int]) -> Layer | None:
+def _layer_of(layer: nn.Module | None, positions: dict[int, int]) -> Layer | None:
     if layer is None or getattr(layer, "inplace", False):
         return None
     if type(layer) in _PER_RECORD or (type(layer) is nn.Flatten and layer.start_dim == 1):
         return PlainLayer(layer)
     weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
-    if id(weight) not in places:
+    if id(weight) not in positions:
         return None
-    for kind in (StackedLinear, StackedConv2d):
-        found = kind.of(layer, places[id(weight)], places.get(id(bias)))
-        if found is not None:
-            return found
-    return None
+    indices = positions[id(weight)], positions.get(id(bias))
+    return StackedLinear.of(layer, *indices) or StackedConv2d.of(layer, *indices)

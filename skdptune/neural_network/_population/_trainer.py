@@ -1,12 +1,11 @@
-"""Training of all candidates of a search together."""
+"""Training of many nets at once: grouping, memory, and what happens when one fails."""
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +14,19 @@ from torch import nn
 
 from skdptune._validation import check_integer, check_kind
 from skdptune.neural_network._noisy_steps import NotPrivateError, exact_arithmetic, quiet_hooks
-from skdptune.neural_network._population._grouping import is_common, likeness, settings_of
-from skdptune.neural_network._population._net_batch import Crew, Member
+from skdptune.neural_network._population._grouping import (
+    can_train_together,
+    grouping_key,
+    settings_of,
+)
+from skdptune.neural_network._population._net_batch import NetBatch, Replica
 from skdptune.neural_network._population._stacked_gradients import stacked_gradients
-from skdptune.neural_network._population._training_run import BatchTrainable, Course
+from skdptune.neural_network._population._trainable_net import TrainableNet
+from skdptune.neural_network._training_run import TrainingRun
 
 _DEFAULT_MEMORY = 1 << 30
-# Those that are sure to treat records one by one.
-_KNOWN_CRITERIA = (
+# Criteria that are sure to treat records one by one.
+_SEPARABLE_CRITERIA = (
     nn.BCEWithLogitsLoss,
     nn.CrossEntropyLoss,
     nn.HuberLoss,
@@ -30,16 +34,19 @@ _KNOWN_CRITERIA = (
     nn.MSELoss,
     nn.SmoothL1Loss,
 )
-# Weights, their sums, noise and gradients, and what optimizers keep of each.
+# Weights, their sums, noise and gradients, and the state of optimizers.
 _COPIES_OF_WEIGHTS = 7
-# Copies of what a pass makes: values, slopes and scaled slopes.
+# Copies of the values of a pass: values, slopes and scaled slopes.
 _COPIES_OF_VALUES = 2
-# Batches may be filled up to no more than this many times their length.
-_FILLING = 2.0
+# Batches of records may be padded to no more than this many times their length.
+_LARGEST_PADDING = 2.0
 
 
 class PopulationTrainer:
-    """Trains many private nets at once: stacked weights, and batches and noise of each its own.
+    """Fits many private neural nets at once, each as its own `fit` would.
+
+    Use it to train many settings on the same data in a fraction of the time of one fit after
+    another; the searches of this package do so by themselves.
 
     Parameters
     ----------
@@ -50,18 +57,21 @@ class PopulationTrainer:
 
     Notes
     -----
-    Every net comes out with the law that `fit` gives it by itself, and with a seed with the same
-    weights but for rounding: its batches are drawn by its own coins, its gradients clipped to
-    its own norm, and its noise comes from its own generator. Given the data the nets are
-    independent, as theorems on private selection need runs to be.
+    Theorem U2.
 
-    Gradients are found in closed form for sequences of linear layers, convolutions and known
-    layers without parameters (as in `MLP`, `SmallCNN`, `LogisticHead`), and by torch.func for
-    other modules; ``grad_sample_mode`` is not looked at. Nets of different shapes, and batches of
-    very different sizes, are trained in turn. Trained by itself, as by `fit`, is what cannot be
-    followed or may not be shared: random outputs (dropout), layers that share parameters, hooks,
-    callbacks other than schedules of the learning rate, subclasses of the nets. One that fails
-    sends those beside it back to their starts, with the same coins.
+    Every net comes out with the distribution that `fit` gives it by itself, and with a seed with
+    the same weights but for rounding: its batches come from its own random draws, its gradients
+    are clipped to its own norm, and its noise comes from its own generator. Given the data the
+    nets are independent, as theorems on private selection need runs to be.
+
+    Weights of nets of one structure are stacked. Gradients are found in closed form for sequences
+    of linear layers, convolutions and known layers without parameters (as in `MLP`, `SmallCNN`,
+    `LogisticHead`), and by torch.func for other modules; ``grad_sample_mode`` is not used. Nets of
+    different structures, and batches of very different sizes, are trained in turn. A net is
+    trained by itself, as by `fit`, where torch.func cannot trace it or something may not be
+    shared: random outputs (dropout), layers that share parameters, hooks, callbacks other than
+    schedules of the learning rate, subclasses of the nets. If one net fails, those trained with
+    it start again, from the same random draws.
 
     Examples
     --------
@@ -81,22 +91,21 @@ class PopulationTrainer:
         self.max_memory = max_memory
 
     def fit(
-        self, nets: Sequence[BatchTrainable], X: Any, y: Any, *, return_exceptions: bool = False
+        self, nets: Sequence[TrainableNet], X: Any, y: Any, *, return_exceptions: bool = False
     ) -> list[Any]:
-        """Fit nets in place, each as its own `fit` would.
+        """Fit nets in place.
 
-        What all nets cost together is the composition of what each costs, unless a selection
-        among them is all that is shown.
+        The cost of publishing all nets is the composition of their costs.
 
         Parameters
         ----------
         nets : sequence of private nets
-            They may differ in all parameters; one may not be given twice.
+            They may differ in all parameters; no net may be given twice.
         X, y
             As for `fit` of each.
         return_exceptions : bool, default=False
-            Whether a net whose training fails (as by weights that are not finite) stands in the
-            result by its exception, in place of raising it. Bad parameters are raised always.
+            Whether to return the exception of a net whose training fails (as by weights that are
+            not finite) in its place, instead of raising it. Bad parameters are always raised.
 
         Returns
         -------
@@ -105,179 +114,192 @@ class PopulationTrainer:
         """
         nets = list(nets)
         self._check(nets)
-        outcomes: list[Any] = [None] * len(nets)
-        courses = _courses(nets, X, y, outcomes)
+        jobs = _jobs(nets, X, y)
+        ready = [job for job in jobs if isinstance(job, _Job)]
         with quiet_hooks(), exact_arithmetic():
-            for numbers in self._crews(nets, courses, outcomes):
-                self._train(nets, numbers, courses, outcomes)
-        for number, course in courses.items():
-            if outcomes[number] is None:
-                outcomes[number] = _outcome(nets[number]._fit_course, _fresh(course))
+            for batch in self._batches_of_nets(ready):
+                self._train(batch)
+        for job in ready:
+            if job.outcome is None:
+                job.outcome = _outcome(job.net._train_alone, job.run.restarted())
+        outcomes = [job.outcome if isinstance(job, _Job) else job for job in jobs]
         if not return_exceptions:
             for outcome in outcomes:
                 if isinstance(outcome, BaseException):
                     raise outcome
         return outcomes
 
-    def _check(self, nets: list[Any]) -> None:
+    def _check(self, nets: list[TrainableNet]) -> None:
         if self.max_memory is not None:
             check_integer(self.max_memory, name="max_memory", lower=1)
         for net in nets:
-            check_kind(net, name="each of nets", kind=BatchTrainable, domain="a private net")
+            check_kind(net, name="each of nets", kind=TrainableNet, domain="a private net")
             net._check_parameters()
         if len({id(net) for net in nets}) < len(nets):
             raise ValueError("nets must be different objects; got one twice. Use clone.")
 
-    def _crews(
-        self, nets: list[Any], courses: dict[int, Course], outcomes: list[Any]
-    ) -> list[list[int]]:
-        """Return the numbers of nets that can be trained together."""
-        alike: dict[Any, list[int]] = {}
-        for number, course in courses.items():
-            if not is_common(nets[number]):
+    def _batches_of_nets(self, jobs: list[_Job]) -> list[list[_Job]]:
+        """Return lists of jobs whose nets can be trained together; started, but for those left."""
+        groups: dict[Any, list[_Job]] = {}
+        for job in jobs:
+            if not can_train_together(job.net):
                 continue
-            # Grouping looks at a first start; training begins from the same coins once more.
-            started = _outcome(_started, nets[number], course)
+            started = _outcome(job.start)
             if isinstance(started, BaseException):
-                outcomes[number] = started
+                job.outcome = started
                 continue
-            key = likeness(nets[number])
+            key = grouping_key(job.net)
             if key is not None:
-                alike.setdefault((key, id(course.X)), []).append(number)
-        shared = _holders_of_callbacks(nets, alike)
-        groups = [[number for number in group if number not in shared] for group in alike.values()]
-        return [crew for group in groups for crew in self._fitting(nets, courses, group)]
+                job.started = started
+                groups.setdefault((key, id(job.run.X)), []).append(job)
+        shared = _shared_callbacks(job for group in groups.values() for job in group)
+        unshared = [[job for job in group if not job.holds(shared)] for group in groups.values()]
+        return [batch for group in unshared for batch in self._split(group)]
 
-    def _fitting(
-        self, nets: list[Any], courses: dict[int, Course], numbers: list[int]
-    ) -> Iterator[list[int]]:
-        """Yield parts of a group that are within filling and memory."""
-        crew: list[int] = []
-        for number in sorted(numbers, key=lambda number: courses[number].plan.batch_size):
-            half = _memory(self.max_memory, torch.device(nets[number].device)) // 2
-            most = max(1, half // bytes_of_weights(nets[number]))
-            longest = _FILLING * courses[crew[0]].plan.batch_size if crew else math.inf
-            if len(crew) >= most or courses[number].plan.batch_size > longest:
-                yield crew
-                crew = []
-            crew.append(number)
-        if crew:
-            yield crew
+    def _split(self, jobs: list[_Job]) -> Iterator[list[_Job]]:
+        """Yield lists of jobs of one structure that keep within padding and memory."""
+        batch: list[_Job] = []
+        for job in sorted(jobs, key=lambda job: job.run.plan.batch_size):
+            half = _memory(self.max_memory, torch.device(job.net.device)) // 2
+            most = max(1, half // bytes_of_weights(job.net))
+            longest = _LARGEST_PADDING * batch[0].run.plan.batch_size if batch else math.inf
+            if len(batch) >= most or job.run.plan.batch_size > longest:
+                yield batch
+                batch = []
+            batch.append(job)
+        if batch:
+            yield batch
 
-    def _train(
-        self,
-        nets: list[Any],
-        numbers: list[int],
-        courses: dict[int, Course],
-        outcomes: list[Any],
-    ) -> None:
-        """Train nets of one shape together; if one fails, in halves, and at last alone.
+    def _train(self, jobs: list[_Job]) -> None:
+        """Train nets of one structure together; if one fails, in halves, and at last alone.
 
-        Every try is made with the same coins, so that what becomes of a net is a function of its
-        own, whatever happens to the others.
+        Every attempt is made from the same random draws, so that the outcome of a net is a
+        function of its own draws, whatever happens to the others.
         """
-        found = _outcome(self._trained, [nets[n] for n in numbers], [courses[n] for n in numbers])
-        if isinstance(found, BaseException) and len(numbers) > 1:
-            middle = len(numbers) // 2
-            self._train(nets, numbers[:middle], courses, outcomes)
-            self._train(nets, numbers[middle:], courses, outcomes)
-        elif isinstance(found, list):
-            for number, outcome in zip(numbers, found, strict=True):
-                outcomes[number] = outcome
+        outcomes = _outcome(self._train_together, jobs)
+        if isinstance(outcomes, BaseException) and len(jobs) > 1:
+            middle = len(jobs) // 2
+            self._train(jobs[:middle])
+            self._train(jobs[middle:])
+        elif isinstance(outcomes, list):
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                job.outcome = outcome
 
-    def _trained(self, nets: list[Any], courses: list[Course]) -> list[Any] | None:
-        """Return what became of nets of one shape; None if they cannot be trained together."""
-        courses = [_started(net, course) for net, course in zip(nets, courses, strict=True)]
-        first, device = nets[0], torch.device(nets[0].device)
-        X, targets = courses[0].X, courses[0].targets
-        modules = [net.module_.train() for net in nets]
+    def _train_together(self, jobs: list[_Job]) -> list[Any] | None:
+        """Return the outcomes for nets of one structure; None if they cannot share gradients."""
+        runs = [job.take_start() for job in jobs]
+        first, device = jobs[0].net, torch.device(jobs[0].net.device)
+        X, targets = runs[0].X, runs[0].targets
+        modules = [job.net.module_.train() for job in jobs]
         before = [settings_of(part) for part in (*modules, first.criterion_)]
-        with first._torch_seeded(np.random.default_rng(0)):
+        with first._seeded_torch(np.random.default_rng(0)):
             gradients = stacked_gradients(
                 modules,
                 first._losses,
                 torch.randn(X.shape[1:], device=device),
                 torch.zeros(targets.shape[1:], dtype=targets.dtype, device=device),
-                is_known=type(first.criterion_) in _KNOWN_CRITERIA,
+                is_separable=type(first.criterion_) in _SEPARABLE_CRITERIA,
             )
         if gradients is None or before != [settings_of(p) for p in (*modules, first.criterion_)]:
             return None
-        members = [Member(net, course) for net, course in zip(nets, courses, strict=True)]
+        replicas = [Replica(job.net, run) for job, run in zip(jobs, runs, strict=True)]
         memory = _memory(self.max_memory, device)
         if device.type != "cpu" and X.nbytes <= memory // 2:
             memory -= X.nbytes
             X = X.to(device)
-        room = _Room(memory, members, gradients.numbers_per_record)
-        Crew(members, X, gradients, room.records_at_once).run()
-        return [_outcome(m.net._settle, m.course.plan, m.taken) for m in members]
+        limit = _record_limit(memory, replicas, gradients.numbers_per_record)
+        NetBatch(replicas, X, gradients, limit).train()
+        return [_outcome(r.net._finish, r.run.plan, r.steps_taken) for r in replicas]
 
 
-def _courses(nets: list[Any], X: Any, y: Any, outcomes: list[Any]) -> dict[int, Course]:
-    """Return what each net is to train on, with coins of its own that can be tossed again."""
-    courses: dict[int, Course] = {}
-    first: Course | None = None
-    for number, net in enumerate(nets):
-        course = _outcome(net._course, X, y)
-        if isinstance(course, BaseException):
-            outcomes[number] = course
-            continue
-        rng = course.rng
-        if isinstance(net.random_state, np.random.Generator):
-            # One that several nets may have been given.
-            rng = np.random.default_rng(rng.integers(0, 2**63, size=4).tolist())
-        # One copy of what is the same for all is enough.
-        first = first or course
-        records, targets = _shared(first.X, course.X), _shared(first.targets, course.targets)
-        courses[number] = replace(course, rng=rng, X=records, targets=targets)
-    return courses
+@dataclass(eq=False)
+class _Job:
+    """One net to be fitted.
 
-
-def _fresh(course: Course) -> Course:
-    """Return a course from its beginning, with the coins that belong to it."""
-    return replace(course, rng=copy.deepcopy(course.rng))
-
-
-def _started(net: BatchTrainable, course: Course) -> Course:
-    course = _fresh(course)
-    with net._torch_seeded(course.rng):
-        net._start(course)
-    return course
-
-
-def _holders_of_callbacks(nets: list[Any], alike: dict[Any, list[int]]) -> set[int]:
-    """Return the nets that hold a callback that another net holds, too.
-
-    It keeps what it learns of one training, and must not be told of two at once.
+    Attributes
+    ----------
+    net : TrainableNet
+    run : TrainingRun
+        Never advanced: every attempt works on a restarted copy.
+    started : TrainingRun or None
+        The run of a start that no training has used yet.
+    outcome : object
+        The fitted net, or the exception of its fit; None before.
     """
-    numbers = [number for group in alike.values() for number in group]
-    held = {
-        number: [id(callback) for _, callback in nets[number].callbacks_] for number in numbers
-    }
-    counts = Counter(one for ids in held.values() for one in ids)
-    return {number for number, ids in held.items() if any(counts[one] > 1 for one in ids)}
+
+    net: TrainableNet
+    run: TrainingRun
+    started: TrainingRun | None = None
+    outcome: Any = None
+
+    def start(self) -> TrainingRun:
+        """Start the net afresh, always from the same random draws, and return the rest of them."""
+        run = self.run.restarted()
+        with self.net._seeded_torch(run.rng):
+            self.net._start(run)
+        return run
+
+    def take_start(self) -> TrainingRun:
+        """Return the run of a start; the one that grouping made serves the first training."""
+        started, self.started = self.started, None
+        return self.start() if started is None else started
+
+    def holds(self, callbacks: set[int]) -> bool:
+        """Return whether one of the callbacks, given by their ids, belongs to the net."""
+        return not callbacks.isdisjoint(id(one) for _, one in self.net.callbacks_)
+
+
+def _jobs(nets: list[TrainableNet], X: Any, y: Any) -> list[_Job | BaseException]:
+    """Return each net with its training run, or the exception with which it refuses the data."""
+    jobs: list[_Job | BaseException] = []
+    first: TrainingRun | None = None
+    for net in nets:
+        run = _outcome(net._training_run, X, y)
+        if isinstance(run, BaseException):
+            jobs.append(run)
+            continue
+        rng = run.rng
+        if isinstance(net.random_state, np.random.Generator):
+            # Several nets may have been given the same one.
+            rng = np.random.default_rng(rng.integers(0, 2**63, size=4).tolist())
+        # One copy of equal tensors is enough for all.
+        first = first or run
+        records, targets = _shared(first.X, run.X), _shared(first.targets, run.targets)
+        jobs.append(_Job(net, replace(run, rng=rng, X=records, targets=targets)))
+    return jobs
 
 
 def _shared(first: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     return first if first.dtype == values.dtype and torch.equal(first, values) else values
 
 
-class _Room:
-    """How many records of each net there is memory for."""
+def _shared_callbacks(jobs: Iterable[_Job]) -> set[int]:
+    """Return the ids of callbacks that more than one net holds.
 
-    def __init__(self, memory: int, members: list[Member], numbers_per_record: int) -> None:
-        self._memory = memory
-        self._member = bytes_of_weights(members[0].net)
-        self._record = 4 * _COPIES_OF_VALUES * max(numbers_per_record, 1)
-        largest = [member.net.max_physical_batch_size for member in members]
-        self._largest = min((size for size in largest if size is not None), default=None)
-
-    def records_at_once(self, members: int) -> int:
-        left = self._memory - members * self._member
-        size = max(1, left // (members * self._record))
-        return size if self._largest is None else min(size, self._largest)
+    A callback keeps what it learns from one training, and must not be notified of two at once.
+    """
+    counts = Counter(id(callback) for job in jobs for _, callback in job.net.callbacks_)
+    return {number for number, count in counts.items() if count > 1}
 
 
-def bytes_of_weights(net: BatchTrainable) -> int:
+def _record_limit(
+    memory: int, replicas: list[Replica], numbers_per_record: int
+) -> Callable[[int], int]:
+    """Return how many records of each net fit into memory, as a function of the number of nets."""
+    bytes_per_net = bytes_of_weights(replicas[0].net)
+    bytes_per_record = 4 * _COPIES_OF_VALUES * max(numbers_per_record, 1)
+    sizes = [replica.net.max_physical_batch_size for replica in replicas]
+    largest = min((size for size in sizes if size is not None), default=None)
+
+    def records_at_once(n_nets: int) -> int:
+        left = memory - n_nets * bytes_per_net
+        size = max(1, left // (n_nets * bytes_per_record))
+        return size if largest is None else min(size, largest)
+
+    return records_at_once
+
+
+def bytes_of_weights(net: TrainableNet) -> int:
     """Return the memory for a net's weights, and all that training keeps of their size."""
     return _COPIES_OF_WEIGHTS * sum(p.nbytes for p in net.module_.parameters())
 
@@ -291,11 +313,11 @@ def _memory(limit: int | None, device: torch.device) -> int:
 
 
 def _outcome(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function returns, or the exception that it raises."""
+    """Return the result of a function, or the exception that it raises."""
     try:
         return function(*arguments)
     except (NotPrivateError, KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as problem:
-        # A module that leaves by way of SystemExit must not take a record's text with it.
+        # A module that ends by SystemExit must not publish a record's text with it.
         return problem

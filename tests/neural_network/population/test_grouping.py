@@ -1,4 +1,4 @@
-"""Which nets may stand for each other."""
+"""Which nets can be trained together."""
 
 import numpy as np
 import pytest
@@ -7,18 +7,18 @@ from skorch.callbacks import Callback, LRScheduler
 from torch import nn
 
 from skdptune.neural_network import MLP, DPNeuralNetClassifier, DPNeuralNetRegressor
-from skdptune.neural_network._population._grouping import is_common, likeness
+from skdptune.neural_network._population._grouping import can_train_together, grouping_key
 from tests.neural_network.nets import data, net_of
 
 X, Y = data(30)
 
 
 def key_of(net):
-    net._start(net._course(X, Y))
-    return likeness(net)
+    net._start(net._training_run(X, Y))
+    return grouping_key(net)
 
 
-def test_what_does_not_change_the_shape_does_not_matter():
+def test_parameters_of_the_training_do_not_change_the_key():
     key = key_of(net_of())
     other = net_of(lr=3.0, batch_size=7, epsilon=9.0, random_state=5, max_grad_norm=2.0)
     assert key_of(other) == key
@@ -36,11 +36,11 @@ def test_what_does_not_change_the_shape_does_not_matter():
     ],
     ids=str,
 )
-def test_what_changes_a_loss_does(changes):
+def test_parameters_of_outputs_and_losses_change_the_key(changes):
     assert key_of(net_of(**changes)) != key_of(net_of())
 
 
-def test_weights_of_classes_are_compared_by_value():
+def test_class_weights_of_a_criterion_are_compared_by_value():
     keys = [
         key_of(net_of(criterion__weight=torch.tensor([1.0, weight]))) for weight in (2.0, 2.0, 3.0)
     ]
@@ -58,7 +58,7 @@ class Holds(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "alike"),
+    ("one", "other", "equal"),
     [
         ((1, [2.0]), (1, [2.0]), True),
         ({"a": 1}, {"a": 1}, True),
@@ -68,33 +68,33 @@ class Holds(nn.Module):
         (lambda x: x, lambda x: x, False),
     ],
 )
-def test_settings_are_compared_by_value_where_they_are_plain(one, other, alike):
+def test_settings_are_compared_by_value_where_they_are_plain(one, other, equal):
     keys = [key_of(net_of(module=Holds, module__what=what)) for what in (one, other)]
-    assert (keys[0] == keys[1]) is alike
+    assert (keys[0] == keys[1]) is equal
 
 
-class Mine(DPNeuralNetClassifier):
+class Subclass(DPNeuralNetClassifier):
     pass
 
 
-class Hearing(Callback):
+class UserCallback(Callback):
     data_independent = True
 
 
 @pytest.mark.parametrize(
-    ("net", "common"),
+    ("net", "expected"),
     [
         (net_of(), True),
         (net_of(callbacks=[LRScheduler("StepLR", step_size=1)]), True),
         (net_of(callbacks=[("rate", LRScheduler)]), True),
         (net_of(callbacks="disable"), True),
-        (net_of(callbacks=[Hearing()]), False),
-        (net_of(callbacks=[("mine", Hearing)]), False),
-        (net_of(Mine), False),
+        (net_of(callbacks=[UserCallback()]), False),
+        (net_of(callbacks=[("mine", UserCallback)]), False),
+        (net_of(Subclass), False),
     ],
 )
-def test_subclasses_and_callbacks_of_users_stay_by_themselves(net, common):
-    assert is_common(net) is common
+def test_subclasses_and_users_callbacks_are_trained_alone(net, expected):
+    assert can_train_together(net) is expected
 
 
 def tied():
@@ -128,23 +128,23 @@ def with_forward():
     ],
     ids=range(7),
 )
-def test_modules_that_are_more_than_their_parts_are_like_no_other(module):
+def test_modules_that_are_more_than_their_parts_have_no_key(module):
     net = net_of()
-    net._start(net._course(X, Y))
+    net._start(net._training_run(X, Y))
     vars(net)["module_"] = module
     vars(net)["optimizer_"] = torch.optim.SGD(module.parameters(), lr=0.1)
-    assert likeness(net) is None
+    assert grouping_key(net) is None
 
 
-def test_an_optimizer_of_other_weights_is_like_no_other():
+def test_an_optimizer_of_other_weights_has_no_key():
     net = net_of()
-    net._start(net._course(X, Y))
-    assert likeness(net) is not None
+    net._start(net._training_run(X, Y))
+    assert grouping_key(net) is not None
     vars(net)["optimizer_"] = torch.optim.SGD(nn.Linear(4, 2).parameters(), lr=0.1)
-    assert likeness(net) is None
+    assert grouping_key(net) is None
 
 
-def test_places_of_layers_and_kinds_of_numbers_count():
+def test_positions_of_layers_and_types_of_numbers_change_the_key():
     one, other = nn.Tanh(), nn.Tanh()
     linear = nn.Linear(4, 4)
     modules = [nn.Sequential(one, linear, one), nn.Sequential(one, linear, other)]

@@ -17,7 +17,7 @@ NORMS = torch.tensor([0.5, 1.0, 100.0])
 
 
 class Residual(nn.Module):
-    """Has a path past its layers, a frozen layer and a buffer that differs from net to net."""
+    """Has a skip connection, a frozen layer and a buffer that differs from net to net."""
 
     def __init__(self):
         super().__init__()
@@ -30,7 +30,7 @@ class Residual(nn.Module):
 
 
 class Noisy(nn.Module):
-    """Gives another answer at each call."""
+    """Returns other outputs at each call."""
 
     def __init__(self):
         super().__init__()
@@ -103,49 +103,49 @@ def test_sums_equal_a_naive_loop(case):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_records_with_gradients_that_are_not_finite_count_as_none(case):
+def test_records_without_a_finite_gradient_count_as_absent(case):
     modules, gradients, stack, inputs, targets = made(case)
     inputs[1, 3] = torch.nan
     inputs[2, 0] = torch.inf
-    everyone = torch.ones(NETS, RECORDS, dtype=torch.bool)
-    sums = gradients.clipped_sums(stack, inputs, targets, everyone, NORMS)
-    sound = inputs.flatten(2).isfinite().all(dim=2)
+    all_present = torch.ones(NETS, RECORDS, dtype=torch.bool)
+    sums = gradients.clipped_sums(stack, inputs, targets, all_present, NORMS)
+    finite = inputs.flatten(2).isfinite().all(dim=2)
     for net, module in enumerate(modules):
         wanted = naive(
-            module, inputs[net][sound[net]], targets[net][sound[net]], float(NORMS[net])
+            module, inputs[net][finite[net]], targets[net][finite[net]], float(NORMS[net])
         )
         for found, values in zip(sums, wanted, strict=True):
             assert torch.allclose(found[net], values, atol=1e-5)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_no_records_make_no_gradient(case):
+def test_no_records_have_a_gradient_of_zero(case):
     _, gradients, stack, inputs, targets = made(case)
-    nobody = torch.ones(NETS, 0, dtype=torch.bool)
-    sums = gradients.clipped_sums(stack, inputs[:, :0], targets[:, :0], nobody, NORMS)
+    none_present = torch.ones(NETS, 0, dtype=torch.bool)
+    sums = gradients.clipped_sums(stack, inputs[:, :0], targets[:, :0], none_present, NORMS)
     assert [values.shape for values in sums] == [values.shape for values in stack]
     assert not any(bool(values.any()) for values in sums)
 
 
-def test_some_of_the_modules_keep_what_is_not_trained_in_them():
+def test_fewer_modules_keep_their_own_frozen_weights():
     modules, gradients, stack, inputs, targets = made("residual")
-    fewer = gradients.of(modules[1:])
-    everyone = torch.ones(NETS, RECORDS, dtype=torch.bool)
-    all_sums = gradients.clipped_sums(stack, inputs, targets, everyone, NORMS)
+    fewer = gradients.for_modules(modules[1:])
+    all_present = torch.ones(NETS, RECORDS, dtype=torch.bool)
+    all_sums = gradients.clipped_sums(stack, inputs, targets, all_present, NORMS)
     part = [values[1:] for values in stack]
-    sums = fewer.clipped_sums(part, inputs[1:], targets[1:], everyone[1:], NORMS[1:])
+    sums = fewer.clipped_sums(part, inputs[1:], targets[1:], all_present[1:], NORMS[1:])
     for found, wanted in zip(sums, all_sums, strict=True):
         assert torch.allclose(found, wanted[1:], atol=1e-6)
 
 
-def test_module_that_cannot_be_followed_is_left_to_others():
+def test_module_that_cannot_be_traced_has_no_stacked_gradients():
     target = torch.zeros((), dtype=torch.long)
     assert stacked_gradients([Untraceable()], LOSS, torch.rand(4), target) is None
     assert stacked_gradients([Noisy()], LOSS, torch.rand(4), target) is None
 
 
 def test_closed_form_that_differs_from_the_module_is_not_used():
-    # Sits where the layers are looked for, and does something else with them.
+    # Has the layers of a plain sequence, and computes something else with them.
     module = MLP((5,), input_shape=4, n_outputs=3)
     module.layers.forward = lambda inputs: 2.0 * nn.Sequential.forward(module.layers, inputs)
     target = torch.zeros((), dtype=torch.long)

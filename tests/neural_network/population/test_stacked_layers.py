@@ -30,7 +30,7 @@ class Other(nn.Sequential):
     pass
 
 
-def test_known_sequences_are_taken_apart():
+def test_known_sequences_have_closed_forms():
     kinds = [type(layer) for layer in layers_of(MLP((5,), input_shape=4, n_outputs=2))]
     assert kinds == [PlainLayer, StackedLinear, PlainLayer, StackedLinear]
     small = layers_of(SmallCNN(input_shape=(1, 28, 28), n_outputs=10))
@@ -57,7 +57,7 @@ def test_known_sequences_are_taken_apart():
     ],
     ids=lambda module: repr(module).replace("\n", "")[:60],
 )
-def test_others_are_not(module):
+def test_other_modules_have_none(module):
     assert layers_of(module) is None
 
 
@@ -76,12 +76,12 @@ def test_others_are_not(module):
 def test_closed_forms_equal_a_loop_over_records(layer, shape, bias):
     torch.manual_seed(0)
     modules = [layer(bias) for _ in range(NETS)]
-    rule = layers_of(nn.Sequential(modules[0]))[0]
+    stacked = layers_of(nn.Sequential(modules[0]))[0]
     parameters = zip(*(m.parameters() for m in modules), strict=True)
     stack = [torch.stack(list(same)).detach() for same in parameters]
     inputs = torch.randn(NETS, RECORDS, *shape)
-    plan = rule.plan(inputs)
-    outputs = rule.outputs(plan, stack, inputs.shape)
+    features = stacked.features(inputs)
+    outputs = stacked.outputs(features, stack, inputs.shape)
     slopes = torch.randn(outputs.shape)
     norms = torch.empty(NETS, RECORDS)
     sums = [torch.zeros_like(values) for values in stack]
@@ -94,39 +94,39 @@ def test_closed_forms_equal_a_loop_over_records(layer, shape, bias):
             norms[net, record] = sum(g.square().sum() for g in gradients)
             for total, gradient in zip(sums, gradients, strict=True):
                 total[net] += gradient
-    gradients = rule.gradients(plan, slopes)
-    assert torch.allclose(rule.squared_norms(gradients), norms, rtol=1e-5)
-    for place, found in rule.sums(gradients, torch.ones(NETS, RECORDS)):
+    gradients = stacked.gradients(features, slopes)
+    assert torch.allclose(stacked.squared_norms(gradients), norms, rtol=1e-5)
+    for place, found in stacked.sums(gradients, torch.ones(NETS, RECORDS)):
         assert torch.allclose(found.reshape(sums[place].shape), sums[place], atol=1e-4)
 
 
-def test_slopes_whose_squares_vanish_do_not_hide_a_long_gradient():
+def test_slopes_whose_squares_underflow_do_not_hide_a_long_gradient():
     # Theorem U2.
     # The gradient is 1e18 * 1e-23 in each of 100 numbers; its slope's square is 0 in float32.
-    rule = StackedLinear(0, None)
+    stacked = StackedLinear(0, None)
     inputs = torch.full((1, 1, 100), 1e18)
     slopes = torch.full((1, 1, 1), 1e-23)
     truth = 100 * (1e18 * 1e-23) ** 2
-    assert float(rule.squared_norms(rule.gradients(inputs, slopes))) >= truth
+    assert float(stacked.squared_norms(stacked.gradients(inputs, slopes))) >= truth
 
 
-def test_large_patches_that_cancel_do_not_swallow_what_others_add():
+def test_large_patches_that_cancel_do_not_absorb_other_records():
     # Theorem U2.
     # Pixels of 2^40 and -2^40 side by side: the record's own gradient is moderate.
-    rule = StackedConv2d(0, None, {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1})
+    stacked = StackedConv2d(0, None, {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1})
     inputs = torch.rand(1, 201, 1, 1, 64)
     inputs[0, 200, ..., ::2], inputs[0, 200, ..., 1::2] = 2.0**40, -(2.0**40)
-    plan = rule.plan(inputs)
+    features = stacked.features(inputs)
     slopes = torch.full((1, 201, 1, 1, 64), 0.5)
     sums = []
     for size in (200, 201):
-        gradients = rule.gradients(plan[:, :size], slopes[:, :size])
-        factors = (1.0 / rule.squared_norms(gradients).sqrt()).clamp(max=1.0)
-        ((_, total),) = rule.sums(gradients, factors)
+        gradients = stacked.gradients(features[:, :size], slopes[:, :size])
+        factors = (1.0 / stacked.squared_norms(gradients).sqrt()).clamp(max=1.0)
+        ((_, total),) = stacked.sums(gradients, factors)
         sums.append(float(total))
     assert abs(sums[1] - sums[0]) <= 1.0 + 1e-3
 
 
-def test_linear_layers_on_sequences_have_no_closed_form_here():
+def test_linear_layers_on_sequences_have_no_closed_form():
     with pytest.raises(NotImplementedError, match="vectors"):
-        StackedLinear(0, 1).plan(torch.zeros(2, 3, 4, 5))
+        StackedLinear(0, 1).features(torch.zeros(2, 3, 4, 5))

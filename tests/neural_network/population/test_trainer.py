@@ -10,7 +10,7 @@ from scipy import stats
 from skorch.callbacks import Callback, LRScheduler
 from torch import nn
 
-from skdptune.model_selection import DPRandomSearchCV, _base
+from skdptune.model_selection import DPRandomSearchCV
 from skdptune.neural_network import (
     MLP,
     DPNeuralNetBinaryClassifier,
@@ -21,15 +21,15 @@ from skdptune.neural_network import (
     SmallCNN,
 )
 from skdptune.neural_network._noisy_steps import NotPrivateError
-from skdptune.neural_network._population import _net_batch as crew_module
-from skdptune.neural_network._population import _trainer as population_module
+from skdptune.neural_network._population import _net_batch as net_batch_module
+from skdptune.neural_network._population import _trainer as trainer_module
 from tests.neural_network.nets import KINDS, data, net_of, weights_of
 
 X, Y = data(300)
 
 
 class Skipping(nn.Module):
-    """No plain sequence: torch.func must follow it."""
+    """No plain sequence of layers: torch.func must trace it."""
 
     def __init__(self, width=6):
         super().__init__()
@@ -52,7 +52,7 @@ class Untraceable(nn.Module):
 
 
 class Doubling(DPNeuralNetClassifier):
-    """Trains on records of its own making."""
+    """Trains on records that it has changed."""
 
     def _validated(self, X, y):
         X, *others = super()._validated(X, y)
@@ -99,8 +99,8 @@ CASES = {
     "parts": {"max_physical_batch_size": 11},
     "one layer": {"module": LogisticHead},
     "images": {"module": SmallCNN((2, 2), hidden=3, input_shape=(1, 8, 8))},
-    "followed": {"module": Skipping},
-    "cannot be followed": {"module": Untraceable},
+    "traced": {"module": Skipping},
+    "cannot be traced": {"module": Untraceable},
     "early stop": {"callbacks": [Stopper(3)]},
     "n_public": {"n_public": 500},
 }
@@ -113,7 +113,7 @@ def test_each_is_as_if_trained_by_itself(case):
     nets = PopulationTrainer().fit(different(**CASES[case]), records, Y)
     alone = [net.fit(records, Y) for net in different(**CASES[case])]
     # Adam and GroupNorm divide by lengths, and so enlarge rounding.
-    tolerance = 2e-3 if case in {"adam", "followed"} else 2e-5
+    tolerance = 2e-3 if case in {"adam", "traced"} else 2e-5
     for one, other in zip(nets, alone, strict=True):
         assert np.allclose(weights_of(one), weights_of(other), atol=tolerance)
         assert str(one.privacy_) == str(other.privacy_)
@@ -123,7 +123,7 @@ def test_each_is_as_if_trained_by_itself(case):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_net_has_fit_many(kind):
+def test_every_class_of_nets_has_fit_many(kind):
     made = [net_of(kind, random_state=seed) for seed in range(2)]
     nets = kind.fit_many(made, X, Y)
     assert nets == made
@@ -133,7 +133,7 @@ def test_every_kind_of_net_has_fit_many(kind):
         assert np.allclose(net.predict(X), alone.predict(X), atol=1e-4)
 
 
-def test_callbacks_that_nets_share_are_told_of_one_training_after_another():
+def test_shared_callbacks_are_notified_of_one_training_after_another():
     def made():
         schedule = LRScheduler("StepLR", step_size=1, gamma=0.5)
         shared = [net_of(random_state=seed, callbacks=[schedule]) for seed in range(2)]
@@ -143,7 +143,7 @@ def test_callbacks_that_nets_share_are_told_of_one_training_after_another():
         assert np.allclose(weights_of(one), weights_of(other.fit(X, Y)), atol=1e-5)
 
 
-def test_nets_of_all_kinds_and_shapes_may_be_mixed():
+def test_nets_of_all_classes_and_structures_may_be_mixed():
     nets = [
         *different(),
         net_of(DPNeuralNetRegressor),
@@ -159,22 +159,22 @@ def test_nets_of_all_kinds_and_shapes_may_be_mixed():
 
 
 @pytest.mark.parametrize("limit", [1, 20_000, 10**9])
-def test_memory_changes_nothing_but_time(limit):
+def test_memory_limit_does_not_change_results(limit):
     for one, other in zip(together(different(), max_memory=limit), different(), strict=True):
         assert np.allclose(weights_of(one), weights_of(other.fit(X, Y)), atol=1e-5)
 
 
 def test_memory_bounds_nets_and_records(monkeypatch):
     seen = []
-    found = crew_module.Crew._sums_of_part
+    found = net_batch_module.NetBatch._sums_of_chunk
 
-    def watched(self, rows, present):
-        weights = sum(p.nbytes for p in self._members[0].parameters)
+    def recorded(self, rows, present):
+        weights = sum(p.nbytes for p in self._replicas[0].parameters)
         numbers = self._gradients.numbers_per_record
         seen.append(len(rows) * (7 * weights + 8 * numbers * rows.shape[1]))
         return found(self, rows, present)
 
-    monkeypatch.setattr(crew_module.Crew, "_sums_of_part", watched)
+    monkeypatch.setattr(net_batch_module.NetBatch, "_sums_of_chunk", recorded)
     together([net_of(random_state=s, batch_size=200) for s in range(6)], max_memory=100_000)
     assert 50_000 < max(seen) <= 100_000
     seen.clear()
@@ -182,7 +182,7 @@ def test_memory_bounds_nets_and_records(monkeypatch):
     assert max(seen) <= 10_000
 
 
-def test_noise_has_its_size_and_belongs_to_each_net_alone():
+def test_noise_has_its_size_and_is_independent_between_nets():
     # One step on all records: what differs from the step without noise is the noise.
     torch.manual_seed(3)
     settings = {
@@ -207,7 +207,7 @@ def test_noise_has_its_size_and_belongs_to_each_net_alone():
 
 def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
     sizes, same = [], []
-    indices = crew_module.Member.indices
+    indices = net_batch_module.Replica.row_numbers
 
     def counted(self):
         found = indices(self)
@@ -215,7 +215,7 @@ def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
         same.append(tuple(found))
         return found
 
-    monkeypatch.setattr(crew_module.Member, "indices", counted)
+    monkeypatch.setattr(net_batch_module.Replica, "row_numbers", counted)
     nets = together([net_of(random_state=None, max_epochs=20) for _ in range(20)])
     assert len({weights_of(net).tobytes() for net in nets}) == 20
     assert len(set(same)) == len(same) == 20 * 120
@@ -223,7 +223,7 @@ def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
     assert abs(rate - 1 / 6) < 4 * np.sqrt(1 / 6 * 5 / 6 / (300 * len(sizes)))
 
 
-def test_law_is_that_of_nets_trained_one_by_one():
+def test_distribution_is_that_of_nets_trained_one_by_one():
     # Theorem U2.
     settings = {"module": LogisticHead, "max_epochs": 1, "batch_size": 20}
     few = slice(0, 60)
@@ -241,7 +241,7 @@ def test_law_is_that_of_nets_trained_one_by_one():
         assert stats.ks_2samp(one, other).pvalue > 1e-3
 
 
-def test_one_that_diverges_fails_alone():
+def test_a_net_that_diverges_fails_alone():
     nets = [net_of(random_state=0), net_of(lr=3e38, epsilon=0.01), net_of(random_state=2)]
     found = PopulationTrainer().fit(nets, X, Y, return_exceptions=True)
     assert found[0] is nets[0] and found[2] is nets[2]
@@ -255,7 +255,7 @@ def test_one_that_diverges_fails_alone():
 
 
 class Picky(nn.CrossEntropyLoss):
-    """Fails for a batch that holds a certain record, as code of a user may."""
+    """Fails for a batch that contains a certain record, as a user's code may."""
 
     limit = np.inf
 
@@ -265,7 +265,7 @@ class Picky(nn.CrossEntropyLoss):
         return super().forward(outputs, targets)
 
 
-def test_records_that_make_a_loss_raise_fail_only_nets_that_meet_them(monkeypatch):
+def test_records_that_make_a_loss_raise_fail_only_nets_that_draw_them(monkeypatch):
     records = X.copy()
     records[7] = 1e6
     monkeypatch.setattr(Picky, "limit", 1e3)
@@ -287,7 +287,7 @@ def test_records_that_make_a_loss_raise_fail_only_nets_that_meet_them(monkeypatc
 
 
 class Brittle(nn.BCELoss):
-    """Fails by the weights, as a loss that refuses what is no probability does."""
+    """Fails depending on the weights, as a loss that refuses numbers above 1 does."""
 
     def forward(self, outputs, targets):
         if outputs.requires_grad and float(outputs.detach().mean()) > 0.5:
@@ -295,15 +295,15 @@ class Brittle(nn.BCELoss):
         return super().forward(outputs, targets)
 
 
-class LeavingLoss(nn.CrossEntropyLoss):
+class ExitingLoss(nn.CrossEntropyLoss):
     def forward(self, outputs, targets):
         if outputs.requires_grad:
             raise SystemExit("with a record")
         return super().forward(outputs, targets)
 
 
-def test_a_net_that_leaves_takes_no_other_with_it():
-    nets = [net_of(criterion=LeavingLoss), net_of(random_state=1)]
+def test_a_net_that_exits_ends_no_other_training():
+    nets = [net_of(criterion=ExitingLoss), net_of(random_state=1)]
     found = PopulationTrainer().fit(nets, X, Y, return_exceptions=True)
     assert isinstance(found[0], SystemExit) and found[1] is nets[1]
 
@@ -312,7 +312,7 @@ SHARED = nn.Linear(4, 2)
 
 
 class Backbone(nn.Module):
-    """Holds a part that belongs to the program."""
+    """Holds a layer that other code holds as well."""
 
     def __init__(self):
         super().__init__()
@@ -322,7 +322,7 @@ class Backbone(nn.Module):
         return self.body(inputs)
 
 
-def test_parts_of_the_program_are_copied():
+def test_layers_of_a_class_are_copied():
     before = SHARED.weight.detach().clone()
     nets = together([net_of(module=Backbone, random_state=seed) for seed in range(2)])
     weights = weights_of(nets[0])
@@ -332,9 +332,9 @@ def test_parts_of_the_program_are_copied():
     assert not np.allclose(weights, weights_of(nets[1]))
 
 
-def test_what_becomes_of_a_net_is_a_function_of_its_own_coins():
+def test_outcome_of_a_net_is_a_function_of_its_own_random_draws():
     # Theorem U2.
-    # Failing must be no second chance: a crew that fails is trained again on the same coins.
+    # A failure must not lead to new draws: nets that fail are trained again on the same ones.
     start = nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())
     for parameter in start.parameters():
         nn.init.zeros_(parameter)
@@ -366,24 +366,22 @@ def test_what_becomes_of_a_net_is_a_function_of_its_own_coins():
     for seed, is_failure in zip(seeds, failed, strict=True):
         (alone,) = trainer.fit(made([seed]), records, targets, return_exceptions=True)
         assert isinstance(alone, ValueError) == is_failure
-    # The coins of a net that is not seeded are tossed once as well.
-    courses = population_module._courses(made([None]), records, targets, [None])
-    draws = {float(population_module._fresh(courses[0]).rng.random()) for _ in range(3)}
+    # A net that is not seeded repeats its draws as well.
+    (job,) = trainer_module._jobs(made([None]), records, targets)
+    draws = {float(job.run.restarted().rng.random()) for _ in range(3)}
     assert len(draws) == 1
 
 
-def test_nets_that_share_a_generator_have_coins_of_their_own():
+def test_nets_that_share_a_generator_have_draws_of_their_own():
     shared = np.random.default_rng(0)
     nets = together([net_of(random_state=shared) for _ in range(3)])
     assert len({weights_of(net).tobytes() for net in nets}) == 3
-    courses = population_module._courses(
-        [net_of(random_state=shared) for _ in range(2)], X, Y, [None, None]
-    )
-    assert courses[0].rng.random() != courses[1].rng.random()
+    jobs = trainer_module._jobs([net_of(random_state=shared) for _ in range(2)], X, Y)
+    assert jobs[0].run.rng.random() != jobs[1].run.rng.random()
 
 
 class Counting(nn.Module):
-    """Changes from call to call, whatever the data."""
+    """Changes from call to call, independently of the data."""
 
     def __init__(self):
         super().__init__()
@@ -428,7 +426,7 @@ class Subclass(MLP):
 
 
 class Moving(torch.optim.SGD):
-    """Puts weights elsewhere at each step."""
+    """Replaces the tensors of weights at each step."""
 
     def step(self, closure=None):
         super().step(closure)
@@ -443,7 +441,7 @@ class StepsTwice(DPNeuralNetClassifier):
         return super().train_step((2.0 * inputs, targets), **settings)
 
 
-PECULIAR = {
+UNUSUAL = {
     "module that counts": [{"module": Counting}] * 2,
     "criterion that counts": [{"criterion": CountingLoss}] * 2,
     "layer used twice": [{"module": Tied}] * 2,
@@ -456,10 +454,10 @@ PECULIAR = {
 }
 
 
-@pytest.mark.parametrize("case", PECULIAR)
-def test_what_cannot_be_shared_is_not(case):
+@pytest.mark.parametrize("case", UNUSUAL)
+def test_unusual_nets_are_trained_as_by_themselves(case):
     def made():
-        return [net_of(random_state=seed, **one) for seed, one in enumerate(PECULIAR[case])]
+        return [net_of(random_state=seed, **one) for seed, one in enumerate(UNUSUAL[case])]
 
     for one, other in zip(together(made()), made(), strict=True):
         assert np.allclose(weights_of(one), weights_of(other.fit(X, Y)), atol=1e-5)
@@ -473,13 +471,13 @@ class Keeping(torch.optim.SGD):
         return super().step(closure)
 
 
-def test_an_optimizer_that_keeps_gradients_keeps_its_own():
+def test_an_optimizer_that_keeps_gradients_keeps_only_its_own():
     nets = together([net_of(random_state=seed, optimizer=Keeping) for seed in range(20)])
     alone = net_of(optimizer=Keeping).fit(X, Y)
     assert len(pickle.dumps(nets[0])) < len(pickle.dumps(alone)) + 500
 
 
-def test_parts_of_modules_that_are_given_are_copied():
+def test_layers_passed_as_arguments_are_copied():
     class Given(nn.Module):
         def __init__(self, part):
             super().__init__()
@@ -495,40 +493,40 @@ def test_parts_of_modules_that_are_given_are_copied():
     assert not np.allclose(weights_of(nets[0]), weights_of(nets[1]))
 
 
-def test_a_callback_of_the_user_hears_of_one_training_at_a_time():
-    class Watching(Callback):
+def test_a_users_callback_is_notified_of_one_training_at_a_time():
+    class Recording(Callback):
         data_independent = True
-        heard = []
+        notified = []
 
         def on_train_begin(self, net, **kwargs):
-            self.heard.append("begin")
+            self.notified.append("begin")
 
         def on_train_end(self, net, **kwargs):
-            self.heard.append("end")
+            self.notified.append("end")
 
-    together([net_of(random_state=s, callbacks=[Watching()]) for s in range(3)])
-    assert Watching.heard == ["begin", "end"] * 3
+    together([net_of(random_state=s, callbacks=[Recording()]) for s in range(3)])
+    assert Recording.notified == ["begin", "end"] * 3
 
 
-def test_weights_of_nets_that_have_ended_are_let_go(monkeypatch):
+def test_weights_of_nets_that_have_ended_leave_the_stack(monkeypatch):
     stacks = []
-    form = crew_module.Crew._form
+    form = net_batch_module.NetBatch._stack_weights
 
-    def watched(self):
+    def recorded(self):
         form(self)
-        live = {p.data_ptr() for m in self._live for p in m.parameters}
-        ended = [m for m in self._members if m not in self._live]
-        stacks.append(all(p.data_ptr() not in live and not p.data._is_view() for m in ended
-                          for p in m.parameters))  # fmt: skip
+        live = {p.data_ptr() for r in self._active for p in r.parameters}
+        ended = [r for r in self._replicas if r not in self._active]
+        freed = [p.data for r in ended for p in r.parameters]
+        stacks.append(all(p.data_ptr() not in live and not p._is_view() for p in freed))
 
-    monkeypatch.setattr(crew_module.Crew, "_form", watched)
+    monkeypatch.setattr(net_batch_module.NetBatch, "_stack_weights", recorded)
     together([net_of(random_state=seed, max_epochs=seed + 1) for seed in range(4)])
     assert stacks == [True] * 4
 
 
-def test_noise_that_is_missing_is_noticed_and_nothing_stays(monkeypatch):
+def test_missing_noise_is_detected_and_weights_are_erased(monkeypatch):
     monkeypatch.setattr(
-        crew_module.torch, "normal", lambda *a, size, **k: torch.zeros(size), raising=True
+        net_batch_module.torch, "normal", lambda *a, size, **k: torch.zeros(size), raising=True
     )
     nets = different(epsilon=1.0)
     with pytest.raises(NotPrivateError, match="noise must be added"):
@@ -537,7 +535,7 @@ def test_noise_that_is_missing_is_noticed_and_nothing_stays(monkeypatch):
     assert any(not weights_of(net).any() for net in nets)
 
 
-def test_gradients_that_are_not_clipped_are_noticed(monkeypatch):
+def test_missing_clipping_is_detected(monkeypatch):
     monkeypatch.setattr(
         "skdptune.neural_network._population._stacked_gradients.clipping_factors",
         lambda squares, present, norms: 1.0 * present,
@@ -546,16 +544,16 @@ def test_gradients_that_are_not_clipped_are_noticed(monkeypatch):
         together([net_of(max_grad_norm=1e-3)])
 
 
-def test_a_key_stroke_stops_all(monkeypatch):
+def test_keyboard_interrupt_stops_all(monkeypatch):
     def stopped(self):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(crew_module.Crew, "_step", stopped)
+    monkeypatch.setattr(net_batch_module.NetBatch, "_step", stopped)
     with pytest.raises(KeyboardInterrupt):
         together(different())
 
 
-def test_a_net_does_not_carry_the_weights_of_others():
+def test_a_net_does_not_keep_the_weights_of_others():
     nets = together([net_of(random_state=seed) for seed in range(30)])
     alone = len(pickle.dumps(net_of(random_state=0).fit(X, Y)))
     assert max(len(pickle.dumps(net)) for net in nets) < alone + 500
@@ -566,7 +564,7 @@ def test_a_net_does_not_carry_the_weights_of_others():
         assert not net.module_.training
 
 
-def test_global_randomness_is_left_alone():
+def test_global_random_state_is_restored():
     torch.manual_seed(5)
     before = torch.get_rng_state()
     together(different())
@@ -586,7 +584,7 @@ def test_bad_arguments_are_refused():
     assert together([]) == []
 
 
-def test_empty_parts_of_secret_size_are_trained_on_noise_alone():
+def test_no_records_at_all_are_trained_on_noise_alone():
     nets = [net_of(random_state=s, n_public=300, classes=[0, 1]) for s in range(3)]
     nets = PopulationTrainer().fit(nets, X[:0], Y[:0])
     for seed, net in enumerate(nets):
@@ -597,20 +595,20 @@ def test_empty_parts_of_secret_size_are_trained_on_noise_alone():
 @pytest.mark.parametrize("cv", [0.2, 3])
 def test_searches_train_their_candidates_together(cv, monkeypatch):
     calls = []
-    fit = population_module.PopulationTrainer.fit
+    fit = trainer_module.PopulationTrainer.fit
 
     def counted(self, nets, *arguments, **settings):
         calls.append(len(nets))
         return fit(self, nets, *arguments, **settings)
 
-    monkeypatch.setattr(population_module.PopulationTrainer, "fit", counted)
+    monkeypatch.setattr(trainer_module.PopulationTrainer, "fit", counted)
 
     def search():
         return DPRandomSearchCV(
             DPNeuralNetClassifier(MLP(hidden=(5,)), classes=[0, 1], max_epochs=1, batch_size=50),
             {"lr": [0.05, 0.5, 2.0]},
             n_iter=5,
-            distribution="poisson",
+            n_iter_distribution="poisson",
             epsilon=20.0,
             delta=1e-4,
             cv=cv,
@@ -622,7 +620,9 @@ def test_searches_train_their_candidates_together(cv, monkeypatch):
 
     found = search()
     assert len(calls) == (1 if cv == 0.2 else 3)
-    monkeypatch.setattr(_base, "can_be_together", lambda *_: False)
+    monkeypatch.setattr(
+        "skdptune.model_selection._running._engine.can_be_together", lambda *_: False
+    )
     alone = search()
     assert found.best_params_ == alone.best_params_
     assert found.best_score_ == pytest.approx(alone.best_score_, abs=1e-9)
@@ -635,7 +635,7 @@ def test_searches_train_their_candidates_together(cv, monkeypatch):
 @pytest.mark.gpu
 def test_gpu_gives_what_the_cpu_gives_without_noise():
     settings = {"epsilon": np.inf, "max_epochs": 1}
-    for case in ("plain", "images", "followed"):
+    for case in ("plain", "images", "traced"):
         records = np.tile(X, 16) if case == "images" else X
         made = [different(**CASES[case], **settings, device=d) for d in ("cuda", "cpu")]
         found = [PopulationTrainer().fit(nets, records, Y) for nets in made]

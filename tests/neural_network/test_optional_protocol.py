@@ -1,4 +1,4 @@
-"""What searches ask of a net: noise, price parameters, and the fit on fewer records."""
+"""The optional protocol of nets: noise, cost parameters, and the fit on fewer records."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from skdptune.neural_network import MLP, DPNeuralNetClassifier, DPNeuralNetRegre
 
 
 @pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetRegressor])
-def test_fit_on_fewer_records_has_the_same_price_and_noise(kind):
+def test_fit_on_fewer_records_has_the_same_cost_and_noise(kind):
     net = kind(batch_size=100, lr=4.0)
     values = net.tuning_parameters(n_tune=500, n_final=2000)
     assert values == {"batch_size": 0.05, "lr": 1.0}
@@ -17,7 +17,7 @@ def test_fit_on_fewer_records_has_the_same_price_and_noise(kind):
     assert fewer.noise_level(500) == net.noise_level(2000)
 
 
-def test_learning_rate_with_a_prefix_is_the_one_that_counts():
+def test_learning_rate_with_a_prefix_is_preferred():
     net = DPNeuralNetClassifier(optimizer__lr=4.0, batch_size=0.1)
     assert net.tuning_parameters(10, 40) == {"batch_size": 0.1, "optimizer__lr": 1.0}
 
@@ -27,7 +27,7 @@ def test_adam_keeps_its_learning_rate():
     assert net.tuning_parameters(n_tune=50, n_final=40) == {"batch_size": 1.0}
 
 
-def test_noise_given_as_a_number_is_the_same_noise():
+def test_noise_level_can_be_given_as_noise_multiplier():
     net = DPNeuralNetClassifier(epsilon=2.0)
     level = net.noise_level(1000)
     assert DPNeuralNetClassifier(noise_multiplier=level).noise_level(1000) == level
@@ -57,7 +57,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("name", sorted(CHANGED))
-def test_price_depends_on_the_declared_parameters_alone(name):
+def test_cost_depends_on_the_declared_parameters_alone(name):
     net = DPNeuralNetClassifier()
     before = net.privacy_profile(1000)
     same = net.set_params(**{name: CHANGED[name]}).privacy_profile(1000) == before

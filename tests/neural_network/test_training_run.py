@@ -1,10 +1,11 @@
-"""The steps of epochs add up, whatever their number."""
+"""Training runs can be restarted; the steps of epochs add up to all steps."""
 
 import math
 
 import pytest
 
-from skdptune.neural_network._population._training_run import steps_of_epochs
+from skdptune.neural_network._training_run import steps_of_epochs
+from tests.neural_network.nets import data, net_of
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,10 @@ def test_steps_of_epochs_add_up(steps, epochs):
     assert sum(counts) == steps
     assert min(counts) >= 0
     assert len(counts) == max(1, math.ceil(epochs))
+
+
+def test_a_restarted_run_repeats_its_draws_and_leaves_the_run_as_it_is():
+    run = net_of(random_state=None)._training_run(*data(60))
+    draws = [run.restarted().rng.random() for _ in range(2)]
+    assert draws == [run.rng.random()] * 2
+    assert run.restarted().X is run.X

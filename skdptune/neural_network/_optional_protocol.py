@@ -1,4 +1,4 @@
-"""What a search asks of a private net beside its price."""
+"""The optional methods of the private estimator protocol, as nets implement them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from skdptune._validation import check_integer
+from skdptune.neural_network._parameters import NetParameters
 
 _COST_PARAMETERS = frozenset(
     {
@@ -21,8 +22,11 @@ _COST_PARAMETERS = frozenset(
 )
 
 
-class NetSearchHooks:
-    """Noise, price and extrapolation of a net, for searchers to ask."""
+class OptionalProtocolMixin(NetParameters):
+    """Noise, cost parameters and extrapolation of a net, from its parameters alone."""
+
+    # Given in place of epsilon, the same noise makes the same fit.
+    noise_parameter = "noise_multiplier"
 
     @property
     def cost_parameters(self) -> frozenset[str]:
@@ -47,7 +51,7 @@ class NetSearchHooks:
         return float(self._plan_before_data(n_samples).noise_multiplier)
 
     def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
-        """Return the parameters with which a fit on fewer records stands for the final fit.
+        """Return the parameters with which a fit on fewer records resembles the final fit.
 
         Parameters
         ----------
@@ -63,12 +67,12 @@ class NetSearchHooks:
 
         Notes
         -----
-        *batch_size* becomes the share of the records that it is of `n_final`, which keeps the
-        sampling rate, the number of steps, the noise multiplier and the price.
+        *batch_size* becomes a share of the records, as large as it is of `n_final`. That keeps the
+        sampling rate, the number of steps, the noise multiplier and the privacy cost.
 
         *lr* of plain SGD is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
-        arXiv:2301.11989, section 3.2), which keeps the noise of a step on the weights. Other
-        optimizers keep theirs: Adam divides each step by its own size.
+        arXiv:2301.11989, section 3.2), which keeps the size of the noise that a step adds to the
+        weights. Other optimizers keep their learning rate: Adam divides each step by its size.
         """
         self._check_parameters()
         n_tune = check_integer(n_tune, name="n_tune", lower=1)
@@ -76,7 +80,7 @@ class NetSearchHooks:
         share = self.batch_size
         values = {"batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)}
         if self.optimizer is torch.optim.SGD:
-            # skorch lets the one with the prefix win.
+            # skorch prefers the one with the prefix.
             name = "optimizer__lr" if hasattr(self, "optimizer__lr") else "lr"
             values[name] = getattr(self, name) * (n_tune / n_final)
         return values

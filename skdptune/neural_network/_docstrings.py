@@ -1,0 +1,60 @@
+"""The parts of docstrings that all private nets share."""
+
+SHARED_TEXT = {
+    "shared_parameters": """\
+epsilon : float or None, default=1.0
+    Privacy budget of a fit: the noise is the least that keeps within it. Infinite for no noise.
+delta : float, default=1e-5
+    The delta of the budget; far below one over the number of records.
+optimizer : class of torch.optim.Optimizer, default=SGD
+    Takes the steps along the noisy gradients.
+lr : float, default=0.5
+    Learning rate.
+max_epochs : float, default=10
+    Expected number of times that each record is used.
+batch_size : int or float, default=256
+    Expected number of records in a batch, or their share of all records; at most all of them.
+max_grad_norm : float, default=1.0
+    Norm to which the gradient of each record is clipped.
+noise_multiplier : float, optional
+    Standard deviation of the noise in units of `max_grad_norm`. Given, it replaces `epsilon`.
+grad_sample_mode : {"auto", "hooks", "functorch", "ghost"}, default="auto"
+    How Opacus computes gradients of records: layer by layer, by torch.func, or their norms only.
+    "ghost" is faster and takes less memory, and is offered for networks of linear layers on
+    vectors. "auto" is "ghost" for those, and "hooks" for others.
+poisson_sampling : bool, default=True
+    Whether each record enters each batch independently. Otherwise batches are random sets of
+    fixed size, which takes about twice the noise.
+max_physical_batch_size : int, optional
+    Largest number of records in memory together; larger batches are processed in pieces.
+fix_module : bool, default=False
+    Whether Opacus may replace layers that mix records, such as BatchNorm by GroupNorm.
+callbacks : list, optional
+    skorch callbacks that read no data: schedules of the learning rate, and those with a class
+    attribute ``data_independent = True``, whose author vouches for it.
+train_split : None
+    Must be None: scores of validation data that are split off would not be paid for.
+predict_nonlinearity : callable, "auto" or None, default="auto"
+    Applied to outputs to predict, as in skorch.
+device : str or torch.device, default="cpu"
+    Device to train on.
+verbose : int, default=0
+    Verbosity of skorch.
+random_state : int, Generator, RandomState or None, default=None
+    None draws first weights, batches and noise from the operating system's entropy; a seed gives
+    reproducible research runs.
+n_public : int, optional
+    Public constant that replaces the number of records, where that number is secret.""",
+    "components": """\
+**components
+    Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.""",
+    "shared_attributes": """\
+module_ : torch.nn.Module
+    The trained network, without Opacus.
+plan_ : NoisyGradientPlan
+    Sampling rate, number of steps and noise.
+privacy_ : PrivacyReport
+    Privacy cost of the fit.
+n_features_in_ : int
+    Length of the second axis of the records.""",
+}

@@ -1,0 +1,174 @@
+"""The training of a private net: counted steps on clipped gradients with noise."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from skdptune.mechanisms import fixed_batches, poisson_batches
+from skdptune.neural_network._callbacks import check_callbacks
+from skdptune.neural_network._components import NetComponents, not_offered
+from skdptune.neural_network._gradient_check import check_gradients
+from skdptune.neural_network._module_check import (
+    check_losses,
+    check_module,
+    check_outer_products,
+    has_outer_products,
+)
+from skdptune.neural_network._noise_source import noise_source
+from skdptune.neural_network._noisy_steps import (
+    NoisySteps,
+    NotPrivateError,
+    exact_arithmetic,
+    quiet_hooks,
+)
+from skdptune.neural_network._population import TrainableNet
+from skdptune.neural_network._training_run import TrainingRun, steps_of_epochs
+
+
+class TrainingLoop(TrainableNet, NetComponents):
+    """The pieces of a net's `fit`, in place of skorch's loop over a data loader.
+
+    Notes
+    -----
+    Theorem U1.
+    """
+
+    grad_sample_mode: str
+    max_epochs: float
+    # Set during `fit` alone: training outside of it would not be charged.
+    _engine: NoisySteps | None = None
+
+    def _train_alone(self, run: TrainingRun) -> Any:
+        with self._seeded_torch(run.rng), quiet_hooks(), exact_arithmetic():
+            self._start(run)
+            steps_taken = self._train(run)
+        return self._finish(run.plan, steps_taken)
+
+    def _start(self, run: TrainingRun) -> None:
+        # If this training fails, the report of an earlier one must not describe its weights.
+        for name in ("plan_", "privacy_"):
+            self.__dict__.pop(name, None)
+        self._sizes = run.sizes
+        self.initialize()
+        check_callbacks([callback for _, callback in self.callbacks_])
+        shape = run.sizes["input_shape"]
+        check_module(self.module_, shape, self.device)
+        with self._trial_losses() as losses:
+            check_losses(self.module_, losses, shape, run.targets, self.device)
+
+    @contextmanager
+    def _trial_losses(self) -> Iterator[Callable[..., torch.Tensor]]:
+        """Return the losses, each computed by a copy of the criterion, which may have state."""
+        criterion = self.criterion_
+
+        def losses(*arguments: Any) -> torch.Tensor:
+            self.__dict__["criterion_"] = copy.deepcopy(criterion)
+            return self._losses(*arguments)
+
+        try:
+            yield losses
+        finally:
+            self.__dict__["criterion_"] = criterion
+
+    @contextmanager
+    def _seeded_torch(self, rng: np.random.Generator) -> Iterator[None]:
+        # Modules draw from torch's global generators by themselves, as for first weights.
+        device = torch.device(self.device)
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            torch.manual_seed(int(rng.integers(0, 2**63 - 1)))
+            yield
+
+    def _train(self, run: TrainingRun) -> int:
+        """Take the planned steps, and return how many were taken."""
+        engine = NoisySteps(
+            self.module_,
+            self.optimizer_,
+            self._losses,
+            noise_multiplier=run.plan.noise_multiplier,
+            max_grad_norm=self.max_grad_norm,
+            divisor=run.plan.batch_size,
+            mode=self._gradient_mode(run),
+            generator=noise_source(run.rng, self.device),
+            max_physical_batch_size=self.max_physical_batch_size,
+        )
+        self._engine = engine
+        try:
+            self.module_.train()
+            self._take_steps(run)
+            return engine.steps_taken
+        except NotPrivateError:
+            self._erase_weights()
+            raise
+        finally:
+            engine.detach()
+            self.module_.eval()
+            self._engine = None
+
+    def _gradient_mode(self, run: TrainingRun) -> str:
+        """Return how to compute gradients, after a trial on synthetic records."""
+        shape, mode = run.sizes["input_shape"], self.grad_sample_mode
+        if mode == "auto":
+            mode = "ghost" if has_outer_products(self.module_, shape, self.device) else "hooks"
+        elif mode == "ghost":
+            check_outer_products(self.module_, shape, self.device)
+        if mode != "ghost":
+            module = self.module_.train()
+            with self._trial_losses() as losses:
+                check_gradients(module, losses, shape, run.targets, self.device, mode)
+        return mode
+
+    def _erase_weights(self) -> None:
+        for parameter in self.module_.parameters():
+            parameter.data.zero_()
+        self.optimizer_.state.clear()
+
+    def _take_steps(self, run: TrainingRun) -> None:
+        # Callbacks are notified, but are given no data.
+        self.notify("on_train_begin", X=None, y=None)
+        try:
+            for rows in self._batches(run):
+                self.train_step((run.X[rows], run.targets[rows]))
+        except KeyboardInterrupt:
+            # As in skorch, what is trained so far is kept; the cost does not become less.
+            pass
+        self.notify("on_train_end", X=None, y=None)
+
+    def _batches(self, run: TrainingRun) -> Iterator[Any]:
+        plan, size = run.plan, len(run.X)
+        if plan.sampling == "poisson":
+            batches = poisson_batches(size, plan.rate, plan.steps, run.rng)
+        else:
+            batches = fixed_batches(size, plan.batch_size, plan.steps, run.rng)
+        for count in steps_of_epochs(plan.steps, self.max_epochs):
+            self.notify("on_epoch_begin", dataset_train=None, dataset_valid=None)
+            for _ in range(count):
+                self.notify("on_batch_begin", batch=None, training=True)
+                batch = next(batches)
+                yield batch if isinstance(batch, slice) else torch.from_numpy(batch)
+                self.notify("on_batch_end", batch=None, training=True)
+            self.notify("on_epoch_end", dataset_train=None, dataset_valid=None)
+
+    def train_step(self, batch: Any, **fit_params: Any) -> dict[str, Any]:
+        """Take one step on clipped and noised gradients; only `fit` may call it."""
+        if self._engine is None or fit_params:
+            raise not_offered("train_step")
+        inputs, targets = batch
+        self._engine.step(inputs.to(self.device), targets.to(self.device))
+        # A loss is computed from the data and not charged, so none is returned.
+        return {}
+
+    def _losses(self, outputs: Any, targets: torch.Tensor) -> torch.Tensor:
+        outputs = outputs[0] if isinstance(outputs, tuple) else outputs
+        values = self.get_loss(outputs, targets, training=True)
+        if values.ndim == 0 or len(values) != len(targets):
+            raise ValueError(
+                "criterion must give one loss per record with reduction='none'; got shape "
+                f"{tuple(values.shape)}."
+            )
+        return values.reshape(len(values), -1).mean(dim=1)

@@ -1,0 +1,192 @@
+"""The training of a private net: steps, batches, empty batches, modes, and how it ends."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn.exceptions import NotFittedError
+from skorch.callbacks import Callback, EarlyStopping, LRScheduler
+from torch import nn
+
+from skdptune.neural_network import DPNeuralNetClassifier
+from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES, NotPrivateError
+from tests.neural_network.nets import KINDS, data, net_of, weights_of
+
+
+class CountingSGD(torch.optim.SGD):
+    """Counts its steps, over all optimizers."""
+
+    steps = 0
+
+    def step(self, closure=None):
+        type(self).steps += 1
+        return super().step(closure)
+
+
+# Steps and batches -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "batch_size", "epochs", "steps"),
+    [(300, 50, 2, 12), (300, 70, 1, 5), (300, 0.1, 1.5, 15), (30, 50, 3, 3), (300, 300, 0.2, 1)],
+)
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_the_optimizer_takes_exactly_the_planned_steps(size, batch_size, epochs, steps, mode):
+    X, y = data(size)
+    CountingSGD.steps = 0
+    net = net_of(
+        optimizer=CountingSGD,
+        batch_size=batch_size,
+        max_epochs=epochs,
+        grad_sample_mode=mode,
+        max_physical_batch_size=9,
+    ).fit(X, y)
+    assert CountingSGD.steps == net.plan_.steps == steps
+    assert len(net.history_) == max(1, int(np.ceil(epochs)))
+
+
+def test_batches_are_drawn_record_by_record(batches):
+    X, y = data()
+    net_of(max_epochs=200, batch_size=60).fit(X, y)
+    assert len(batches) == 1000
+    sizes = np.array([len(batch) for batch in batches])
+    # Binomial of 300 records at rate 0.2.
+    assert abs(sizes.mean() - 60.0) < 5 * np.sqrt(48 / 1000)
+    assert sizes.var() == pytest.approx(48.0, rel=0.25)
+    first = np.array([float(X[0].astype(np.float32)[0]) in batch[:, 0] for batch in batches])
+    assert abs(first.mean() - 0.2) < 5 * np.sqrt(0.16 / 1000)
+
+
+def test_batches_of_fixed_size(batches):
+    X, y = data()
+    net_of(poisson_sampling=False, batch_size=70, max_epochs=3).fit(X, y)
+    assert {len(batch) for batch in batches} == {70}
+    assert all(len(np.unique(batch[:, 0])) == 70 for batch in batches)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_empty_batches_are_steps_too(mode, batches):
+    X, y = data()
+    net = net_of(batch_size=1, max_epochs=0.1, grad_sample_mode=mode, epsilon=None)
+    net.set_params(noise_multiplier=1.0).fit(X, y)
+    assert 0 in {len(batch) for batch in batches}
+    assert len(batches) == net.plan_.steps == 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_records_at_all_are_a_fit_where_the_number_is_secret(kind):
+    X, y = data()
+    public = {"classes": [0, 1]} if kind is DPNeuralNetClassifier else {}
+    net = net_of(kind, n_public=300, **public).fit(X[:0], y[:0])
+    assert net.predict(X).shape == (300,)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_distribution_of_weights_without_records(mode):
+    """Without records a net is a sum of noise, whose size follows from the plan alone."""
+    module = nn.Linear(50, 40, bias=False)
+    nn.init.zeros_(module.weight)
+    net = net_of(
+        module=module,
+        classes=list(range(40)),
+        n_public=300,
+        max_grad_norm=0.3,
+        lr=0.7,
+        grad_sample_mode=mode,
+    ).fit(np.zeros((0, 50)), np.zeros(0, dtype=int))
+    step = 0.7 * net.plan_.noise_multiplier * 0.3 / 50
+    found = weights_of(net) / (step * np.sqrt(net.plan_.steps))
+    assert stats.kstest(found, "norm").pvalue > 1e-3
+    assert found.std() == pytest.approx(1.0, abs=4.0 / np.sqrt(2 * 2000))
+
+
+def test_physical_batch_size_does_not_change_results():
+    X, y = data()
+    whole = net_of(epsilon=np.inf).fit(X, y)
+    parts = net_of(epsilon=np.inf, max_physical_batch_size=7).fit(X, y)
+    np.testing.assert_allclose(weights_of(whole), weights_of(parts), atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["functorch", "ghost"])
+def test_modes_agree_without_noise(mode):
+    X, y = data()
+    hooks = net_of(epsilon=np.inf).fit(X, y)
+    other = net_of(epsilon=np.inf, grad_sample_mode=mode).fit(X, y)
+    np.testing.assert_allclose(weights_of(hooks), weights_of(other), atol=1e-5)
+
+
+# How training ends -----------------------------------------------------------------------
+
+
+class Stopping(Callback):
+    """Stops after so many steps, as a person at the keyboard would."""
+
+    data_independent = True
+
+    def __init__(self, steps=3):
+        self.steps = steps
+
+    def on_batch_end(self, net, batch=None, training=None, **others):
+        assert batch is None
+        if len(net.history_[-1]["batches"]) == self.steps:
+            raise KeyboardInterrupt
+
+
+def test_training_that_stops_early_costs_all_planned_steps():
+    X, y = data()
+    CountingSGD.steps = 0
+    net = net_of(callbacks=[Stopping()], optimizer=CountingSGD).fit(X, y)
+    assert CountingSGD.steps == 3
+    assert net.privacy_.profile == net.privacy_profile(300)
+    assert "training stopped after 3 of 12 steps; the cost is that of all planned steps" in (
+        net.privacy_.assumptions
+    )
+
+
+@pytest.mark.parametrize("every", ["epoch", "batch"])
+def test_schedule_of_the_learning_rate(every):
+    X, y = data()
+    schedule = LRScheduler("StepLR", step_size=1, gamma=0.5, step_every=every)
+    net = net_of(callbacks=[schedule]).fit(X, y)
+    steps = 2 if every == "epoch" else 12
+    assert net.optimizer_.param_groups[0]["lr"] == pytest.approx(0.1 * 0.5**steps)
+
+
+def test_callback_that_replaces_another_is_refused():
+    net = net_of(callbacks=[("own", Stopping())], callbacks__own=EarlyStopping())
+    with pytest.raises(ValueError, match="callbacks must not depend on the data"):
+        net.fit(*data())
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_steps_past_opacus_are_detected_and_weights_are_erased(monkeypatch, mode):
+    from skdptune.neural_network import _noisy_steps
+
+    class Plain(_noisy_steps.DPOptimizer):
+        """Passes Opacus's place, and steps on bare gradients."""
+
+        def step(self, closure=None):
+            return self.original_optimizer.step()
+
+    monkeypatch.setattr(_noisy_steps, "DPOptimizer", Plain)
+    monkeypatch.setattr(_noisy_steps, "DPOptimizerFastGradientClipping", Plain)
+    net = net_of(grad_sample_mode=mode)
+    with pytest.raises(NotPrivateError, match="one noisy step"):
+        net.fit(*data())
+    assert not weights_of(net).any()
+    with pytest.raises(NotFittedError):
+        net.predict(data()[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_fit_on_a_gpu(mode):
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    X, y = data(3000)
+    net = net_of(device="cuda", grad_sample_mode=mode, max_epochs=10, epsilon=8.0).fit(X, y)
+    assert next(net.module_.parameters()).is_cuda
+    assert net.score(X, y) > 0.8
+    on_cpu = net_of(epsilon=np.inf, random_state=1).fit(X, y)
+    on_gpu = net_of(epsilon=np.inf, random_state=1, device="cuda").fit(X, y)
+    np.testing.assert_allclose(on_gpu.predict_proba(X), on_cpu.predict_proba(X), atol=1e-3)
