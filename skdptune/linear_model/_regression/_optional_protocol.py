@@ -1,4 +1,7 @@
-"""What a search asks of a linear regression beside its price."""
+"""The optional part of the estimator protocol, for the regressions: what searches may ask.
+
+See `skdptune.base` for the contract.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,23 @@ LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
 
 
 class OptionalProtocolMixin:
-    """Noise, price and extrapolation of a regression, for searchers to ask."""
+    """What the cost depends on, the noise of a fit, and a fit on fewer records."""
 
-    # Names of the parameters on which the price depends.
-    _fit_costs: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
+    alpha: float | None
+    # Names of the parameters on which the cost depends.
+    _cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     _least_alpha: ClassVar[float] = LEAST_ALPHA
+
+    def _plan_before_data(self, n_samples: int, n_features: int | None) -> Any:
+        raise NotImplementedError
 
     @property
     def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends."""
-        return self._fit_costs
+        return self._cost_parameters
 
     def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
-        """Return the parameters with which a fit on fewer records stands for the final fit.
+        """Return parameters with which a fit on fewer records resembles the final fit.
 
         Parameters
         ----------
@@ -33,8 +40,9 @@ class OptionalProtocolMixin:
         Returns
         -------
         dict
-            The ridge per record stays. The noise has a size that does not depend on the number of
-            records; nothing takes that back.
+            The regularization per record is kept. The noise does not depend on the number of
+            records, so that on fewer of them it is larger than the signal's share; no parameter
+            changes that.
         """
         n_tune = check_integer(n_tune, name="n_tune", lower=1)
         n_final = check_integer(n_final, name="n_final", lower=1)

@@ -10,25 +10,28 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model._docstrings import with_inherited_entries
 from skdptune.linear_model._regression._ops_regression import residual_bound
-from skdptune.linear_model._regression._posterior_plan import LARGEST_EPSILON
-from skdptune.linear_model._regression._private_regressor import OptionalRidgeRegressor
-from skdptune.linear_model._regression._ridge_problem import Noise, Problem
+from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
+from skdptune.linear_model._regression._ridge_problem import (
+    LARGEST_EPSILON,
+    RIDGES,
+    Noise,
+    RidgeProblem,
+)
 from skdptune.linear_model._regression._sufficient_statistics import squared_radius
 from skdptune.linear_model._solvers import additive_noise, draw_noise
 from skdptune.mechanisms import nonprivate_profile
 
-_RIDGES = np.geomspace(1e-2, 1e8, 401)
-
 
 @dataclass(frozen=True)
 class OutputRegressionPlan:
-    """A ridge, the noise on its weights, and the price.
+    """A ridge, the noise on its weights, and what it costs.
 
     Attributes
     ----------
     ridge : float
-        In units of the rows' bound.
+        For rows of norm 1.
     noise_multiplier : float
         Noise over sensitivity.
     noise_scale : float
@@ -57,7 +60,7 @@ def output_regression_plan(
     epsilon, delta : float
         Normal noise where delta is positive; an infinite epsilon means none.
     ridge : float or None
-        In units of the rows' bound; None balances noise and bias.
+        For rows of norm 1; None balances noise and bias.
     radius2, n_public : float, int
         Bound on a row's squared norm, and on the number of records.
     """
@@ -67,8 +70,8 @@ def output_regression_plan(
         multiplier, profile = additive_noise(min(epsilon, LARGEST_EPSILON), delta, None, 1)
     if ridge is None:
         # Noise moves each record's prediction by its size, and the bias is at most the ridge.
-        noise = multiplier * weights_sensitivity(radius2, _RIDGES, n_public)
-        ridge = float(_RIDGES[np.argmin(n_public * radius2 * noise**2 + _RIDGES)])
+        noise = multiplier * weights_sensitivity(radius2, RIDGES, n_public)
+        ridge = float(RIDGES[np.argmin(n_public * radius2 * noise**2 + RIDGES)])
     scale = multiplier * float(weights_sensitivity(radius2, ridge, n_public))
     return OutputRegressionPlan(ridge, multiplier, scale, delta == 0.0, profile)
 
@@ -86,34 +89,27 @@ def weights_sensitivity(radius2: float, ridge: Any, n_public: int) -> Any:
     return math.sqrt(radius2) * residual_bound(radius2, ridge, n_public) / ridge
 
 
-class OutputPerturbationLinearRegression(OptionalRidgeRegressor):
-    r"""Private linear regression: the ridge solution plus noise for the worst data there can be.
+@with_inherited_entries
+class OutputPerturbationLinearRegression(PrivateLinearRegressor):
+    r"""Differentially private ridge regression that adds noise to the weights.
 
-    For data sets that differ in one record, added or removed. With ``delta=0`` it is purely
-    private.
+    The noise is that for the worst data that there can be. It is the only one of these regressions
+    for ``delta=0``; with a positive `delta`, `NoisyStatisticsRidge` is more accurate on most data.
 
     Parameters
     ----------
-    epsilon, delta : float
-        The budget of a fit; an infinite epsilon means no noise. The noise is normal if delta > 0.
+    delta : float, default=1e-5
+        The other number of the budget, far below 1 over the number of records. The noise is normal
+        if it is positive; 0 gives pure differential privacy.
     alpha : float, optional
-        Ridge, added to the sum of squares. The default balances bounds on the noise and on the
-        bias, from public sizes alone.
-    data_norm, target_bound, fit_intercept, random_state, n_public
-        As for `PTRLinearRegression`.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-    intercept_ : float
-    privacy_ : PrivacyReport
-        What the fit costs.
-    n_features_in_ : int
+        Regularization strength, as of scikit-learn's ``Ridge``. None balances bounds on the noise
+        and on the bias, from public sizes alone.
 
     Notes
     -----
-    Chaudhuri, Monteleoni and Sarwate (2011), for the squared loss, whose slope is bounded through
-    the norm of a ridge solution: ``sqrt(n) target_bound / (2 sqrt(alpha))`` at most.
+    Neighbours differ by adding or removing one record. Chaudhuri, Monteleoni and Sarwate (2011),
+    for the squared loss, whose slope is bounded through the norm of a ridge solution:
+    ``sqrt(n) target_bound / (2 sqrt(alpha))`` at most.
 
     Examples
     --------
@@ -126,20 +122,20 @@ class OutputPerturbationLinearRegression(OptionalRidgeRegressor):
     0.0
     """
 
-    # The noise depends on all; its price on the budget alone. Validity rests on these two.
-    _fit_costs: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
-    _pure: ClassVar[bool] = True
+    # The noise depends on every parameter, its cost on the budget alone.
+    _cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
+    _can_be_pure: ClassVar[bool] = True
 
     def _plan(self, n_public: int, n_features: int | None) -> OutputRegressionPlan:
         epsilon, delta = self._checked_budget()
-        ridge = None
-        if self.alpha is not None:
-            # The number of features, through the default norm, changes the noise alone.
-            ridge = self._scaled_alpha(1 if n_features is None else n_features)
+        # The number of features, through the default norm, changes the noise alone.
+        ridge = self._scaled_alpha(1 if n_features is None else n_features)
         radius2 = squared_radius(self.fit_intercept)
         return output_regression_plan(epsilon, delta, ridge, radius2, n_public)
 
-    def _weights(self, plan: OutputRegressionPlan, problem: Problem, noise: Noise) -> np.ndarray:
+    def _weights(
+        self, plan: OutputRegressionPlan, problem: RidgeProblem, noise: Noise
+    ) -> np.ndarray:
         weights = problem.vectors @ problem.solution(plan.ridge)
         if plan.noise_scale == 0.0:
             return weights

@@ -1,4 +1,4 @@
-"""How a budget is spent on two released bounds and one posterior sample.
+"""How a budget is divided among two released bounds and one posterior sample.
 
 All is in units of the bounds: rows have squared norm at most *radius2*, targets are in [-1, 1].
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,32 +16,33 @@ from skdptune.accounting import (
     PrivacyProfile,
     UnreachableBudgetError,
     calibrate,
+    covered_squared_residual,
     largest_squared_residual,
     posterior_sample,
-    posterior_sample_deltas,
     printed_posterior_epsilon,
     with_failure,
 )
 from skdptune.linear_model._regression._released_bounds import margin
+from skdptune.linear_model._regression._ridge_problem import LARGEST_EPSILON
 from skdptune.mechanisms import noise_for_budget, nonprivate_profile
 
-# Shift of the eigenvalue's release as a share of what one Gaussian release could spend.
+# Shift of the eigenvalue's release, as a share of what one Gaussian release could have.
 _EIGENVALUE_SHARE = 0.15
 # Default of the largest leverage, in units of the same.
 _LEVERAGE_SHARE = 0.03
 # Default probability that a released bound does not hold, as a share of delta: a search pays it
 # once per expected run.
 _FAILURE_SHARE = 1e-3
+# No sample at a larger leverage is worth releasing.
+LARGEST_LEVERAGE = 1e3
 _LEAST_RESIDUAL, _LARGEST_RESIDUAL = 1e-9, 1e6
 # Leverages are rounded up to powers of this ratio, so that what holds for them is found once.
-_RUNG = 1.15
-# By which a smaller leverage's curve may exceed the box's, as a share of the failure probability;
-# it is charged with that. A sample's loss is bounded in one direction, by a bound that no
-# larger squared residual keeps, however small the mass beyond it.
+_COARSE_RATIO = 1.15
+# By which a smaller leverage's curve may exceed the box's, as a share of the failure probability,
+# with which it is charged. Without it no larger squared residual would do: a sample's loss is
+# bounded in one direction, and a larger one has a little mass beyond that bound.
 _SLACK_SHARE = 0.1
-_FINE_RUNG = 1.02
-# Largest epsilon worth telling apart from no privacy.
-LARGEST_EPSILON = 100.0
+_FINE_RATIO = 1.02
 
 
 @dataclass(frozen=True)
@@ -88,23 +90,29 @@ class PosteriorPlan:
         return 1.0 / math.sqrt(self.leverage * self.squared_residual)
 
     def largest_residual_at(self, leverage: float) -> float:
-        """Return the largest squared residual that a leverage leaves room for; 0 if none.
+        """Return the largest squared residual that is allowed at a leverage; 0 if none is.
 
         The leverage is rounded up; a smaller one costs no more.
         """
         if math.isinf(self.norm_shift):
             return math.inf
-        if self.leverage == 0.0:
-            return _meeting(_rounded_up(leverage, _FINE_RUNG), self.epsilon, self.delta)
-        if leverage > self.leverage:
+        if leverage > (self.leverage or LARGEST_LEVERAGE):
             return 0.0
-        rung = math.floor(math.log(self.leverage / leverage) / math.log(_RUNG) - 1e-9)
-        if rung <= 0:
+        if self.leverage == 0.0:
+            rounded = _rounded_up(leverage, _FINE_RATIO)
+            return _largest_squared_residual(rounded, self.epsilon, self.delta)
+        steps = math.floor(math.log(self.leverage / leverage) / math.log(_COARSE_RATIO) - 1e-9)
+        if steps <= 0:
             return self.squared_residual
-        return _dominated(self.leverage, self.squared_residual, rung, _SLACK_SHARE * self.failure)
+        return _covered_squared_residual(
+            self.leverage,
+            self.squared_residual,
+            self.leverage * _COARSE_RATIO**-steps,
+            _SLACK_SHARE * self.failure,
+        )
 
 
-def free_plan() -> PosteriorPlan:
+def noiseless_plan() -> PosteriorPlan:
     """Return the plan without noise, whose profile promises nothing."""
     nothing = nonprivate_profile()
     return PosteriorPlan(math.inf, math.inf, 0.5, nothing, math.inf, 1.0, 0.0, math.inf, nothing)
@@ -125,19 +133,19 @@ def adaptive_plan(
     failure : float or None
         Probability with which each bound may not hold; None for delta / 1000.
     calibration : {"exact", "closed-form"}
-        By what the box is found; its price is the exact one in both cases.
+        Which formula finds the box; its cost is the exact one in both cases.
 
     Notes
     -----
     Theorem L5.
     """
     if math.isinf(epsilon):
-        return free_plan()
+        return noiseless_plan()
     epsilon = min(epsilon, LARGEST_EPSILON)
     failure = _failure(failure, delta)
-    whole = _whole_shift(epsilon, delta)
-    largest = leverage if leverage is not None else _LEVERAGE_SHARE * min(whole, 3.0)
-    eigenvalue, norm = _shifts(whole, largest, failure)
+    single_shift = _single_release_shift(epsilon, delta)
+    largest = leverage if leverage is not None else _LEVERAGE_SHARE * min(single_shift, 3.0)
+    eigenvalue, norm = _shifts(single_shift, largest, failure)
     bounds = PrivacyProfile.gaussian(math.hypot(eigenvalue, norm))
     lost = (2.0 + _SLACK_SHARE) * failure
 
@@ -145,7 +153,7 @@ def adaptive_plan(
         return with_failure(bounds + posterior_sample(largest, residual), lost)
 
     if calibration == "exact":
-        residual, profile = _calibrated(total, largest, whole, epsilon, delta)
+        residual, profile = _calibrated(total, largest, single_shift, epsilon, delta)
     else:
         residual = _by_printed_form(largest, epsilon, delta)
         profile = total(residual)
@@ -156,7 +164,11 @@ def adaptive_plan(
 
 
 def _calibrated(
-    total: functools.partial, largest: float, whole: float, epsilon: float, delta: float
+    total: Callable[[float], PrivacyProfile],
+    largest: float,
+    single_shift: float,
+    epsilon: float,
+    delta: float,
 ) -> tuple[float, PrivacyProfile]:
     """Return the largest squared residual within the budget, and what it costs."""
     try:
@@ -167,14 +179,17 @@ def _calibrated(
             parameter="budget",
             lower=_LEAST_RESIDUAL,
             upper=_LARGEST_RESIDUAL,
-            guess=min(max(0.5 * whole * whole / largest, _LEAST_RESIDUAL), _LARGEST_RESIDUAL),
+            guess=min(
+                max(0.5 * single_shift * single_shift / largest, _LEAST_RESIDUAL),
+                _LARGEST_RESIDUAL,
+            ),
             tolerance=1e-3,
         )
     except UnreachableBudgetError as error:
         raise UnreachableBudgetError(
-            f"leverage must be smaller, as it costs at least epsilon={error.least_epsilon:.4g} "
-            f"at delta={delta:g} alone; got {largest:.4g} with epsilon={epsilon:g}. Leave it out "
-            "for one that fits.",
+            "max_leverage must be smaller, as by itself it costs at least "
+            f"epsilon={error.least_epsilon:.4g} at delta={delta:g}; got {largest:.4g} with "
+            f"epsilon={epsilon:g}. Leave it out for one that fits.",
             error.least_epsilon,
         ) from None
     return found.value, found.profile
@@ -194,11 +209,11 @@ def proposal_plan(epsilon: float, delta: float, failure: float | None) -> Poster
     Theorem L5.
     """
     if math.isinf(epsilon):
-        return free_plan()
+        return noiseless_plan()
     epsilon = min(epsilon, LARGEST_EPSILON)
     failure = _failure(failure, delta)
-    whole = _whole_shift(epsilon, delta)
-    eigenvalue, norm = _shifts(whole, _LEVERAGE_SHARE * min(whole, 3.0), failure)
+    single_shift = _single_release_shift(epsilon, delta)
+    eigenvalue, norm = _shifts(single_shift, _LEVERAGE_SHARE * min(single_shift, 3.0), failure)
     bounds = PrivacyProfile.gaussian(math.hypot(eigenvalue, norm))
     own_delta = 0.5 * delta
 
@@ -225,31 +240,31 @@ def _failure(failure: float | None, delta: float) -> float:
     return _FAILURE_SHARE * delta if failure is None else failure
 
 
-def _whole_shift(epsilon: float, delta: float) -> float:
-    """Return the shift that one Gaussian release could have for the whole budget."""
+def _single_release_shift(epsilon: float, delta: float) -> float:
+    """Return the shift that one Gaussian release could have for the single_shift budget."""
     return 1.0 / noise_for_budget(epsilon, delta)[0]
 
 
-def _shifts(whole: float, leverage: float, failure: float) -> tuple[float, float]:
+def _shifts(single_shift: float, leverage: float, failure: float) -> tuple[float, float]:
     """Return the shifts of the two released bounds.
 
     What is left for the sample is about ``1 - share**2`` of the squared shift; the margin of the
     residuals' bound divides its precision by ``exp(2 margin leverage / shift)``.
     """
-    eigenvalue = _EIGENVALUE_SHARE * whole
+    eigenvalue = _EIGENVALUE_SHARE * single_shift
     shares = np.linspace(0.05, 0.9, 86)
-    worth = np.log(1.0 - _EIGENVALUE_SHARE**2 - shares**2)
-    worth -= 2.0 * margin(failure) * math.log1p(leverage) / (shares * whole)
-    return eigenvalue, float(shares[np.argmax(worth)]) * whole
+    log_precision = np.log(1.0 - _EIGENVALUE_SHARE**2 - shares**2)
+    log_precision -= 2.0 * margin(failure) * math.log1p(leverage) / (shares * single_shift)
+    return eigenvalue, float(shares[np.argmax(log_precision)]) * single_shift
 
 
 def _by_printed_form(leverage: float, epsilon: float, delta: float) -> float:
-    """Return the squared residual at which the printed closed form says epsilon."""
+    """Return the squared residual at which the printed closed form gives epsilon."""
     low, high = math.log(_LEAST_RESIDUAL), math.log(_LARGEST_RESIDUAL)
     for _ in range(60):
         middle = 0.5 * (low + high)
-        said = printed_posterior_epsilon(leverage, math.exp(middle), delta)
-        low, high = (middle, high) if said <= epsilon else (low, middle)
+        printed = printed_posterior_epsilon(leverage, math.exp(middle), delta)
+        low, high = (middle, high) if printed <= epsilon else (low, middle)
     return math.exp(low)
 
 
@@ -262,36 +277,6 @@ def _rounded_up(leverage: float, ratio: float) -> float:
     return max(ratio**steps, leverage)
 
 
-@functools.lru_cache(maxsize=4096)
-def _meeting(leverage: float, epsilon: float, delta: float) -> float:
-    return largest_squared_residual(leverage, epsilon, delta)
-
-
-@functools.lru_cache(maxsize=4096)
-def _dominated(largest: float, residual: float, rung: int, slack: float) -> float:
-    """Return a squared residual for a smaller leverage, whose curve the box's covers.
-
-    Up to the slack. The box's profile joins points of its curve by chords. A curve that lies below
-    at these points lies below the chords as well, for it is convex in ``exp(epsilon)``; beyond
-    the last point it falls, and the profile does not.
-
-    Notes
-    -----
-    Theorem L5.
-    """
-    leverage = largest * _RUNG**-rung
-    profile = posterior_sample(largest, residual)
-    points = [side.step * np.arange(side.highest + 1) for side in profile._both]
-    limits = [side.curve + slack for side in profile._both]
-
-    def is_below(squared: float) -> bool:
-        for index, (epsilons, limit) in enumerate(zip(points, limits, strict=True)):
-            if (posterior_sample_deltas(epsilons, leverage, squared)[index] > limit).any():
-                return False
-        return True
-
-    low, high = residual, 1.5 * residual * _RUNG**rung
-    for _ in range(10):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if is_below(middle) else (low, middle)
-    return low
+# Found once for all fits of a search.
+_largest_squared_residual = functools.lru_cache(maxsize=4096)(largest_squared_residual)
+_covered_squared_residual = functools.lru_cache(maxsize=4096)(covered_squared_residual)

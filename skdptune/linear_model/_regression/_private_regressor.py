@@ -1,9 +1,9 @@
-"""What the private linear regressions share: parameters, price, sums, predictions."""
+"""What the private linear regressions share: parameters, cost, sums, predictions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +14,12 @@ from skdptune._validation import check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin
 from skdptune.linear_model._regression._chunks import chunks_of, is_streamed
+from skdptune.linear_model._regression._fit_many import fit_in_one_pass
 from skdptune.linear_model._regression._optional_protocol import (
     LARGEST_ALPHA,
     OptionalProtocolMixin,
 )
-from skdptune.linear_model._regression._ridge_problem import Noise, Problem
+from skdptune.linear_model._regression._ridge_problem import Noise, RidgeProblem
 from skdptune.linear_model._regression._sufficient_statistics import (
     CONSTANT,
     SufficientStatistics,
@@ -33,18 +34,55 @@ class PrivateLinearRegressor(
 ):
     """What the private linear regressions share.
 
-    A subclass implements `_plan`, which prices a fit, and `_weights`, which makes one.
+    A subclass implements `_plan`, which returns the noise and the cost of a fit, and `_weights`,
+    which makes one.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy budget of a fit; infinite for no noise.
+    delta : float, default=1e-5
+        The other number of the budget; positive, and far below 1 over the number of records.
+    alpha : float, optional
+        Regularization strength, as of scikit-learn's ``Ridge``. None chooses it by rule.
+    data_norm : float, optional
+        Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
+        ``sqrt(n_features)``, about the norm of a row of standardised features.
+    target_bound : float
+        Bound on the absolute value of a target; larger ones are clipped to it. It must be given,
+        and known without looking at the data.
+    fit_intercept : bool, default=True
+        Whether rows end with a constant, half of `data_norm`, whose weight is regularised like
+        the others.
+    random_state : int, Generator, RandomState or None, default=None
+        None draws from the operating system's entropy; a seed gives reproducible research runs.
+    n_public : int, optional
+        Public constant in place of the number of records. A search sets it where it fits on a
+        random subset of the data, whose size must stay secret.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The private weights.
+    intercept_ : float
+        The private intercept; 0.0 without one.
+    privacy_ : PrivacyReport
+        What the fit cost.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, where the columns of `X` had any.
     """
 
     # Whether delta may be 0.
-    _pure: ClassVar[bool] = False
+    _can_be_pure: ClassVar[bool] = False
 
     def __init__(
         self,
         epsilon: float | None = 1.0,
-        delta: float = 1e-6,
+        delta: float = 1e-5,
         *,
-        alpha: float = 1.0,
+        alpha: float | None = None,
         data_norm: float | None = None,
         target_bound: float | None = None,
         fit_intercept: bool = True,
@@ -60,7 +98,7 @@ class PrivateLinearRegressor(
         self.random_state = random_state
         self.n_public = n_public
 
-    # The price, before data -----------------------------------------------------------------
+    # The cost, before data ------------------------------------------------------------------
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs, from the parameters and public sizes alone.
@@ -70,7 +108,7 @@ class PrivateLinearRegressor(
         n_samples : int
             Number of records; public. ``n_public`` replaces it where it is given.
         n_features : int, optional
-            Number of features; needed where the price depends on ``data_norm`` and that is not
+            Number of features; needed where the cost depends on ``data_norm`` and that is not
             given.
 
         Returns
@@ -94,7 +132,8 @@ class PrivateLinearRegressor(
             return n_samples
         return largest_subset_size(check_integer(self.n_public, name="n_public", lower=1))
 
-    def _norm(self, n_features: int | None) -> float:
+    def _row_norm(self, n_features: int | None) -> float:
+        """Return the bound on a row's norm: given, or that of standardised features."""
         if self.data_norm is not None:
             return float(self.data_norm)
         if n_features is None:
@@ -104,15 +143,16 @@ class PrivateLinearRegressor(
             )
         return math.sqrt(n_features)
 
-    def _scaled_alpha(self, n_features: int | None) -> float:
-        return float(self.alpha) / self._norm(n_features) ** 2
+    def _scaled_alpha(self, n_features: int | None) -> float | None:
+        """Return ``alpha`` for rows of norm 1; None where it is chosen by rule."""
+        return None if self.alpha is None else float(self.alpha) / self._row_norm(n_features) ** 2
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters, before any data are read."""
         self._checked_budget()
-        if self.delta == 0.0 and not self._pure:
+        if self.delta == 0.0 and not self._can_be_pure:
             raise ValueError(
-                "delta must be positive, as this release is never purely private; got 0. Use "
+                "delta must be positive, since normal noise is never purely private; got 0. Use "
                 "OutputPerturbationLinearRegression for delta=0."
             )
         self._check_alpha()
@@ -120,8 +160,8 @@ class PrivateLinearRegressor(
             check_bound(self.data_norm, name="data_norm")
         if self.target_bound is None:
             raise ValueError(
-                "target_bound must be given; got None. The influence of a record on a regression "
-                "is bounded by that of its target: give the range that targets are known to have."
+                "target_bound must be given; got None. It limits the influence of a record: give "
+                "the largest absolute value that a target is known to have."
             )
         check_bound(self.target_bound, name="target_bound")
         check_kind(
@@ -130,7 +170,8 @@ class PrivateLinearRegressor(
         self._size_bound(1)
 
     def _check_alpha(self) -> None:
-        check_real(self.alpha, name="alpha", lower=self._least_alpha, upper=LARGEST_ALPHA)
+        if self.alpha is not None:
+            check_real(self.alpha, name="alpha", lower=self._least_alpha, upper=LARGEST_ALPHA)
 
     # Fitting ----------------------------------------------------------------------------------
 
@@ -150,11 +191,11 @@ class PrivateLinearRegressor(
         self
         """
         self._check_parameters()
-        statistics, size = self._gathered(X, y)
+        statistics, size = self._statistics_of(X, y)
         return self._fit_checked(statistics, size)
 
     def fit_statistics(self, statistics: SufficientStatistics) -> Any:
-        """Fit the model privately to sums that were gathered before.
+        """Fit the model privately to sums that were computed before.
 
         Parameters
         ----------
@@ -174,7 +215,7 @@ class PrivateLinearRegressor(
         )
         if not hasattr(statistics, "n_features_in_"):
             raise ValueError("statistics must hold at least one chunk; got none.")
-        wanted = self._gathering(statistics.n_features_in_)
+        wanted = self._bounds(statistics.n_features_in_)
         given = (statistics.data_norm, statistics.target_bound, statistics.fit_intercept)
         if given != wanted:
             raise ValueError(
@@ -195,8 +236,8 @@ class PrivateLinearRegressor(
     ) -> list[Any]:
         """Fit many regressions in one pass over the data.
 
-        Each comes out as if it were fitted by itself, with the same seed. What all cost together
-        is the composition of what each costs, unless a selection among them is all that is shown.
+        Each is fitted as by itself, with the same seed. Together they cost the composition of
+        what each costs, unless a selection among them is all that is shown.
 
         Parameters
         ----------
@@ -205,8 +246,7 @@ class PrivateLinearRegressor(
         X, y
             As for `fit`.
         return_exceptions : bool, default=False
-            Whether an estimator whose fit fails stands in the result by its exception, in place
-            of raising it.
+            Whether the exception of a fit that fails is put in the result instead of raised.
 
         Returns
         -------
@@ -222,12 +262,7 @@ class PrivateLinearRegressor(
                 domain="a private linear regression",
             )
             model._check_parameters()
-        if isinstance(X, Iterator) and len({_bounds_of(model) for model in models}) > 1:
-            raise ValueError(
-                "estimators must agree on data_norm, target_bound and fit_intercept where X is an "
-                "iterator, which can be read once; got several."
-            )
-        return _fit_all(models, X, y, return_exceptions)
+        return fit_in_one_pass(models, X, y, return_exceptions)
 
     def _fit_checked(self, statistics: SufficientStatistics, n_samples: int) -> Any:
         features = statistics.n_features_in_
@@ -236,43 +271,45 @@ class PrivateLinearRegressor(
         plan = self._plan(size, features)
         gram, moment = statistics.gram_and_moment
         values, vectors = statistics.spectrum
-        alpha = 0.0 if self.alpha is None else self._scaled_alpha(features)
+        alpha = self._scaled_alpha(features) or 0.0
         radius2 = squared_radius(self.fit_intercept)
-        problem = Problem(values, vectors, moment, gram, radius2, alpha, size)
+        problem = RidgeProblem(values, vectors, moment, gram, radius2, alpha, size)
         weights = self._weights(plan, problem, Noise.of(self.random_state))
         self._set_weights(weights, statistics)
         self.privacy_ = self._make_report(plan.profile, self._assumptions(features))
         return self
 
-    def _weights(self, plan: Any, problem: Problem, noise: Noise) -> np.ndarray:
+    def _weights(self, plan: Any, problem: RidgeProblem, noise: Noise) -> np.ndarray:
         """Return private weights, in units of the bounds."""
         raise NotImplementedError
 
-    def _gathering(self, n_features: int) -> tuple[float, float, bool]:
-        return self._norm(n_features), float(self.target_bound), self.fit_intercept
+    def _bounds(self, n_features: int) -> tuple[float, float, bool]:
+        """Return what decides the sums: bounds of rows and targets, and the intercept."""
+        target_bound = check_bound(self.target_bound, name="target_bound")
+        return self._row_norm(n_features), target_bound, self.fit_intercept
 
-    def _gathered(self, X: Any, y: Any) -> tuple[SufficientStatistics, int]:
+    def _statistics_of(self, X: Any, y: Any) -> tuple[SufficientStatistics, int]:
         """Return the sums over the data, and the number of records."""
         if is_streamed(X):
-            return self._gathered_chunks(X, y)
+            return self._statistics_of_chunks(X, y)
         X, y = validate_data(
             self,
             X,
             y,
             dtype=[np.float64, np.float32],
             y_numeric=True,
-            # That a random part is empty must not be told by an error.
+            # An error must not reveal that a random subset is empty.
             ensure_min_samples=1 if self.n_public is None else 0,
         )
-        return SufficientStatistics(*self._gathering(X.shape[1])).update(X, y), X.shape[0]
+        return SufficientStatistics(*self._bounds(X.shape[1])).update(X, y), X.shape[0]
 
-    def _gathered_chunks(self, X: Any, y: Any) -> tuple[SufficientStatistics, int]:
+    def _statistics_of_chunks(self, X: Any, y: Any) -> tuple[SufficientStatistics, int]:
         statistics = None
         for rows, targets in chunks_of(X, y):
             if statistics is None:
                 if rows.ndim != 2:
                     raise ValueError(f"each chunk must have two dimensions; got {rows.ndim}.")
-                statistics = SufficientStatistics(*self._gathering(rows.shape[1]))
+                statistics = SufficientStatistics(*self._bounds(rows.shape[1]))
             statistics.update(rows, targets)
         if statistics is None:
             raise ValueError("X must hold at least one chunk; got none.")
@@ -280,7 +317,7 @@ class PrivateLinearRegressor(
         return statistics, statistics.n_samples
 
     def _set_weights(self, weights: np.ndarray, statistics: SufficientStatistics) -> None:
-        # Noise that overflowed is a bad model, not an error: errors would tell of the data.
+        # Noise that overflowed is a bad model, not an error: errors would leak the data.
         bounded = np.nan_to_num(weights, nan=0.0, posinf=0.0, neginf=0.0)
         d = statistics.n_features_in_
         self.coef_ = bounded[:d] * (statistics.target_bound / statistics.data_norm)
@@ -288,10 +325,11 @@ class PrivateLinearRegressor(
         self.intercept_ = constant * statistics.target_bound
 
     def _assumptions(self, n_features: int) -> tuple[str, ...]:
+        data_norm, target_bound, _ = self._bounds(n_features)
         return (
             PUBLIC_SIZE,
-            f"rows are clipped to Euclidean norm {self._norm(n_features):.4g}",
-            f"targets are clipped to absolute value {float(self.target_bound):.4g}",
+            f"rows are clipped to Euclidean norm {data_norm:.4g}",
+            f"targets are clipped to absolute value {target_bound:.4g}",
         )
 
     # Using ------------------------------------------------------------------------------------
@@ -312,70 +350,9 @@ class PrivateLinearRegressor(
         return np.asarray(X @ self.coef_) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what to expect of a noisy linear regression."""
+        """Return the tags of a noisy linear regression, for scikit-learn."""
         tags = super().__sklearn_tags__()
-        # Noise: with a few dozen records of a test a private model has nothing to say.
+        # With the few dozen records of a check, noise is all that a private model shows.
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
-
-
-class OptionalRidgeRegressor(PrivateLinearRegressor):
-    """What the regressions share that choose a ridge themselves where ``alpha`` is None."""
-
-    def __init__(
-        self,
-        epsilon: float | None = 1.0,
-        delta: float = 1e-6,
-        *,
-        alpha: float | None = None,
-        data_norm: float | None = None,
-        target_bound: float | None = None,
-        fit_intercept: bool = True,
-        random_state: Any = None,
-        n_public: int | None = None,
-    ) -> None:
-        super().__init__(
-            epsilon,
-            delta,
-            alpha=alpha,
-            data_norm=data_norm,
-            target_bound=target_bound,
-            fit_intercept=fit_intercept,
-            random_state=random_state,
-            n_public=n_public,
-        )
-
-    def _check_alpha(self) -> None:
-        if self.alpha is not None:
-            super()._check_alpha()
-
-
-def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
-    """Return what decides the sums that a model needs."""
-    return (model.data_norm, model.target_bound, model.fit_intercept)
-
-
-def _fit_all(
-    models: list[PrivateLinearRegressor], X: Any, y: Any, return_exceptions: bool
-) -> list[Any]:
-    gathered: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int]] = {}
-    outcomes: list[Any] = []
-    for model in models:
-        # Whether an empty part is refused hangs on n_public.
-        key = (*_bounds_of(model), isinstance(X, Iterator) or model.n_public is None)
-        try:
-            if key not in gathered:
-                gathered[key] = (model, *model._gathered(X, y))
-            first, statistics, size = gathered[key]
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(first, name):
-                    setattr(model, name, getattr(first, name))
-                else:
-                    vars(model).pop(name, None)
-            outcomes.append(model._fit_checked(statistics, size))
-        except Exception as problem:
-            if not return_exceptions:
-                raise
-            outcomes.append(problem)
-    return outcomes

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-# In units of the rows' bound; what no ridge in use falls below.
+from skdptune.linear_model._solvers import noise_generator
+
+# In units of the rows' bound; no ridge in use is smaller.
 LEAST_RIDGE = 1e-12
+# Ridges, for rows of norm 1, among which a rule chooses one.
+RIDGES = np.geomspace(1e-2, 1e8, 401)
+# Budgets are lowered to this: a larger epsilon hardly differs from no privacy.
+LARGEST_EPSILON = 100.0
 
 
 @dataclass(frozen=True)
@@ -30,23 +35,18 @@ class Noise:
     @classmethod
     def of(cls, random_state: Any) -> Noise:
         """Return the sources for a ``random_state``."""
-        if random_state is None:
-            return cls(np.random.default_rng(), None)
-        if isinstance(random_state, np.random.Generator):
-            return cls(random_state, random_state)
-        legacy = check_random_state(random_state)
-        generator = np.random.default_rng(legacy.randint(0, 2**31 - 1, size=8))
-        return cls(generator, generator)
+        generator = noise_generator(random_state)
+        return cls(generator, None if random_state is None else generator)
 
 
 @dataclass(frozen=True)
-class Problem:
+class RidgeProblem:
     """A ridge regression in units of its bounds.
 
     Attributes
     ----------
     values, vectors : ndarray
-        Spectrum of the rows' products with rows; values rise and are not negative.
+        Spectrum of the rows' products with rows; the values are sorted and not negative.
     moment : ndarray
         Products of rows with targets.
     gram : ndarray

@@ -13,7 +13,7 @@ from skdptune._validation import check_integer, check_option, check_real
 from skdptune.model_selection._pareto._evaluation import check_relation
 from skdptune.model_selection._pareto._families import Families
 from skdptune.model_selection._pareto._sampling import check_sampler
-from skdptune.model_selection._pareto._study import check_reference
+from skdptune.model_selection._pareto._study import check_reference_point
 from skdptune.model_selection._running import Streams
 
 PRIVACY = ("profile", "moments")
@@ -30,7 +30,7 @@ def check_pareto_parameters(search: Any, families: Families) -> None:
     for name, least in _COUNTS.items():
         check_integer(getattr(search, name), name=name, lower=least)
     check_option(search.privacy, name="privacy", options=PRIVACY)
-    check_reference(search.reference_point, third_name(search.third_objective))
+    check_reference_point(search.reference_point, third_name(search.third_objective))
     _check_sampler(search, families)
     if search.n_public is not None:
         check_integer(search.n_public, name="n_public", lower=1)

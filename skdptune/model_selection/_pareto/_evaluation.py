@@ -20,7 +20,7 @@ from skdptune.base import (
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import FitCosts, FitSize, Layout, ScoreNoise
 from skdptune.model_selection._pareto._families import Families
-from skdptune.model_selection._pareto._workers import Evaluation
+from skdptune.model_selection._pareto._study import Evaluation
 from skdptune.model_selection._running import (
     Fold,
     Material,
@@ -161,8 +161,8 @@ class Trial:
         estimator = self.costs.configured(params, self.costs.train_size)
         repeats = [self._repeat(estimator, self.stream(seed, r)) for r in range(self.n_repeats)]
         utilities, thirds = zip(*repeats, strict=True)
-        extra = None if self.third is None else float(np.mean(thirds))
-        return Evaluation(epsilon, utilities, extra)
+        third = None if self.third is None else float(np.mean(thirds))
+        return Evaluation(epsilon, utilities, third)
 
     def stream(self, seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence | None:
         """Return a numbered stream of an evaluation's randomness, None for the system's."""

@@ -14,7 +14,7 @@ from skdptune.model_selection._pareto._sampling import (
     hypervolume_history,
     non_dominated,
 )
-from skdptune.model_selection._pareto._study import Record, check_reference
+from skdptune.model_selection._pareto._study import Record, check_reference_point
 from skdptune.model_selection._pareto._wanted_points import WantedPoint
 
 FloatArray = NDArray[np.float64]
@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 class ParetoResult:
     """The fronts of a search, and parameters for points on them.
 
-    Made by :func:`pareto_search`; a searcher makes it from ``engine.records()``.
+    It is returned by :func:`pareto_search`.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class ParetoResult:
         Where the parameters came from.
     reference_point : tuple of float
         The anti-ideal point of the hypervolume.
-    extra : str or None
+    third : str or None
         The third objective's name.
     study : optuna.Study or None
         Kept as ``study_``.
@@ -79,13 +79,14 @@ class ParetoResult:
         space: SearchSpace,
         *,
         reference_point: tuple[float, ...] = (10.0, 1.0),
-        extra: str | None = None,
+        third: str | None = None,
         study: Any = None,
         privacy: Callable[[dict[str, Any]], float] | None = None,
         utility: Callable[[dict[str, Any]], Sequence[float]] | None = None,
     ) -> None:
         self.records, self.space, self.study_ = list(records), space, study
-        self.reference_point, self.extra = check_reference(reference_point, extra), extra
+        self.reference_point = check_reference_point(reference_point, third)
+        self.third = third
         self._privacy, self._utility = privacy, utility
         points = self._points(np.mean)
         self.hypervolume_history_ = hypervolume_history(points, self.reference_point)
@@ -121,7 +122,7 @@ class ParetoResult:
             "spread": spreads,
             "utilities": [e.utilities for e in found],
             "seconds": [e.seconds for e in found],
-            "failure": [e.error for e in found],
+            "failure": [e.failure for e in found],
         }
 
     def _front_columns(self, points: FloatArray) -> dict[str, list[Any]]:
@@ -131,7 +132,7 @@ class ParetoResult:
         return self._columns(points[kept], [self.records[place] for place in kept])
 
     def _columns(self, points: FloatArray, records: Sequence[Record]) -> dict[str, list[Any]]:
-        names = ["epsilon", "error", *([self.extra] if self.extra else [])]
+        names = ["epsilon", "error", *([self.third] if self.third else [])]
         columns: dict[str, list[Any]] = dict(zip(names, points.T.tolist(), strict=True))
         for name in self.space.names:
             columns[f"param_{name}"] = [record.params[name] for record in records]
@@ -170,7 +171,7 @@ class ParetoResult:
         """
         wanted = WantedPoint.of(epsilon, error)
         return wanted.search(
-            [record for record in self.records if record.evaluation.error is None],
+            [record for record in self.records if record.evaluation.failure is None],
             self.space,
             self.reference_point,
             self._privacy,
@@ -179,9 +180,9 @@ class ParetoResult:
 
 
 def _row(found: Any, statistic: Callable[[Any], Any], width: int) -> list[float]:
-    if found.error is not None:
+    if found.failure is not None:
         return [np.nan] * width
-    third = [] if width == 2 else [found.extra]
+    third = [] if width == 2 else [found.third]
     return [found.epsilon, max(1.0 - float(statistic(found.utilities)), 0.0), *third]
 
 

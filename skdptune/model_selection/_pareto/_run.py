@@ -15,7 +15,7 @@ from skdptune.base import set_seeds
 from skdptune.model_selection._pareto._checks import third_name
 from skdptune.model_selection._pareto._evaluation import PrivateTrial, Trial, score_of_all
 from skdptune.model_selection._pareto._plan import Affordable, Study
-from skdptune.model_selection._pareto._study import Evaluation, ParetoEngine, Record
+from skdptune.model_selection._pareto._study import Evaluation, ParetoOptimizer, Record
 from skdptune.model_selection._running import (
     ONE_FIT,
     Data,
@@ -77,7 +77,7 @@ class ParetoRun:
             search.third_objective,
         )
 
-    def _engine(self, trial: Trial) -> ParetoEngine:
+    def _engine(self, trial: Trial) -> ParetoOptimizer:
         """Return what proposes and evaluates, held to the plan of a release."""
         search = self.search
         draw = self.streams.draw
@@ -91,28 +91,30 @@ class ParetoRun:
         }
         space, plan = self.study.costs.families.space, self.study.plan
         if plan is None:
-            return ParetoEngine(
+            return ParetoOptimizer(
                 trial,
                 space,
                 n_initial=search.n_initial,
                 n_iter=search.n_iter,
-                extra=third_name(search.third_objective),
+                third=third_name(search.third_objective),
                 storage=search.storage,
                 study_name=search.study_name,
                 n_jobs=search.n_jobs,
-                subject="" if search.storage is None else _subject(search, self.study, trial),
+                fingerprint=""
+                if search.storage is None
+                else _fingerprint(search, self.study, trial),
                 **common,
             )
         scoring = score_of_all(trial.costs.layout, trial.scorer, search.n_repeats, plan.noise)
         material = replace(trial.material, scoring=scoring, raises=False)
         n_initial = min(search.n_initial, plan.n_evaluations)
-        return ParetoEngine(
+        return ParetoOptimizer(
             PrivateTrial(replace(trial, material=material), search.n_jobs),
             space,
             n_initial=n_initial,
             n_iter=plan.n_evaluations - n_initial,
             n_jobs=1,
-            affordable=Affordable(self.study),
+            proposal_filter=Affordable(self.study),
             **common,
         )
 
@@ -125,7 +127,7 @@ class ParetoRun:
         places = [
             place
             for place, record in enumerate(records)
-            if record.evaluation.error is None and self._costs(record) <= limit
+            if record.evaluation.failure is None and self._costs(record) <= limit
         ]
         if not places:
             warnings.warn(
@@ -159,7 +161,7 @@ class ParetoRun:
 
 def warn_of_one_cost(records: list[Record]) -> None:
     """Warn where nothing of the space changes epsilon."""
-    found = [record.evaluation for record in records if record.evaluation.error is None]
+    found = [record.evaluation for record in records if record.evaluation.failure is None]
     if len(found) > 1 and len({evaluation.epsilon for evaluation in found}) == 1:
         warnings.warn(
             f"All evaluations cost epsilon={found[0].epsilon:.4g}, so that the front is a single "
@@ -181,7 +183,7 @@ def warn_of_few(count: int, wanted: int) -> None:
         )
 
 
-def _subject(search: Any, study: Study, trial: Trial) -> str:
+def _fingerprint(search: Any, study: Study, trial: Trial) -> str:
     """Return a short name of all that evaluations follow from beside their parameters."""
     told = (
         [clone(member) for member in study.costs.families],

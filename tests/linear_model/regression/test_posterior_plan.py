@@ -11,11 +11,11 @@ from skdptune.accounting import (
     posterior_sample,
     with_failure,
 )
-from skdptune.accounting._mechanisms._posterior_sample import posterior_sample_deltas
+from skdptune.accounting._mechanisms import posterior_sample_deltas
 from skdptune.linear_model._regression._posterior_plan import (
     _SLACK_SHARE,
     adaptive_plan,
-    free_plan,
+    noiseless_plan,
     proposal_plan,
 )
 
@@ -103,7 +103,7 @@ def test_failure_probability_is_a_parameter():
 
 
 def test_infinite_budget_adds_no_noise():
-    assert adaptive_plan(math.inf, 1e-6, None, None, "exact") == free_plan()
+    assert adaptive_plan(math.inf, 1e-6, None, None, "exact") == noiseless_plan()
     assert proposal_plan(math.inf, 1e-6, None).largest_residual_at(3.0) == math.inf
-    assert free_plan().noise_multiplier == 0.0
-    assert free_plan().profile.delta(100.0) == 1.0
+    assert noiseless_plan().noise_multiplier == 0.0
+    assert noiseless_plan().profile.delta(100.0) == 1.0

@@ -11,8 +11,8 @@ from scipy import stats
 from skdptune.accounting import UnreachableBudgetError
 from skdptune.base import PrivacyWarning
 from skdptune.linear_model import PTRLinearRegression, SufficientStatistics
-from skdptune.linear_model._regression._ptr_regression import posterior_draw
-from skdptune.linear_model._regression._ridge_problem import Noise, Problem
+from skdptune.linear_model._regression._posterior_sampling import posterior_draw
+from skdptune.linear_model._regression._ridge_problem import Noise, RidgeProblem
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1.0, 1.0, size=(5000, 3)) @ np.diag([1.0, 0.5, 0.1])
@@ -21,7 +21,7 @@ Y = np.clip(X @ [0.5, -0.5, 1.0], -1.0, 1.0)
 
 def problem_of(X, y, norm=1.5):
     sums = SufficientStatistics(norm, 1.0, False).update(X, y)
-    return Problem(*sums.spectrum, *reversed(sums.gram_and_moment), 1.0, 1.0, len(X))
+    return RidgeProblem(*sums.spectrum, *reversed(sums.gram_and_moment), 1.0, 1.0, len(X))
 
 
 def test_draws_have_the_posteriors_mean_and_covariance():
@@ -52,7 +52,7 @@ def test_precision_is_no_more_than_the_plan_allows(mode, monkeypatch):
         seen.update(ridge=ridge, precision=precision, problem=problem)
         return problem.vectors @ solution
 
-    monkeypatch.setattr("skdptune.linear_model._regression._ptr_regression.posterior_draw", record)
+    monkeypatch.setattr("skdptune.linear_model._regression._posterior_sampling.posterior_draw", record)
     for seed in range(20):
         model = PTRLinearRegression(
             1.0, 1e-6, alpha=400.0, mode=mode, target_bound=1.0, random_state=seed

@@ -1,4 +1,4 @@
-""" """
+"""Proposals of points to evaluate: search spaces, surrogates, acquisition functions, samplers."""
 
 from skdptune.model_selection._pareto._sampling._fronts import (
     front,
@@ -6,31 +6,33 @@ from skdptune.model_selection._pareto._sampling._fronts import (
     non_dominated,
 )
 from skdptune.model_selection._pareto._sampling._samplers import (
-    FOUND,
-    NUMBER,
-    REFUSED,
-    TURN,
-    WITHDRAWN,
     SamplerSettings,
     check_sampler,
-    evaluation_numbers,
     feature_groups,
     make_sampler,
     predictions,
-    turns,
 )
 from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
 from skdptune.model_selection._pareto._sampling._surrogates import Scales, Surrogate
+from skdptune.model_selection._pareto._sampling._trials import (
+    EVALUATION,
+    NUMBER,
+    PROPOSAL,
+    REFUSED,
+    WITHDRAWN,
+    evaluation_numbers,
+    proposal_numbers,
+)
 
 __all__ = [
-    "FOUND",
+    "EVALUATION",
     "NUMBER",
+    "PROPOSAL",
     "REFUSED",
     "SamplerSettings",
     "Scales",
     "SearchSpace",
     "Surrogate",
-    "TURN",
     "WITHDRAWN",
     "check_sampler",
     "evaluation_numbers",
@@ -40,5 +42,5 @@ __all__ = [
     "make_sampler",
     "non_dominated",
     "predictions",
-    "turns",
+    "proposal_numbers",
 ]

@@ -1,7 +1,7 @@
-"""The expected improvement of a front's hypervolume, of two objectives.
+"""The expected improvement of a front's hypervolume, for two objectives.
 
-Epsilon is log-normal under its surrogate and the error logit-normal. In each strip of the plane
-(see ``_hvpoi``) the gain is a width times a height, and the two are independent.
+The first objective is log-normal under its surrogate and the second logit-normal. In each strip
+of the plane (see ``_hvpoi``) the improvement is a width times a height, which are independent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ FloatArray = NDArray[np.float64]
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
-_FEWEST = 32
+# At least so many candidates pass the screening.
+_N_SCREENED = 32
 
 
 def expected_improvement(
@@ -28,36 +29,37 @@ def expected_improvement(
     Parameters
     ----------
     means, deviations : arrays of shape (n, 2)
-        The surrogates' laws on their scales, independent between objectives.
+        Of the surrogates' normal distributions on their scales, independent between objectives.
     points : array of shape (k, 2)
-        What was found before, as itself.
+        Objectives of earlier evaluations.
     scales : Scales
     """
     ends, ceilings = strips(points, scales.reference)
     ends[0] = 0.0
     reach = lognormal_shortfall(means[:, :1], deviations[:, :1], ends)
     height = logit_normal_shortfall(means[:, 1:], deviations[:, 1:], ceilings)
-    gain: FloatArray = (np.diff(reach, axis=1) * height).sum(axis=1)
-    return gain
+    expected: FloatArray = (np.diff(reach, axis=1) * height).sum(axis=1)
+    return expected
 
 
-def improvement_of_promising(
+def screened_expected_improvement(
     means: FloatArray,
     deviations: FloatArray,
     points: FloatArray,
     scales: Scales,
-    chances: FloatArray | float = 1.0,
+    success: FloatArray | float = 1.0,
 ) -> FloatArray:
-    """Return the expected improvement, 0 for those that would gain little with some luck.
+    """Return the expected improvement of the most promising candidates, 0 for the others.
 
-    The parameters are those of :func:`expected_improvement`, which most candidates of a search
-    are not worth, and the probabilities that an evaluation succeeds at all.
+    The parameters are those of :func:`expected_improvement`, and the probabilities that an
+    evaluation succeeds. Promising is what improves most one deviation below the mean: the
+    expectation takes far longer to compute.
     """
-    lucky = chances * improvement(scales.backward(means - deviations), points, scales.reference)
-    best = np.argsort(-lucky, kind="stable")[: max(_FEWEST, len(means) // 6)]
-    gain = np.zeros(len(means))
-    gain[best] = expected_improvement(means[best], deviations[best], points, scales)
-    return gain * chances
+    optimistic = improvement(scales.backward(means - deviations), points, scales.reference)
+    best = np.argsort(-success * optimistic, kind="stable")[: max(_N_SCREENED, len(means) // 6)]
+    expected = np.zeros(len(means))
+    expected[best] = expected_improvement(means[best], deviations[best], points, scales)
+    return expected * success
 
 
 def lognormal_shortfall(means: FloatArray, deviations: FloatArray, ends: FloatArray) -> FloatArray:
@@ -74,8 +76,8 @@ def logit_normal_shortfall(
 ) -> FloatArray:
     """Return the expectation of ``max(ceiling - expit(normal), 0)``, rows by columns.
 
-    By Gauss-Hermite quadrature. A payoff with a kink is not what that is best at, but the error
-    stays below a hundredth of the deviation, and there is no faster way.
+    By Gauss-Hermite quadrature. The kink of the integrand slows its convergence, but the error
+    stays below a hundredth of the deviation.
     """
     total = np.zeros((len(means), len(ceilings)))
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):

@@ -1,4 +1,4 @@
-"""Fronts of points of which no coordinate can fall without another's rising."""
+"""Pareto fronts of points, and their hypervolume; all coordinates are minimised."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ FloatArray = NDArray[np.float64]
 
 
 def non_dominated(points: ArrayLike) -> NDArray[np.bool_]:
-    """Return which points no other one dominates; of equal points only the first.
+    """Return which points are dominated by no other; of equal points only the first.
 
-    Smaller is better. A point dominates another if it is nowhere larger and somewhere smaller.
+    A point dominates another if none of its coordinates is larger and at least one is smaller.
     """
     array = _points(points)
     if len(array) == 0:
@@ -23,16 +23,16 @@ def non_dominated(points: ArrayLike) -> NDArray[np.bool_]:
 
 
 def front(points: ArrayLike) -> FloatArray:
-    """Return the non-dominated points by rising first coordinate."""
+    """Return the non-dominated points, sorted by the first coordinate."""
     array = _points(points)
     kept = array[non_dominated(array)]
     return kept[np.lexsort(kept.T[::-1])]
 
 
 def hypervolume(points: ArrayLike, reference: Sequence[float]) -> float:
-    """Return the volume that points dominate below a reference point.
+    """Return the volume between points and a reference point.
 
-    Points that are somewhere at or beyond the reference add nothing.
+    Points with a coordinate at or beyond the reference's add nothing.
     """
     array = _points(points)
     inside = array[(array < np.asarray(reference)).all(axis=1)] if len(array) else array
@@ -42,7 +42,7 @@ def hypervolume(points: ArrayLike, reference: Sequence[float]) -> float:
 
 
 def hypervolume_history(points: ArrayLike, reference: Sequence[float]) -> FloatArray:
-    """Return the hypervolume after each of the points; a row of NaN changes nothing."""
+    """Return the hypervolume of the points up to each one; rows of NaN change nothing."""
     array = _points(points)
     history, known, volume = np.zeros(len(array)), np.empty((0, array.shape[1])), 0.0
     for number, point in enumerate(array):

@@ -1,6 +1,6 @@
-"""What a further evaluation promises, from the surrogates' means and deviations.
+"""Hypervolume-based probability of improvement (HVPoI) of candidates.
 
-All objectives are minimised. In two dimensions the sums are exact: the front cuts the plane into
+All objectives are minimised. For two objectives the sums are exact: the front cuts the plane into
 vertical strips, in each of which a point improves the front if it lies below the strip's ceiling.
 """
 
@@ -16,6 +16,7 @@ from skdptune.model_selection._pareto._sampling._fronts import front, hypervolum
 from skdptune.model_selection._pareto._sampling._surrogates import Scales
 
 FloatArray = NDArray[np.float64]
+Reference = Sequence[float] | FloatArray
 
 _N_DRAWS = 128
 
@@ -25,32 +26,39 @@ def hvpoi(
     deviations: FloatArray,
     points: FloatArray,
     scales: Scales,
-    chances: FloatArray | float = 1.0,
+    success: FloatArray | float = 1.0,
 ) -> FloatArray:
-    """Return the improvement at the mean times the probability of any (the paper's HVPoI).
+    """Return the improvement at the mean times the probability of an improvement.
 
     Parameters
     ----------
     means, deviations : arrays of shape (n, objectives)
-        The surrogates' laws, on their scales.
+        Of the surrogates' normal distributions on their scales.
     points : array of shape (k, objectives)
-        What was found before, as itself.
+        Objectives of earlier evaluations.
     scales : Scales
         Probabilities are the same on all scales; hypervolumes are of the objectives themselves.
-    chances : array of shape (n,) or float
-        The probabilities that an evaluation succeeds at all.
+    success : array of shape (n,) or float
+        The probabilities that an evaluation succeeds.
+
+    Notes
+    -----
+    The acquisition function of Avent, Gonzalez, Diethe, Paleyes and Balle (PoPETs 2020), after
+    Couckuyt, Deschrijver and Dhaene (2014).
     """
-    chance = probability_of_improvement(means, deviations, scales.forward(points), scales.limit())
+    probability = probability_of_improvement(
+        means, deviations, scales.forward(points), scales.limit()
+    )
     gain = improvement(scales.backward(means), points, scales.reference)
-    # Where no mean improves, the chance decides: its share is too small to matter elsewhere.
-    return chances * chance * (gain + 1e-9)
+    # Where no mean improves, the probability decides; elsewhere the constant is negligible.
+    return success * probability * (gain + 1e-9)
 
 
-def strips(points: FloatArray, reference: Sequence[float]) -> tuple[FloatArray, FloatArray]:
-    """Return the left ends of the strips, the reference's end last, and their ceilings.
+def strips(points: FloatArray, reference: Reference) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of the strips from left to right, and their ceilings.
 
-    The first strip lies left of all points: its end is minus infinity and its ceiling that of
-    the reference.
+    The first strip lies left of all points, from minus infinity, with the reference's ceiling;
+    the last one ends at the reference.
     """
     inside = points[(points < np.asarray(reference)).all(axis=1)]
     steps = front(inside) if len(inside) else np.empty((0, 2))
@@ -60,18 +68,18 @@ def strips(points: FloatArray, reference: Sequence[float]) -> tuple[FloatArray, 
 
 
 def probability_of_improvement(
-    means: FloatArray, deviations: FloatArray, points: FloatArray, reference: Sequence[float]
+    means: FloatArray, deviations: FloatArray, points: FloatArray, reference: Reference
 ) -> FloatArray:
     """Return the probabilities that normal points are below the reference and not dominated.
 
     Parameters
     ----------
     means, deviations : arrays of shape (n, objectives)
-        The points' laws, independent between objectives.
+        Of the normal distributions, independent between objectives.
     points : array of shape (k, objectives)
-        What was found before, on the same scales.
+        Objectives of earlier evaluations, on the same scales.
     reference : sequence of float
-        The anti-ideal point, on the same scales.
+        The worst point that counts, on the same scales.
     """
     if means.shape[1] != 2:
         return _probability_by_draws(means, deviations, points, reference)
@@ -82,10 +90,8 @@ def probability_of_improvement(
     return probability
 
 
-def improvement(
-    candidates: FloatArray, points: FloatArray, reference: Sequence[float]
-) -> FloatArray:
-    """Return by how much each candidate on its own would raise the hypervolume."""
+def improvement(candidates: FloatArray, points: FloatArray, reference: Reference) -> FloatArray:
+    """Return by how much each candidate, alone, would raise the hypervolume."""
     if candidates.shape[1] != 2:
         return _improvement_by_volumes(candidates, points, reference)
     ends, ceilings = strips(points, reference)
@@ -96,9 +102,9 @@ def improvement(
 
 
 def _probability_by_draws(
-    means: FloatArray, deviations: FloatArray, points: FloatArray, reference: Sequence[float]
+    means: FloatArray, deviations: FloatArray, points: FloatArray, reference: Reference
 ) -> FloatArray:
-    """Return the probabilities from draws that are spread evenly, the same for all points."""
+    """Return the probabilities by quasi-random draws, the same ones for all points."""
     cube = stats.qmc.Sobol(means.shape[1], scramble=True, rng=0).random(_N_DRAWS)
     draws = means[:, np.newaxis] + deviations[:, np.newaxis] * special.ndtri(cube)
     improves = (draws < np.asarray(reference)).all(axis=2)
@@ -109,9 +115,9 @@ def _probability_by_draws(
 
 
 def _improvement_by_volumes(
-    candidates: FloatArray, points: FloatArray, reference: Sequence[float]
+    candidates: FloatArray, points: FloatArray, reference: Reference
 ) -> FloatArray:
-    """Return a candidate's box less what the points dominate of it."""
+    """Return the volume of each candidate's box that no point dominates."""
     gains = np.zeros(len(candidates))
     for number, candidate in enumerate(candidates):
         if (candidate < reference).all():

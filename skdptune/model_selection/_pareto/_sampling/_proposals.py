@@ -1,4 +1,4 @@
-"""Where to evaluate next: designs that are fixed beforehand, and the best point of a score."""
+"""Points to evaluate: initial designs, grids, and the maximum of an acquisition function."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
 FloatArray = NDArray[np.float64]
 Score = Callable[[FloatArray], FloatArray]
 
-_N_SPREAD = 384
-_N_AROUND = 192
-_N_CLIMBERS = 6
-# The steps of the climb, in units of the cube's edge, and how many are tried of each.
+# Candidates all over the cube and near good points; the best of them start local searches.
+_N_UNIFORM = 384
+_N_NEAR = 192
+_N_STARTS = 6
+# Lengths of the local searches' steps, and how many are tried of each.
 _STEPS = (0.05, 0.02, 0.007, 0.002)
-_N_STEPS = 16
+_N_TRIED = 16
 
 
 @dataclass(frozen=True)
 class History:
-    """What a study knows when a proposal is made, as points of the unit cube.
+    """Earlier evaluations as points of the unit cube.
 
     Attributes
     ----------
     units, values : arrays of shape (n, dimensions) and (n, objectives)
-        The evaluations that succeeded, in the order in which they ended.
+        Evaluations that succeeded, in the order in which they ended, and their objectives.
     pending, failed : arrays of shape (n, dimensions)
-        Evaluations that are being made, and those that failed.
+        Evaluations that are running, and those that failed.
     """
 
     units: FloatArray
@@ -42,7 +43,7 @@ class History:
 
 
 def initial_point(space: SearchSpace, entropy: int, number: int) -> dict[str, Any]:
-    """Return one of the first points: even in the cube, thus by the given distributions."""
+    """Return a point of a Sobol sequence, which covers the given distributions evenly."""
     seed = np.random.SeedSequence(entropy, spawn_key=(0, 0))
     cube = stats.qmc.Sobol(len(space.names), scramble=True, rng=np.random.default_rng(seed))
     if number:
@@ -51,18 +52,18 @@ def initial_point(space: SearchSpace, entropy: int, number: int) -> dict[str, An
 
 
 def grid_points(space: SearchSpace, entropy: int, most: int) -> list[dict[str, Any]]:
-    """Return the finest grid of at most so many points, shuffled; two levels at least."""
+    """Return the finest grid of at most ``most`` points, shuffled; at least two levels."""
     levels = 2
     while levels < most and space.grid_size(levels + 1) <= most:
         levels += 1
     points = space.grid(levels)
     seed = np.random.SeedSequence(entropy, spawn_key=(0, 1))
     order = np.random.default_rng(seed).permutation(len(points))
-    return [points[place] for place in order]
+    return [points[index] for index in order]
 
 
 def proposal_generator(entropy: int, number: int) -> np.random.Generator:
-    """Return the random numbers of one proposal, whoever makes it and however often."""
+    """Return the random generator of a proposal, the same however often it is made."""
     return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(1, number)))
 
 
@@ -75,61 +76,62 @@ def best_point(
 ) -> FloatArray:
     """Return the point of the cube with the largest score.
 
-    Candidates are spread over the cube and dealt around good points, then the best of them
-    climb. Points whose values are those of known ones score nothing.
+    Of candidates all over the cube and near ``around`` the best start local searches. Points that
+    cannot be told from ``known`` ones are passed over.
     """
-    old = space.features(known)
+    known_features = space.features(known)
 
-    def fresh(units: FloatArray) -> FloatArray:
-        return np.where(_is_known(space.features(units), old), -np.inf, score(units))
+    def new_score(units: FloatArray) -> FloatArray:
+        is_known = _is_known(space.features(units), known_features)
+        return np.where(is_known, -np.inf, score(units))
 
-    units = np.vstack([rng.random((_N_SPREAD, len(space.names))), _neighbours(around, space, rng)])
-    scores = fresh(units)
-    best = np.argsort(-scores, kind="stable")[:_N_CLIMBERS]
-    return _climb(fresh, units[best], scores[best], space, rng)
+    units = np.vstack([rng.random((_N_UNIFORM, len(space.names))), _near(around, space, rng)])
+    scores = new_score(units)
+    best = np.argsort(-scores, kind="stable")[:_N_STARTS]
+    return _local_search(new_score, units[best], scores[best], rng)
 
 
-def _neighbours(around: FloatArray, space: SearchSpace, rng: np.random.Generator) -> FloatArray:
+def _near(around: FloatArray, space: SearchSpace, rng: np.random.Generator) -> FloatArray:
     if len(around) == 0:
         return np.empty((0, len(space.names)))
-    centres = around[rng.integers(len(around), size=_N_AROUND)]
-    return _moved(centres, 10.0 ** rng.uniform(-2.5, -0.5, size=(_N_AROUND, 1)), rng)
+    centres = around[rng.integers(len(around), size=_N_NEAR)]
+    return _moved(centres, 10.0 ** rng.uniform(-2.5, -0.5, size=(_N_NEAR, 1)), rng)
 
 
 def _moved(centres: FloatArray, steps: FloatArray | float, rng: np.random.Generator) -> FloatArray:
-    """Return neighbours of points: some coordinates a step away, now and then one anywhere."""
+    """Return neighbours of points: some coordinates a step away, a few anywhere."""
     moved = centres + steps * rng.normal(size=centres.shape)
     kept = rng.random(centres.shape) < 0.3
     moved = np.where(kept, centres, moved)
-    # A step does not leave a category: a jump does.
+    # A small step does not change a category.
     jumps = rng.random(centres.shape) < 0.1
-    return np.clip(np.where(jumps, rng.random(centres.shape), moved), 0.0, 1.0)
+    clipped: FloatArray = np.clip(np.where(jumps, rng.random(centres.shape), moved), 0.0, 1.0)
+    return clipped
 
 
-def _climb(
+def _local_search(
     score: Score,
     units: FloatArray,
     scores: FloatArray,
-    space: SearchSpace,
     rng: np.random.Generator,
 ) -> FloatArray:
+    """Return the best point that steps of decreasing length from any of the points reach."""
     for step in _STEPS:
-        tried = _moved(np.repeat(units, _N_STEPS, axis=0), step, rng)
-        found = score(tried).reshape(len(units), _N_STEPS)
+        tried = _moved(np.repeat(units, _N_TRIED, axis=0), step, rng)
+        found = score(tried).reshape(len(units), _N_TRIED)
         best = found.argmax(axis=1)
         better = found.max(axis=1) > scores
-        tried = tried.reshape(len(units), _N_STEPS, -1)[np.arange(len(units)), best]
+        tried = tried.reshape(len(units), _N_TRIED, -1)[np.arange(len(units)), best]
         units = np.where(better[:, np.newaxis], tried, units)
         scores = np.where(better, found.max(axis=1), scores)
     winner: FloatArray = units[int(np.argmax(scores))]
     return winner
 
 
-def _is_known(features: FloatArray, old: FloatArray) -> NDArray[np.bool_]:
-    if len(old) == 0:
-        return np.zeros(len(features), dtype=bool)
-    known: NDArray[np.bool_] = (_squared_distances(features, old) < 1e-12).any(axis=1)
-    return known
+def _is_known(features: FloatArray, known: FloatArray) -> NDArray[np.bool_]:
+    if len(known) == 0:
+        return np.zeros(len(features), dtype=np.bool_)
+    return np.asarray((_squared_distances(features, known) < 1e-12).any(axis=1), dtype=np.bool_)
 
 
 def _squared_distances(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
-"""The ways to propose parameters, as optuna samplers.
+"""Samplers: proposals of parameters by name, as optuna samplers.
 
-optuna's classes are there when one of them is asked for, hence the factory.
+optuna is imported when a sampler is made, hence the class inside a function.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.model_selection._pareto._sampling._ehvi import improvement_of_promising
+from skdptune.model_selection._pareto._sampling._ehvi import screened_expected_improvement
 from skdptune.model_selection._pareto._sampling._fronts import non_dominated
 from skdptune.model_selection._pareto._sampling._hvpoi import hvpoi
 from skdptune.model_selection._pareto._sampling._proposals import (
@@ -31,36 +31,49 @@ from skdptune.model_selection._pareto._sampling._surrogates import (
     Surrogate,
     success_probability,
 )
+from skdptune.model_selection._pareto._sampling._trials import (
+    failed_by_parameters,
+    proposal_numbers,
+)
 
 FloatArray = NDArray[np.float64]
 Propose = Callable[[int, History], dict[str, Any]]
 Acquisition = Callable[[FloatArray, FloatArray, FloatArray, Scales, FloatArray], FloatArray]
 
 SAMPLERS = ("auto", "hvpoi", "random", "grid")
-# Marks of trials: those that do a lost one's work again bear its number and its turn.
-NUMBER, TURN = "number", "turn"
-FOUND, REFUSED, WITHDRAWN = "found", "refused", "withdrawn"
 
 
 @dataclass(frozen=True)
 class SamplerSettings:
-    """What the samplers must know about a search besides its space."""
+    """What samplers must know about a search beside its space.
+
+    Attributes
+    ----------
+    reference : tuple of float
+        The worst value of each objective that counts.
+    entropy : int
+        Seeds all proposals.
+    n_initial, n_total : int
+        Evaluations before the surrogates are used, and all of them.
+    third_is_positive : bool
+        Whether a third objective is modelled on a logarithmic scale.
+    """
 
     reference: tuple[float, ...]
     entropy: int
     n_initial: int
     n_total: int
-    extra_is_positive: bool = False
+    third_is_positive: bool = False
 
 
 class SurrogateProposer:
-    """Propose the point at which an acquisition over Gaussian processes is largest."""
+    """Propose the point where an acquisition function of Gaussian processes is largest."""
 
     def __init__(
         self, space: SearchSpace, settings: SamplerSettings, acquisition: Acquisition = hvpoi
     ) -> None:
         self.space, self.settings, self.acquisition = space, settings, acquisition
-        self.scales = Scales(settings.reference, settings.extra_is_positive)
+        self.scales = Scales(settings.reference, settings.third_is_positive)
         self.groups = feature_groups(space)
         self._surrogates = [Surrogate(self.groups) for _ in settings.reference]
 
@@ -76,7 +89,7 @@ class SurrogateProposer:
         return self.space.from_unit(unit)
 
     def posteriors(self, history: History) -> list[Posterior]:
-        """Return the objectives' processes, pending points believed to turn out as expected."""
+        """Return the objectives' processes, with pending points at their predicted values."""
         features = self.space.features(history.units)
         targets = self.scales.forward(history.values).T
         found = [
@@ -85,26 +98,26 @@ class SurrogateProposer:
         ]
         if len(history.pending) == 0:
             return found
-        return [process.joined(self.space.features(history.pending)) for process in found]
+        return [process.with_predicted(self.space.features(history.pending)) for process in found]
 
     def score(self, history: History) -> Score:
         """Return the acquisition as a function of points of the cube."""
         processes = self.posteriors(history)
-        believed = self.scales.backward(
+        predicted = self.scales.backward(
             np.column_stack([process.targets for process in processes])[len(history.units) :]
         )
-        points = np.vstack([history.values, believed])
-        chance = self.chance(history)
+        points = np.vstack([history.values, predicted])
+        success = self.success(history)
 
         def score(units: FloatArray) -> FloatArray:
             features = self.space.features(units)
             means, deviations = predictions(processes, features)
-            return self.acquisition(means, deviations, points, self.scales, chance(features))
+            return self.acquisition(means, deviations, points, self.scales, success(features))
 
         return score
 
-    def chance(self, history: History) -> Callable[[FloatArray], FloatArray]:
-        """Return the probability of success as a function of features."""
+    def success(self, history: History) -> Callable[[FloatArray], FloatArray]:
+        """Return the probability that an evaluation succeeds, as a function of features."""
         good, failed = map(self.space.features, (history.units, history.failed))
         return success_probability(good, failed, self.groups)
 
@@ -119,14 +132,14 @@ def predictions(
 
 
 def feature_groups(space: SearchSpace) -> list[int]:
-    """Return for each column of features the place of its dimension."""
+    """Return the index of the dimension that each column of features belongs to."""
     probe = np.full((1, 1), 0.5)[:, 0]
     widths = [dimension.features(probe).shape[1] for dimension in space.dimensions.values()]
-    return [place for place, width in enumerate(widths) for _ in range(width)]
+    return [index for index, width in enumerate(widths) for _ in range(width)]
 
 
 def make_sampler(sampler: Any, space: SearchSpace, settings: SamplerSettings) -> Any:
-    """Return an optuna sampler for a name, or the user's own as it is."""
+    """Return the optuna sampler of a name, or an optuna sampler as it is."""
     from optuna.samplers import BaseSampler
 
     if isinstance(sampler, BaseSampler):
@@ -134,8 +147,8 @@ def make_sampler(sampler: Any, space: SearchSpace, settings: SamplerSettings) ->
     return _sampler_class()(check_sampler(sampler), space, settings)
 
 
-def check_sampler(sampler: Any) -> Any:
-    """Return the name of one of our samplers, or raise and say how to give another."""
+def check_sampler(sampler: Any) -> str:
+    """Return the name of a sampler, or raise with a hint how to give another one."""
     if not isinstance(sampler, str) or sampler not in SAMPLERS:
         names = ", ".join(map(repr, SAMPLERS))
         raise ValueError(
@@ -151,18 +164,19 @@ def _proposer(name: str, space: SearchSpace, settings: SamplerSettings) -> Propo
     if name == "grid":
         points = grid_points(space, settings.entropy, settings.n_total)
         return lambda number, history: points[number % len(points)]
-    # The expected improvement of three objectives has no sum that is as fast.
-    is_fast = name == "auto" and len(settings.reference) == 2
-    return SurrogateProposer(space, settings, improvement_of_promising if is_fast else hvpoi)
+    # No fast formula is known for the expected improvement of three objectives.
+    has_formula = name == "auto" and len(settings.reference) == 2
+    acquisition = screened_expected_improvement if has_formula else hvpoi
+    return SurrogateProposer(space, settings, acquisition)
 
 
 @functools.cache
 def _sampler_class() -> Any:
-    """Return the class that asks one of ours for parameters, made when optuna is there."""
+    """Return the optuna sampler class that asks a proposer for parameters."""
     from optuna.samplers import BaseSampler
     from optuna.trial import TrialState
 
-    class ProposingSampler(BaseSampler):  # type: ignore[misc]
+    class ProposingSampler(BaseSampler):
         """Propose all parameters of a trial at once."""
 
         def __init__(self, name: str, space: SearchSpace, settings: SamplerSettings) -> None:
@@ -183,24 +197,25 @@ def _sampler_class() -> Any:
             if set(trial.system_attrs.get("fixed_params", {})) >= set(search_space):
                 return {}
             history = self._history(trial, trials)
-            return self.space.to_optuna(self.propose(turns(trials)[trial.number], history))
+            number = proposal_numbers(trials)[trial.number]
+            return self.space.to_optuna(self.propose(number, history))
 
         def sample_independent(
             self, study: Any, trial: Any, param_name: str, param_distribution: Any
         ) -> Any:
-            raise ValueError(f"{param_name!r} is no parameter of the search's space.")
+            raise ValueError(f"{param_name!r} must be a parameter of the space.")
 
         def _history(self, trial: Any, trials: Sequence[Any]) -> History:
-            others = [t for t in trials if t.number != trial.number and self._is_whole(t)]
+            others = [t for t in trials if t.number != trial.number and self._is_complete(t)]
             done = [t for t in others if t.state == TrialState.COMPLETE]
             done.sort(key=lambda t: (t.datetime_complete, t.number))
             pending = [t for t in others if t.state == TrialState.RUNNING]
-            failed = [t for t in others if t.state == TrialState.FAIL and _is_bad(t)]
+            failed = [t for t in others if t.state == TrialState.FAIL and failed_by_parameters(t)]
             values = np.array([t.values for t in done], dtype=float)
-            units, waiting, bad = (self._points(some) for some in (done, pending, failed))
-            return History(units, values, waiting, bad)
+            units, pending_units, failed_units = map(self._points, (done, pending, failed))
+            return History(units, values, pending_units, failed_units)
 
-        def _is_whole(self, trial: Any) -> bool:
+        def _is_complete(self, trial: Any) -> bool:
             return set(trial.params) >= set(self.space.names)
 
         def _points(self, trials: Sequence[Any]) -> FloatArray:
@@ -212,28 +227,3 @@ def _sampler_class() -> Any:
             return np.array(rows).reshape(len(rows), len(self.space.names))
 
     return ProposingSampler
-
-
-def _is_bad(trial: Any) -> bool:
-    """Return whether a trial's parameters, not its process, are why it came to nothing."""
-    return FOUND in trial.user_attrs or REFUSED in trial.user_attrs
-
-
-def turns(trials: Sequence[Any]) -> list[int]:
-    """Return which proposal each trial is: those done again keep the place of the first try."""
-    found, again = [], 0
-    for trial in trials:
-        is_again = TURN in trial.user_attrs
-        found.append(int(trial.user_attrs[TURN]) if is_again else trial.number - again)
-        again += is_again
-    return found
-
-
-def evaluation_numbers(trials: Sequence[Any]) -> list[int]:
-    """Return which evaluation each trial is: its turn less the proposals that were dismissed."""
-    found, dismissed = [], 0
-    for trial, turn in zip(trials, turns(trials), strict=True):
-        attributes = trial.user_attrs
-        found.append(int(attributes.get(NUMBER, turn - dismissed)))
-        dismissed += REFUSED in attributes or WITHDRAWN in attributes
-    return found

@@ -1,4 +1,4 @@
-"""Spaces of parameters, seen as a cube of unit numbers."""
+"""Search spaces: each parameter is one dimension of the unit cube."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
-# A unit number of 0 or 1 would be an infinite quantile of a normal distribution.
+# At a level of 0 or 1 the quantile of a normal distribution is infinite.
 _EDGE = 1e-9
 
 
 class Dimension(Protocol):
-    """One parameter, whose values lie along the unit interval."""
+    """One parameter, whose values are mapped to the unit interval."""
 
     def value(self, unit: float) -> Any:
-        """Return the value at a unit number."""
+        """Return the value at a number of the unit interval."""
 
     def unit(self, value: Any) -> float:
-        """Return the unit number of a value: the middle of those it has."""
+        """Return the number in the middle of those that are mapped to a value."""
 
     def features(self, units: FloatArray) -> FloatArray:
-        """Return what a surrogate sees of unit numbers, one row each."""
+        """Return the input of a surrogate for numbers of the unit interval, one row each."""
 
     def levels(self, number: int) -> list[Any]:
-        """Return at most ``number`` values that cover the dimension; all of the categories."""
+        """Return at most ``number`` values that cover the dimension, or all categories."""
 
     def distribution(self) -> Any:
-        """Return what optuna samples from."""
+        """Return the optuna distribution of the parameter."""
 
     def to_optuna(self, value: Any) -> Any:
-        """Return what optuna calls a value."""
+        """Return optuna's representation of a value."""
 
     def from_optuna(self, value: Any) -> Any:
-        """Return what value optuna means."""
+        """Return the value that optuna represents."""
 
     def describe(self) -> str:
         """Return a description that is the same in every process."""
 
 
 class Interval:
-    """Numbers between two ends, evenly spread or on a logarithmic scale."""
+    """Numbers between two ends, on a linear or logarithmic scale."""
 
     def __init__(self, low: float, high: float, *, log: bool) -> None:
         self.low, self.high, self.log = low, high, log
         self.is_integer = all(isinstance(end, numbers.Integral) for end in (low, high))
-        # An integer owns the half units on its two sides.
+        # Integers own half a unit on either side.
         half = 0.5 if self.is_integer else 0.0
         self._bottom, self._top = self._scale(low - half), self._scale(high + half)
 
@@ -59,9 +59,9 @@ class Interval:
         return math.log(value) if self.log else float(value)
 
     def value(self, unit: float) -> float:
-        """Return the value at a unit number."""
+        """Return the value at a number of the unit interval."""
         if unit in (0.0, 1.0):
-            # A logarithm's exponential may be off by a rounding.
+            # The exponential of a logarithm is rounded.
             return self.high if unit else self.low
         scaled = self._bottom + unit * (self._top - self._bottom)
         number = math.exp(scaled) if self.log else scaled
@@ -69,11 +69,11 @@ class Interval:
         return min(max(number, self.low), self.high)
 
     def unit(self, value: float) -> float:
-        """Return the unit number of a value."""
+        """Return the number of the unit interval that is mapped to a value."""
         return (self._scale(value) - self._bottom) / (self._top - self._bottom)
 
     def features(self, units: FloatArray) -> FloatArray:
-        """Return the unit numbers, those of integers at the integers' own."""
+        """Return the numbers, rounded to those of integers where the values are integers."""
         if not self.is_integer:
             return units[:, np.newaxis]
         scaled = self._bottom + units * (self._top - self._bottom)
@@ -82,7 +82,7 @@ class Interval:
         return ((scaled - self._bottom) / (self._top - self._bottom))[:, np.newaxis]
 
     def levels(self, number: int) -> list[Any]:
-        """Return values from end to end."""
+        """Return evenly spaced values from end to end."""
         ends = np.linspace(self.unit(self.low), self.unit(self.high), number)
         return list(dict.fromkeys(self.value(float(unit)) for unit in ends))
 
@@ -90,8 +90,9 @@ class Interval:
         """Return optuna's interval of the same numbers."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
-        kind = IntDistribution if self.is_integer else FloatDistribution
-        return kind(self.low, self.high, log=self.log)
+        if self.is_integer:
+            return IntDistribution(int(self.low), int(self.high), log=self.log)
+        return FloatDistribution(self.low, self.high, log=self.log)
 
     def to_optuna(self, value: Any) -> Any:
         """Return the value."""
@@ -107,7 +108,7 @@ class Interval:
 
 
 class Quantiles:
-    """Numbers with a scipy distribution: a unit number is a quantile's level."""
+    """Numbers with a scipy distribution: the unit interval holds the levels of quantiles."""
 
     def __init__(self, frozen: Any) -> None:
         self.frozen = frozen
@@ -119,24 +120,24 @@ class Quantiles:
         return int(quantile) if self._is_discrete else float(quantile)
 
     def unit(self, value: Any) -> float:
-        """Return the level of the value, the middle one of a discrete distribution's."""
+        """Return the level of a value, the middle of its levels where it is discrete."""
         level = float(self.frozen.cdf(value))
         return (level + float(self.frozen.cdf(value - 1))) / 2 if self._is_discrete else level
 
     def features(self, units: FloatArray) -> FloatArray:
-        """Return the levels, those of a discrete distribution in the middle of their values."""
+        """Return the levels, rounded to the middle of a value's where it is discrete."""
         if self._is_discrete:
             values = self.frozen.ppf(np.clip(units, _EDGE, 1.0 - _EDGE))
             units = (self.frozen.cdf(values) + self.frozen.cdf(values - 1)) / 2
         return units[:, np.newaxis]
 
     def levels(self, number: int) -> list[Any]:
-        """Return the quantiles at the middles of as many equal shares."""
+        """Return the quantiles at the middles of equal parts of the unit interval."""
         units = (np.arange(number) + 0.5) / number
         return list(dict.fromkeys(self.value(float(unit)) for unit in units))
 
     def distribution(self) -> Any:
-        """Return the unit interval: optuna knows the levels alone."""
+        """Return the unit interval: optuna holds levels."""
         from optuna.distributions import FloatDistribution
 
         return FloatDistribution(0.0, 1.0)
@@ -156,27 +157,27 @@ class Quantiles:
 
 
 class Categories:
-    """Values without an order."""
+    """Unordered values, with equal parts of the unit interval."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.values = list(values)
 
     def value(self, unit: float) -> Any:
-        """Return the category whose share of the interval it is."""
+        """Return the category in whose part of the interval a number lies."""
         return self.values[self._index(unit)]
 
     def _index(self, unit: float) -> int:
         return min(max(int(unit * len(self.values)), 0), len(self.values) - 1)
 
     def unit(self, value: Any) -> float:
-        """Return the middle of the category's share."""
+        """Return the middle of a category's part."""
         return (self.to_optuna(value) + 0.5) / len(self.values)
 
     def features(self, units: FloatArray) -> FloatArray:
-        """Return one column per category: no two are nearer to each other than others."""
+        """Return one column per category, so that all are at the same distance."""
         number = len(self.values)
         indices = np.clip((units * number).astype(int), 0, number - 1)
-        # Two different categories are then at a distance of 1, as the ends of an interval are.
+        # Two categories are at a distance of 1, as the ends of an interval are.
         hot: FloatArray = np.eye(number)[indices] / math.sqrt(2)
         return hot
 
@@ -185,30 +186,30 @@ class Categories:
         return list(self.values)
 
     def distribution(self) -> Any:
-        """Return the categories' places: storages hold no objects."""
+        """Return the indices of the categories: storages hold no objects."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(range(len(self.values)))
 
     def to_optuna(self, value: Any) -> int:
-        """Return the place of a category."""
-        places = (place for place, known in enumerate(self.values) if known is value)
-        equal = (place for place, known in enumerate(self.values) if _same(known, value))
-        return next(itertools.chain(places, equal))
+        """Return the index of a category."""
+        identical = (index for index, known in enumerate(self.values) if known is value)
+        equal = (index for index, known in enumerate(self.values) if _same(known, value))
+        return next(itertools.chain(identical, equal))
 
     def from_optuna(self, value: Any) -> Any:
-        """Return the category of a place."""
+        """Return the category of an index."""
         return self.values[int(value)]
 
     def describe(self) -> str:
-        """Return the categories; an object's text may differ between processes."""
+        """Return the categories, objects by their type: their text may differ by process."""
         plain = (str, bool, int, float, type(None))
         texts = [repr(v) if isinstance(v, plain) else type(v).__name__ for v in self.values]
         return f"[{', '.join(texts)}]"
 
 
 class SearchSpace:
-    """The parameters a search may choose, each a dimension of the unit cube.
+    """The parameters that a search may choose, mapped to the unit cube.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ class SearchSpace:
         return tuple(self.dimensions)
 
     def sample(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Return parameters drawn from the given distributions, each on its own."""
+        """Return parameters drawn independently from the given distributions."""
         return self.from_unit(rng.random(len(self.dimensions)))
 
     def from_unit(self, units: Sequence[float] | FloatArray) -> dict[str, Any]:
@@ -251,34 +252,35 @@ class SearchSpace:
         return {name: dimension.value(float(unit)) for (name, dimension), unit in pairs}
 
     def to_unit(self, params: Mapping[str, Any]) -> FloatArray:
-        """Return the point of the cube at which parameters are."""
+        """Return the point of the cube that is mapped to parameters."""
         units = [dimension.unit(params[name]) for name, dimension in self.dimensions.items()]
         return np.clip(np.array(units, dtype=float), 0.0, 1.0)
 
     def features(self, units: FloatArray) -> FloatArray:
-        """Return what a surrogate sees: numbers snapped to their values, categories one-hot."""
+        """Return the input of surrogates: numbers rounded to values, categories one-hot."""
         columns = zip(self.dimensions.values(), units.T, strict=True)
-        return np.hstack([dimension.features(column) for dimension, column in columns])
+        features: FloatArray = np.hstack([d.features(column) for d, column in columns])
+        return features
 
     def grid(self, points_per_dimension: int) -> list[dict[str, Any]]:
-        """Return the product of all categories and so many values of each other dimension."""
+        """Return the grid of all categories and some values of each other dimension."""
         levels = [d.levels(points_per_dimension) for d in self.dimensions.values()]
         return [dict(zip(self.names, point, strict=True)) for point in itertools.product(*levels)]
 
     def grid_size(self, points_per_dimension: int) -> int:
-        """Return how many parameters such a grid holds."""
+        """Return the number of points of such a grid."""
         return math.prod(len(d.levels(points_per_dimension)) for d in self.dimensions.values())
 
     def distributions(self) -> dict[str, Any]:
-        """Return optuna's description of the space."""
+        """Return the optuna distributions of the parameters."""
         return {name: dimension.distribution() for name, dimension in self.dimensions.items()}
 
     def to_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what optuna calls parameters."""
+        """Return optuna's representation of parameters."""
         return {name: d.to_optuna(params[name]) for name, d in self.dimensions.items()}
 
     def from_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what parameters optuna means."""
+        """Return the parameters that optuna represents."""
         return {name: d.from_optuna(params[name]) for name, d in self.dimensions.items()}
 
     def describe(self) -> str:
@@ -287,7 +289,7 @@ class SearchSpace:
 
 
 def _dimension(name: str, given: Any) -> Dimension:
-    """Return the dimension that is meant, or raise."""
+    """Return the dimension of a parameter, or raise."""
     if isinstance(given, tuple):
         return _interval(name, given)
     if isinstance(given, np.ndarray) and given.ndim == 1:

@@ -1,4 +1,4 @@
-"""Gaussian processes that stand in for the objectives between evaluations."""
+"""Surrogates: Gaussian processes that predict the objectives of parameters."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ _MOST_FOR_FIT = 300
 
 @dataclass(frozen=True)
 class Scales:
-    """The scales on which objectives are modelled: log epsilon, logit error, and a third one.
+    """The scales on which objectives are modelled.
 
-    Values beyond what matters are clipped, infinite ones among them: far above the reference
-    all epsilons are alike, and a logit must not see an error of exactly 0 or 1.
+    The first objective is positive and modelled by its logarithm, the second is a fraction and
+    modelled by its logit; a third one is modelled as it is, or by its logarithm if positive.
+    Values are clipped: infinite first objectives, and fractions of exactly 0 or 1.
     """
 
     reference: tuple[float, ...]
-    extra_is_positive: bool = False
-    most_error: float = 1.0 - 1e-3
+    third_is_positive: bool = False
+    largest_fraction: float = 1.0 - 1e-3
 
     def forward(self, values: FloatArray) -> FloatArray:
-        """Return objectives (rows of epsilon, error and perhaps a third) on the scales."""
+        """Return rows of objectives on the scales."""
         scaled = np.array(values, dtype=float)
-        epsilon = self.reference[0]
-        scaled[:, 0] = np.log(np.clip(scaled[:, 0], 1e-6 * epsilon, 100.0 * epsilon))
-        error = np.clip(scaled[:, 1], 1.0 - self.most_error, self.most_error)
-        scaled[:, 1] = np.log(error) - np.log1p(-error)
-        if self.extra_is_positive:
+        worst = self.reference[0]
+        scaled[:, 0] = np.log(np.clip(scaled[:, 0], 1e-6 * worst, 100.0 * worst))
+        fraction = np.clip(scaled[:, 1], 1.0 - self.largest_fraction, self.largest_fraction)
+        scaled[:, 1] = np.log(fraction) - np.log1p(-fraction)
+        if self.third_is_positive:
             scaled[:, 2:] = np.log(np.maximum(scaled[:, 2:], 1e-9))
         return scaled
 
@@ -49,11 +50,11 @@ class Scales:
         return limit
 
     def backward(self, scaled: FloatArray) -> FloatArray:
-        """Return objectives from where they are on the scales."""
+        """Return the objectives of values on the scales."""
         values = np.array(scaled, dtype=float)
         values[..., 0] = np.exp(np.minimum(values[..., 0], 700.0))
         values[..., 1] = 1.0 / (1.0 + np.exp(-np.clip(values[..., 1], -700.0, 700.0)))
-        if self.extra_is_positive:
+        if self.third_is_positive:
             values[..., 2:] = np.exp(np.minimum(values[..., 2:], 700.0))
         return values
 
@@ -76,7 +77,7 @@ class Posterior:
     _spread: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Solve for the weights once."""
+        """Invert the covariance once."""
         centre, spread = standardisation(self.targets)
         covariance = _matern(_squares(self.features, self.features, self._lengths()))
         covariance *= math.exp(self.theta[0])
@@ -92,7 +93,7 @@ class Posterior:
         return lengths
 
     def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return mean and standard deviation of the objective, without its noise."""
+        """Return means and standard deviations of the objective, without its noise."""
         across = _matern(_squares(features, self.features, self._lengths()))
         across *= math.exp(self.theta[0])
         mean = across @ self._weights
@@ -100,8 +101,8 @@ class Posterior:
         variance = np.maximum(math.exp(self.theta[0]) - explained, 1e-12)
         return self._centre + self._spread * mean, self._spread * np.sqrt(variance)
 
-    def joined(self, features: FloatArray) -> Posterior:
-        """Return the process that believes its own means at further points."""
+    def with_predicted(self, features: FloatArray) -> Posterior:
+        """Return the process conditioned on its own means at further points as well."""
         mean, _ = self.predict(features)
         return Posterior(
             np.vstack([self.features, features]),
@@ -112,15 +113,15 @@ class Posterior:
 
 
 class Surrogate:
-    """One objective's process, whose hyperparameters are fitted now and then.
+    """The Gaussian process of one objective.
 
-    The fits happen at fixed numbers of points and each starts from the one before, so that they
-    are a function of the points and their order: a search that is resumed fits the same ones.
+    Hyperparameters are fitted at fixed numbers of points, each fit starting from the one before:
+    they are a function of the points and their order, the same in a search that is resumed.
 
     Parameters
     ----------
     groups : array of int
-        For each column of features the dimension it belongs to.
+        The index of the dimension that each column of features belongs to.
     """
 
     def __init__(self, groups: Sequence[int]) -> None:
@@ -128,7 +129,7 @@ class Surrogate:
         self._fitted: dict[int, FloatArray] = {}
 
     def posterior(self, features: FloatArray, targets: FloatArray) -> Posterior:
-        """Return the process conditioned on all points, in the order in which they came."""
+        """Return the process conditioned on all points, given in the order of evaluation."""
         theta = default_theta(int(self.groups.max()) + 1)
         for count in fit_counts(len(targets)):
             if count not in self._fitted:
@@ -142,32 +143,31 @@ class Surrogate:
 def success_probability(
     good: FloatArray, failed: FloatArray, groups: Sequence[int]
 ) -> Callable[[FloatArray], FloatArray]:
-    """Return how likely evaluations are to succeed, as a function of features.
+    """Return the probability that an evaluation succeeds, as a function of features.
 
-    A process is fitted to ones and zeros, which tells lengths apart: a parameter that decides
-    alone does so everywhere.
+    A Gaussian process is fitted to ones (successes) and zeros (failures).
     """
     if len(failed) == 0:
         return lambda features: np.ones(len(features))
     columns = np.asarray(groups)
     features = np.vstack([good, failed])
     targets = np.repeat([1.0, 0.0], [len(good), len(failed)])
-    # Every place keeps a chance, and no few points fix how sharp the border is.
-    few = np.linspace(0, len(targets) - 1, min(len(targets), 100)).astype(int)
+    fitted = np.linspace(0, len(targets) - 1, min(len(targets), 100)).astype(int)
     start = default_theta(int(columns.max()) + 1)
-    theta = fit_theta(features[few], targets[few], columns, start)
+    theta = fit_theta(features[fitted], targets[fitted], columns, start)
     process = Posterior(features, targets, columns, theta)
 
-    def chance(points: FloatArray) -> FloatArray:
+    def probability(points: FloatArray) -> FloatArray:
         mean, deviation = process.predict(points)
-        likely: FloatArray = np.clip(special.ndtr((mean - 0.5) / (deviation + 0.1)), 1e-3, 1.0)
-        return likely
+        # No point is ruled out, and the border between success and failure is never sharp.
+        found: FloatArray = np.clip(special.ndtr((mean - 0.5) / (deviation + 0.1)), 1e-3, 1.0)
+        return found
 
-    return chance
+    return probability
 
 
 def fit_counts(number: int) -> list[int]:
-    """Return the numbers of points, up to ``number``, at which hyperparameters are fitted."""
+    """Return the numbers of points at which hyperparameters are fitted, up to ``number``."""
     counts, count = [], _NEEDED_FOR_FIT
     while count <= number:
         counts.append(count)
@@ -269,10 +269,11 @@ def _matern(squares: FloatArray) -> FloatArray:
 
 
 def _squares(left: FloatArray, right: FloatArray, lengths: FloatArray) -> FloatArray:
-    """Return the squared distances in lengths."""
+    """Return the squared distances in units of the lengths."""
     left, right = left / lengths, right / lengths
     squares = (left**2).sum(axis=1)[:, np.newaxis] + (right**2).sum(axis=1) - 2 * left @ right.T
-    return np.maximum(squares, 0.0)
+    clipped: FloatArray = np.maximum(squares, 0.0)
+    return clipped
 
 
 def _group_squares(features: FloatArray, groups: NDArray[np.int_]) -> FloatArray:

@@ -1,0 +1,161 @@
+"""The optimiser of a Pareto search: an optuna study that it fills and that survives crashes."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from joblib import effective_n_jobs
+
+from skdptune._validation import check_integer
+from skdptune.model_selection._pareto._sampling import SamplerSettings, SearchSpace, make_sampler
+from skdptune.model_selection._pareto._study._heartbeat import Heartbeat
+from skdptune.model_selection._pareto._study._loop import EvaluationLoop, LoopSettings
+from skdptune.model_selection._pareto._study._records import Evaluate, Record, records_of
+from skdptune.model_selection._pareto._study._storage import (
+    open_study,
+    quiet_optuna,
+    study_entropy,
+)
+from skdptune.model_selection._pareto._study._workers import Workers
+
+
+class ParetoOptimizer:
+    """Propose, evaluate and store parameters until a study holds all evaluations.
+
+    Parameters
+    ----------
+    evaluate : callable ``(params, number, seed) -> Evaluation``
+        Evaluates parameters (dict) once. ``number`` counts the study's evaluations from 0,
+        ``seed`` is the evaluation's own :class:`numpy.random.SeedSequence`; both are the same
+        when an evaluation is repeated after a crash. An evaluation that raises has failed. It
+        runs in a worker: with processes it is pickled.
+    space : SearchSpace
+    n_initial, n_iter, batch_size, sampler, reference_point, storage, study_name, n_jobs, \
+random_state, verbose
+        As :func:`pareto_search` has them.
+    third : str or None
+        Name of the third objective, if there is one.
+    proposal_filter : callable ``(params) -> bool`` or None
+        Returns whether proposed parameters may be evaluated, from public facts alone. After more
+        than ``max_refusals`` refusals in a row the search stops.
+    max_refusals : int
+        See ``proposal_filter``.
+    fingerprint : str
+        Identifies what is evaluated: a study of another fingerprint is not resumed.
+
+    Attributes
+    ----------
+    study : optuna.Study
+        After ``run``.
+    entropy : int
+        Seed of all random numbers of the study, after ``run``.
+    """
+
+    entropy: int
+
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        space: SearchSpace,
+        *,
+        n_initial: int = 16,
+        n_iter: int = 256,
+        batch_size: int = 1,
+        sampler: Any = "auto",
+        reference_point: tuple[float, ...] = (10.0, 1.0),
+        third: str | None = None,
+        storage: Any = None,
+        study_name: str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        proposal_filter: Callable[[dict[str, Any]], bool] | None = None,
+        max_refusals: int = 100,
+        fingerprint: str = "",
+    ) -> None:
+        self.n_initial = check_integer(n_initial, name="n_initial", lower=1)
+        self.n_iter = check_integer(n_iter, name="n_iter", lower=0)
+        self.batch_size = check_integer(batch_size, name="batch_size", lower=1)
+        self.evaluate, self.space, self.sampler = evaluate, space, sampler
+        self.reference_point = check_reference_point(reference_point, third)
+        self.third, self.storage, self.study_name = third, storage, study_name
+        self.n_jobs, self.random_state, self.verbose = n_jobs, random_state, verbose
+        self.proposal_filter, self.max_refusals = proposal_filter, max_refusals
+        self.fingerprint = fingerprint
+        self.study: Any = None
+
+    def run(self) -> Any:
+        """Fill the study and return it (optuna.Study).
+
+        Evaluations of processes that died are repeated first. Raises ValueError if all of the
+        first ``n_initial`` evaluations failed.
+        """
+        wants_workers = self.n_jobs is not None and effective_n_jobs(self.n_jobs) > 1
+        if wants_workers and self.batch_size == 1:
+            warnings.warn(
+                "batch_size must be above 1 for evaluations to run at the same time; got 1, and "
+                f"n_jobs={self.n_jobs}.",
+                UserWarning,
+                stacklevel=4,
+            )
+        with quiet_optuna():
+            self._open()
+            workers = Workers(self.evaluate, self.n_jobs, self.batch_size)
+            with Heartbeat(self.study) as heartbeat:
+                try:
+                    EvaluationLoop(self.study, self._loop_settings(), heartbeat, workers).run()
+                finally:
+                    workers.close()
+        return self.study
+
+    def _open(self) -> None:
+        objectives = ["epsilon", "error", *([self.third] if self.third else [])]
+        space = self.space.describe()
+        self.study = open_study(self.storage, self.study_name, objectives, space, self.fingerprint)
+        self.entropy = study_entropy(self.study, self.random_state)
+        settings = SamplerSettings(
+            self.reference_point,
+            self.entropy,
+            self.n_initial,
+            self.n_initial + self.n_iter,
+            self.third == "time",
+        )
+        self.study.sampler = make_sampler(self.sampler, self.space, settings)
+
+    def _loop_settings(self) -> LoopSettings:
+        return LoopSettings(
+            self.space,
+            self.entropy,
+            self.n_initial,
+            self.n_initial + self.n_iter,
+            self.batch_size,
+            self.proposal_filter,
+            self.max_refusals,
+            self.verbose,
+        )
+
+    def records(self) -> list[Record]:
+        """Return the finished evaluations in order of completion."""
+        return [] if self.study is None else records_of(self.study, self.space)
+
+
+def check_reference_point(reference_point: Any, third: str | None) -> tuple[float, ...]:
+    """Return the reference point as floats, or raise."""
+    wanted = 3 if third else 2
+    point = tuple(float(value) for value in reference_point)
+    if len(point) != wanted:
+        raise ValueError(
+            f"reference_point must be {wanted} numbers, the worst epsilon, error"
+            f"{f' and {third}' if third else ''} that count; got {reference_point!r}."
+        )
+    if not (
+        0.0 < point[0] < math.inf and 0.0 < point[1] <= 1.0 and all(map(math.isfinite, point))
+    ):
+        raise ValueError(
+            "reference_point must be a finite epsilon above 0, an error in (0, 1]"
+            f"{' and a finite number' if third else ''}; got {reference_point!r}."
+        )
+    return point
