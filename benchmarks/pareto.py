@@ -26,14 +26,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import moocore
 import numpy as np
 from joblib import Parallel, delayed
 from pareto_problems import ADULT, ADULT_TRAIN, PROBLEMS, Problem, search_space
 from scipy import stats
 
 from skdptune.model_selection import DParetoSearchCV, pareto_search
-from skdptune.model_selection._pareto._sampling._fronts import hypervolume
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
+from skdptune.model_selection._pareto import SearchSpace
 
 DELTA, INITIAL = 1e-5, 16
 # Table 2 of the paper: mean difference of the hypervolume to random sampling at 256 points.
@@ -224,7 +224,8 @@ def print_examples(arguments: argparse.Namespace) -> None:
     for name, example in {"logistic regression": regression, "sparse vector": vector}.items():
         privacy, utility, space = example
         grid = SearchSpace(space).grid(240)
-        exact = hypervolume([(privacy(p), 1.0 - utility(p)) for p in grid], (10.0, 1.0))
+        points = np.array([(privacy(p), 1.0 - utility(p)) for p in grid])
+        exact = moocore.hypervolume(points, ref=np.array([10.0, 1.0]))
         print(f"\n{name}: hypervolume {exact:.4f} by a grid of {len(grid):,} points")
         for sampler in ("auto", "hvpoi", "random"):
             shares = [

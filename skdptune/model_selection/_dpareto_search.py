@@ -310,7 +310,7 @@ class DParetoSearchCV(BasePrivateSearch[Study]):
             records,
             plan.costs.families.space,
             reference_point=tuple(self.reference_point),
-            extra=third_name(self.third_objective),
+            third=third_name(self.third_objective),
             study=kept,
             privacy=plan.costs,
         )

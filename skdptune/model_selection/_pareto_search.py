@@ -15,7 +15,7 @@ from sklearn.exceptions import FitFailedWarning
 from skdptune._validation import check_integer
 from skdptune.model_selection._pareto import (
     Evaluation,
-    ParetoEngine,
+    ParetoOptimizer,
     ParetoResult,
     Record,
     SearchSpace,
@@ -142,7 +142,7 @@ def pareto_search(
     n_repeats = check_integer(n_repeats, name="n_repeats", lower=1)
     third = check_third(third_objective)
     evaluate = Oracles(privacy_oracle, utility_oracle, n_repeats, third)
-    engine = ParetoEngine(
+    engine = ParetoOptimizer(
         evaluate,
         space,
         n_initial=n_initial,
@@ -150,7 +150,7 @@ def pareto_search(
         batch_size=batch_size,
         sampler=sampler,
         reference_point=reference_point,
-        extra=None if third is None else third[0],
+        third=None if third is None else third[0],
         storage=storage,
         study_name=study_name,
         n_jobs=n_jobs,
@@ -165,7 +165,7 @@ def pareto_search(
         records,
         space,
         reference_point=engine.reference_point,
-        extra=engine.extra,
+        third=engine.third,
         study=study,
         privacy=privacy_oracle,
         utility=functools.partial(evaluate.utilities, seed=again),
@@ -200,8 +200,8 @@ class Oracles:
         epsilon = self.privacy(dict(params))
         start = time.perf_counter()
         utilities = self.utilities(params, seed)
-        extra = self._extra(params, seed, time.perf_counter() - start)
-        return Evaluation(epsilon, utilities, extra)
+        third = self._third(params, seed, time.perf_counter() - start)
+        return Evaluation(epsilon, utilities, third)
 
     def utilities(self, params: dict[str, Any], seed: np.random.SeedSequence) -> tuple[float, ...]:
         """Return one utility per repeat."""
@@ -210,7 +210,7 @@ class Oracles:
             return tuple(self.utility(dict(params), each) for each in seeds)
         return tuple(self.utility(dict(params)) for _ in seeds)
 
-    def _extra(
+    def _third(
         self, params: dict[str, Any], seed: np.random.SeedSequence, seconds: float
     ) -> float | None:
         if self.third is None:
@@ -263,11 +263,11 @@ def takes_two(function: Oracle) -> bool:
 
 def warn_of_failures(records: list[Record]) -> None:
     """Warn of evaluations that failed, naming the first."""
-    bad = [record for record in records if record.evaluation.error is not None]
+    bad = [record for record in records if record.evaluation.failure is not None]
     if bad:
         warnings.warn(
             f"{len(bad)} of {len(records)} evaluations failed. The first, of {bad[0].params}: "
-            f"{bad[0].evaluation.error}. evaluations_ names them all.",
+            f"{bad[0].evaluation.failure}. evaluations_ names them all.",
             FitFailedWarning,
             stacklevel=3,
         )

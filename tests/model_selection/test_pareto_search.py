@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ pytest.importorskip("moocore")
 
 from skdptune import pareto_search  # noqa: E402
 from skdptune.model_selection._pareto._sampling._fronts import hypervolume  # noqa: E402
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace  # noqa: E402
+from skdptune.model_selection._pareto import SearchSpace  # noqa: E402
 from skdptune.model_selection._pareto_search import check_third, takes_two  # noqa: E402
 
 # Another package may be named tests where workers look for it.
@@ -131,21 +131,28 @@ def test_batch_of_four_on_two_workers_halves_the_time() -> None:
 
 
 SCRIPT = """
-    import time
-    from tests.model_selection import test_pareto_search as tests
+import time
+from typing import Any
+import numpy as np
+from skdptune import pareto_search
 
-    def oracle(params, seed):
-        time.sleep({pause})
-        print("evaluated", flush=True)
-        return tests.utility(params, seed)
+{oracles}
+def slow_utility(params, seed):
+    time.sleep({pause})
+    print("evaluated", flush=True)
+    return utility(params, seed)
 
-    tests.pareto_search(tests.privacy, oracle, tests.SPACE, n_initial=6, n_iter={n_iter},
-                        random_state=0, storage={storage!r})
+pareto_search(privacy, slow_utility, {space}, n_initial=6, n_iter={n_iter}, random_state=0,
+              storage={storage!r})
 """
 
 
 def start(storage: Path, pause: float, n_iter: int) -> subprocess.Popen[str]:
-    script = textwrap.dedent(SCRIPT).format(pause=pause, n_iter=n_iter, storage=str(storage))
+    # By their text: another package named tests may be the one that is found there.
+    oracles = "\n\n".join(map(inspect.getsource, (privacy, utility)))
+    script = SCRIPT.format(
+        oracles=oracles, pause=pause, space=SPACE, n_iter=n_iter, storage=str(storage)
+    )
     return subprocess.Popen(
         [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )

@@ -17,7 +17,7 @@ SPACE = {"epsilon": (0.1, 4.0, "log"), "quality": (0.5, 0.9)}
 
 def within(**more: Any) -> tuple[Any, Any]:
     search = DParetoSearchCV(Scripted(delta=1e-7), SPACE, n_initial=4, n_iter=4, **more)
-    return search, search._prepare(500, 3)
+    return search, search._make_plan(500, 3)
 
 
 def test_unreleased_study_protects_nothing() -> None:
@@ -67,5 +67,5 @@ def test_what_is_settled_is_kept() -> None:
     one, first = within(release=8.0)
     _, second = within(release=8.0)
     assert first is second
-    assert one.set_params(release=7.0)._prepare(500, 3) is not first
+    assert one.set_params(release=7.0)._make_plan(500, 3) is not first
     assert isinstance(first, Study)

@@ -109,6 +109,7 @@ def test_equal_fits_are_as_many_as_their_exact_composition_allows(name: str, mu:
 
 @pytest.mark.parametrize("name", ["split", "folds"])
 def test_scores_of_a_study_cost_one_gaussian_release(name: str) -> None:
+    # Theorem G3.
     for follows in (False, True):
         plan = planned(name, mus=(0.3, 0.6), follows_scores=follows)
         shift = math.sqrt(plan.n_evaluations) / plan.noise.ratio
@@ -135,6 +136,7 @@ def test_public_validation_has_no_noise() -> None:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_filter_admits_what_fits_and_no_more(name: str) -> None:
     """The sum at the one order, recomputed; dear and cheap ones in an order that provokes."""
+    # Theorem G3.
     plan = planned(name, mus=(0.1, 0.3, 0.9))
     order = plan.order
     budget = plan.epsilon + (
@@ -161,6 +163,7 @@ def test_filter_admits_what_fits_and_no_more(name: str) -> None:
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_known_costs_compose_exactly(name: str) -> None:
+    # Theorem G3.
     plan = planned(name, mus=(0.1, 0.3, 0.9), follows_scores=False)
     assert plan.kind == "known"
     kept, squares = plan.budget(), 0.0
@@ -278,6 +281,7 @@ def test_last_fit_is_in_the_total() -> None:
 
 
 def test_chance_of_an_empty_part_is_paid_for() -> None:
+    # Theorem F7.
     fits = [PrivacyProfile.gaussian(0.4)]
     small = layout_of("split", 20)
     chance = 0.2**19
@@ -335,10 +339,11 @@ def squares_of(fitted: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("cv", [0.2, 3])
 def test_everything_that_was_done_fits_the_total(cv: Any) -> None:
+    # Theorem G3.
     fitted = search(cv=cv, n_repeats=2).fit(X, Y)
     fits = 2 * (2 if cv == 3 else 1)
     trained = fits * squares_of(fitted).sum()
-    plan = fitted._prepare(600, 3, classes=[0, 1]).plan
+    plan = fitted._make_plan(600, 3, classes=[0, 1]).plan
     scored = len(fitted.hypervolume_history_) and plan.n_evaluations / plan.noise.ratio**2
     exact = gaussian_epsilon(math.sqrt(trained + (scored if cv == 3 else 0.0)))
     assert exact <= 12.0
@@ -352,7 +357,7 @@ def test_adaptive_search_in_a_space_of_many_prices_keeps_to_its_order() -> None:
     """Proposals run after the good scores, which here are the dear ones."""
     fitted = search("auto", n_iter=12, release=8.0)
     fitted.fit(X, Y)
-    plan = fitted._prepare(600, 3, classes=[0, 1]).plan
+    plan = fitted._make_plan(600, 3, classes=[0, 1]).plan
     order, left = plan.order, DELTA * (1 - 1e-6)
     assert plan.kind == "filter" and order in ORDERS
     budget = 8.0 + (math.log(left * (order - 1)) - order * math.log(1 - 1 / order)) / (order - 1)

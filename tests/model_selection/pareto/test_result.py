@@ -20,7 +20,7 @@ from skdptune.model_selection._pareto._study import Evaluation, Record  # noqa: 
 SPACE = SearchSpace({"epsilon": (0.1, 10.0), "kind": ["a", [1, 2]]})
 FOUND = [
     Evaluation(4.0, (0.5, 0.7), seconds=1.0),
-    Evaluation(math.nan, error="ValueError: no"),
+    Evaluation(math.nan, failure="ValueError: no"),
     Evaluation(1.0, (0.3, 0.3), seconds=2.0),
     Evaluation(math.inf, (0.9, 0.9)),
     Evaluation(5.0, (0.4, 0.9)),
@@ -74,11 +74,11 @@ def test_fronts_of_the_best_and_worst_repeats() -> None:
 
 def test_third_objective_has_its_column_and_its_say() -> None:
     records = [
-        Record(0, RECORDS[0].params, Evaluation(1.0, (0.5,), extra=9.0)),
-        Record(1, RECORDS[1].params, Evaluation(2.0, (0.5,), extra=3.0)),
-        Record(2, RECORDS[2].params, Evaluation(3.0, (0.5,), extra=4.0)),
+        Record(0, RECORDS[0].params, Evaluation(1.0, (0.5,), third=9.0)),
+        Record(1, RECORDS[1].params, Evaluation(2.0, (0.5,), third=3.0)),
+        Record(2, RECORDS[2].params, Evaluation(3.0, (0.5,), third=4.0)),
     ]
-    found = result(records, extra="cost", reference_point=(10.0, 1.0, 10.0))
+    found = result(records, third="cost", reference_point=(10.0, 1.0, 10.0))
     assert list(found.pareto_front_["cost"]) == [9.0, 3.0]
     assert found.hypervolume_ == pytest.approx(9 * 0.5 * 1 + 8 * 0.5 * 7 - 8 * 0.5 * 1)
 

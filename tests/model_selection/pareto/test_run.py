@@ -25,7 +25,7 @@ def records(points: Any = POINTS) -> list[Record]:
         Record(place, {"quality": utilities[0]}, Evaluation(epsilon, utilities))
         for place, (epsilon, utilities) in enumerate(points)
     ]
-    return [*found, Record(len(found), {}, Evaluation(0.1, (1.0,), error="ValueError: no"))]
+    return [*found, Record(len(found), {}, Evaluation(0.1, (1.0,), failure="ValueError: no"))]
 
 
 class EvaluationCosts:

@@ -10,9 +10,9 @@ pytest.importorskip("moocore")
 
 from skdptune.model_selection._pareto._sampling._ehvi import (
     expected_improvement,
-    improvement_of_promising,
     logit_normal_shortfall,
     lognormal_shortfall,
+    screened_expected_improvement,
 )
 from skdptune.model_selection._pareto._sampling._hvpoi import improvement  # noqa: E402
 from skdptune.model_selection._pareto._sampling._surrogates import Scales  # noqa: E402
@@ -58,7 +58,7 @@ def test_most_promising_candidate_is_not_passed_over() -> None:
         means = rng.normal([1.0, -0.5], [1.5, 1.5], size=(400, 2))
         deviations = rng.uniform(0.02, 0.8, size=(400, 2))
         every = expected_improvement(means, deviations, POINTS, scales)
-        some = improvement_of_promising(means, deviations, POINTS, scales)
+        some = screened_expected_improvement(means, deviations, POINTS, scales)
         assert some.max() == pytest.approx(every.max(), rel=1e-12)
         assert ((some == 0.0) | np.isclose(some, every)).all()
         assert np.count_nonzero(some) <= 67

@@ -37,7 +37,7 @@ def test_grid_is_the_finest_that_fits() -> None:
     assert len(grid_points(space, 0, 1)) == 8
 
 
-def test_best_point_climbs_to_the_peak() -> None:
+def test_local_search_finds_the_maximum() -> None:
     space = SearchSpace({"rate": (0.0, 1.0), "kind": ["a", "b", "c"]})
 
     def score(units: np.ndarray) -> np.ndarray:

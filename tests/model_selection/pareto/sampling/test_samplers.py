@@ -13,18 +13,12 @@ optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
 from skdptune.model_selection._pareto._sampling._samplers import (  # noqa: E402
-    FOUND,
-    NUMBER,
-    REFUSED,
-    TURN,
-    WITHDRAWN,
     SamplerSettings,
-    evaluation_numbers,
     feature_groups,
     make_sampler,
-    turns,
 )
 from skdptune.model_selection._pareto._sampling._spaces import SearchSpace  # noqa: E402
+from skdptune.model_selection._pareto._sampling._trials import EVALUATION  # noqa: E402
 
 SPACE = SearchSpace({"noise": stats.expon(0.1, 2.0), "depth": (1, 8), "kind": ["a", None]})
 STATES = optuna.trial.TrialState
@@ -67,14 +61,14 @@ def test_random_draws_follow_the_given_distribution() -> None:
     assert stats.kstest(drawn, stats.expon(0.1, 2.0).cdf).pvalue > 1e-3
 
 
-def test_grid_is_walked_once_before_it_repeats() -> None:
+def test_grid_is_visited_once_before_it_repeats() -> None:
     params = fill(study_with("grid"), 13)
-    walked = [tuple(some.values()) for some in params]
-    assert len(set(walked[:8])) == 8
-    assert walked[8:] == walked[:5]
+    visited = [tuple(some.values()) for some in params]
+    assert len(set(visited[:8])) == 8
+    assert visited[8:] == visited[:5]
 
 
-def test_points_under_way_are_not_proposed_again() -> None:
+def test_running_points_are_not_proposed_again() -> None:
     study = study_with("auto")
     fill(study, 10)
     waiting = [SPACE.to_unit(SPACE.from_optuna(study.ask(SPACE.distributions()).params))]
@@ -90,7 +84,7 @@ def test_failed_evaluations_count_as_first_ones_and_are_avoided() -> None:
         trial = study.ask(SPACE.distributions())
         params = SPACE.from_optuna(trial.params)
         if params["kind"] is None:
-            trial.set_user_attr(FOUND, {"error": "no"})
+            trial.set_user_attr(EVALUATION, {"failure": "no"})
             study.tell(trial, state=STATES.FAIL)
         else:
             study.tell(trial, outcome(params))
@@ -125,22 +119,3 @@ def test_unknown_sampler_is_named() -> None:
 
 def test_columns_of_one_category_share_a_group() -> None:
     assert feature_groups(SPACE) == [0, 1, 2, 2]
-
-
-def numbered(*attributes: dict[str, Any]) -> list[Any]:
-    study = optuna.create_study(directions=["minimize"] * 2)
-    for each in attributes:
-        study.add_trial(optuna.trial.create_trial(values=[0.0, 0.0], user_attrs=each))
-    return study.trials
-
-
-def test_what_is_done_again_keeps_its_number_and_moves_no_other() -> None:
-    trials = numbered({}, {}, {}, {TURN: 1, NUMBER: 1}, {}, {TURN: 3, NUMBER: 3}, {})
-    assert turns(trials) == [0, 1, 2, 1, 3, 3, 4]
-    assert evaluation_numbers(trials) == [0, 1, 2, 1, 3, 3, 4]
-
-
-def test_dismissed_proposals_take_a_turn_but_no_number() -> None:
-    trials = numbered({}, {REFUSED: True}, {}, {WITHDRAWN: True}, {TURN: 2, NUMBER: 1}, {})
-    assert turns(trials) == [0, 1, 2, 3, 2, 4]
-    assert evaluation_numbers(trials) == [0, 1, 1, 2, 1, 2]

@@ -98,11 +98,11 @@ def test_fits_grow_rare() -> None:
     assert len(counts) < 35
 
 
-def test_believed_points_leave_the_mean_and_lower_the_doubt() -> None:
+def test_predicted_points_leave_the_mean_and_lower_the_deviation() -> None:
     points, targets = sample(12)
     process = Surrogate(GROUPS).posterior(points, targets)
     new, _ = sample(1, seed=5)
-    joined = process.joined(new)
+    joined = process.with_predicted(new)
     mean, before = process.predict(new)
     assert joined.predict(new)[0] == pytest.approx(mean, abs=0.02)
     assert joined.predict(new)[1] < 0.5 * before
@@ -126,7 +126,7 @@ def test_more_points_than_are_fitted_all_count(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_scales_clip_what_has_no_logarithm() -> None:
-    scales = Scales((10.0, 1.0, 60.0), extra_is_positive=True)
+    scales = Scales((10.0, 1.0, 60.0), third_is_positive=True)
     values = np.array([[0.0, 0.0, 0.0], [np.inf, 1.0, 5.0], [2.0, 0.25, 8.0]])
     scaled = scales.forward(values)
     assert np.isfinite(scaled).all()
@@ -150,11 +150,11 @@ def test_extremes_come_back_without_overflow() -> None:
 def test_success_is_expected_where_there_was_some() -> None:
     points, _ = sample(60)
     is_good = points[:, 0] > 0.5
-    chance = success_probability(points[is_good], points[~is_good], GROUPS)
+    probability = success_probability(points[is_good], points[~is_good], GROUPS)
     new, _ = sample(200, seed=1)
-    assert chance(new[new[:, 0] > 0.7]).min() > 0.8
-    assert chance(new[new[:, 0] < 0.3]).max() < 0.2
-    assert chance(new).min() > 0.0
+    assert probability(new[new[:, 0] > 0.7]).min() > 0.8
+    assert probability(new[new[:, 0] < 0.3]).max() < 0.2
+    assert probability(new).min() > 0.0
     assert (success_probability(points, points[:0], GROUPS)(new) == 1.0).all()
 
 
@@ -163,6 +163,6 @@ def test_category_that_always_fails_is_known_to_fail_everywhere() -> None:
     points = rng.random((30, 3))
     points[:, 1:] = np.eye(2)[rng.integers(2, size=30)] / np.sqrt(2)
     is_good = points[:, 1] > 0
-    chance = success_probability(points[is_good], points[~is_good], GROUPS)
+    probability = success_probability(points[is_good], points[~is_good], GROUPS)
     bad = np.column_stack([np.linspace(0, 1, 9), np.zeros(9), np.full(9, 1 / np.sqrt(2))])
-    assert chance(bad).max() < 0.1
+    assert probability(bad).max() < 0.1

@@ -1,11 +1,8 @@
-"""The study in its storage, and who works on it."""
+"""The study in its storage: new, resumed, or refused."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +11,16 @@ import pytest
 
 optuna = pytest.importorskip("optuna")
 
-from skdptune.model_selection._pareto import _storage as _pareto_storage  # noqa: E402
-from skdptune.model_selection._pareto._storage import (  # noqa: E402
-    Membership,
+from skdptune.model_selection._pareto._study._storage import (  # noqa: E402
     open_storage,
     open_study,
-    quiet,
+    quiet_optuna,
     study_entropy,
 )
 
 
 def study_at(storage: Any = None, name: str | None = None, space: str = "x: (0, 1)") -> Any:
-    with quiet():
+    with quiet_optuna():
         return open_study(storage, name, ["epsilon", "error"], space)
 
 
@@ -42,7 +37,9 @@ def test_path_url_and_storage_are_the_same_study(tmp_path: Path) -> None:
 
 def test_study_of_another_space_is_refused(tmp_path: Path) -> None:
     study_at(tmp_path / "a.db")
-    with pytest.raises(ValueError, match="study_name must be a new study's.*which has x"):
+    with pytest.raises(
+        ValueError, match="study_name must be new.* of the same space, y.*which has x"
+    ):
         study_at(tmp_path / "a.db", space="y: (0, 1)")
 
 
@@ -64,7 +61,7 @@ def test_seed_is_drawn_once_and_kept(tmp_path: Path) -> None:
 
 def test_optunas_verbosity_is_restored() -> None:
     before = optuna.logging.get_verbosity()
-    with pytest.raises(RuntimeError), quiet():
+    with pytest.raises(RuntimeError), quiet_optuna():
         assert optuna.logging.get_verbosity() == optuna.logging.ERROR
         raise RuntimeError
     assert optuna.logging.get_verbosity() == before
@@ -74,39 +71,3 @@ def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(ModuleNotFoundError, match=r"optuna.*pip install 'skdptune\[pareto\]'"):
         study_at()
-
-
-def test_members_know_each_other_until_they_leave() -> None:
-    study = study_at()
-    with Membership(study) as first:
-        with Membership(study) as second:
-            assert first.living() == second.living() == {first.owner, second.owner}
-        assert first.living() == {first.owner}
-
-
-@pytest.mark.skipif(os.name != "posix", reason="elsewhere silence alone tells")
-def test_process_that_is_gone_is_known_at_once() -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    with Membership(study_at()) as member:
-        host = member.owner.rsplit(":", 2)[0]
-        member.study.set_user_attr(f"process {host}:{gone.pid}:dead", time.time())
-        member.study.set_user_attr(f"process {host}:{os.getppid()}:alive", time.time())
-        assert member.living() == {member.owner, f"{host}:{os.getppid()}:alive"}
-
-
-def test_machine_that_fell_silent_is_gone() -> None:
-    with Membership(study_at()) as member:
-        member.study.set_user_attr("process elsewhere:1:fresh", time.time() - 60)
-        member.study.set_user_attr("process elsewhere:1:stale", time.time() - 600)
-        assert member.living() == {member.owner, "elsewhere:1:fresh"}
-
-
-def test_members_say_now_and_then_that_they_live(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_pareto_storage, "_BEAT", 0.01)
-    with Membership(study_at()) as member:
-        key = f"process {member.owner}"
-        first, deadline = member.study.user_attrs[key], time.monotonic() + 10
-        while member.study.user_attrs[key] == first and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert member.study.user_attrs[key] > first

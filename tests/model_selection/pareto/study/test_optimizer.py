@@ -1,4 +1,4 @@
-"""The engine: what it evaluates, how often, and what survives a crash."""
+"""The optimiser: what it evaluates, how often, and what survives a crash."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ import pytest
 optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
-from skdptune.model_selection._pareto import _study as _pareto_study  # noqa: E402
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace  # noqa: E402
-from skdptune.model_selection._pareto._storage import Membership  # noqa: E402
-from skdptune.model_selection._pareto._study import Evaluation, ParetoEngine, Record  # noqa: E402
+from skdptune.model_selection._pareto._sampling import SearchSpace  # noqa: E402
+from skdptune.model_selection._pareto._study import _loop  # noqa: E402
+from skdptune.model_selection._pareto._study._heartbeat import Heartbeat  # noqa: E402
+from skdptune.model_selection._pareto._study._optimizer import ParetoOptimizer  # noqa: E402
+from skdptune.model_selection._pareto._study._records import (  # noqa: E402
+    Evaluation,
+    Record,
+    write_evaluation,
+)
 
 # Another package may be named tests where workers look for it.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -34,18 +39,18 @@ def evaluate(params: dict[str, Any], number: int, seed: np.random.SeedSequence) 
     return Evaluation(3.0 / params["noise"], (utility, utility * coin))
 
 
-def engine(function: Any = evaluate, **given: Any) -> ParetoEngine:
+def optimizer(function: Any = evaluate, **given: Any) -> ParetoOptimizer:
     chosen = {"n_initial": 5, "n_iter": 10, "random_state": 0, **given}
-    return ParetoEngine(function, SPACE, **chosen)
+    return ParetoOptimizer(function, SPACE, **chosen)
 
 
-def ran(function: Any = evaluate, **given: Any) -> ParetoEngine:
-    made = engine(function, **given)
+def ran(function: Any = evaluate, **given: Any) -> ParetoOptimizer:
+    made = optimizer(function, **given)
     made.run()
     return made
 
 
-def results(made: ParetoEngine) -> list[tuple[Any, ...]]:
+def results(made: ParetoOptimizer) -> list[tuple[Any, ...]]:
     return [
         (record.number, record.params, record.evaluation.epsilon, record.evaluation.utilities)
         for record in made.records()
@@ -76,14 +81,14 @@ def test_same_seed_same_search() -> None:
     assert results(ran()) != results(ran(random_state=1))
 
 
-def test_study_that_goes_on_is_the_one_that_was_not_stopped(tmp_path: Path) -> None:
+def test_resumed_study_is_the_one_that_was_not_stopped(tmp_path: Path) -> None:
     for n_iter in (0, 4, 10, 10):
         made = ran(n_iter=n_iter, storage=tmp_path / "study.db", random_state=None)
         assert len(made.records()) == 5 + n_iter
         if n_iter == 0:
             entropy = made.entropy
     assert made.entropy == entropy
-    again = engine()
+    again = optimizer()
     again.random_state = _Fixed(entropy)
     again.run()
     assert results(made) == results(again)
@@ -101,40 +106,39 @@ class _Fixed(np.random.Generator):
 
 
 @pytest.mark.parametrize("moment", ["proposed", "evaluated", "failed", "half proposed"])
-def test_what_a_crash_cut_off_is_done_again(moment: str) -> None:
-    """A member that died with the sixth evaluation in hand, as the storage would show it."""
+def test_what_a_crash_cut_off_is_repeated(moment: str) -> None:
+    """A process that died with the sixth evaluation in hand, as the storage would show it."""
     storage = optuna.storages.InMemoryStorage()
     made = ran(n_iter=1, storage=storage)
     trial = made.study.ask(SPACE.distributions() if moment != "half proposed" else {})
-    trial.set_user_attr("owner", "elsewhere:1:gone")
+    trial.set_user_attr("process", "elsewhere:1:gone")
     if moment in ("evaluated", "failed"):
-        error = "ValueError: bad" if moment == "failed" else None
-        found = {"epsilon": 3.0, "utilities": [0.25], "extra": None, "seconds": 1.0}
-        trial.set_user_attr("found", {**found, "error": error})
+        failure = "ValueError: bad" if moment == "failed" else None
+        write_evaluation(trial, Evaluation(3.0, (0.25,), failure=failure))
     again = ran(storage=storage)
     assert [record.number for record in again.records()] == list(range(15))
     if moment in ("proposed", "half proposed"):
         assert results(again) == results(ran())
     else:
         assert again.records()[6].evaluation.utilities == (0.25,)
-        assert (again.records()[6].evaluation.error is None) == (moment == "evaluated")
+        assert (again.records()[6].evaluation.failure is None) == (moment == "evaluated")
 
 
 def test_crash_while_a_crash_is_repaired_does_the_work_once() -> None:
     storage = optuna.storages.InMemoryStorage()
     made = ran(n_iter=1, storage=storage)
     lost = made.study.ask(SPACE.distributions())
-    lost.set_user_attr("owner", "elsewhere:1:gone")
-    made.study.enqueue_trial(lost.params, user_attrs={"number": 6, "turn": 6})
+    lost.set_user_attr("process", "elsewhere:1:gone")
+    made.study.enqueue_trial(lost.params, user_attrs={"number": 6, "proposal": 6})
     assert results(ran(storage=storage)) == results(ran())
 
 
-def test_unsigned_proposal_is_lost_when_it_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_proposal_without_a_process_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     storage = optuna.storages.InMemoryStorage()
     made = ran(n_iter=1, storage=storage)
     made.study.ask(SPACE.distributions())
-    with Membership(made.study):
-        monkeypatch.setattr(_pareto_study, "_LONGEST_PROPOSAL", 0.5)
+    with Heartbeat(made.study):
+        monkeypatch.setattr(_loop, "_LONGEST_PROPOSAL", 0.5)
         again = ran(storage=storage)
     assert sorted(record.number for record in again.records()) == list(range(15))
     assert {(n, str(p)) for n, p, *_ in results(again)} >= {
@@ -142,7 +146,7 @@ def test_unsigned_proposal_is_lost_when_it_is_old(monkeypatch: pytest.MonkeyPatc
     }
 
 
-def test_result_of_a_member_that_was_taken_for_dead_is_not_written_twice() -> None:
+def test_result_of_a_process_that_was_taken_for_dead_is_not_written_twice() -> None:
     storage = optuna.storages.InMemoryStorage()
 
     def outrun(params: dict[str, Any], number: int, seed: Any) -> Evaluation:
@@ -156,19 +160,18 @@ def test_result_of_a_member_that_was_taken_for_dead_is_not_written_twice() -> No
     assert len(made.records()) == 15
 
 
-def test_living_members_keep_what_they_are_at() -> None:
+def test_work_of_living_processes_is_left_to_them() -> None:
     storage = optuna.storages.InMemoryStorage()
     made = ran(n_iter=1, storage=storage)
-    with Membership(made.study) as other:
+    with Heartbeat(made.study) as other:
         trial = made.study.ask(SPACE.distributions())
-        trial.set_user_attr("owner", other.owner)
-        again = engine(n_iter=2, storage=storage)
+        trial.set_user_attr("process", other.process)
+        again = optimizer(n_iter=2, storage=storage)
         worker = threading.Thread(target=again.run)
         worker.start()
         time.sleep(0.5)
         assert worker.is_alive()
-        found = {"epsilon": 1.0, "utilities": [0.5], "extra": None, "seconds": 1.0, "error": None}
-        trial.set_user_attr("found", found)
+        write_evaluation(trial, Evaluation(1.0, (0.5,)))
         made.study.tell(trial, [1.0, 0.5])
         worker.join(timeout=20)
         assert not worker.is_alive()
@@ -184,11 +187,11 @@ def test_interrupted_search_leaves_its_work_to_the_next() -> None:
         return evaluate(params, number, seed)
 
     with pytest.raises(KeyboardInterrupt):
-        engine(interrupted, storage=storage).run()
+        optimizer(interrupted, storage=storage).run()
     assert results(ran(storage=storage)) == results(ran())
 
 
-def test_batch_keeps_as_many_under_way_as_it_says() -> None:
+def test_batch_size_is_the_number_of_evaluations_that_run_together() -> None:
     together, most, lock = 0, 0, threading.Lock()
 
     def slow(params: dict[str, Any], number: int, seed: np.random.SeedSequence) -> Evaluation:
@@ -201,7 +204,7 @@ def test_batch_keeps_as_many_under_way_as_it_says() -> None:
             together -= 1
         return evaluate(params, number, seed)
 
-    made = engine(slow, batch_size=3, n_jobs=3)
+    made = optimizer(slow, batch_size=3, n_jobs=3)
     made.run()
     assert most == 3
     assert sorted(record.number for record in made.records()) == list(range(15))
@@ -211,8 +214,8 @@ def test_batch_keeps_as_many_under_way_as_it_says() -> None:
         assert by_number[record.number].evaluation.utilities == record.evaluation.utilities
 
 
-def test_several_engines_share_one_study(tmp_path: Path) -> None:
-    made = [engine(storage=tmp_path / "study.db", n_iter=25) for _ in range(3)]
+def test_several_optimizers_share_one_study(tmp_path: Path) -> None:
+    made = [optimizer(storage=tmp_path / "study.db", n_iter=25) for _ in range(3)]
     threads = [threading.Thread(target=each.run) for each in made]
     for thread in threads:
         thread.start()
@@ -230,10 +233,10 @@ def test_failures_are_named_and_count() -> None:
         return evaluate(params, number, seed)
 
     records = ran(partly, n_iter=20).records()
-    failed = [record for record in records if record.evaluation.error is not None]
+    failed = [record for record in records if record.evaluation.failure is not None]
     assert len(records) == 25 and failed
     assert all(record.params["kind"] == "b" for record in failed)
-    assert {record.evaluation.error for record in failed} == {"RuntimeError: b is broken"}
+    assert {record.evaluation.failure for record in failed} == {"RuntimeError: b is broken"}
     assert all(math.isnan(record.evaluation.epsilon) for record in failed)
 
 
@@ -249,39 +252,39 @@ def test_search_of_failures_alone_ends_with_the_first_of_them() -> None:
     assert calls == list(range(5))
 
 
-def test_what_is_not_affordable_is_not_evaluated() -> None:
+def test_refused_proposals_are_not_evaluated() -> None:
     asked: list[dict[str, Any]] = []
 
     def noting(params: dict[str, Any], number: int, seed: Any) -> Evaluation:
         asked.append(params)
         return evaluate(params, number, seed)
 
-    made = ran(noting, affordable=lambda params: params["noise"] >= 1.0)
+    made = ran(noting, proposal_filter=lambda params: params["noise"] >= 1.0)
     assert len(asked) == 15 and min(params["noise"] for params in asked) >= 1.0
     assert [record.number for record in made.records()] == list(range(15))
     assert len(made.study.trials) > 15
 
 
-def test_search_stops_when_nothing_is_affordable_any_more() -> None:
+def test_search_stops_after_too_many_refusals() -> None:
     left = [8]
 
-    def affordable(params: dict[str, Any]) -> bool:
+    def within(params: dict[str, Any]) -> bool:
         left[0] -= 1
         return left[0] >= 0
 
-    made = ran(affordable=affordable, max_redraws=3)
+    made = ran(proposal_filter=within, max_refusals=3)
     assert len(made.records()) == 8
     assert len(made.study.trials) == 8 + 4
-    assert ran(affordable=lambda params: False, max_redraws=3).records() == []
+    assert ran(proposal_filter=lambda params: False, max_refusals=3).records() == []
 
 
 def test_third_objective_is_the_studys_third() -> None:
     def costly(params: dict[str, Any], number: int, seed: Any) -> Evaluation:
-        return Evaluation(1.0 / params["noise"], (0.5,), extra=params["noise"])
+        return Evaluation(1.0 / params["noise"], (0.5,), third=params["noise"])
 
-    made = ran(costly, extra="cost", reference_point=(10.0, 1.0, 5.0))
+    made = ran(costly, third="cost", reference_point=(10.0, 1.0, 5.0))
     assert [len(trial.values) for trial in made.study.trials] == [3] * 15
-    assert made.records()[3].evaluation.extra == made.records()[3].params["noise"]
+    assert made.records()[3].evaluation.third == made.records()[3].params["noise"]
 
 
 def test_progress_is_shown_when_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
@@ -298,7 +301,7 @@ def test_workers_without_a_batch_are_named() -> None:
         ran(n_initial=1, n_iter=0)
 
 
-def test_batch_runs_in_threads_where_joblib_was_told_so() -> None:
+def test_batch_runs_in_threads_where_joblib_is_set_to_threads() -> None:
     with joblib.parallel_config(backend="threading", n_jobs=2):
         made = ran(batch_size=2)
     assert len(made.records()) == 15
@@ -315,9 +318,9 @@ def test_batch_runs_in_threads_where_joblib_was_told_so() -> None:
         ({"reference_point": (0.0, 1.0)}, ValueError, "epsilon above 0"),
         ({"reference_point": (math.inf, 1.0)}, ValueError, "finite"),
         ({"reference_point": (10.0, 2.0)}, ValueError, r"an error in \(0, 1\]"),
-        ({"extra": "cost"}, ValueError, "reference_point must be 3 numbers"),
+        ({"third": "cost"}, ValueError, "reference_point must be 3 numbers"),
     ],
 )
 def test_bad_argument_is_named(given: dict[str, Any], kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
-        engine(**given)
+        optimizer(**given)

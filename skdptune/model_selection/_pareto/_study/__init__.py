@@ -1,0 +1,9 @@
+"""Filling an optuna study: evaluations by workers, kept in a storage, resumed after crashes."""
+
+from skdptune.model_selection._pareto._study._optimizer import (
+    ParetoOptimizer,
+    check_reference_point,
+)
+from skdptune.model_selection._pareto._study._records import Evaluation, Record
+
+__all__ = ["Evaluation", "ParetoOptimizer", "Record", "check_reference_point"]
