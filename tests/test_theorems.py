@@ -70,7 +70,7 @@ def read(path: Path) -> tuple[str, ast.Module]:
     return text, ast.parse(text)
 
 
-def find(names: list[str], nodes: list[ast.stmt]) -> ast.AST | None:
+def find(names: list[str], nodes: list[ast.stmt]) -> ast.stmt | None:
     """Return the class, function or variable of a dotted name."""
     for node in nodes:
         known = [node.name] if isinstance(node, ast.ClassDef | ast.FunctionDef) else []
