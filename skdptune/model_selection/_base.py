@@ -40,7 +40,7 @@ from skdptune.model_selection._running import (
     public_labels,
 )
 
-# Parameters that change neither the cost nor what is costed.
+# Parameters that change neither the cost nor what has it.
 _NEUTRAL = ("n_jobs", "pre_dispatch", "verbose", "random_state", "error_score", "diagnostics")
 
 
@@ -177,6 +177,7 @@ class BasePrivateSearch(
         is_public: bool = False,
     ) -> PlanT:
         """Check all parameters and solve for the budget, or return the cached plan."""
+        # Theorem F0.
         size = n_samples if self.n_public is None else self.n_public
         settings = {
             name: value
@@ -249,6 +250,7 @@ class BasePrivateSearch(
         self, X: Any, y: Any, X_val: Any, y_val: Any, params: dict[str, Any]
     ) -> tuple[PlanT, Data, Data | None]:
         """Return the plan, the data and the public validation data, all checked."""
+        # Theorem F0.
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them.")
         X, y = indexable(X, y)

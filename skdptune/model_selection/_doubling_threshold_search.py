@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import DoublingThreshold
 from skdptune.model_selection._cost import Candidates, Cost, CostModel, FitCosts, Layout, Plan
+from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._doubling import (
     DoublingThresholdSession,
     ThresholdChoice,
@@ -22,68 +24,57 @@ NOISES = ("sparse", "per-round")
 _DELTA_SHARE = 0.1
 
 
+@with_shared_text(SHARED_TEXT)
 class DoublingThresholdSearchCV(PartitionSearch):
-    """Private search by the doubling threshold walk of Ding et al.
+    """Search with a doubling threshold: any number of candidates for one constant privacy cost.
 
-    Candidates are scored on disjoint parts of the data, where one record counts for little. A walk
-    asks, through noise, for a candidate that is a step better than what was reached; it
-    doubles the step after a hit and halves it after a miss. The last candidate that passed is
-    trained privately on all records. The price depends neither on the number of candidates nor
-    on the length of the walk.
+    Candidates are scored on disjoint partitions of the data, where one record counts for little.
+    In rounds, the search asks through noise for a candidate that is a step better than the best so
+    far; it doubles the step after a hit and halves it after a miss. The last candidate that
+    passed is trained privately on all records. The cost depends neither on the number of
+    candidates nor on the number of rounds.
+
+    Use it to reproduce the papers, or with `start` where another optimiser is to propose the
+    candidates; with a fixed list of candidates `DPGridSearchCV` chooses with less noise.
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator, or a Pipeline of such and of steps that learn nothing.
+    {estimator}
     param_grid : dict or list of dicts, optional
-        From parameter names to lists of values: the candidates, asked in this order each round.
+        From parameter names to lists of values: the candidates, in the order of each round.
     param_distributions : dict or list of dicts, optional
-        In place of `param_grid`: each round draws `batch_size` fresh candidates from lists or
+        Instead of `param_grid`: each round draws `batch_size` fresh candidates from lists or
         distributions.
     batch_size : int, default=16
         Number of candidates of a round with `param_distributions`.
-    epsilon, delta : float, optional
-        The total for everything that is published. Without epsilon the estimator's own
-        budget stands for the final fit and `privacy_` tells the total.
+    {budget}
     selection_epsilon : float, optional
-        What the walk may cost; by default a quarter of the total.
+        What the threshold search may cost; by default a quarter of the total.
     n_partitions : "auto" or int, default="auto"
-        Number of disjoint parts. "auto" follows from the budget (at least 5 / epsilon, as the
+        Number of disjoint partitions. "auto" follows from the budget (at least 5 / epsilon, as the
         papers advise) and from the public number of records.
     granularity : float, default=0.01
         The least gain in utility that counts; a utility is a score scaled to [0, 1]. A coarser
         one (0.1, say) means fewer hits to pay for, and so less noise.
     initial_utility : float, default=0.0
-        Utility that is known to be reached without looking at the data, such as that of chance.
+        Utility that can be reached without the data, such as that of guessing.
     noise : {"sparse", "per-round"}, default="sparse"
         "sparse" draws the threshold's noise once and pays for hits alone; "per-round" draws all
-        noise afresh and pays round by round, as the papers do.
+        noise afresh and pays for each round, as the papers do.
     max_rounds, max_hits : int, optional
         Most rounds and hits; fewer mean less noise ("per-round": rounds, "sparse": hits). The
-        default is what the walk needs without noise.
+        default is what a search without noise needs.
     tuning_estimator : estimator, optional
-        What is trained on the parts in place of `estimator`, with the same searched parameters.
-        It need not be private. The default is `estimator` with the noise that the final fit
-        will have beside its signal.
-    scoring : str or BoundedScorer, optional
-        A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.
+        Surrogate that is trained on the partitions in place of `estimator`, with the same searched
+        parameters. It need not be private. The default is `estimator` with the noise that the
+        final fit will have relative to its signal.
+    {scoring}
     cv : float, default=0.2
-        Chance of each record to be kept for validation.
+        Chance of each record to be held out for validation. Folds are not needed: the partitions
+        take their place.
     refit : {"winner", True, False}, default="winner"
         "winner" and True fit the winner on all records; False returns no model.
-    n_jobs, pre_dispatch
-        As in joblib. Results do not depend on them.
-    verbose : int, default=0
-        Above 0, shows what is going on and for how long.
-    error_score : {"worst", "raise"}, default="worst"
-        What a candidate that fails scores. "raise" needs `diagnostics`.
-    random_state : int, Generator, RandomState or None, default=None
-        None draws from the operating system's entropy; a seed gives reproducible research runs.
-    diagnostics : bool, default=False
-        Whether to keep the utilities in ``diagnostics_``. What then is published is **not
-        private**.
-    n_public : int, optional
-        Public constant that stands for the number of records; by default their number.
+    {common_parameters}
 
     Attributes
     ----------
@@ -91,25 +82,22 @@ class DoublingThresholdSearchCV(PartitionSearch):
         The tuned private model.
     best_params_ : dict
         Its parameters: those of the last candidate that passed. If none did, they are the first
-        candidate's (of the grid, or drawn), which no data chose.
+        candidate's (of the grid, or drawn), which does not depend on the data.
     best_score_ : float
-        The score that the walk reached, a noisy level.
+        The score that was reached, a noisy level.
     trace_ : tuple of ThresholdRound
-        The walk: utility, step and outcome of every round. It was paid for and may be shown.
-    privacy_ : PrivacyReport
-        What everything cost, as a tree.
+        Utility, step and outcome of every round: paid for, so that it may be published.
     cv_results_ : dict
         The one row that was paid for: the winner's.
-    best_index_, n_splits_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_
-        As in scikit-learn.
-    diagnostics_ : dict
-        With `diagnostics`: what must stay secret.
+    best_index_ : int
+        Its row, 0.
+    {common_attributes}
 
     See Also
     --------
     DoublingThresholdSession : The search driven from outside, by `start`.
-    skdptune.mechanisms.DoublingThreshold : The walk itself, to be driven by another optimiser.
-    DPGridSearchCV : Picks from the same utilities by permute-and-flip, with less noise.
+    skdptune.mechanisms.DoublingThreshold : The mechanism itself.
+    DPGridSearchCV : Chooses from the same utilities by permute-and-flip, with less noise.
 
     Notes
     -----
@@ -117,7 +105,7 @@ class DoublingThresholdSearchCV(PartitionSearch):
 
     Neighbours differ by adding or removing one record. One record changes a utility by at
     most ``1 / n_partitions`` if it trains, and by ``1 / n_score`` if it is scored on. The papers
-    charge the rounds that were made, whose number depends on the data; here the price is
+    charge the rounds that were made, whose number depends on the data; here the cost is
     fixed before.
 
     References
@@ -296,6 +284,7 @@ class DoublingThresholdSearchCV(PartitionSearch):
         return session.choice()
 
     def _publish(self, plan: Plan, choice: Choice, model: Any) -> None:
+        # Theorem D4.
         super()._publish(plan, choice, model)
         if isinstance(choice, ThresholdChoice):
             self.trace_ = choice.trace

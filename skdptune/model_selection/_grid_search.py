@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_option
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import permute_and_flip_release
@@ -20,6 +21,7 @@ from skdptune.model_selection._cost import (
     Plan,
     ScoreNoise,
 )
+from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._partition_search import PartitionSearch, choice_model_of
 from skdptune.model_selection._running import (
     choice_noise,
@@ -54,59 +56,47 @@ class CompositionCostModel(CostModel):
         return run + noise.profile, every + scores, None
 
 
+@with_shared_text(SHARED_TEXT)
 class DPGridSearchCV(PartitionSearch):
-    """Private grid search: one (epsilon, delta) for tuning and training together.
+    """Grid search with differential privacy: one (epsilon, delta) for tuning and training.
 
-    By default the candidates are scored on disjoint parts of the data, where one record counts
-    for little; which one is best is published through noise, and nothing else; and the winner is
-    trained privately on all records. The price does not depend on the number of candidates.
+    By default the candidates are scored on disjoint partitions of the data, where one record
+    counts for little; the best one is chosen through noise, and nothing else is published; and the
+    winner is trained privately on all records. The cost does not depend on the number of
+    candidates.
+
+    Use it for a fixed list of candidates; `DPRandomSearchCV` mostly tunes at a lower cost.
 
     Parameters
     ----------
-    estimator : estimator
-        A private estimator, or a Pipeline of such and of steps that learn nothing.
+    {estimator}
     param_grid : dict or list of dicts
         From parameter names to lists of values, of the model that is returned.
-    epsilon, delta : float, optional
-        The total for everything that is published. Without epsilon the estimator's own
-        budget stands for each fit and `privacy_` tells the total; without delta it is that of the
-        estimator.
+    {budget}
     selection : {"noisy_max", "compose"}, default="noisy_max"
         "noisy_max" publishes the winner alone; "compose" trains every candidate privately
-        and publishes all, with their noisy scores, at the price of all.
+        and publishes all, with their noisy scores, at the cost of all.
     n_partitions : "auto" or int, default="auto"
-        Number of disjoint parts of "noisy_max": more parts mean less noise and fewer records to
-        train on. "auto" follows from the budget and the public number of records.
+        Number of disjoint partitions of "noisy_max": more of them mean less noise and fewer
+        records to train on. "auto" follows from the budget and the public number of records.
     tuning_estimator : estimator, optional
-        What is trained on the parts in place of `estimator`, with the same searched parameters:
-        for example scikit-learn's own model. It need not be private. The default is `estimator`
-        without its noise.
+        Surrogate that is trained on the partitions in place of `estimator`, with the same searched
+        parameters: for example scikit-learn's own model. It need not be private. The default is
+        `estimator` with the noise that the final fit will have relative to its signal.
     selection_epsilon : float, optional
-        What the pick of "noisy_max" may cost; by default a quarter of the total.
-    scoring : str or BoundedScorer, optional
-        A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.
+        What the choice of "noisy_max" may cost; by default a quarter of the total.
+    {scoring}
     cv : float or int, default=0.2
-        A fraction keeps each record for validation with that chance; an integer asks for folds,
-        which "compose" alone knows.
+        A fraction holds each record out for validation with that chance, by a random draw of its
+        own; an integer asks for folds, with "compose" alone. Other than in scikit-learn there are
+        no splitters: a split that depends on other records could not be charged for.
     refit : {"winner", True, False}, default="winner"
-        With "compose", "winner" returns the winner's own model, free of charge, and True fits it
-        once more on all records. With "noisy_max" both mean the one private fit on all records.
+        With "compose", "winner" returns the winner's own model, at no further cost, and True fits
+        it once more on all records. With "noisy_max" both mean the one private fit on all records.
         False returns no model.
     score_epsilon : float, optional
-        What a score of "compose" may spend at `delta`.
-    n_jobs, pre_dispatch
-        As in joblib. Results do not depend on them.
-    verbose : int, default=0
-        Above 0, shows what is going on and for how long.
-    error_score : {"worst", "raise"}, default="worst"
-        What a candidate that fails scores. "raise" needs `diagnostics`.
-    random_state : int, Generator, RandomState or None, default=None
-        None draws from the operating system's entropy; a seed gives reproducible research runs.
-    diagnostics : bool, default=False
-        Whether to keep scores, times and failures in ``diagnostics_``. What then is published is
-        **not private**.
-    n_public : int, optional
-        Public constant that stands for the number of records; by default their number.
+        What a score of "compose" may cost at `delta`.
+    {common_parameters}
 
     Attributes
     ----------
@@ -116,22 +106,19 @@ class DPGridSearchCV(PartitionSearch):
         Its parameters.
     best_score_ : float
         The winner's noisy score; NaN with "noisy_max", which publishes no score.
-    privacy_ : PrivacyReport
-        What everything cost, as a tree.
     cv_results_ : dict
         The rows that were paid for: all with "compose", else the winner's parameters.
-    best_index_, n_splits_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_
-        As in scikit-learn; `best_index_` is a row of `cv_results_`.
-    diagnostics_ : dict
-        With `diagnostics`: what must stay secret.
+    best_index_ : int
+        The winner's row of `cv_results_`.
+    {common_attributes}
 
     See Also
     --------
-    DPRandomSearchCV : Random candidates; the searches on a part of the data cost least of all.
+    DPRandomSearchCV : Random candidates; tuning on a part of the data costs least of all.
 
     Notes
     -----
-    Neighbours differ by adding or removing one record. The pick is permute-and-flip (McKenna and
+    Neighbours differ by adding or removing one record. The choice is permute-and-flip (McKenna and
     Sheldon 2020), noisy maximum with one-sided exponential noise.
 
     Examples

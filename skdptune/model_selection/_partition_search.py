@@ -15,6 +15,7 @@ from skdptune.base import (
     cost_of,
     disable_caching,
     nested_estimators,
+    own_parameters,
     set_public_size,
     without_noise,
 )
@@ -141,14 +142,18 @@ class PartitionSearch(TuningSearch):
         for prefix, step in list(nested_estimators(made)):
             noise_level = getattr(step, "noise_level", None)
             tuning_parameters = getattr(step, "tuning_parameters", None)
-            if noise_level is None or tuning_parameters is None:
+            if tuning_parameters is None:
                 continue
-            level = noise_level(final.n_samples, final.n_features)
-            settings = {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
             # The step that suits a noise is the same where noise and signal are.
             rules = tuning_parameters(size, final.n_samples)
-            settings |= {name: rules[name] for name in rules if name not in LEARNING_RATES}
+            settings = {name: rules[name] for name in rules if name not in LEARNING_RATES}
+            has_noise = noise_level is not None and "noise_multiplier" in own_parameters(step)
+            if has_noise:
+                level = noise_level(final.n_samples, final.n_features)
+                settings |= {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
             alike.set_params(**{f"{prefix}{name}": value for name, value in settings.items()})
+            if not has_noise:
+                continue
             try:
                 cost_of(alike, size, final.n_features)
             except ValueError:

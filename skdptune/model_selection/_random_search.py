@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_kind, check_option
 from skdptune.accounting import (
     BOUNDS,
@@ -27,6 +28,7 @@ from skdptune.model_selection._cost import (
     candidate_distributions,
     runs_at_most,
 )
+from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._running import generator_of, spawned
 from skdptune.model_selection._tuning_search import Choice, SearchState, TuningSearch
 
@@ -35,35 +37,39 @@ _TIE = 1e-2
 _RARELY = 0.05
 
 
+@with_shared_text(SHARED_TEXT)
 class DPRandomSearchCV(TuningSearch):
-    """Private random search: one (epsilon, delta) for tuning and training together.
+    """Randomized search with differential privacy: one (epsilon, delta) for tuning and training.
 
     A random number of candidates, drawn independently, are trained and scored privately; the
     one of highest noisy score wins. By default they are trained on a small random part of the
     data, and the winner on the rest, which costs hardly more than a single untuned fit.
 
+    Use it by default.
+
     Parameters
     ----------
-    estimator : estimator
-        A private estimator, or a Pipeline of such and of steps that learn nothing.
+    {estimator}
     param_distributions : dict or list of dicts
         From parameter names to lists or distributions (objects with ``rvs``). Every candidate is
-        drawn afresh, from lists with replacement: the theorems ask for that. The values are
-        those of the model that is returned; runs on fewer records scale them, see `extrapolate`.
+        drawn afresh, from lists with replacement, as the theorems require. The values are those
+        of the model that is returned; runs on fewer records scale them, see `extrapolate`.
     n_iter : float, default=10
-        Mean number of candidates.
-    law : str or RunCountDistribution, default="auto"
-        Law of the number of candidates: "geometric", "logarithmic", "negative_binomial",
-        "concentrated", "poisson", "binomial", or a law from `skdptune.accounting`. "auto" takes,
-        of those that make less than a tenth of the mean in 5 % of cases at most, the one that
-        leaves most to the fits, and of those within one percent the one that is least likely
+        Mean number of candidates. Other than in scikit-learn the number itself is random and
+        stays secret: that is what makes the search cheap.
+    n_iter_distribution : str or RunCountDistribution, default="auto"
+        Distribution of the number of candidates: "geometric", "logarithmic", "negative_binomial",
+        "concentrated", "poisson", "binomial", or a distribution of `skdptune.accounting`. "auto"
+        takes, of those that make less than a tenth of the mean in 5 % of cases at most, the one
+        that leaves most to the fits, and of those within one percent the one that is least likely
         to make few runs. "poisson" never makes few, and costs a little more.
     bound : {"envelope", "profile", "rdp", "best"}, default="envelope"
-        By which the selection is priced; the others are there for comparison.
+        The theorem by which the cost of the selection is computed; the others are there for
+        comparison.
     tuning_fraction : "auto", float or None, default="auto"
         Chance of each record to be used for tuning. "auto" takes the least of 5, 10 and 20 %
         that leaves 200 records, by the public number of records, and None where none does. None
-        tunes on all records that are not kept for validation.
+        tunes on all records that are not held out for validation.
     variant : {1, 2}, default=1
         With a `tuning_fraction`: the final fit leaves out the tuning records (1), or uses all (2).
     extrapolate : {"auto", "linear"}, None or callable, default="auto"
@@ -73,36 +79,23 @@ class DPRandomSearchCV(TuningSearch):
         that of Adam stays. "auto" shrinks it by the root of that, which did better (see the
         benchmarks). A callable ``rule(params, n_tune, n_final)`` returns further parameters
         for the runs.
-    epsilon, delta : float, optional
-        The total for everything that is published. Without epsilon the estimator's own
-        budget stands for each fit and `privacy_` tells the total; without delta it is that of the
-        estimator.
+    {budget}
     at_least : tuple of (int, float), optional
-        ``(k, chance)``: in place of `n_iter`, at least k candidates with this chance.
+        ``(k, chance)``: instead of `n_iter`, at least k candidates with this chance.
     warm_start : bool, default=False
         Whether the final fit starts from the winning run's model, for estimators that can.
-    scoring : str or BoundedScorer, optional
-        A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.
+    {scoring}
     cv : float or int, default=0.2
-        A fraction keeps each record for validation with that chance; an integer asks for folds.
+        A fraction holds each record out for validation with that chance, by a random draw of its
+        own; an integer asks for folds. Other than in scikit-learn there are no splitters: a split
+        that depends on other records could not be charged for.
     refit : {"winner", True, False}, default="winner"
-        "winner" returns the winning run's own model, free of charge; True fits it once more on
+        "winner" returns the winning run's own model, at no further cost; True fits it once more on
         all records; False returns none. With a `tuning_fraction`, "winner" and True both
-        mean the final fit that `variant` says.
+        mean the final fit that `variant` describes.
     score_epsilon : float, optional
-        What a score may spend at `delta`. By default as much as costs little.
-    n_jobs, pre_dispatch
-        As in joblib. Results do not depend on them.
-    verbose : int, default=0
-        Above 0, shows what is going on and for how long; the number of runs stays secret.
-    error_score : {"worst", "raise"}, default="worst"
-        What a candidate that fails scores. "raise" needs `diagnostics`.
-    random_state : int, Generator, RandomState or None, default=None
-        None draws from the operating system's entropy; a seed gives reproducible research runs.
-    diagnostics : bool, default=False
-        Whether to keep all runs in ``diagnostics_``. What then is published is **not private**.
-    n_public : int, optional
-        Public constant that stands for the number of records; by default their number.
+        What a score may cost at `delta`. By default as much as hardly adds to the total.
+    {common_parameters}
 
     Attributes
     ----------
@@ -112,26 +105,23 @@ class DPRandomSearchCV(TuningSearch):
         Its parameters.
     best_score_ : float
         The winning run's noisy score.
-    privacy_ : PrivacyReport
-        What everything cost, as a tree.
     cv_results_ : dict
         The one row that was paid for: the winner's.
-    best_index_, n_splits_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_
-        As in scikit-learn.
-    diagnostics_ : dict
-        With `diagnostics`: what must stay secret.
+    best_index_ : int
+        Its row, 0.
+    {common_attributes}
 
     See Also
     --------
     DPGridSearchCV : A fixed list of candidates.
-    skdptune.accounting.search_on_split : The price.
+    skdptune.accounting.search_on_split : The cost.
 
     Notes
     -----
     Neighbours differ by adding or removing one record. The selection costs what the envelope bound
-    says of one run (fit and noisy score) and of the law of the number of runs; the tuning
-    records are a Poisson sample (Koskela and Kulkarni 2023, variants 1 and 2). The number of
-    runs is secret: it is shown nowhere, and how long a fit took must not be published either.
+    gives for one run (fit and noisy score) and for the distribution of the number of runs; the
+    tuning records are a Poisson sample (Koskela and Kulkarni 2023, variants 1 and 2). The number
+    of runs is secret: it is shown nowhere, and how long a fit took must not be published either.
 
     Examples
     --------
@@ -317,8 +307,8 @@ class DPRandomSearchCV(TuningSearch):
         drawn = state.plan.candidates.draw_each(spawned(seeds, max(count, 1)))
         if count == 0:
             # No run: a candidate that nobody tried, and the worst score.
-            row = {"params": drawn[0], "score": self._scorer().lower}
-            return Choice(row["params"], row["score"], None, [row])
+            worst = self._scorer().lower
+            return Choice(drawn[0], worst, None, [{"params": drawn[0], "score": worst}])
         results = self._fit_and_score(state, drawn)
         best = self._highest(results, state.streams)
         details = {}

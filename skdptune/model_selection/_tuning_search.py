@@ -34,6 +34,7 @@ from skdptune.model_selection._cost import (
 from skdptune.model_selection._running import (
     ONE_FIT,
     Data,
+    Fold,
     Material,
     Progress,
     Quiet,
@@ -325,7 +326,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
             noise.kind,
         )
         data, split = state.data, state.split
-        folds = ONE_FIT
+        folds: Sequence[Fold] = ONE_FIT
         if layout.folds:
             rng = generator_of(spawned(state.streams.random_split, 1)[0])
             folds = disjoint_folds(split.tuning.size, layout.folds, rng)
@@ -342,7 +343,8 @@ class TuningSearch(BasePrivateSearch[Plan]):
         """Return the index of the highest score; ties are broken by data-independent marks."""
         # Theorem F4.
         marks = generator_of(streams.pick).random(len(results))
-        return int(np.lexsort((marks, [result.score for result in results]))[-1])
+        scores = np.array([result.score for result in results])
+        return int(np.lexsort((marks, scores))[-1])
 
     def _keeps_models(self, plan: Plan) -> bool:
         return self.refit is not False and not plan.layout.final

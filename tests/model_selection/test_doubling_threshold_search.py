@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import pickle
 import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,11 @@ from skdptune.accounting import sparse_vector_split
 from skdptune.mechanisms import doubling_threshold_release
 from skdptune.metrics import accuracy
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV
-from skdptune.model_selection._cost._noisy_choice import surrogate_estimator
-from skdptune.model_selection._running._runs import Data, values_of
+from skdptune.model_selection._running._data import Data
+from skdptune.model_selection._running._engine import values_of
 from tests.accounting import oracles_profile
 from tests.model_selection.learners import Scripted, cloudpickle, table
-from tests.model_selection.walks import DELTA, GRID, LOUD, Dear, X, Y, search
+from tests.model_selection.threshold_searches import DELTA, GRID, LOUD, Expensive, X, Y, search
 
 # Workers cannot import this module by its name.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -41,7 +40,7 @@ def test_the_best_candidate_is_found_where_noise_is_small(noise: str) -> None:
     assert found.best_estimator_.quality == 0.95
 
 
-def test_the_walk_is_that_of_the_utilities() -> None:
+def test_the_rounds_are_those_of_the_utilities() -> None:
     found = search(**LOUD, diagnostics=True).fit(X, Y)
     exact = found.diagnostics_["utilities"]
     _, trace = doubling_threshold_release(exact, sensitivity=0.25, granularity=0.05, noise=None)
@@ -72,6 +71,7 @@ def test_batches_are_fresh_and_as_large_as_asked() -> None:
 
 def test_no_hit_returns_the_first_candidate() -> None:
     """It is the first of the grid, the worst, and not that of highest utility."""
+    # Theorem D3.
     values = {"quality": [0.05, 0.3, 0.2]}
     found = search(values, initial_utility=0.9, **LOUD).fit(X, Y)
     assert [one.hit for one in found.trace_] == [False]
@@ -103,7 +103,7 @@ def test_parts_of_one_class_score_the_worst_and_raise_nothing() -> None:
     estimator = FailsOnFewClasses(epsilon=1.0, delta=DELTA)
     found = search(estimator=estimator, diagnostics=True, **{**LOUD, "n_partitions": 30})
     found.fit(X, y)
-    # At most two parts of thirty could be fitted, and the scores of the others are 0.
+    # At most two partitions of thirty could be fitted, and the scores of the others are 0.
     assert np.all(found.diagnostics_["utilities"] <= 2.0 / 30.0)
 
 
@@ -115,6 +115,7 @@ def test_parts_too_small_to_train_on_raise_nothing() -> None:
 @pytest.mark.parametrize("kind", [DoublingThresholdSearchCV, DPGridSearchCV])
 def test_a_record_that_cannot_be_scored_counts_for_itself_alone(kind: Any) -> None:
     """Else one validation record could bring all utilities to 0, whatever the sensitivity."""
+    # Theorem D2.
     estimator = FailsOnFewClasses(epsilon=1.0, delta=DELTA)
     odd = X.copy()
 
@@ -150,8 +151,8 @@ def test_records_that_cannot_be_scored_are_sought_out() -> None:
 
 def test_parts_are_told_their_own_public_size() -> None:
     found = search(n_public=1000)
-    plan = found._prepare(1200, 3)
-    assert surrogate_estimator(found, plan, {"quality": 0.5}).n_public == 200
+    plan = found._make_plan(1200, 3)
+    assert found._surrogate(plan, {"quality": 0.5}).n_public == 200
     assert plan.model.fit_costs.configured({}, None, plan.model.final_size).n_public == 1000
 
 
@@ -160,6 +161,7 @@ def test_parts_are_told_their_own_public_size() -> None:
 
 @pytest.mark.parametrize("noise", ["sparse", "per-round"])
 def test_price_does_not_depend_on_the_number_of_candidates(noise: str) -> None:
+    # Theorem D3.
     plans = []
     for count in (10, 10_000):
         values = {"quality": np.linspace(0.0, 1.0, count)}
@@ -174,6 +176,7 @@ def test_price_does_not_depend_on_the_number_of_candidates(noise: str) -> None:
 
 
 def test_price_does_not_depend_on_what_happens() -> None:
+    # Theorem D0.
     rounds, fit_costs = set(), set()
     for seed in range(4):
         for quality in (0.05, 0.5, 0.99):
@@ -201,7 +204,7 @@ def test_fits_known_at_one_delta_alone_leave_little_unspent() -> None:
     """More strengths than can be priced one by one: all are held to one budget."""
     found = search(
         {"mark": list(range(100))},
-        estimator=Dear(epsilon=1.0, delta=DELTA),
+        estimator=Expensive(epsilon=1.0, delta=DELTA),
         epsilon=2.0,
         noise="per-round",
         max_rounds=9,
@@ -210,7 +213,7 @@ def test_fits_known_at_one_delta_alone_leave_little_unspent() -> None:
 
 
 def total_by_hand(selection: Any, budget: float, share: float) -> float:
-    """Return the epsilon of a walk and a final fit: what trains and what scores pay the same."""
+    """Return the epsilon of the rounds and a final fit: what trains and what scores cost the same."""
     # The mixture over the place of a record has two equal terms, whatever its weights.
     assert 0.0 < share < 1.0
     sigma = 1.0 / optimize.brentq(
@@ -220,7 +223,8 @@ def total_by_hand(selection: Any, budget: float, share: float) -> float:
     return selection.compose(fit).get_epsilon_for_delta(DELTA)
 
 
-def test_total_of_a_sparse_walk_by_hand() -> None:
+def test_total_of_sparse_rounds_by_hand() -> None:
+    # Theorem D0.
     found = search(epsilon=2.0, selection_epsilon=0.6, max_hits=5).fit(X, Y)
     pure = pld.from_privacy_parameters(_pure(0.6), value_discretization_interval=1e-4)
     fit = found.best_estimator_.epsilon
@@ -228,11 +232,11 @@ def test_total_of_a_sparse_walk_by_hand() -> None:
     assert sum(sparse_vector_split(0.6, 5)) == pytest.approx(0.6)
 
 
-def test_total_of_a_walk_with_noise_per_round_by_hand() -> None:
-    """Without delta for the walk it costs its budget, at most so many rounds of 3/4 a price."""
+def test_total_of_rounds_with_noise_each_by_hand() -> None:
+    """Without delta the rounds cost their budget, at most so many of 3/4 a cost."""
     found = search(epsilon=3.0, selection_epsilon=1.0, noise="per-round", max_rounds=7).fit(X, Y)
-    walk = found._walk_of(found._prepare(len(X), 3), None)
-    each = 2.0 * 0.25 / walk.threshold_scale
+    rounds = found._rounds_of(found._make_plan(len(X), 3), None)
+    each = 2.0 * 0.25 / rounds.threshold_scale
     # Either stop's price: rounds composed as if all were hits, or the budget of the filter.
     filtered = each * (2 + math.ceil(3 * 6 / 2)) / 2
     composed = pld.from_privacy_parameters(_pure(each), value_discretization_interval=1e-4)
@@ -244,7 +248,7 @@ def test_total_of_a_walk_with_noise_per_round_by_hand() -> None:
     assert spent <= min(by_cap, by_filter) * 1.005
     # The curve of the smaller at each epsilon cannot be far below either.
     assert spent >= 0.9 * min(by_cap, by_filter)
-    assert walk.candidate_scale == pytest.approx(4.0 * 0.25 / each)
+    assert rounds.candidate_scale == pytest.approx(4.0 * 0.25 / each)
 
 
 def _pure(epsilon: float) -> Any:
@@ -253,24 +257,25 @@ def _pure(epsilon: float) -> Any:
 
 def test_noise_covers_validation_records_too() -> None:
     """With few of them, one moves a mean of scores by more than 1 / k."""
+    # Theorem D1.
     few = search(cv=0.02, n_partitions=100, selection_epsilon=0.25)
-    walk = few._walk_of(few._prepare(1200, 3), None)
-    threshold, queries = sparse_vector_split(0.25, walk.max_hits)
-    assert walk.threshold_scale == pytest.approx(1.0 / 24 / threshold)
-    assert walk.candidate_scale == pytest.approx(2 * walk.max_hits / 24 / queries)
-    public = few._walk_of(few._prepare(1200, 3, public=True), None)
+    rounds = few._rounds_of(few._make_plan(1200, 3), None)
+    threshold, queries = sparse_vector_split(0.25, rounds.max_hits)
+    assert rounds.threshold_scale == pytest.approx(1.0 / 24 / threshold)
+    assert rounds.candidate_scale == pytest.approx(2 * rounds.max_hits / 24 / queries)
+    public = few._rounds_of(few._make_plan(1200, 3, is_public=True), None)
     assert public.threshold_scale == pytest.approx(0.01 / threshold)
 
 
 def test_partitions_follow_from_public_numbers() -> None:
     for epsilon in (0.1, 0.5, 2.0):
-        found = search(n_partitions="auto", selection_epsilon=epsilon)._prepare(100_000, 3)
+        found = search(n_partitions="auto", selection_epsilon=epsilon)._make_plan(100_000, 3)
         assert found.model.n_partitions >= 5.0 / epsilon
 
 
-def test_report_names_the_walk() -> None:
+def test_report_names_the_rounds() -> None:
     text = str(search(noise="per-round").fit(X, Y).privacy_)
-    assert "doubling threshold, per-round noise, 4 disjoint parts" in text
+    assert "doubling threshold, per-round noise, 4 disjoint partitions" in text
 
 
 # Running ---------------------------------------------------------------------------------------
@@ -345,9 +350,7 @@ def test_rounds_of_batches_are_never_more_than_planned() -> None:
         assert 2 * len(found.trace_) <= found.plan(len(X), 3, compare=False).row.worst_fits
 
 
-def test_walk_over_many_candidates_takes_less_than_a_second() -> None:
+def test_rounds_over_many_candidates() -> None:
     utilities = np.random.default_rng(0).random(100_000)
-    started = time.perf_counter()
     winner, trace = doubling_threshold_release(utilities, sensitivity=0.001, epsilon=1.0)
-    assert time.perf_counter() - started < 1.0
-    assert winner is not None and len(trace) > 5
+    assert winner is not None and 5 < len(trace) < 500

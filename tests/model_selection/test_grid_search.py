@@ -60,7 +60,7 @@ def test_every_row_of_a_composition_is_shown() -> None:
         ({"n_partitions": 1}, ValueError, "n_partitions must be"),
         ({"n_partitions": "many"}, TypeError, "n_partitions must be"),
         ({"selection_epsilon": 0.0}, ValueError, "selection_epsilon must be"),
-        ({"cv": 3}, ValueError, "cv must be a fraction for scores on disjoint parts"),
+        ({"cv": 3}, ValueError, "cv must be a fraction for scores on disjoint partitions"),
         (
             {"selection": "compose", "tuning_estimator": Scripted()},
             ValueError,

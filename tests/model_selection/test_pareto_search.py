@@ -23,8 +23,8 @@ optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
 from skdptune import pareto_search  # noqa: E402
-from skdptune.model_selection._pareto._sampling._fronts import hypervolume  # noqa: E402
 from skdptune.model_selection._pareto import SearchSpace  # noqa: E402
+from skdptune.model_selection._pareto._sampling._fronts import hypervolume  # noqa: E402
 from skdptune.model_selection._pareto_search import check_third, takes_two  # noqa: E402
 
 # Another package may be named tests where workers look for it.

@@ -1,4 +1,4 @@
-"""The price of publishing an index, and what is trained on the parts."""
+"""Searches on disjoint partitions: the cost of their choice, and what is trained there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-from skdptune.linear_model import DPLogisticRegression
+from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DPGridSearchCV
-from skdptune.model_selection._cost._noisy_choice import surrogate_estimator
 from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
@@ -21,27 +21,27 @@ def test_total_lies_between_the_fit_and_the_sum() -> None:
     assert 0.999 < total <= 1.3
 
 
-def test_pick_costs_a_quarter_of_the_total_by_default() -> None:
+def test_choice_costs_a_quarter_of_the_total_by_default() -> None:
     search = DPGridSearchCV(Scripted(), VALUES, epsilon=2.0, delta=DELTA)
-    plan = search._prepare(1000, 3)
-    assert plan.model.pick_epsilon == 0.5
-    own = DPGridSearchCV(Scripted(delta=DELTA), VALUES)._prepare(1000, 3)
-    assert own.model.pick_epsilon == pytest.approx(0.25, rel=1e-3)
+    plan = search._make_plan(1000, 3)
+    assert plan.model.choice_epsilon == 0.5
+    own = DPGridSearchCV(Scripted(delta=DELTA), VALUES)._make_plan(1000, 3)
+    assert own.model.choice_epsilon == pytest.approx(0.25, rel=1e-3)
 
 
-def test_parts_of_the_report() -> None:
+def test_components_of_the_report() -> None:
     report = DPGridSearchCV(Scripted(delta=DELTA), VALUES, n_partitions=7).plan(1000, 3).report
     assert [part.name for part in report.parts] == ["selection", "final fit"]
-    assert "the best of 2, permute-and-flip, 7 disjoint parts" in report.parts[0].note
+    assert "the best of 2, permute-and-flip, 7 disjoint partitions" in report.parts[0].note
 
 
-def test_stand_in_has_no_noise() -> None:
+def test_surrogate_has_no_noise() -> None:
     search = DPGridSearchCV(Scripted(delta=DELTA), VALUES)
-    made = surrogate_estimator(search, search._prepare(1000, 3), {"quality": 0.9})
+    made = search._surrogate(search._make_plan(1000, 3), {"quality": 0.9})
     assert (made.quality, made.epsilon) == (0.9, np.inf)
 
 
-def test_stand_in_may_be_anything_with_the_same_parameters() -> None:
+def test_surrogate_may_be_anything_with_the_same_parameters() -> None:
     class Other(DummyClassifier):
         def __init__(self, quality: float = 0.5) -> None:
             super().__init__()
@@ -49,31 +49,50 @@ def test_stand_in_may_be_anything_with_the_same_parameters() -> None:
 
     search = DPGridSearchCV(Scripted(delta=DELTA), VALUES, tuning_estimator=Other())
     search.tuning_estimator._skl_callbacks = ["callback"]
-    made = surrogate_estimator(search, search._prepare(1000, 3), {"quality": 0.9})
+    made = search._surrogate(search._make_plan(1000, 3), {"quality": 0.9})
     assert (type(made), made.quality) == (Other, 0.9)
     assert not hasattr(made, "_skl_callbacks")
 
 
-def test_stand_in_keeps_its_learning_rate_and_its_noise_beside_the_signal() -> None:
+def test_surrogate_keeps_its_learning_rate_and_its_noise_beside_the_signal() -> None:
     model = DPLogisticRegression(solver="sgd", batch_size=0.1, classes=[0, 1])
     search = DPGridSearchCV(
         model, {"learning_rate": [0.3, 3.0]}, n_partitions=5, epsilon=1.0, delta=DELTA
     )
-    plan = search._prepare(1000, 3)
-    made = surrogate_estimator(search, plan, {"learning_rate": 3.0})
+    plan = search._make_plan(1000, 3)
+    made = search._surrogate(plan, {"learning_rate": 3.0})
     assert made.learning_rate == 3.0
     final = plan.model.fit_costs.configured(
-        {"learning_rate": 3.0}, plan.cost.budget, plan.model.final_size
+        {"learning_rate": 3.0}, plan.cost.setting, plan.model.final_size
     )
     share = 160 / plan.model.final_size.n_samples
     assert made.noise_multiplier == pytest.approx(final.noise_level(800, 3) * share, rel=0.3)
 
 
-def test_stand_in_of_a_net_keeps_its_learning_rate() -> None:
+def test_surrogate_of_a_net_keeps_its_learning_rate() -> None:
     pytest.importorskip("opacus")
     from skdptune.neural_network import DPNeuralNetClassifier
 
     net = DPNeuralNetClassifier(classes=[0, 1], batch_size=0.1)
     search = DPGridSearchCV(net, {"lr": [0.3, 3.0]}, n_partitions=5, epsilon=1.0, delta=DELTA)
-    made = surrogate_estimator(search, search._prepare(1000, 3), {"lr": 3.0})
+    made = search._surrogate(search._make_plan(1000, 3), {"lr": 3.0})
     assert (made.lr, made.epsilon) == (3.0, None)
+
+
+def test_surrogate_without_a_noise_parameter_is_scaled_and_has_no_noise() -> None:
+    # A linear regression reports its noise, but takes none.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, size=(400, 3))
+    search = DPGridSearchCV(
+        NoisyStatisticsRidge(target_bound=1.0),
+        {"alpha": [0.1, 10.0]},
+        epsilon=1.0,
+        delta=DELTA,
+        n_partitions=4,
+        scoring=neg_squared_error(bound=4.0),
+    )
+    made = search._surrogate(search._make_plan(400, 3), {"alpha": 10.0})
+    assert made.epsilon == np.inf
+    # 400 records, of which 80 are kept for the scores.
+    assert made.alpha == pytest.approx(10.0 * 80 / 400)
+    assert search.fit(X, X[:, 0]).privacy_.epsilon == 1.0

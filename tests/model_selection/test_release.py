@@ -111,6 +111,7 @@ def test_nothing_of_the_losers_is_found(
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    # Theorem F4, Assumption S0.
     search = marked(name, verbose=1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -133,6 +134,7 @@ def test_nothing_of_the_losers_is_found(
 
 @pytest.mark.parametrize("name", RANDOM)
 def test_the_guard_finds_what_diagnostics_keep(name: str, many_runs: None) -> None:
+    # Assumption F6.
     search = marked(name, diagnostics=True).fit(X, Y)
     assert {SECRET_COUNT, SECRET_TIME} <= numbers(search)
     kept = search.diagnostics_
@@ -158,6 +160,7 @@ def test_scores_of_losers_are_not_kept(name: str, many_runs: None) -> None:
 def test_pick_shows_neither_utilities_nor_losers(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    # Theorem D4.
     values = {"quality": [0.1, 0.3, 0.6], "mark": ["one", "two"]}
 
     def search(**more: Any) -> Any:
@@ -193,6 +196,7 @@ def test_failing_candidates_score_the_worst_and_raise_nothing(name: str) -> None
 @pytest.mark.parametrize("name", WAYS)
 def test_failing_looks_like_scoring_the_worst(name: str) -> None:
     """The noisy score of a failure has the law of any other: it is noised around the worst."""
+    # Theorem F4.
     if WAYS[name].settings.get("tuning_fraction") == 0.2 or name in TELLING_NO_SCORE:
         pytest.skip("what is shown of a failure does not depend on this layout")
     found = [
@@ -217,11 +221,12 @@ def test_errors_are_raised_only_for_diagnostics(name: str) -> None:
 
 @pytest.mark.parametrize("name", WAYS)
 def test_sizes_of_random_parts_are_passed_to_nothing(name: str) -> None:
+    # Theorem F3.
     Told.heard.clear()
     search = WAYS[name].make(Told(epsilon=3.0, delta=DELTA), {"quality": [0.3, 0.6]})
     search.fit(X, Y)
     public, _ = zip(*Told.heard, strict=True)
-    plan = search._prepare(*X.shape)
+    plan = search._make_plan(*X.shape)
     layout = plan.layout
     allowed = {layout.n_train, layout.n_final}
     if hasattr(plan.model, "n_partitions"):

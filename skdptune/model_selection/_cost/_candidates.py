@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 Space = Mapping[str, Any]
-# Words that stand for a step of a pipeline.
+# Words in place of a step of a pipeline.
 STEPS = ("passthrough", "drop")
 
 
@@ -96,7 +96,7 @@ class Candidates:
 
     def _drawn(self, parameter: str, values: Any, random: np.random.RandomState) -> Any:
         value = values.rvs(random_state=random)
-        # What could be drawn must have been priced: estimators have to be listed.
+        # The cost of whatever is drawn must be known: estimators have to be listed.
         if holds_step(value):
             raise TypeError(
                 f"{self.name}[{parameter!r}] must draw plain values; got a step, {value!r:.60}. "
@@ -121,7 +121,7 @@ class Candidates:
 
 
 def holds_step(value: Any, *, words: bool = True) -> bool:
-    """Say whether a value is a step, stands for one (if `words` count), or holds some."""
+    """Return whether a value is a step, a word for one (if `words` count), or holds some."""
     is_array = isinstance(value, np.ndarray) and value.dtype == object
     if is_array or isinstance(value, list | tuple):
         return any(holds_step(part, words=words) for part in value)
@@ -131,12 +131,12 @@ def holds_step(value: Any, *, words: bool = True) -> bool:
 
 
 def copied(candidate: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a candidate whose values may be changed without changing what was priced."""
+    """Return a candidate whose values may be changed without changing what was costed."""
     return {name: clone(value, safe=False) for name, value in candidate.items()}
 
 
 def is_finite(values: Any) -> bool:
-    """Say whether values are listed, rather than drawn from a distribution."""
+    """Return whether values are listed, rather than drawn from a distribution."""
     if isinstance(values, np.ndarray):
         return values.ndim == 1
     return isinstance(values, Sequence) and not isinstance(values, str | bytes)

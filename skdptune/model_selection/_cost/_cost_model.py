@@ -16,6 +16,7 @@ from skdptune.accounting import (
     search_on_split,
 )
 from skdptune.base import DEFAULT_DELTA, budget_owners
+from skdptune.base.protocol import Parametrized
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
 from skdptune.model_selection._cost._fit_setting import BudgetSetting, FitSetting, NoiseSetting
@@ -23,12 +24,12 @@ from skdptune.model_selection._cost._layout import Layout
 
 # Share of the total epsilon that may be left; a finer solution is not worth its time.
 _TOLERANCE = 4e-3
-# A solution that spends less than this share of it has failed.
+# A solution that uses less than this share of it has failed.
 _ENOUGH = 0.95
 _LARGEST_BUDGET = 500.0
 _LEAST_NOISE, _LARGEST_NOISE = 0.05, 1e6
 _ROUGHLY = 0.05
-# Chances below this are not told from none, like the tails of all profiles.
+# Smaller chances count as none, like the tails of all profiles.
 _NEVER = 1e-16
 # With a tuning fraction the scores cost extra; this much of a fit's epsilon at least, and at most.
 _SCORE_SHARES = (0.03, 0.05)
@@ -71,7 +72,7 @@ class Cost:
         One fit of a run, and a whole run: its fits and its score.
     trained, scored : PrivacyProfile
         The selection, as seen by records that train and by those that are scored on (None if
-        none are kept for that).
+        none are held out for that).
     final : PrivacyProfile or None
         The final fit.
     score_noise : ScoreNoise
@@ -361,7 +362,7 @@ def untuned_model(model: CostModel) -> CostModel:
     return CostModel(layout, model.fit_costs, lambda run: run, model.delta)
 
 
-def own_delta(estimator: object) -> float:
+def own_delta(estimator: Parametrized) -> float:
     """Return the largest delta of an estimator's private steps."""
     owners = budget_owners(estimator)
     deltas = [owner.delta for owner in owners if owner.delta]

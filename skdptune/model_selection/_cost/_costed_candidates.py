@@ -1,4 +1,4 @@
-"""Whether a candidate from outside is among those that a search was priced for."""
+"""Whether a candidate from outside is among those that a search's cost covers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import numpy as np
 from sklearn.base import clone
 
 from skdptune.base import BUDGET_PARAMETERS, RESERVED_PARAMETERS, cost_parameters
-from skdptune.model_selection._cost._fit_costs import FitCosts
+from skdptune.model_selection._cost._candidates import Space
+from skdptune.model_selection._cost._fit_costs import Combination, FitCosts
 
 
 class CostedCandidates:
-    """Candidates that cost no more than a search was priced for.
+    """Candidates that cost no more than the plan of a search allows.
 
     Parameters
     ----------
-    prices : FitCosts
-        What the search was priced by.
+    fit_costs : FitCosts
+        Costs of the search's candidates.
     sets_budget : bool
         Whether the search sets the estimators' budgets.
     tuning_estimator : estimator or None
@@ -29,10 +30,10 @@ class CostedCandidates:
     -----
     Theorem D3.
 
-    The price of a fit follows from the parameters that set it. Where the search priced every
-    combination of their values, a candidate must agree with one of these, be it by the estimator's
-    own values. Where it holds every candidate to one budget instead, plain values of the searched
-    parameters may be any.
+    The cost of a fit follows from the parameters that set it. Where the plan covers every
+    combination of their values, a candidate must agree with one of these, if only by the
+    estimator's own values. Where it holds every candidate to one budget instead, plain values of
+    the searched parameters may be any.
     """
 
     def __init__(self, fit_costs: FitCosts, sets_budget: bool, tuning_estimator: Any) -> None:
@@ -44,7 +45,7 @@ class CostedCandidates:
         )
 
     def check(self, candidates: Iterable[dict[str, Any]]) -> None:
-        """Raise unless all candidates are among those that were priced."""
+        """Raise unless all candidates are among those that the cost covers."""
         for candidate in candidates:
             self._check_names(candidate)
             self._check_cost(candidate)
@@ -73,21 +74,23 @@ class CostedCandidates:
             ) from error
         costly = cost_parameters(made, list(candidate))
         if not any(
-            self._has_known_cost(candidate, costly, space, settings)
-            for space, settings in zip(
-                self._fit_costs.candidates, self._fit_costs._all_settings(), strict=True
-            )
+            self._has_known_cost(candidate, costly, space, combinations)
+            for space, combinations in self._fit_costs.spaces()
         ):
             raise ValueError(
-                f"candidates must have values of {sorted(costly)} that the search was priced "
-                "for, as these set the price; got others. List them in param_grid or "
+                f"candidates must have values of {sorted(costly)} that the plan of the "
+                "search covers, as these set the cost; got others. List them in param_grid or "
                 "param_distributions."
             )
 
     def _has_known_cost(
-        self, candidate: dict[str, Any], costly: set[str], space: Any, settings: Any
+        self,
+        candidate: dict[str, Any],
+        costly: set[str],
+        space: Space,
+        combinations: list[Combination] | None,
     ) -> bool:
-        if settings is None:
+        if combinations is None:
             return all(
                 (name in space and not hasattr(candidate[name], "get_params"))
                 or _same(candidate[name], self._own.get(name, _same))
@@ -95,18 +98,18 @@ class CostedCandidates:
             )
         return any(
             all(
-                _same(self._value(candidate, name), self._value(setting, name))
-                for name in costly | set(setting)
+                _same(self._value(candidate, name), self._value(combination, name))
+                for name in costly | set(combination)
             )
-            for setting in settings
+            for combination in combinations
         )
 
-    def _value(self, setting: dict[str, Any], name: str) -> Any:
-        return setting[name] if name in setting else self._own.get(name, _same)
+    def _value(self, values: dict[str, Any], name: str) -> Any:
+        return values[name] if name in values else self._own.get(name, _same)
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Say whether two values of a parameter are the same."""
+    """Return whether two values of a parameter are the same."""
     if one is other:
         return True
     plain = (str, bytes, int, float, np.generic, type(None))

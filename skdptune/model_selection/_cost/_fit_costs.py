@@ -216,7 +216,7 @@ class FitCosts:
         return None
 
     def _structures(self, space: Space) -> list[Combination]:
-        """Return combinations of values that are estimators or stand for them: steps that vary."""
+        """Return combinations of values that are steps, or words for steps."""
         names = self._structural_names(space)
         structures = self.candidates.combinations(space, names, _MOST_COMBINATIONS)
         if structures is None:
@@ -300,7 +300,8 @@ class FitCosts:
             if owner is None and cost.epsilon(0.0) > 0.0:
                 raise self._refusal(f"{type(step).__name__} has no epsilon to hold it to")
             delta = 0.0 if owner is None else owner.delta or 0.0
-            if owner is not None and not cost.epsilon(delta) <= step.epsilon * _SLACK:
+            limit = math.inf if owner is None else own_parameters(step)["epsilon"] * _SLACK
+            if not cost.epsilon(delta) <= limit:
                 raise self._refusal(
                     f"{type(step).__name__} costs more than its own epsilon at delta={delta:g}"
                 )

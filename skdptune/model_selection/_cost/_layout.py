@@ -12,7 +12,7 @@ from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._running import expected_size
 
 REFITS = ("winner", True, False)
-# Fewer records than these tell nothing about a candidate.
+# Fewer records than these say nothing about a candidate.
 _FEWEST_FOR_TUNING = 200
 _FRACTIONS = (0.05, 0.1, 0.2)
 _FEWEST = 4
@@ -20,7 +20,7 @@ _FEWEST = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """The parts of the data and their expected sizes.
+    """How the records are divided, with expected sizes.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Layout:
     n_features : int or None
         Number of columns, if known.
     validation : float
-        Chance of a record to be kept for validation; 0 with folds or public validation data.
+        Chance of a record to be held out for validation; 0 with folds or public validation data.
     folds : int
         Number of folds, 0 for none.
     public : bool
@@ -41,7 +41,7 @@ class Layout:
     final : bool
         Whether there is a final fit.
     is_random : bool
-        Whether the number of records is itself a stand-in for a secret one.
+        Whether the number of records is itself a public constant for a secret one.
     replaces : bool
         Whether neighbours differ by replacing a record.
     """
@@ -104,6 +104,7 @@ class Layout:
 
     def sensitivity(self, scorer: BoundedScorer) -> float:
         """Return the most by which one record changes a score."""
+        # Theorem F8.
         # To replace a record is to remove one and to add one.
         return scorer.sensitivity(self.n_score) * (2.0 if self.replaces else 1.0)
 
@@ -146,7 +147,8 @@ def make_layout(
         raise ValueError(f"refit must be 'winner', True or False; got {refit!r}.")
     validation, folds = (0.0, 0) if public else _checked_cv(cv)
     if replaces:
-        tuning_fraction = _without_sampling(tuning_fraction, is_random)
+        _check_no_sampling(tuning_fraction, is_random)
+        tuning_fraction = None
     tuning = _tuning_fraction(tuning_fraction, n_samples, validation)
     if folds and tuning is None and refit == "winner":
         raise ValueError(
@@ -170,18 +172,18 @@ def make_layout(
     return layout
 
 
-def _without_sampling(wish: Any, is_random: bool) -> None:
-    """Return the one tuning fraction there is for guarantees about replacing a record."""
+def _check_no_sampling(wish: Any, is_random: bool) -> None:
+    """Refuse to tune on a part of the data under a guarantee about replacing a record."""
+    # Theorem F8.
     if is_random or not (wish is None or (isinstance(wish, str) and wish == "auto")):
         raise ValueError(
             f"tuning_fraction must be None for this estimator; got {wish!r}. Its guarantee is "
             "about replacing one of a public number of records, and does not grow by sampling."
         )
-    return None
 
 
 def _checked_cv(cv: Any) -> tuple[float, int]:
-    hint = "A fraction keeps a part for validation, an integer asks for folds."
+    hint = "A fraction holds records out for validation, an integer asks for folds."
     if isinstance(cv, bool) or not isinstance(cv, int | float):
         raise TypeError(
             f"cv must be a fraction or a number of folds; got {type(cv).__name__}. {hint} Give "

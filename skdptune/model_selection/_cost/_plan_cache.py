@@ -17,7 +17,7 @@ _SIZE = 32
 def plan_key(*content: Any) -> str | None:
     """Return a key of everything that a plan follows from; None if it cannot be pickled."""
     try:
-        return joblib.hash((_named_in(content), content))
+        return str(joblib.hash((_named_in(content), content)))
     except Exception:
         # What cannot be pickled is solved anew each time.
         return None

@@ -1,4 +1,4 @@
-"""Run laws by name, by their mean or by the chance of enough runs."""
+"""Distributions of the number of runs by name, by mean or by the chance of enough runs."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def candidate_distributions(
     n_iter: float,
     at_least: tuple[int, float] | None,
 ) -> list[RunCountDistribution]:
-    """Return the laws that a search may use; the cheapest is to be taken.
+    """Return the distributions that a search may use; it takes the cheapest.
 
     Parameters
     ----------
-    law : str or RunCountDistribution
-        A name, "auto" for several, or the law itself.
+    n_iter_distribution : str or RunCountDistribution
+        A name, "auto" for several, or the distribution itself.
     n_iter : float
         Mean number of runs.
     at_least : tuple of int and float, or None
@@ -80,7 +80,7 @@ def _checked_wish(at_least: tuple[int, float]) -> tuple[int, float]:
 def _distribution_of_chance(
     make: Callable[[float], RunCountDistribution], count: int, chance: float
 ) -> RunCountDistribution:
-    """Return the law of least mean with at least `count` runs at the wanted chance."""
+    """Return the distribution of least mean with at least `count` runs at the wanted chance."""
 
     def is_enough(mean: float) -> bool:
         return 1.0 - make(mean).probability_at_most(count - 1) >= chance

@@ -21,9 +21,10 @@ class PlanRow:
     epsilon : float
         Its total cost at the plan's delta.
     fit_epsilon : float or None
-        What each fit may spend; None where the estimator says so itself.
+        What each fit may cost; None where the estimator sets that itself.
     noise : float or None
-        Noise of the returned model's fit in units of a record's influence, if the estimator tells.
+        Noise of the returned model's fit in units of a record's influence, if the estimator has
+        a `noise_level`.
     effective_noise : float or None
         That noise divided by the share of the records that the fit uses: the noise beside the
         signal.
@@ -68,7 +69,7 @@ class SearchPlan:
         Other ways for the same total.
     tuning_fraction : float or None
         Share of the records that is used for tuning.
-    law : str
+    n_iter_distribution : str
         Of the number of runs; empty if it is fixed.
     score_noise : float
         Standard deviation (or scale) of the noise on a score, in units of the score.
@@ -83,7 +84,7 @@ class SearchPlan:
     ... )
     >>> plan = search.plan(n_samples=1000, n_features=3, compare=False)
     >>> plan.n_iter_distribution
-    'geometric law of mean 10'
+    'geometric distribution of mean 10'
     >>> 0.5 < plan.epsilon < 1.5
     True
     """

@@ -27,11 +27,11 @@ class DoublingThresholdSession:
     """A search in progress, to be offered candidates by whoever knows good ones.
 
     `DoublingThresholdSearchCV.start` makes one. Each call of `propose` scores a batch of
-    candidates on disjoint parts of the data and makes one round of the walk: it returns the
+    candidates on disjoint partitions of the data and makes one round: it returns the
     first candidate that passed the noisy threshold, or None. `finish` trains the last one that
     passed, and returns the fitted search.
 
-    The price is that of the search, whatever is offered and however many rounds are made; it is
+    The cost is that of the search, whatever is offered and however many rounds are made; it is
     owed from the first `propose` on, whether or not the session is finished. Condition: what is
     offered is chosen by what the session has returned, by chance or by public knowledge, and by
     nothing else that was learned from the data.
@@ -39,11 +39,11 @@ class DoublingThresholdSession:
     Attributes
     ----------
     finished : bool
-        Whether the walk is over; `finish` may be called before.
+        Whether the search is over; `finish` may be called before.
     best_params : dict or None
         The last candidate that passed.
     utility, step : float, int
-        State of the walk: the scaled score reached, and by how many levels more is asked next.
+        State of the search: the scaled score reached, and by how many levels more is asked next.
     trace : tuple of ThresholdRound
         The rounds so far.
     privacy : PrivacyReport
@@ -59,7 +59,7 @@ class DoublingThresholdSession:
 
     A candidate that was scored keeps its utility, so that offering it again costs no fits.
     Candidates may have other values than the search was given of parameters that do not
-    influence the price, and no others of those that do.
+    influence the cost, and no others of those that do.
 
     Examples
     --------
@@ -184,6 +184,7 @@ class DoublingThresholdSession:
 
     def _score(self, fresh: dict[Any, dict[str, Any]]) -> None:
         """Score candidates that were not yet, and keep their utilities."""
+        # Theorem D1.
         if not fresh:
             return
         utilities = self._search._utilities(
@@ -197,7 +198,7 @@ class DoublingThresholdSession:
 
     @property
     def finished(self) -> bool:
-        """Whether the walk is over."""
+        """Whether the search is over."""
         return self._rounds.finished
 
     @property
@@ -234,7 +235,7 @@ class DoublingThresholdSession:
         )
 
     def __repr__(self) -> str:
-        """Show the state of the walk, all of which is public."""
+        """Show the state of the search, all of which is public."""
         return (
             f"DoublingThresholdSession(rounds={len(self.trace)}, utility={self.utility:g}, "
             f"step={self.step}, finished={self.finished})"
@@ -271,6 +272,6 @@ def _hashable(value: Any) -> Any:
     try:
         hash(value)
     except TypeError:
-        # The candidate is kept as offered, so no other object gets this number.
+        # The candidate is kept as offered, so no other object gets this id.
         return ("id", id(value))
     return value

@@ -16,7 +16,7 @@ _RETRIES = 3
 
 
 def active_client() -> Any:
-    """Return the client of the cluster that joblib was told to use, None if there is none."""
+    """Return the client of the cluster that joblib is set to use, None if there is none."""
     backend, _ = get_active_backend()
     is_dask = type(backend).__module__.rpartition(".")[2] == "_dask"
     return getattr(backend, "client", None) if is_dask else None

@@ -75,7 +75,7 @@ def _lacks_classes(estimator: Any) -> bool:
 
 def check_form(estimator: Any, X: Any) -> None:
     """Refuse what is no table, by its shape."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 1 and get_tags(estimator).input_tags.two_d_array:
         raise ValueError(
             f"X must be two-dimensional; got shape {shape}. Reshape your data with "

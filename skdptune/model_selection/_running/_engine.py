@@ -78,9 +78,9 @@ def fit_and_score(
         set_seeds(model, seed)
     with Quiet(), np.errstate(all="ignore"):
         fitted = _fitted(models, train, raises)
-        probe = train.take(np.arange(1)) if tries_one else None
+        probed = train if tries_one else None
         return [
-            _scored(model, problem, probe, scored, scorer, raises)
+            _scored(model, problem, probed, scored, scorer, raises)
             for model, problem in zip(models, fitted, strict=True)
         ]
 
@@ -113,7 +113,7 @@ def _fitted_alone(model: Any, train: Data, raises: bool) -> BaseException | None
 def _scored(
     model: Any,
     problem: BaseException | None,
-    probe: Data | None,
+    probed: Data | None,
     scored: Data,
     scorer: BoundedScorer,
     raises: bool,
@@ -121,7 +121,8 @@ def _scored(
     try:
         if problem is not None:
             raise problem
-        if probe is not None:
+        if probed is not None:
+            probe = probed.take(np.arange(1))
             scorer.per_record(model, probe.X, probe.y)
         return Outcome(model, values_of(scorer, model, scored, raises))
     except BaseException as error:

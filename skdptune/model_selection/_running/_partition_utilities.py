@@ -4,7 +4,7 @@ Each record joins one partition by its own random draw. A candidate is trained o
 with seeds that do not depend on the data; its utility is the mean of the partitions' scores,
 scaled to [0, 1]. One record changes the model of one partition, so a utility by at most
 ``1 / n_partitions``; as a validation record it changes every partition's score by at most
-``1 / n_score`` (Theorems F5 and D1).
+``1 / n_score`` (Theorem F5, Theorem D1).
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def choice_noise(
 
     Notes
     -----
+    Theorem F8.
+
     Theorem F5. With one-sided exponential noise of scale ``2 s / epsilon``, a record that changes
     utilities by at most ``1 / n_partitions`` in any direction costs
     ``epsilon / (s n_partitions)``. A validation record raises all of them (scores count from

@@ -19,7 +19,7 @@ def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
     results: dict[str, Any] = {"params": [row["params"] for row in rows]}
     names = sorted({name for row in rows for name in row["params"]})
     for name in names:
-        column = np.ma.masked_all(len(rows), dtype=object)
+        column: Any = np.ma.array([None] * len(rows), mask=True, dtype=object)
         for place, row in enumerate(rows):
             if name in row["params"]:
                 column[place] = row["params"][name]

@@ -20,7 +20,7 @@ def best_has(name: str) -> Any:
     def check(search: Any) -> bool:
         if not hasattr(search, "best_estimator_") and search.refit is False:
             raise AttributeError(
-                f"This {type(search).__name__} was told refit=False; {name} needs a model."
+                f"This {type(search).__name__} has refit=False; {name} needs a model."
             )
         getattr(getattr(search, "best_estimator_", search._lead_estimator()), name)
         return True
@@ -84,10 +84,8 @@ class WinnerMethods(BaseEstimator):
         """
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
-            raise AttributeError(
-                f"This {type(self).__name__} was told refit=False; it has no model."
-            )
-        return self.scorer_(self.best_estimator_, X, y)
+            raise AttributeError(f"This {type(self).__name__} has refit=False; it has no model.")
+        return float(self.scorer_(self.best_estimator_, X, y))
 
     @property
     def classes_(self) -> Any:
@@ -104,14 +102,14 @@ class WinnerMethods(BaseEstimator):
             raise AttributeError(
                 f"{type(self).__name__} object has no n_features_in_ attribute."
             ) from error
-        return self.best_estimator_.n_features_in_
+        return int(self.best_estimator_.n_features_in_)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether there is a result."""
         return "privacy_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what the estimator that is tuned tells."""
+        """Return the tags of the estimator that is tuned."""
         tags = super().__sklearn_tags__()
         inner = get_tags(self._lead_estimator())
         tags.estimator_type = inner.estimator_type

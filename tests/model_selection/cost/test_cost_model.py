@@ -1,14 +1,14 @@
-"""What a search costs, against the parts that it is made of."""
+"""What a search costs, against the components that it is made of."""
 
 from __future__ import annotations
 
 import pytest
 
 from skdptune.accounting import Geometric, PrivacyProfile
-from skdptune.base import Budget
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._cost_model import CostModel, own_delta
 from skdptune.model_selection._cost._fit_costs import FitCosts
+from skdptune.model_selection._cost._fit_setting import BudgetSetting
 from skdptune.model_selection._cost._layout import make_layout
 from tests.model_selection.learners import Scripted
 
@@ -52,12 +52,14 @@ def test_refit_composes() -> None:
 
 
 def test_folds_cost_each_fit_and_one_score() -> None:
+    # Theorem F1.
     cost = model(cv=3, refit=False, score_epsilon=0.3).at(None)
     assert cost.run == fit() * 2 + cost.score_noise.profile
     assert cost.score_noise.profile.epsilon(DELTA) == pytest.approx(0.3, rel=1e-2)
 
 
 def test_records_train_or_score() -> None:
+    # Theorem F1.
     cost = model().at(None)
     selected = fit().selected(Geometric.from_mean(4)).epsilon(DELTA)
     assert cost.total.epsilon(DELTA) <= selected * (1 + 1e-9)
@@ -65,13 +67,13 @@ def test_records_train_or_score() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_solved_meets_the_total(epsilon: float) -> None:
-    cost = model(public=True).solved(epsilon)
+    cost = model(public=True).within(epsilon)
     assert 0.99 * epsilon <= cost.total.epsilon(DELTA) <= epsilon
-    assert model(public=True).at(cost.budget).total == cost.total
+    assert model(public=True).at(cost.setting).total == cost.total
 
 
 def test_larger_budgets_cost_more() -> None:
-    costs = [model().at(Budget(e, DELTA)).total.epsilon(DELTA) for e in (0.1, 0.5, 2.0)]
+    costs = [model().at(BudgetSetting(e, DELTA)).total.epsilon(DELTA) for e in (0.1, 0.5, 2.0)]
     assert costs == sorted(costs) and costs[0] < costs[2]
 
 

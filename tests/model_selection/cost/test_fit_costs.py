@@ -1,4 +1,4 @@
-"""The worst price over all candidates."""
+"""The worst cost over all candidates."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
-from skdptune.base import Budget, NoProfileError
+from skdptune.base import NoProfileError
 from skdptune.base import _costs as costs
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
-from skdptune.model_selection._running._runs import Data, can_be_together
+from skdptune.model_selection._cost._fit_setting import BudgetSetting
 from tests.model_selection.learners import Scripted, table
 
 SIZE = FitSize(100, 400, 3, False)
@@ -34,10 +34,12 @@ def cost_of(epsilon: float) -> object:
 
 
 def test_free_parameters_do_not_count() -> None:
+    # Theorem F2.
     assert fit_costs({"quality": uniform()}).profile(None, SIZE) == cost_of(1.0)
 
 
 def test_worst_of_listed_values() -> None:
+    # Theorem F2.
     found = fit_costs({"epsilon": [0.5, 2.0, 1.0]}).profile(None, SIZE)
     for delta in (1e-3, 1e-5, 1e-7):
         assert found.epsilon(delta) == pytest.approx(cost_of(2.0).epsilon(delta), rel=1e-6)
@@ -48,24 +50,25 @@ def test_composition_counts_every_candidate() -> None:
     assert found == cost_of(0.5) * 3 + cost_of(2.0) * 3
 
 
-def test_drawn_prices_need_a_budget() -> None:
-    with pytest.raises(ValueError, match="must list few values of parameters that set the price"):
+def test_drawn_costs_need_a_budget() -> None:
+    with pytest.raises(ValueError, match="must list few values of parameters that set the cost"):
         fit_costs({"epsilon": uniform()}).profile(None, SIZE)
 
 
 def test_many_settings_are_held_to_the_budget() -> None:
+    # Theorem F2.
     class Silent(Scripted):
         cost_parameters = None
 
     values = {"quality": uniform(), "mark": uniform()}
-    found = fit_costs(values, Silent(delta=DELTA)).profile(Budget(0.7, DELTA), SIZE)
+    found = fit_costs(values, Silent(delta=DELTA)).profile(BudgetSetting(0.7, DELTA), SIZE)
     assert found.epsilon(DELTA) == pytest.approx(0.7)
 
 
 def test_configured_is_a_fresh_estimator() -> None:
     pipeline = make_pipeline(Normalizer(), Scripted())
     made = fit_costs({"scripted__quality": [0.5]}, pipeline).configured(
-        {"scripted__quality": 0.9}, Budget(3.0, 1e-4), FitSize(100, 400, 3, True)
+        {"scripted__quality": 0.9}, BudgetSetting(3.0, 1e-4), FitSize(100, 400, 3, True)
     )
     assert (made[1].quality, made[1].epsilon, made[1].delta, made[1].n_public) == (
         0.9,
@@ -76,7 +79,7 @@ def test_configured_is_a_fresh_estimator() -> None:
     assert (pipeline[1].quality, pipeline[1].n_public) == (0.5, None)
 
 
-# What is not priced one by one, since what else is searched sets the price, too.
+# What is not costed one by one, since what else is searched sets the cost, too.
 DESCENT = DPLogisticRegression(solver="sgd", epochs=1, classes=[0, 1])
 EPOCHS = {"clf__epochs": randint(1, 3)}
 X, Y = table()
@@ -111,7 +114,7 @@ def test_a_step_that_learns_for_some_drawn_value_is_refused() -> None:
         search.fit(X, Y)
 
 
-def test_steps_within_lists_are_priced() -> None:
+def test_steps_within_lists_are_costed() -> None:
     loud = DPLogisticRegression(
         solver="sgd", epochs=1, epsilon=None, noise_multiplier=0.06, classes=[0, 1]
     )
@@ -161,7 +164,7 @@ def test_a_function_defined_anew_is_a_new_plan() -> None:
     assert found == [1.0, 2.0]
 
 
-def test_a_stand_in_is_checked_whatever_was_planned_before() -> None:
+def test_a_surrogate_is_checked_whatever_was_planned_before() -> None:
     class Finite(Scripted):
         def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
             if self.epsilon > 5.0:
@@ -175,6 +178,7 @@ def test_a_stand_in_is_checked_whatever_was_planned_before() -> None:
 
 
 def test_relations_are_not_mixed_where_noise_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Theorem F8.
     monkeypatch.setattr(costs, "_REPLACING", frozenset({"elsewhere"}))
     replacing = type("Replacing", (Scripted,), {"__module__": "elsewhere"})
     noisy = DPLogisticRegression(
@@ -209,7 +213,7 @@ def test_labels_of_a_random_part_must_be_named() -> None:
     search.set_params(estimator__classes=[0, 1]).fit(X, Y)
 
 
-def test_what_is_offered_cannot_be_changed_after_it_was_priced() -> None:
+def test_what_is_offered_cannot_be_changed_after_it_was_costed() -> None:
     offered = {"clf": Scripted(quality=1.0, epsilon=0.1, delta=DELTA)}
     values = {"clf": [Scripted(quality=1.0, epsilon=0.1, delta=DELTA)]}
     session = DoublingThresholdSearchCV(
@@ -226,29 +230,15 @@ def test_what_is_offered_cannot_be_changed_after_it_was_priced() -> None:
     assert session.finish().best_estimator_[-1].epsilon == 0.1
 
 
-def test_a_fit_that_was_overridden_is_not_passed_over() -> None:
-    class Family(Scripted):
-        @classmethod
-        def fit_many(cls, estimators: object, X: object, y: object) -> None: ...
-
-    class Other(Family):
-        def fit(self, X: object, y: object, sample_weight: object = None) -> object:
-            return super().fit(X, y)
-
-    data = Data(X, Y, {}, {})
-    assert can_be_together([Family()], data)
-    assert not can_be_together([Other()], data)
-
-
 def test_an_estimator_that_costs_more_than_its_epsilon_is_not_held_by_it() -> None:
-    class Dear(Scripted):
+    class Expensive(Scripted):
         cost_parameters = None
 
         def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
             return 2 * super().privacy_profile(n_samples, n_features)
 
-    search = of(Dear(), {"quality": uniform()})
-    with pytest.raises(ValueError, match="Dear costs more than its own epsilon"):
+    search = of(Expensive(), {"quality": uniform()})
+    with pytest.raises(ValueError, match="Expensive costs more than its own epsilon"):
         search.privacy_profile(600, 3)
 
 

@@ -41,7 +41,7 @@ def test_law_itself_is_taken() -> None:
 @pytest.mark.parametrize(
     ("distribution", "n_iter", "at_least", "words"),
     [
-        ("gauss", 3, None, "law must be"),
+        ("gauss", 3, None, "n_iter_distribution must be"),
         ("geometric", 0.5, None, "n_iter must be"),
         ("geometric", float("nan"), None, "n_iter must be"),
         ("geometric", 3, 5, r"at_least must be \(number of runs, chance\); got 5"),

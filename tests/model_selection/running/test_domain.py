@@ -25,6 +25,10 @@ def of(estimator: object, **settings: object) -> DPRandomSearchCV:
     return DPRandomSearchCV(estimator, {}, delta=DELTA, **settings)
 
 
+def labels_of(estimator: object, y: object, n_samples: int, is_random: bool = False) -> object:
+    return public_labels(estimator, y, n_samples, is_random=is_random)
+
+
 @pytest.mark.parametrize("name", USUAL)
 def test_bad_tables(name: str) -> None:
     X, y = table(600)
@@ -54,33 +58,33 @@ def test_numbers_are_looked_for_where_they_are_used(bad: float) -> None:
     encoder = ColumnTransformer(
         [("words", OneHotEncoder(), ["word"]), ("n", Scripted(), ["used"])]
     )
-    check_domain(of(make_pipeline(encoder, Scripted())), frame, TARGETS)
+    check_domain(of(make_pipeline(encoder, Scripted())), frame, TARGETS, "the search")
     frame.loc[0, "used"] = bad
     with pytest.raises(ValueError, match="X contains"):
-        check_domain(of(make_pipeline(encoder, Scripted())), frame, TARGETS)
+        check_domain(of(make_pipeline(encoder, Scripted())), frame, TARGETS, "the search")
     nested = of(of(make_pipeline(FunctionTransformer(), Scripted())))
     with pytest.raises(ValueError, match="X contains"):
-        check_domain(nested, np.array([[bad], [1.0]]), TARGETS)
+        check_domain(nested, np.array([[bad], [1.0]]), TARGETS, "the search")
 
 
 def test_words_sparse_tables_and_lists() -> None:
-    check_domain(of(Scripted()), np.array([["a"], ["b"]], dtype=object), TARGETS)
-    check_domain(of(Scripted()), sparse.csr_matrix(np.eye(2)), TARGETS)
-    check_domain(of(Scripted()), [[1.0], [2.0]], TARGETS)
+    check_domain(of(Scripted()), np.array([["a"], ["b"]], dtype=object), TARGETS, "the search")
+    check_domain(of(Scripted()), sparse.csr_matrix(np.eye(2)), TARGETS, "the search")
+    check_domain(of(Scripted()), [[1.0], [2.0]], TARGETS, "the search")
     with pytest.raises(ValueError, match="X contains"):
-        check_domain(of(Scripted()), [[1.0], [float("nan")]], TARGETS)
+        check_domain(of(Scripted()), [[1.0], [float("nan")]], TARGETS, "the search")
     with pytest.raises(ValueError, match="y contains"):
-        check_domain(of(Scripted()), np.eye(2), np.array([0.0, np.nan]))
+        check_domain(of(Scripted()), np.eye(2), np.array([0.0, np.nan]), "the search")
 
 
 def test_labels_are_those_declared_or_found() -> None:
     y = np.array([2, 0, 2])
-    assert public_labels(of(DPLogisticRegression()), y, 3) == [0, 2]
-    assert public_labels(of(DPLogisticRegression(classes=[0, 1, 2])), y, 3) == [0, 1, 2]
-    assert public_labels(of(Scripted()), None, 3) is None
+    assert labels_of(DPLogisticRegression(), y, 3) == [0, 2]
+    assert labels_of(DPLogisticRegression(classes=[0, 1, 2]), y, 3) == [0, 1, 2]
+    assert labels_of(Scripted(), None, 3) is None
     with pytest.raises(ValueError, match="named in classes; got others"):
-        public_labels(of(DPLogisticRegression(classes=[0, 1])), y, 3)
+        labels_of(DPLogisticRegression(classes=[0, 1]), y, 3)
     with pytest.raises(ValueError, match="as long as X"):
-        public_labels(of(DPLogisticRegression()), y, 4)
+        labels_of(DPLogisticRegression(), y, 4)
     with pytest.raises(ValueError, match="classes must be named"):
-        public_labels(of(DPLogisticRegression(), n_public=100), y, 3)
+        labels_of(DPLogisticRegression(), y, 3, is_random=True)

@@ -1,4 +1,4 @@
-"""Utilities on disjoint parts, and the noise that hides one record."""
+"""Utilities on disjoint partitions, and the noise that hides one record."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from skdptune.metrics import accuracy
-from skdptune.model_selection._running._runs import Data
-from skdptune.model_selection._running._utilities import (
+from skdptune.model_selection._running._data import Data
+from skdptune.model_selection._running._partition_utilities import (
     auto_partitions,
-    pick_noise,
-    pure_pick,
-    utilities_of,
+    choice_noise,
+    partition_utilities,
+    permute_and_flip_cost,
 )
 from tests.model_selection.learners import Loud, Scripted, Together, table
 
@@ -19,7 +19,7 @@ DATA = Data(*table(400), {}, {})
 
 
 def utilities(estimators: list[object], parts: list[np.ndarray], raises: bool = False) -> object:
-    return utilities_of(
+    return partition_utilities(
         estimators,
         [None] * len(estimators),
         DATA,
@@ -34,8 +34,9 @@ def utilities(estimators: list[object], parts: list[np.ndarray], raises: bool = 
 
 
 @pytest.mark.parametrize(("parts", "scores"), [(10, 1000), (10, 3), (50, 25), (10, None)])
-def test_neither_kind_of_record_pays_more_than_the_pick(parts: int, scores: int | None) -> None:
-    noise = pick_noise(0.5, parts, scores)
+def test_neither_kind_of_record_costs_more_than_the_choice(parts: int, scores: int | None) -> None:
+    # Theorem F5.
+    noise = choice_noise(0.5, parts, scores)
     assert max(noise.epsilon, noise.of_score) == pytest.approx(0.5)
     # One record's change over the noise's scale.
     assert noise.epsilon == pytest.approx(0.5 / (parts * noise.sensitivity))
@@ -44,7 +45,16 @@ def test_neither_kind_of_record_pays_more_than_the_pick(parts: int, scores: int 
     )
 
 
-def test_number_of_parts_follows_public_numbers() -> None:
+@pytest.mark.parametrize(("parts", "scores"), [(10, 1000), (10, 3), (50, 25)])
+def test_a_replaced_record_costs_no_more_than_the_choice(parts: int, scores: int) -> None:
+    # Theorem F8: it moves utilities in any direction, so twice the change counts.
+    noise = choice_noise(0.5, parts, scores, monotone=False)
+    assert max(noise.epsilon, noise.of_score) == pytest.approx(0.5)
+    scale = 2.0 * noise.sensitivity / 0.5
+    assert noise.of_score == pytest.approx(2.0 / scores / scale)
+
+
+def test_number_of_partitions_follows_public_numbers() -> None:
     assert auto_partitions(1.0, 100_000) == 50
     assert auto_partitions(1.0, 2_000) == 20
     assert auto_partitions(1.0, 200) == 5
@@ -52,14 +62,14 @@ def test_number_of_parts_follows_public_numbers() -> None:
     assert auto_partitions(100.0, 100_000) == 2
 
 
-def test_utility_is_the_mean_over_the_parts() -> None:
+def test_utility_is_the_mean_over_the_partitions() -> None:
     parts = list(np.array_split(np.arange(400), 4))
     truth = [float(np.mean(DATA.X[:, 1] < quality)) for quality in (0.2, 0.9)]
     found = utilities([Scripted(0.2), Scripted(0.9)], parts)
     np.testing.assert_allclose(found, truth, atol=1e-12)
 
 
-def test_empty_part_and_failing_candidate_count_as_the_worst() -> None:
+def test_empty_partition_and_failing_candidate_count_as_the_worst() -> None:
     parts = [np.arange(400), np.arange(0)]
     found = utilities([Scripted(1.0), Loud(0.1)], parts)
     np.testing.assert_allclose(found, [0.5, 0.0], atol=1e-12)
@@ -90,6 +100,6 @@ def test_candidates_that_can_be_fitted_together_are(last: float, calls: list[str
         utilities([Together(q) for q in qualities], parts, raises=True)
 
 
-def test_pick_of_nothing_is_free() -> None:
-    assert pure_pick(0.0).epsilon(0.0) == 0.0
-    assert pure_pick(0.3).epsilon(0.0) == pytest.approx(0.3)
+def test_choice_of_nothing_is_free() -> None:
+    assert permute_and_flip_cost(0.0).epsilon(0.0) == 0.0
+    assert permute_and_flip_cost(0.3).epsilon(0.0) == pytest.approx(0.3)

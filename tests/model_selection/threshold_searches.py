@@ -22,7 +22,7 @@ def search(values: Any = None, **more: Any) -> DoublingThresholdSearchCV:
     return DoublingThresholdSearchCV(estimator, GRID if values is None else values, **settings)
 
 
-class Dear(Scripted):
-    """Says that its mark may influence the price."""
+class Expensive(Scripted):
+    """Says that its mark may set the cost."""
 
     cost_parameters = frozenset({"epsilon", "delta", "mark"})

@@ -1,0 +1,43 @@
+"""What the docstrings of the searches share."""
+
+from __future__ import annotations
+
+SHARED_TEXT = {
+    "estimator": """\
+estimator : estimator
+    A private estimator, or a Pipeline of private estimators and of steps that learn nothing.""",
+    "budget": """\
+epsilon, delta : float, optional
+    The total for everything that is published: each candidate's fit, each score, the choice,
+    and the final fit. Without epsilon each fit keeps the estimator's own budget, and `privacy_`
+    reports the total; without delta it is the estimator's.""",
+    "scoring": """\
+scoring : str or BoundedScorer, optional
+    A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.""",
+    "common_parameters": """\
+n_jobs : int, optional
+    Number of parallel workers, as in scikit-learn. Results do not depend on it.
+verbose : int, default=0
+    Above 0, shows what is going on and for how long; no count that must stay secret.
+pre_dispatch : int or str, default="2*n_jobs"
+    As in scikit-learn.
+error_score : {"worst", "raise"}, default="worst"
+    "worst" gives a candidate whose fit fails the worst score, with the same noise as any other.
+    Other than in scikit-learn there is no warning and no number to choose, since whether a fit
+    fails can depend on one record. "raise" needs `diagnostics`.
+random_state : int, Generator, RandomState or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs,
+    whose noise is no secret to whoever knows the seed.
+diagnostics : bool, default=False
+    Whether to keep what must stay secret in ``diagnostics_``. The fitted search is then **not
+    private**.
+n_public : int, optional
+    Public constant used in place of the number of records, which otherwise is public.""",
+    "common_attributes": """\
+privacy_ : PrivacyReport
+    The cost of everything, as a tree.
+n_splits_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_
+    As in scikit-learn.
+diagnostics_ : dict
+    With `diagnostics`: what must stay secret.""",
+}

@@ -1,0 +1,115 @@
+"""What a search sets each fit to: a budget, or the noise itself (Theorem F2)."""
+
+from __future__ import annotations
+
+import pytest
+from scipy.stats import loguniform
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection._cost._fit_setting import (
+    BudgetSetting,
+    NoiseSetting,
+    as_budget,
+    noise_parameter,
+)
+from skdptune.preprocessing import DPStandardScaler
+from tests.model_selection.learners import Scripted
+
+DELTA = 1e-5
+DESCENT = DPLogisticRegression(solver="sgd", epochs=2, batch_size=0.1, classes=[0, 1])
+RATES = {"learning_rate": loguniform(0.1, 10.0)}
+
+
+def test_budget_is_shared_and_noise_is_set() -> None:
+    pipeline = make_pipeline(Normalizer(), Scripted())
+    BudgetSetting(2.0, DELTA).apply(pipeline)
+    assert (pipeline[1].epsilon, pipeline[1].delta) == (2.0, DELTA)
+    NoiseSetting("", "noise_multiplier", 3.0, 0.7, DELTA).apply(DESCENT)
+    assert (DESCENT.noise_multiplier, DESCENT.epsilon, DESCENT.delta) == (3.0, 0.7, DELTA)
+    DESCENT.set_params(noise_multiplier=None, epsilon=1.0)
+
+
+def test_a_noise_has_the_budget_that_it_was_solved_for() -> None:
+    assert as_budget(NoiseSetting("a__", "noise", 3.0, 0.7, DELTA)) == BudgetSetting(0.7, DELTA)
+    assert as_budget(BudgetSetting(0.7, DELTA)) == BudgetSetting(0.7, DELTA)
+    assert as_budget(None) is None
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam", "output"])
+def test_steps_that_name_the_parameter_of_their_noise(solver: str) -> None:
+    model = DPLogisticRegression(solver=solver)
+    assert noise_parameter(model) == ("", "noise_multiplier")
+    pipeline = make_pipeline(Normalizer(), model)
+    assert noise_parameter(pipeline) == ("dplogisticregression__", "noise_multiplier")
+
+
+def test_where_there_is_no_one_noise_to_solve_for() -> None:
+    assert noise_parameter(Scripted()) is None
+    assert noise_parameter(DPLogisticRegression(solver="objective")) is None
+    assert noise_parameter(DPLogisticRegression(solver="output", delta=0.0)) is None
+    two = make_pipeline(DPStandardScaler(bounds=(0, 1)), DESCENT)
+    assert noise_parameter(two) is None
+
+
+def searches(estimator: object) -> list[object]:
+    settings = {"epsilon": 1.0, "delta": DELTA}
+    rates = {"learning_rate": [0.1, 1.0]}
+    return [
+        DPRandomSearchCV(estimator, RATES, **settings),
+        DPRandomSearchCV(estimator, RATES, tuning_fraction=None, refit=True, **settings),
+        DPGridSearchCV(estimator, rates, **settings),
+        DPGridSearchCV(estimator, rates, selection="compose", **settings),
+    ]
+
+
+@pytest.mark.parametrize("search", searches(DESCENT), ids=lambda search: type(search).__name__)
+def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> None:
+    plan = search._make_plan(4000, 3)
+    setting = plan.cost.setting
+    assert isinstance(setting, NoiseSetting)
+    assert 0.99 <= plan.total.epsilon(DELTA) <= 1.0
+    # What is fitted has this noise, and the cost that the plan has for it.
+    made = plan.model.fit_costs.configured({}, setting, plan.model.final_size)
+    size = plan.model.final_size.n_samples
+    assert made.noise_level(size, 3) == setting.noise
+    assert made.privacy_profile(size, 3).epsilon(DELTA) == pytest.approx(setting.epsilon)
+
+
+def test_candidates_that_differ_in_cost_share_a_budget() -> None:
+    search = DPRandomSearchCV(DESCENT, {"epochs": [1, 4]}, epsilon=1.0, delta=DELTA)
+    assert isinstance(search._make_plan(4000, 3).cost.setting, BudgetSetting)
+
+
+def test_solving_for_noise_evaluates_no_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No estimator solves for its noise inside the search's own solution."""
+    from skdptune.mechanisms import _noisy_gradient_plan as module
+
+    def refuse(*arguments: object) -> object:
+        raise AssertionError("a calibration inside a calibration")
+
+    monkeypatch.setattr(module, "_calibrated", refuse)
+    settings = {"epsilon": 1.0, "delta": DELTA, "n_iter_distribution": "geometric"}
+    search = DPRandomSearchCV(DESCENT, RATES, **settings)
+    assert 0.99 <= search.privacy_profile(5000, 3).epsilon(DELTA) <= 1.0
+
+
+def test_the_fit_is_costed_once_for_each_size_and_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the training nor the final fit is costed twice at one noise."""
+    from skdptune.mechanisms import _noisy_gradient_plan as module
+
+    seen: list[tuple[object, ...]] = []
+    honest = module._profile.__wrapped__
+
+    def note(*arguments: object) -> object:
+        seen.append(arguments)
+        return honest(*arguments)
+
+    import functools
+
+    monkeypatch.setattr(module, "_profile", functools.lru_cache(maxsize=64)(note))
+    settings = {"epsilon": 1.0, "delta": DELTA, "n_iter_distribution": "geometric"}
+    DPRandomSearchCV(DESCENT, RATES, **settings).privacy_profile(6000, 3)
+    assert len(seen) == len(set(seen)) <= 20
