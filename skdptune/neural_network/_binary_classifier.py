@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_real
+from skdptune.mechanisms import RandomState
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._modules import MLP
@@ -20,7 +21,6 @@ from skdptune.neural_network._parameters import (
     ModuleLike,
     OptimizerFactory,
     PredictNonlinearity,
-    RandomState,
 )
 
 _TWO_CLASSES = "Only binary classification is supported: use DPNeuralNetClassifier."

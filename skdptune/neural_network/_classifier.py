@@ -12,6 +12,7 @@ from skorch import NeuralNetClassifier
 
 from skdptune._docstrings import with_shared_text
 from skdptune.base import PUBLIC_LABELS
+from skdptune.mechanisms import RandomState
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import codes_of
 from skdptune.neural_network._modules import MLP
@@ -21,7 +22,6 @@ from skdptune.neural_network._parameters import (
     ModuleLike,
     OptimizerFactory,
     PredictNonlinearity,
-    RandomState,
 )
 from skdptune.neural_network._private_net import PrivateNet
 

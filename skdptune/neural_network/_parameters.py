@@ -22,7 +22,6 @@ ModuleLike: TypeAlias = nn.Module | Callable[..., nn.Module]
 OptimizerFactory = Callable[..., torch.optim.Optimizer]
 Callbacks = Sequence[Any] | Literal["disable"] | None
 GradSampleMode = Literal["auto", "hooks", "functorch", "ghost"]
-RandomState = int | np.random.Generator | np.random.RandomState | None
 PredictNonlinearity = Callable[[torch.Tensor], torch.Tensor] | Literal["auto"] | None
 
 # Components of skorch that would draw batches or read data outside of `fit`.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE
-from skdptune.mechanisms import NoisyGradientPlan, as_generator
+from skdptune.mechanisms import NoisyGradientPlan, RandomState, as_generator
 from skdptune.neural_network._inputs import as_array
 from skdptune.neural_network._optional_protocol import OptionalProtocolMixin
 from skdptune.neural_network._parameters import ModuleLike
@@ -42,7 +42,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         poisson_sampling: bool,
         max_physical_batch_size: int | None,
         fix_module: bool,
-        random_state: Any,
+        random_state: RandomState,
         n_public: int | None,
         **skorch_parameters: Any,
     ) -> None:

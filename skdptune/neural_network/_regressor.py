@@ -9,6 +9,7 @@ import torch
 from skorch import NeuralNetRegressor
 
 from skdptune._docstrings import with_shared_text
+from skdptune.mechanisms import RandomState
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import as_array, as_columns
 from skdptune.neural_network._modules import MLP
@@ -18,7 +19,6 @@ from skdptune.neural_network._parameters import (
     ModuleLike,
     OptimizerFactory,
     PredictNonlinearity,
-    RandomState,
 )
 from skdptune.neural_network._private_net import PrivateNet
 

@@ -210,6 +210,8 @@ def test_private_random_search():
         epsilon=5.0,
         delta=DELTA,
         n_iter=3,
+        tuning_fraction=None,
+        refit="winner",
         random_state=0,
     ).fit(X, y)
     assert search.privacy_.profile.epsilon(DELTA) <= 5.0

@@ -132,7 +132,7 @@ def test_recurrent_weights_are_clipped_as_in_the_naive_loop(mode, max_physical_b
 def test_distribution_of_a_noisy_sum(mode, max_physical_batch_size):
     """Mean: the clipped sum. Standard deviation: noise times norm, once for each step."""
     # Theorem U1.
-    X, y = batch()
+    X, y = batch(4)
     noise, norm, divisor, runs = 1.7, 0.6, 5.0, 400
     start = linear()
     wanted = -naive_clipped_sum(start, X, y, norm)

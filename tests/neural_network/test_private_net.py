@@ -33,8 +33,7 @@ def test_cost_equals_the_report_of_the_fit(kind, sampling):
     assert net.privacy_.delta == DELTA
 
 
-@pytest.mark.parametrize("batch_size", [64, 0.05, 5000])
-@pytest.mark.parametrize("epochs", [1, 7.5])
+@pytest.mark.parametrize(("batch_size", "epochs"), [(64, 1), (0.05, 7.5), (5000, 7.5)])
 def test_plan_is_that_of_private_logistic_regression(batch_size, epochs):
     linear = DPLogisticRegression(
         1.5, 1e-5, solver="sgd", epochs=epochs, batch_size=batch_size, max_grad_norm=0.5

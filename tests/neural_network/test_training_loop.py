@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from skorch.callbacks import Callback, EarlyStopping, LRScheduler
 from torch import nn
 
-from skdptune.neural_network import DPNeuralNetClassifier
+from skdptune.neural_network import DPNeuralNetClassifier, LogisticHead
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES, NotPrivateError
 from tests.neural_network.nets import KINDS, data, net_of, weights_of
 
@@ -36,6 +36,7 @@ def test_the_optimizer_takes_exactly_the_planned_steps(size, batch_size, epochs,
     CountingSGD.steps = 0
     net = net_of(
         optimizer=CountingSGD,
+        noise_multiplier=1.0,
         batch_size=batch_size,
         max_epochs=epochs,
         grad_sample_mode=mode,
@@ -47,7 +48,7 @@ def test_the_optimizer_takes_exactly_the_planned_steps(size, batch_size, epochs,
 
 def test_batches_are_drawn_record_by_record(batches):
     X, y = data()
-    net_of(max_epochs=200, batch_size=60).fit(X, y)
+    net_of(module=LogisticHead, max_epochs=200, batch_size=60).fit(X, y)
     assert len(batches) == 1000
     sizes = np.array([len(batch) for batch in batches])
     # Binomial of 300 records at rate 0.2.

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from skdptune.mechanisms import NoisyGradientPlan
+from skdptune.mechanisms import NoisyGradientPlan, RandomState
 from skdptune.neural_network._training_run import TrainingRun
 
 
@@ -35,7 +35,7 @@ class TrainableNet(ABC):
     device: str | torch.device
     max_grad_norm: float
     max_physical_batch_size: int | None
-    random_state: Any
+    random_state: RandomState
     callbacks_: list[tuple[str, Any]]
     criterion_: nn.Module
     module_: nn.Module
