@@ -149,7 +149,7 @@ def methods(epsilon: float):
         "OPS-balanced": plain(OPSLinearRegression),
         "output perturbation": plain(OutputPerturbationLinearRegression),
         "no privacy, alpha 2.5": lambda sums, validation, rng: PTRLinearRegression(
-            math.inf, DELTA, alpha=2.5, leverage=1000.0, **COMMON
+            math.inf, DELTA, alpha=2.5, max_leverage=1000.0, **COMMON
         ).fit_statistics(sums),
     }
 

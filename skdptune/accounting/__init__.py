@@ -52,7 +52,7 @@ from skdptune.accounting._tuning import (
 # For the other folders of this package.
 from skdptune.accounting._losses import LARGEST_LOSS as LARGEST_LOSS
 from skdptune.accounting._losses import gaussian_delta as gaussian_delta
-from skdptune.accounting._mechanisms import posterior_sample_deltas as posterior_sample_deltas
+from skdptune.accounting._mechanisms import covered_squared_residual as covered_squared_residual
 from skdptune.accounting._selection import BOUNDS as BOUNDS
 from skdptune.accounting._tuning import VARIANTS as VARIANTS
 

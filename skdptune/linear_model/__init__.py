@@ -1,6 +1,6 @@
-"""Private linear models."""
+"""Linear models with differential privacy: classifiers and ridge regressions."""
 
-from skdptune.linear_model._logistic_regression import DPLinearSVC, DPLogisticRegression
+from skdptune.linear_model._classifiers import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._regression import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,

@@ -1,84 +1,111 @@
-"""Docstrings of classes that share parameters: each parameter is described once, in a base class.
+"""The parts of docstrings that the private linear models share."""
 
-The source of a class holds what is its own, and its signature all names, types and defaults; what
-``help`` and documentation builders show of it is complete.
-"""
+# Of all classifiers.
+CLASSIFIER_TEXT = {
+    "shared_parameters": """\
+epsilon : float or None, default=1.0
+    Privacy budget of a fit; infinite for no noise. Not used where `noise_multiplier` is given.
+delta : float, default=1e-5
+    The other number of the budget, far below 1 over the number of records. 0 asks for pure
+    differential privacy, which "objective", "output" and "psgd" can give.
+solver : {"objective", "output", "psgd", "sgd", "adam"}, default="objective"
+    "objective" adds a random linear term to the objective and minimises it; "output" adds
+    noise to the minimum; "psgd" adds noise to the result of a few passes over the records in
+    random order; "sgd" and "adam" descend along noisy sums of clipped gradients.
+C : float, default=1.0
+    Inverse of the regularization strength, as in scikit-learn; the intercept is regularised
+    like the rest. "objective" lowers it where it would use up the budget; ``plan_`` holds
+    the regularization that was used.
+data_norm : float, optional
+    Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
+    ``sqrt(n_features)``, about the norm of a row of standardised features, and for no bound
+    with "sgd" and "adam", which need none.
+classes : sequence, optional
+    The labels. Without it they are taken from `y`, and the report states that the label set
+    is public; the solvers other than "sgd" and "adam" then accept two labels only.
+fit_intercept : bool, default=True
+    Whether there is an intercept.
+epochs : float, default=20
+    Passes over the data of "psgd", "sgd" and "adam".
+batch_size : int or float, default=256
+    Expected number of records of a batch; a float is their share of all records.
+sampling : {"poisson", "fixed"}, default="poisson"
+    Whether "sgd" and "adam" draw each record for a batch independently, or batches of fixed
+    size, which takes about twice the noise.
+learning_rate : float, optional
+    Length of a step; None stands for 2 with "sgd", for 0.3 over the root of the number of
+    steps with "adam", and for the largest allowed one with "psgd".
+max_grad_norm : float, default=1.0
+    Norm to which "sgd" and "adam" clip the gradient of each record.
+noise_multiplier : float, optional
+    Noise in units of a record's influence. Given, it replaces `epsilon`.
+tol : float, default=1e-12
+    Stopping criterion of "objective" and "output": norm of the gradient, in units of the
+    largest that there can be. What is left is hidden by noise, at a cost that is included.
+max_iter : int, default=300
+    Largest number of Newton steps of "objective" and "output"; at least 100, since the
+    guarantee needs the minimum.
+random_state : int, Generator, RandomState or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs.
+n_public : int, optional
+    Public constant in place of the number of records. A search sets it where it fits on a
+    random subset of the data, whose size must stay secret. Not for "psgd" and for `sampling`
+    "fixed", whose guarantees need the number itself.""",
+    "shared_attributes": """\
+coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    The private weights.
+intercept_ : ndarray of shape (1,) or (n_classes,)
+    The private intercepts; zeros without one.
+classes_ : ndarray of shape (n_classes,)
+    The labels.
+privacy_ : PrivacyReport
+    What the fit cost.
+plan_ : object
+    Noise and constants of the solver.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the features, where the columns of `X` had any.""",
+}
 
-from __future__ import annotations
-
-import inspect
-import re
-from typing import TypeVar
-
-Class = TypeVar("Class", bound=type)
-
-_HEADER = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
-_ENTRY = re.compile(r"^(\w[\w, ]*?)(?: : .*)?\n(?:(?: +.*)?\n)*", re.MULTILINE)
-
-
-def with_inherited_entries(cls: Class) -> Class:
-    r"""Complete a class's docstring by the parameters and attributes that its bases describe.
-
-    Parameters are in the order of the signature, attributes in that of the bases, and an entry of
-    the class itself replaces that of a base.
-
-    Parameters
-    ----------
-    cls : type
-        With a docstring in the numpydoc format.
-
-    Returns
-    -------
-    type
-        The same class.
-
-    Examples
-    --------
-    >>> class Base:
-    ...     '''Base.
-    ...
-    ...     Parameters
-    ...     ----------
-    ...     alpha : float
-    ...         Strength.
-    ...     '''
-    >>> @with_inherited_entries
-    ... class Child(Base):
-    ...     '''Child.'''
-    ...     def __init__(self, alpha): ...
-    >>> sections_of(Child.__doc__)["Parameters"]
-    'alpha : float\n    Strength.\n'
-    """
-    # Python run with -OO keeps no docstrings.
-    if cls.__doc__ is None:
-        return cls
-    own = sections_of(cls.__doc__)
-    described = [sections_of(vars(base).get("__doc__") or "") for base in reversed(cls.__mro__)]
-    completed = {"": own.pop("")}
-    for title in ("Parameters", "Attributes"):
-        entries: dict[str, str] = {}
-        for sections in described:
-            entries |= entries_of(sections.get(title, ""))
-        if title == "Parameters":
-            entries = {name: entries[name] for name in inspect.signature(cls).parameters}
-        if entries:
-            completed[title] = "".join(entries.values())
-    completed |= {title: body for title, body in own.items() if title not in completed}
-    cls.__doc__ = "\n".join(_written(title, body) for title, body in completed.items())
-    return cls
-
-
-def sections_of(docstring: str) -> dict[str, str]:
-    """Return the sections of a numpydoc docstring by their titles; what comes first has none."""
-    head, *rest = _HEADER.split(inspect.cleandoc(docstring) + "\n")
-    return {"": head, **dict(zip(rest[::2], rest[1::2], strict=True))}
-
-
-def entries_of(section: str) -> dict[str, str]:
-    """Return the entries of a section by the names that they describe."""
-    return {match[1]: match[0].rstrip() + "\n" for match in _ENTRY.finditer(section)}
-
-
-def _written(title: str, body: str) -> str:
-    body = body.strip("\n") + "\n"
-    return f"{title}\n{'-' * len(title)}\n{body}" if title else body
+# Of all regressions.
+REGRESSOR_TEXT = {
+    "epsilon": """\
+epsilon : float, default=1.0
+    Privacy budget of a fit; infinite for no noise.""",
+    "delta": """\
+delta : float, default=1e-5
+    The other number of the budget; positive, and far below 1 over the number of records.""",
+    "bounds_and_intercept": """\
+data_norm : float, optional
+    Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
+    ``sqrt(n_features)``, about the norm of a row of standardised features.
+target_bound : float
+    Bound on the absolute value of a target; larger ones are clipped to it. It must be given,
+    and known without looking at the data.
+fit_intercept : bool, default=True
+    Whether rows end with a constant, half of `data_norm`, whose weight is regularised like
+    the others.""",
+    "failure_probability": """\
+failure_probability : float, optional
+    Probability with which each released bound may fail to hold; twice that (and a little) is
+    added to delta. The default is ``delta / 1000``: a search pays it once for every expected
+    run.""",
+    "randomness_and_size": """\
+random_state : int, Generator, RandomState or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs.
+n_public : int, optional
+    Public constant in place of the number of records. A search sets it where it fits on a
+    random subset of the data, whose size must stay secret.""",
+    "shared_attributes": """\
+coef_ : ndarray of shape (n_features,)
+    The private weights.
+intercept_ : float
+    The private intercept; 0.0 without one.
+privacy_ : PrivacyReport
+    What the fit cost.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the features, where the columns of `X` had any.""",
+}

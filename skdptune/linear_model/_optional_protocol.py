@@ -1,7 +1,8 @@
-"""What a search asks of a linear classifier beside its price."""
+"""The optional methods of the private estimator protocol, as linear classifiers implement them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from skdptune._validation import check_integer
@@ -11,9 +12,9 @@ from skdptune.linear_model._solvers import OPTIMIZERS, SGD_LEARNING_RATE
 _BUDGET = frozenset({"solver", "epsilon", "delta", "noise_multiplier"})
 _DESCENT = _BUDGET | {"epochs", "batch_size", "sampling", "n_public"}
 _COST_PARAMETERS = {
-    # The determinants that are paid for hang on the rows' norm and the regularization.
+    # The determinants that are paid for depend on the rows' norm and the regularization.
     "objective": _BUDGET | {"C", "data_norm", "fit_intercept", "classes"},
-    # Its price needs no data_norm, but asks for it where the number of features is not known.
+    # Its cost needs no data_norm, but asks for it where the number of features is not known.
     "output": _BUDGET | {"data_norm", "classes"},
     # All but the budget decide which steps are too long, and whether the run is possible.
     "psgd": _BUDGET
@@ -24,7 +25,15 @@ _COST_PARAMETERS = {
 
 
 class OptionalProtocolMixin:
-    """Noise, price and extrapolation of a classifier, for searchers to ask."""
+    """Noise, cost parameters and extrapolation of a classifier, from its parameters alone."""
+
+    solver: str
+    C: float
+    batch_size: int | float
+    learning_rate: float | None
+    get_params: Callable[..., dict[str, Any]]
+    _check_parameters: Callable[[], None]
+    _plan_before_data: Callable[[int, int | None], Any]
 
     @property
     def noise_parameter(self) -> str | None:
@@ -39,9 +48,9 @@ class OptionalProtocolMixin:
     def cost_parameters(self) -> frozenset[str]:
         """Names of the parameters on which `privacy_profile` depends, with the present solver.
 
-        Two estimators that differ in other parameters alone, each valid by itself, have one price.
+        Two estimators that differ in other parameters alone, each valid by itself, have one cost.
         """
-        # An unknown solver is refused when it is priced.
+        # An unknown solver is refused when its cost is computed.
         return _COST_PARAMETERS.get(self.solver, frozenset(self.get_params(deep=False)))
 
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
@@ -66,7 +75,7 @@ class OptionalProtocolMixin:
         return float(self._plan_before_data(n_samples, n_features).noise_multiplier)
 
     def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
-        """Return the parameters with which a fit on fewer records stands for the final fit.
+        """Return parameters with which a fit on fewer records resembles the final fit.
 
         Parameters
         ----------
@@ -86,7 +95,7 @@ class OptionalProtocolMixin:
         to the *sum* of the losses, so this keeps the regularization per record, ``1 / (C n)``.
 
         *batch_size* becomes the share of the records that it is of `n_final`: the sampling rate
-        stays, and with it the number of steps, the noise multiplier and the price.
+        stays, and with it the number of steps, the noise multiplier and the cost.
 
         *learning_rate* of "sgd" is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
         arXiv:2301.11989, section 3.2; van der Veen et al. 2018). A step divides noise of a fixed
@@ -96,7 +105,7 @@ class OptionalProtocolMixin:
 
         "objective" and "output" add noise of a size that does not depend on the number of
         records: on fewer records they have more noise for their signal, and no parameter
-        takes that back.
+        changes that.
 
         Examples
         --------

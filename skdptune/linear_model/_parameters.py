@@ -1,4 +1,4 @@
-"""What the parameters of a private linear classifier may be."""
+"""Validation of a classifier's parameters, before any data are read."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def _check_public_size(model: Any) -> None:
     check_integer(model.n_public, name="n_public", lower=1)
     if model.solver == "psgd":
         raise ValueError(
-            "n_public must be None with solver='psgd', whose records have places that must "
-            f"be counted; got {model.n_public!r}. Use another solver."
+            "n_public must be None with solver='psgd', whose guarantee needs the number of "
+            f"records; got {model.n_public!r}. Use another solver."
         )
     if model.solver in OPTIMIZERS and model.sampling == "fixed":
         raise ValueError(
-            "n_public must be None with sampling='fixed', whose price depends on the share of "
-            f"the records that a batch takes; got {model.n_public!r}. Use sampling='poisson'."
+            "n_public must be None with sampling='fixed', whose cost depends on the share of "
+            f"all records that a batch has; got {model.n_public!r}. Use sampling='poisson'."
         )

@@ -37,7 +37,7 @@ _REFUSED_WEIGHTS = (
 class PrivateLinearClassifier(
     OptionalProtocolMixin, PrivateEstimatorMixin, ClassifierMixin, BaseEstimator
 ):
-    """What DPLogisticRegression and DPLinearSVC share."""
+    """What the private linear classifiers share; a subclass brings the loss."""
 
     _loss: ClassVar[MarginLoss]
 
@@ -306,7 +306,7 @@ class PrivateLinearClassifier(
         return self.classes_[scores.argmax(axis=1)]
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn what to expect of a noisy linear classifier."""
+        """Return the tags of a noisy linear classifier, for scikit-learn."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = not self._is_binary_only()

@@ -6,6 +6,7 @@ from skdptune.accounting._mechanisms._noisy_max import (
     report_noisy_max,
 )
 from skdptune.accounting._mechanisms._posterior_sample import (
+    covered_squared_residual,
     largest_squared_residual,
     posterior_sample,
     posterior_sample_deltas,
@@ -20,6 +21,7 @@ from skdptune.accounting._mechanisms._thresholds import (
 
 __all__ = [
     "above_threshold",
+    "covered_squared_residual",
     "doubling_walk",
     "exponential_mechanism",
     "largest_squared_residual",

@@ -58,6 +58,7 @@ _TAIL = 1e-18
 # Rounding of the two masses whose difference a curve is, relative to the first.
 _ROUNDING = 1e-12
 _HALVINGS = 60
+_COARSE_HALVINGS = 10
 _LARGEST = 1e6
 # A smaller box costs nothing that could be told apart from that of this one.
 _LEAST = 1e-12
@@ -159,6 +160,43 @@ def largest_squared_residual(leverage: float, epsilon: float, delta: float) -> f
         middle = 0.5 * (low + high)
         low, high = (middle, high) if is_met(math.exp(middle)) else (low, middle)
     return math.exp(low)
+
+
+def covered_squared_residual(
+    leverage: float, squared_residual: float, smaller_leverage: float, slack: float
+) -> float:
+    """Return a larger squared residual for a smaller leverage, which a box's profile covers.
+
+    Parameters
+    ----------
+    leverage, squared_residual : float
+        The box, as for `posterior_sample`.
+    smaller_leverage : float
+        Bound on the leverage that became known later.
+    slack : float
+        By which the smaller leverage's curve may exceed the box's profile, at every epsilon.
+
+    Notes
+    -----
+    Theorem L5. The box's profile joins points of its curve by chords. A curve that lies below at
+    these points lies below the chords as well, for it is convex in ``exp(epsilon)``; beyond the
+    last point it falls, and the profile does not.
+    """
+    sides = posterior_sample(leverage, squared_residual)._both
+    points = [side.step * np.arange(side.highest + 1) for side in sides]
+    limits = [side.curve + slack for side in sides]
+
+    def is_covered(bound: float) -> bool:
+        for index, (epsilons, limit) in enumerate(zip(points, limits, strict=True)):
+            if (posterior_sample_deltas(epsilons, smaller_leverage, bound)[index] > limit).any():
+                return False
+        return True
+
+    low, high = squared_residual, 1.5 * squared_residual * leverage / smaller_leverage
+    for _ in range(_COARSE_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if is_covered(middle) else (low, middle)
+    return low
 
 
 def printed_posterior_epsilon(leverage: float, squared_residual: float, delta: float) -> float:

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdptune.linear_model._docstrings import with_inherited_entries
+from skdptune._docstrings import with_shared_text
+from skdptune.linear_model._docstrings import REGRESSOR_TEXT
 from skdptune.linear_model._regression._posterior_plan import PosteriorPlan, proposal_plan
 from skdptune.linear_model._regression._posterior_sampling import PosteriorSampleRegressor
 from skdptune.linear_model._regression._ridge_problem import RIDGES, RidgeProblem
@@ -17,7 +18,7 @@ from skdptune.mechanisms import noise_for_budget
 _LEVERAGE_SHARE = 0.08
 
 
-@with_inherited_entries
+@with_shared_text(REGRESSOR_TEXT)
 class AdaOPSLinearRegression(PosteriorSampleRegressor):
     r"""Differentially private ridge regression by one posterior sample that adapts to the data.
 
@@ -27,12 +28,18 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
 
     Parameters
     ----------
+    {epsilon}
+    {delta}
     alpha : float, optional
         Regularization strength, as of scikit-learn's ``Ridge``, below which the rule never goes.
         None leaves the rule alone, like 0.
+    {bounds_and_intercept}
+    {failure_probability}
+    {randomness_and_size}
 
     Attributes
     ----------
+    {shared_attributes}
     released_ : bool
         Whether some precision was safe. Where none was, `coef_` and `intercept_` are zero: a
         data-independent model.

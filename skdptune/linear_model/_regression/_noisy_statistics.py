@@ -9,8 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from skdptune._docstrings import with_shared_text
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model._docstrings import with_inherited_entries
+from skdptune.linear_model._docstrings import REGRESSOR_TEXT
 from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
 from skdptune.linear_model._regression._released_bounds import release_noisy_eigenvalue
 from skdptune.linear_model._regression._ridge_problem import (
@@ -103,7 +104,7 @@ def solve_noisy(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarra
     return vectors @ (vectors.T @ moment / (np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)))
 
 
-@with_inherited_entries
+@with_shared_text(REGRESSOR_TEXT)
 class NoisyStatisticsRidge(PrivateLinearRegressor):
     r"""Differentially private ridge regression on noisy sums of products; the one to start with.
 
@@ -114,10 +115,18 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
 
     Parameters
     ----------
+    {epsilon}
+    {delta}
     alpha : float, optional
         Regularization strength, as of scikit-learn's ``Ridge``. None follows the noise: the root
         of the number of weights times the standard deviation of the noise on ``X'X``, half of
         what its eigenvalues may be moved by.
+    {bounds_and_intercept}
+    {randomness_and_size}
+
+    Attributes
+    ----------
+    {shared_attributes}
 
     Notes
     -----
@@ -150,7 +159,7 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
         return solve_noisy(*release_sums(problem, plan.shift, noise), ridge)
 
 
-@with_inherited_entries
+@with_shared_text(REGRESSOR_TEXT)
 class AdaSSPLinearRegression(PrivateLinearRegressor):
     r"""Differentially private ridge regression on noisy sums that adapts to the data.
 
@@ -160,9 +169,17 @@ class AdaSSPLinearRegression(PrivateLinearRegressor):
 
     Parameters
     ----------
+    {epsilon}
+    {delta}
     alpha : float, optional
         Regularization strength, as of scikit-learn's ``Ridge``, below which the rule never goes.
         None leaves the rule alone, like 0.
+    {bounds_and_intercept}
+    {randomness_and_size}
+
+    Attributes
+    ----------
+    {shared_attributes}
 
     Notes
     -----

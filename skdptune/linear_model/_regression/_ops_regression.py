@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdptune._docstrings import with_shared_text
 from skdptune.accounting import PrivacyProfile, calibrate, posterior_sample
-from skdptune.linear_model._docstrings import with_inherited_entries
+from skdptune.linear_model._docstrings import REGRESSOR_TEXT
 from skdptune.linear_model._regression._posterior_sampling import posterior_draw
 from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
 from skdptune.linear_model._regression._ridge_problem import (
@@ -102,7 +103,7 @@ def _balanced(shift: float, least: float, radius2: float, n_public: int, width: 
     return float(ridges[np.argmin(loss)])
 
 
-@with_inherited_entries
+@with_shared_text(REGRESSOR_TEXT)
 class OPSLinearRegression(PrivateLinearRegressor):
     r"""Differentially private ridge regression by one posterior sample, safe for any data.
 
@@ -112,9 +113,17 @@ class OPSLinearRegression(PrivateLinearRegressor):
 
     Parameters
     ----------
+    {epsilon}
+    {delta}
     alpha : float, optional
         Regularization strength, as of scikit-learn's ``Ridge``, raised to what the budget needs.
         None balances bounds on the noise and on the bias, from public sizes alone.
+    {bounds_and_intercept}
+    {randomness_and_size}
+
+    Attributes
+    ----------
+    {shared_attributes}
 
     Notes
     -----

@@ -1,10 +1,8 @@
-"""The optional part of the estimator protocol, for the regressions: what searches may ask.
-
-See `skdptune.base` for the contract.
-"""
+"""The optional methods of the private estimator protocol, as the regressions implement them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from skdptune._validation import check_integer
@@ -14,15 +12,13 @@ LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
 
 
 class OptionalProtocolMixin:
-    """What the cost depends on, the noise of a fit, and a fit on fewer records."""
+    """Noise, cost parameters and extrapolation of a regression, from its parameters alone."""
 
     alpha: float | None
     # Names of the parameters on which the cost depends.
     _cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     _least_alpha: ClassVar[float] = LEAST_ALPHA
-
-    def _plan_before_data(self, n_samples: int, n_features: int | None) -> Any:
-        raise NotImplementedError
+    _plan_before_data: Callable[[int, int | None], Any]
 
     @property
     def cost_parameters(self) -> frozenset[str]:

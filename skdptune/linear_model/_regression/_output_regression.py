@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdptune._docstrings import with_shared_text
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model._docstrings import with_inherited_entries
+from skdptune.linear_model._docstrings import REGRESSOR_TEXT
 from skdptune.linear_model._regression._ops_regression import residual_bound
 from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
 from skdptune.linear_model._regression._ridge_problem import (
@@ -89,7 +90,7 @@ def weights_sensitivity(radius2: float, ridge: Any, n_public: int) -> Any:
     return math.sqrt(radius2) * residual_bound(radius2, ridge, n_public) / ridge
 
 
-@with_inherited_entries
+@with_shared_text(REGRESSOR_TEXT)
 class OutputPerturbationLinearRegression(PrivateLinearRegressor):
     r"""Differentially private ridge regression that adds noise to the weights.
 
@@ -98,12 +99,19 @@ class OutputPerturbationLinearRegression(PrivateLinearRegressor):
 
     Parameters
     ----------
+    {epsilon}
     delta : float, default=1e-5
         The other number of the budget, far below 1 over the number of records. The noise is normal
         if it is positive; 0 gives pure differential privacy.
     alpha : float, optional
         Regularization strength, as of scikit-learn's ``Ridge``. None balances bounds on the noise
         and on the bias, from public sizes alone.
+    {bounds_and_intercept}
+    {randomness_and_size}
+
+    Attributes
+    ----------
+    {shared_attributes}
 
     Notes
     -----

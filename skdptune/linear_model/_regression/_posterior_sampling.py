@@ -18,21 +18,7 @@ from skdptune.linear_model._regression._ridge_problem import LEAST_RIDGE, Noise,
 
 
 class PosteriorSampleRegressor(PrivateLinearRegressor):
-    """What the regressions by one posterior sample share: two released bounds, then the draw.
-
-    Parameters
-    ----------
-    failure_probability : float, optional
-        Probability with which each released bound may fail to hold; twice that (and a little) is
-        added to delta. The default is ``delta / 1000``: a search pays it once for every expected
-        run.
-
-    Attributes
-    ----------
-    released_ : bool
-        Whether the sample was released. Where the bounds allowed none, `coef_` and `intercept_`
-        are zero: a data-independent model.
-    """
+    """What the regressions by one posterior sample share: two released bounds, then the draw."""
 
     def __init__(
         self,

@@ -36,42 +36,6 @@ class PrivateLinearRegressor(
 
     A subclass implements `_plan`, which returns the noise and the cost of a fit, and `_weights`,
     which makes one.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy budget of a fit; infinite for no noise.
-    delta : float, default=1e-5
-        The other number of the budget; positive, and far below 1 over the number of records.
-    alpha : float, optional
-        Regularization strength, as of scikit-learn's ``Ridge``. None chooses it by rule.
-    data_norm : float, optional
-        Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
-        ``sqrt(n_features)``, about the norm of a row of standardised features.
-    target_bound : float
-        Bound on the absolute value of a target; larger ones are clipped to it. It must be given,
-        and known without looking at the data.
-    fit_intercept : bool, default=True
-        Whether rows end with a constant, half of `data_norm`, whose weight is regularised like
-        the others.
-    random_state : int, Generator, RandomState or None, default=None
-        None draws from the operating system's entropy; a seed gives reproducible research runs.
-    n_public : int, optional
-        Public constant in place of the number of records. A search sets it where it fits on a
-        random subset of the data, whose size must stay secret.
-
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The private weights.
-    intercept_ : float
-        The private intercept; 0.0 without one.
-    privacy_ : PrivacyReport
-        What the fit cost.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, where the columns of `X` had any.
     """
 
     # Whether delta may be 0.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_option, check_real
-from skdptune.linear_model._docstrings import with_inherited_entries
+from skdptune.linear_model._docstrings import REGRESSOR_TEXT
 from skdptune.linear_model._regression._posterior_plan import (
     LARGEST_LEVERAGE,
     PosteriorPlan,
@@ -19,7 +20,7 @@ MODES = ("adaptive", "propose-test-release")
 CALIBRATIONS = ("exact", "closed-form")
 
 
-@with_inherited_entries
+@with_shared_text(REGRESSOR_TEXT)
 class PTRLinearRegression(PosteriorSampleRegressor):
     r"""Differentially private ridge regression by one posterior sample, at bounds released first.
 
@@ -30,10 +31,13 @@ class PTRLinearRegression(PosteriorSampleRegressor):
 
     Parameters
     ----------
+    {epsilon}
+    {delta}
     alpha : float, optional
         Regularization strength, as of scikit-learn's ``Ridge``. Mode "adaptive" raises it to what
         `max_leverage` needs beyond the released eigenvalue; None stands for just that. Mode
         "propose-test-release" uses it as it is, and has no rule for None.
+    {bounds_and_intercept}
     mode : {"adaptive", "propose-test-release"}, default="adaptive"
         "adaptive" fixes the privacy curve of the sample beforehand, and raises the regularization
         so far that it holds: the whole profile is known and composes well. In the paper's
@@ -45,9 +49,12 @@ class PTRLinearRegression(PosteriorSampleRegressor):
     max_leverage : float, optional
         In mode "adaptive", the largest influence of a row on its own fit. A small one needs much
         regularization, a large one much noise. None chooses a share of what the budget allows.
+    {failure_probability}
+    {randomness_and_size}
 
     Attributes
     ----------
+    {shared_attributes}
     released_ : bool
         Whether the test passed. Where it did not, `coef_` and `intercept_` are zero: a
         data-independent model. Always True in mode "adaptive".

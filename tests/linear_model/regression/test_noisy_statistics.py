@@ -13,7 +13,7 @@ from skdptune.linear_model._regression._noisy_statistics import (
     solve_noisy,
 )
 from skdptune.linear_model._regression._ridge_problem import Noise
-from tests.linear_model.regression.test_ptr_regression import problem_of
+from tests.linear_model.regression_examples import problem_of
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1.0, 1.0, size=(3000, 3))

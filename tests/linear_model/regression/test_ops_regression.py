@@ -1,10 +1,9 @@
-"""One posterior sample whose ridge is chosen before the fit, or from a released eigenvalue."""
+"""One posterior sample whose ridge is chosen before the fit, for any data there can be."""
 
 import numpy as np
 import pytest
 
 from skdptune.accounting import posterior_sample
-from skdptune.linear_model import AdaOPSLinearRegression, OPSLinearRegression
 from skdptune.linear_model._regression._ops_regression import balanced_plan, residual_bound
 
 rng = np.random.default_rng(0)
@@ -50,31 +49,3 @@ def test_more_records_and_less_budget_ask_for_more_ridge():
 
     assert ridge(1.0, 100) < ridge(1.0, 10**6)
     assert ridge(10.0, 1000) < ridge(0.1, 1000)
-
-
-def test_ridge_of_adaops_falls_with_the_eigenvalue():
-    model = AdaOPSLinearRegression(1.0, 1e-6, target_bound=1.0)
-    plan = model._plan(1000, 3)
-
-    class Sizes:
-        radius2, alpha, moment = 1.0, 0.0, np.zeros(3)
-
-    ridges = [model._ridge(plan, Sizes, least) for least in (0.0, 50.0, 1e4)]
-    assert ridges[0] > ridges[1] > ridges[2]
-    Sizes.alpha = 1e6
-    assert model._ridge(plan, Sizes, 0.0) == 1e6
-
-
-def test_adaops_and_ops_learn():
-    X = rng.uniform(-1.0, 1.0, size=(30_000, 2))
-    y = X @ [0.5, -0.4]
-    for kind in (AdaOPSLinearRegression, OPSLinearRegression):
-        model = kind(3.0, 1e-6, data_norm=1.5, target_bound=1.0, random_state=0).fit(X, y)
-        np.testing.assert_allclose(model.coef_, [0.5, -0.4], atol=0.15)
-
-
-def test_zero_alpha_is_for_adaops_alone():
-    X, y = rng.normal(size=(50, 2)), np.ones(50)
-    AdaOPSLinearRegression(alpha=0.0, target_bound=1.0, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="alpha must be"):
-        OPSLinearRegression(alpha=0.0, target_bound=1.0).fit(X, y)

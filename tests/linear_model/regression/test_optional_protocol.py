@@ -8,7 +8,7 @@ from skdptune.linear_model import (
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
 )
-from tests.linear_model.regression.test_private_regressor import DELTA, every_kind
+from tests.linear_model.regression_examples import DELTA, every_kind
 
 
 @every_kind

@@ -1,4 +1,4 @@
-"""How a budget is spent on bounds and a posterior sample."""
+"""How a budget is divided among bounds and a posterior sample."""
 
 import math
 
@@ -37,11 +37,11 @@ def test_adaptive_budget_is_met_and_spent(epsilon, delta):
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
-@pytest.mark.parametrize("rung", [0.0, 0.3, 1.0, 3.5, 12.0, 40.0])
-def test_smaller_leverages_stay_below_the_curve(epsilon, delta, rung):
+@pytest.mark.parametrize("steps", [0.0, 0.3, 1.0, 3.5, 12.0, 40.0])
+def test_smaller_leverages_stay_below_the_curve(epsilon, delta, steps):
     # Theorem L5.
     plan = adaptive_plan(epsilon, delta, None, None, "exact")
-    leverage = plan.leverage * 1.15**-rung
+    leverage = plan.leverage * 1.15**-steps
     residual = plan.largest_residual_at(leverage)
     assert residual >= plan.squared_residual
     points = np.linspace(0.0, 3.0 * epsilon, 400)
@@ -49,12 +49,12 @@ def test_smaller_leverages_stay_below_the_curve(epsilon, delta, rung):
     for index, direction in enumerate(("remove", "add")):
         curve = posterior_sample_deltas(points, leverage, residual)[index]
         assert (curve <= plan.sample.delta(points, direction) + slack * (1 + 1e-6)).all()
-    if rung >= 1.0:
+    if steps >= 1.0:
         # With less leverage, larger residuals are safe, nearly in proportion.
         assert residual * leverage >= 0.6 * plan.squared_residual * plan.leverage
 
 
-def test_leverage_beyond_the_box_leaves_no_room():
+def test_leverage_beyond_the_box_allows_no_sample():
     plan = adaptive_plan(1.0, 1e-6, None, None, "exact")
     assert plan.largest_residual_at(1.01 * plan.leverage) == 0.0
 
@@ -80,10 +80,10 @@ def test_adaptive_curve_beats_a_pair_of_epsilon_and_delta():
     assert adaptive.largest_residual_at(leverage) > 2.0 * proposal.largest_residual_at(leverage)
 
 
-def test_printed_form_spends_what_it_spends():
+def test_printed_form_costs_more_than_it_claims():
     printed = adaptive_plan(1.0, 1e-6, None, None, "closed-form")
     sample = posterior_sample(printed.leverage, printed.squared_residual)
-    # It leaves nothing for the released bounds, and the sample alone may cost more than it says.
+    # It leaves nothing for the released bounds, and the sample alone may cost more than it claims.
     assert printed.profile.epsilon(1e-6) > 1.0
     small = adaptive_plan(1.0, 1e-6, 1e-3, None, "closed-form")
     assert posterior_sample(1e-3, small.squared_residual).delta(1.0) > 3e-6
@@ -91,7 +91,7 @@ def test_printed_form_spends_what_it_spends():
 
 
 def test_too_much_leverage_is_refused():
-    with pytest.raises(UnreachableBudgetError, match="leverage must be smaller"):
+    with pytest.raises(UnreachableBudgetError, match="max_leverage must be smaller"):
         adaptive_plan(0.1, 1e-6, 0.5, None, "exact")
 
 

@@ -1,12 +1,10 @@
-"""The private linear regressions as scikit-learn estimators, and in one pass for many."""
+"""The private linear regressions as scikit-learn estimators, and audits of what they promise."""
 
 import math
 import pickle
-import time
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.stats import loguniform
 from sklearn.base import clone
@@ -18,7 +16,6 @@ from skdptune.accounting import Geometric
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
-    AdaSSPLinearRegression,
     NoisyStatisticsRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
@@ -28,26 +25,7 @@ from skdptune.linear_model import (
 from skdptune.metrics import neg_squared_error
 from skdptune.preprocessing import RowNormClipper
 from tests.linear_model import perturbation_oracles as oracles
-
-KINDS = [
-    PTRLinearRegression,
-    OPSLinearRegression,
-    AdaOPSLinearRegression,
-    AdaSSPLinearRegression,
-    NoisyStatisticsRidge,
-    OutputPerturbationLinearRegression,
-]
-DELTA = 1e-5
-rng = np.random.default_rng(0)
-X = rng.uniform(-1.0, 1.0, size=(4000, 3))
-Y = X @ [0.8, -0.5, 0.2] + 0.3 + 0.05 * rng.normal(size=4000)
-
-
-def name_of(kind):
-    return kind.__name__
-
-
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=name_of)
+from tests.linear_model.regression_examples import DELTA, KINDS, X, Y, every_kind
 
 
 @every_kind
@@ -102,55 +80,6 @@ def test_targets_and_rows_beyond_their_bounds_are_clipped(kind):
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
     tame = clone(model).fit(X / lengths, 0.5 * np.sign(Y))
     np.testing.assert_allclose(wild.coef_, tame.coef_, atol=1e-3)
-
-
-@every_kind
-def test_fits_of_many_equal_fits_one_by_one(kind):
-    models = [
-        kind(1.0, DELTA, alpha=alpha, target_bound=1.5, random_state=seed, fit_intercept=flag)
-        for seed, alpha in enumerate([0.1, 10.0, 1000.0])
-        for flag in (True, False)
-    ]
-    together = PTRLinearRegression.fit_many([clone(model) for model in models], X, Y)
-    for one, other in zip(models, together, strict=True):
-        one.fit(X, Y)
-        np.testing.assert_array_equal(one.coef_, other.coef_)
-        assert one.intercept_ == other.intercept_
-        assert one.privacy_.profile == other.privacy_.profile
-
-
-def test_fit_many_of_frames_and_chunks():
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    models = [PTRLinearRegression(target_bound=1.5, random_state=s) for s in range(2)]
-    for model in PTRLinearRegression.fit_many(models, frame, Y):
-        assert list(model.feature_names_in_) == ["a", "b", "c"]
-    chunks = ((X[k : k + 1000], Y[k : k + 1000]) for k in range(0, 4000, 1000))
-    streamed = PTRLinearRegression.fit_many([clone(model) for model in models], chunks)
-    for one, other in zip(models, streamed, strict=True):
-        np.testing.assert_array_equal(one.coef_, other.coef_)
-    models[0].set_params(target_bound=1.0)
-    with pytest.raises(ValueError, match="estimators must agree"):
-        PTRLinearRegression.fit_many(models, iter([(X, Y)]))
-    with pytest.raises(TypeError, match="each of estimators must be"):
-        PTRLinearRegression.fit_many([Ridge()], X, Y)
-
-
-def test_a_hundred_ridges_after_one_pass():
-    generator = np.random.default_rng(0)
-    wide = generator.normal(size=(5000, 50))
-    sums = SufficientStatistics(7.0, 1.0).update(wide, wide[:, 0])
-    models = [
-        PTRLinearRegression(1.0, DELTA, alpha=alpha, data_norm=7.0, target_bound=1.0)
-        for alpha in np.geomspace(1.0, 1e5, 100)
-    ]
-    seconds = []
-    # The first round finds what holds for each leverage; a busy machine may slow some of the rest.
-    for _ in range(6):
-        started = time.perf_counter()
-        for model in models:
-            model.fit_statistics(sums)
-        seconds.append(time.perf_counter() - started)
-    assert min(seconds) < 0.2
 
 
 @every_kind

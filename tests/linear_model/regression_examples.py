@@ -1,0 +1,41 @@
+"""Data and classes for the tests of the private linear regressions."""
+
+import numpy as np
+import pytest
+
+from skdptune.linear_model import (
+    AdaOPSLinearRegression,
+    AdaSSPLinearRegression,
+    NoisyStatisticsRidge,
+    OPSLinearRegression,
+    OutputPerturbationLinearRegression,
+    PTRLinearRegression,
+    SufficientStatistics,
+)
+from skdptune.linear_model._regression._ridge_problem import RidgeProblem
+
+KINDS = [
+    PTRLinearRegression,
+    OPSLinearRegression,
+    AdaOPSLinearRegression,
+    AdaSSPLinearRegression,
+    NoisyStatisticsRidge,
+    OutputPerturbationLinearRegression,
+]
+DELTA = 1e-5
+rng = np.random.default_rng(0)
+X = rng.uniform(-1.0, 1.0, size=(4000, 3))
+Y = X @ [0.8, -0.5, 0.2] + 0.3 + 0.05 * rng.normal(size=4000)
+
+
+def name_of(kind):
+    return kind.__name__
+
+
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=name_of)
+
+
+def problem_of(X, y, norm=1.5):
+    """Return the ridge problem of rows without an intercept."""
+    sums = SufficientStatistics(norm, 1.0, False).update(X, y)
+    return RidgeProblem(*sums.spectrum, *reversed(sums.gram_and_moment), 1.0, 1.0, len(X))
