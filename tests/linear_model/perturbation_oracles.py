@@ -1,4 +1,4 @@
-"""Slow truths about perturbed minima, for tests."""
+"""Slow exact results about perturbed minima, and data, for the tests of the solvers."""
 
 import numpy as np
 from scipy import stats
@@ -22,7 +22,7 @@ def exact_curves(loss, others, record, lam, sigma, epsilons):
 
     The minimum falls with the tilt b, so P(minimum <= w) = P(b >= -force(w)). The curves are those
     of the interval that the minimum falls into: below the true ones, and for these thousands of
-    intervals of either law's quantiles hardly so.
+    intervals, between quantiles of either distribution, hardly so.
     """
     data = [others, [*others, record]]
     span = (len(others) + 1.0 + 12.0 * sigma) / lam
@@ -37,7 +37,7 @@ def exact_curves(loss, others, record, lam, sigma, epsilons):
 
 
 def hockey_stick(first, second, epsilons):
-    """Return the curve of two discrete laws."""
+    """Return the curve of two discrete distributions."""
     return np.array([np.maximum(first - np.exp(e) * second, 0.0).sum() for e in epsilons])
 
 

@@ -1,4 +1,4 @@
-"""The private linear classifiers as scikit-learn estimators, and their price."""
+"""The private linear classifiers as scikit-learn estimators, and their cost."""
 
 import math
 import pickle
@@ -59,13 +59,13 @@ def test_scikit_learns_checks(kind, solver):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("kind", CLASSES)
-def test_price_equals_what_the_fit_reports(kind, solver, cancer):
+def test_cost_before_the_fit_is_what_the_fit_reports(kind, solver, cancer):
     X, _, y, _ = cancer
     model = kind(0.7, DELTA, solver=solver, random_state=0)
-    cost_of = profile_of(model, *X.shape)
+    cost = profile_of(model, *X.shape)
     fitted = model.fit(X, y)
-    assert fitted.privacy_.profile == cost_of
-    assert 0.99 * 0.7 <= cost_of.epsilon(DELTA) <= 0.7
+    assert fitted.privacy_.profile == cost
+    assert 0.99 * 0.7 <= cost.epsilon(DELTA) <= 0.7
     assert fitted.privacy_.epsilon == 0.7
     assert fitted.privacy_.delta == DELTA
 
@@ -113,7 +113,7 @@ def test_many_classes(kind, solver):
         np.testing.assert_array_equal(chances.argmax(axis=1), model.predict(X_test))
 
 
-def test_many_classes_must_be_named_where_the_price_depends_on_them():
+def test_many_classes_must_be_named_where_the_cost_depends_on_them():
     X, _, y, _ = scaled(load_digits)
     with pytest.raises(ValueError, match="Name the labels in classes="):
         DPLogisticRegression(random_state=0, delta=DELTA).fit(X, y)
@@ -248,14 +248,14 @@ def test_large_delta_is_warned_of():
         DPLogisticRegression(delta=0.1, random_state=0).fit(np.eye(20), [0, 1] * 10)
 
 
-def test_price_without_the_number_of_features():
+def test_cost_without_the_number_of_features():
     assert DPLogisticRegression(data_norm=1.0).privacy_profile(500).epsilon(1e-5) <= 1.0
     assert DPLogisticRegression(solver="sgd").privacy_profile(500).epsilon(1e-5) <= 1.0
     with pytest.raises(ValueError, match="data_norm must be given"):
         DPLogisticRegression().privacy_profile(500)
 
 
-def test_long_rows_are_shortened_and_the_report_says_so(cancer):
+def test_long_rows_are_shortened_and_the_report_states_it(cancer):
     X, _, y, _ = cancer
     shorter = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True) / 2.0, 1.0)
     model = DPLogisticRegression(3.0, DELTA, data_norm=2.0, C=0.1, random_state=0)

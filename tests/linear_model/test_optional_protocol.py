@@ -1,4 +1,4 @@
-"""What a search is told: which parameters change the price, the noise, the smaller problem."""
+"""What a search may ask of a classifier: cost parameters, noise, and fits on fewer records."""
 
 import math
 
@@ -36,7 +36,7 @@ OTHERS = {
 
 
 def outcome(model, n_features):
-    """Return the price, or the kind of error in its place."""
+    """Return the cost, or the kind of error in its place."""
     try:
         return model.privacy_profile(100, n_features)
     except ValueError as error:
@@ -44,13 +44,13 @@ def outcome(model, n_features):
 
 
 def cases(kind, solver):
-    """Yield models, and how many features are known, between which all prices can be told."""
+    """Yield models and numbers of features that together show which parameters change the cost."""
     base = kind(1.0, DELTA, solver=solver, C=0.1, data_norm=2.0, fit_intercept=False)
     base.set_params(batch_size=50)
     yield base, 3
     yield clone(base).set_params(noise_multiplier=2.0), 3
     yield clone(base).set_params(data_norm=None), 3
-    # The longest step that is allowed, so that whatever shortens it is an error.
+    # The longest step that is allowed, so that a parameter that lowers the limit raises an error.
     if solver == "psgd":
         longest = float(base._plan(100, 3, 2).learning_rates[0, 0])
         yield clone(base).set_params(learning_rate=longest), 3
@@ -63,7 +63,7 @@ def cases(kind, solver):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("kind", CLASSES)
-def test_price_changes_through_the_named_parameters_and_no_others(kind, solver):
+def test_cost_changes_through_the_named_parameters_and_no_others(kind, solver):
     assert set(OTHERS) == set(kind().get_params())
     changing = set()
     for model, n_features in cases(kind, solver):
@@ -80,7 +80,7 @@ def test_price_changes_through_the_named_parameters_and_no_others(kind, solver):
     assert changing == kind(solver=solver).cost_parameters
 
 
-def test_price_of_an_unknown_solver_hangs_on_everything():
+def test_cost_of_an_unknown_solver_depends_on_everything():
     model = DPLogisticRegression(solver="newton")
     assert model.cost_parameters == set(model.get_params())
 
@@ -99,9 +99,9 @@ def test_noise_level_makes_the_noise_of_the_budget(kind, delta, solver):
     model = kind(0.8, delta, solver=solver, C=0.01, classes=range(3), random_state=0)
     level = model.noise_level(300, 3)
     given = clone(model).set_params(noise_multiplier=level)
-    asked, spent = (m.privacy_profile(300, 3).epsilon(delta) for m in (model, given))
+    asked, cost = (m.privacy_profile(300, 3).epsilon(delta) for m in (model, given))
     # A pure "objective" sets aside a little less for the minimisation if the noise is given.
-    assert 0.999 * asked < spent <= asked * (1 + 1e-9)
+    assert 0.999 * asked < cost <= asked * (1 + 1e-9)
     assert given.noise_level(300, 3) == pytest.approx(level, rel=1e-12)
     np.testing.assert_allclose(
         clone(model).fit(X, y).coef_, given.fit(X, y).coef_, rtol=1e-6, atol=1e-9

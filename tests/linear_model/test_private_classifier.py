@@ -1,4 +1,4 @@
-"""Fits on random parts of secret size, and fits that start somewhere."""
+"""Fits on random subsets of secret size, and fits with a start."""
 
 import warnings
 
@@ -9,7 +9,6 @@ from sklearn.base import clone
 
 from skdptune.base import PrivacyWarning
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
-from skdptune.linear_model._solvers._public_problem import largest_subset_size
 
 KINDS = [DPLogisticRegression, DPLinearSVC]
 # Those whose proofs let the size be secret.
@@ -21,7 +20,7 @@ X = RNG.normal(size=(800, 3))
 Y = np.where(X @ [1.0, -1.0, 0.5] > 0, 1, 0) + (X[:, 0] > 1)
 
 
-def part_model(kind, solver, **parameters):
+def subset_model(kind, solver, **parameters):
     return kind(
         1.0,
         DELTA,
@@ -39,61 +38,37 @@ def part_model(kind, solver, **parameters):
 
 @pytest.mark.parametrize("solver", SECRET)
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_public_hangs_on_the_size_of_the_part(kind, solver):
-    model = part_model(kind, solver)
-    cost_of = model.privacy_profile(10**6, 3)
+def test_nothing_public_depends_on_the_size_of_the_subset(kind, solver):
+    model = subset_model(kind, solver)
+    cost = model.privacy_profile(10**6, 3)
     expected = clone(model).fit(X[:400], Y[:400])
-    assert expected.privacy_.profile == cost_of
+    assert expected.privacy_.profile == cost
     for size in (0, 1, 2, 30, 390, 800):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            part = clone(model).fit(X[:size], Y[:size])
-        assert part.plan_ == expected.plan_
-        assert part.privacy_ == expected.privacy_
-        assert part.coef_.shape == (3, 3)
-        assert set(vars(part)) == set(vars(expected))
-        assert "the number of records is public" in part.privacy_.assumptions
+            subset = clone(model).fit(X[:size], Y[:size])
+        assert subset.plan_ == expected.plan_
+        assert subset.privacy_ == expected.privacy_
+        assert subset.coef_.shape == (3, 3)
+        assert set(vars(subset)) == set(vars(expected))
+        assert "the number of records is public" in subset.privacy_.assumptions
 
 
 @pytest.mark.parametrize("solver", DESCENTS)
-def test_a_part_is_priced_like_data_of_the_public_size(solver):
-    part = part_model(DPLogisticRegression, solver)
-    whole = clone(part).set_params(n_public=None)
-    assert part.privacy_profile(10**6) == whole.privacy_profile(400)
-    assert part.privacy_profile(10**6) != whole.privacy_profile(800)
-    plan = clone(part).fit(X, Y).plan_
+def test_a_subset_costs_what_data_of_the_public_size_cost(solver):
+    subset = subset_model(DPLogisticRegression, solver)
+    whole = clone(subset).set_params(n_public=None)
+    assert subset.privacy_profile(10**6) == whole.privacy_profile(400)
+    assert subset.privacy_profile(10**6) != whole.privacy_profile(800)
+    plan = clone(subset).fit(X, Y).plan_
     assert (plan.n_samples, plan.rate, plan.steps) == (400, 0.1, 200)
-
-
-def test_sums_are_divided_by_the_public_batch_size():
-    # One step with all records from zero weights: the sum of gradients over a constant.
-    model = DPLogisticRegression(
-        np.inf, 0.0, solver="sgd", C=1e15, batch_size=1.0, epochs=1, random_state=0, n_public=100
-    )
-    once = clone(model).fit(X[:50], Y[:50] > 0).coef_
-    twice = clone(model).fit(np.vstack([X[:50]] * 2), np.tile(Y[:50] > 0, 2)).coef_
-    np.testing.assert_allclose(twice, 2.0 * once, rtol=1e-12)
-    gradients = (np.where(Y[:50] > 0, 1, -1) / 2)[:, None] * X[:50]
-    lengths = np.sqrt(0.25 * (X[:50] ** 2).sum(axis=1) + 0.25)
-    clipped = gradients / np.maximum(lengths, 1.0)[:, None]
-    np.testing.assert_allclose(once[0], 2.0 * clipped.sum(axis=0) / 100, rtol=1e-9)
-
-
-@pytest.mark.parametrize("solver", ["objective", "output"])
-def test_tolerance_is_that_of_the_largest_subset_size(solver):
-    part = part_model(DPLogisticRegression, solver).fit(X, Y)
-    whole = part_model(DPLogisticRegression, solver, n_public=None).fit(X, Y)
-    assert part.plan_.problem.n_samples == largest_subset_size(400)
-    assert whole.plan_.problem.n_samples == 800
-    bound = part_model(DPLogisticRegression, solver, n_public=None)
-    assert part.plan_ == bound._plan(largest_subset_size(400), 3, 3)
 
 
 @pytest.mark.parametrize("solver", SECRET)
 @pytest.mark.parametrize("rows", [[], [0], [1] * 60, [0, 2] * 30])
 @pytest.mark.parametrize("names", [[0, 1, 2], ["no", "perhaps", "yes"]])
 def test_missing_classes_are_no_error(solver, rows, names):
-    model = part_model(DPLogisticRegression, solver, classes=names)
+    model = subset_model(DPLogisticRegression, solver, classes=names)
     labels = np.array([names[k] for k in rows])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -103,14 +78,14 @@ def test_missing_classes_are_no_error(solver, rows, names):
 
 
 @pytest.mark.parametrize("solver", SECRET)
-def test_a_part_of_sparse_rows_may_be_empty(solver):
-    model = part_model(DPLinearSVC, solver).fit(sparse.csr_matrix((0, 3)), np.empty(0))
+def test_a_subset_of_sparse_rows_may_be_empty(solver):
+    model = subset_model(DPLinearSVC, solver).fit(sparse.csr_matrix((0, 3)), np.empty(0))
     assert model.coef_.shape == (3, 3)
 
 
 def test_labels_of_many_kinds_warn_of_nothing_where_they_are_declared():
     # scikit-learn warns of more labels than half the records.
-    model = part_model(DPLogisticRegression, "sgd", classes=range(60))
+    model = subset_model(DPLogisticRegression, "sgd", classes=range(60))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(X[:60], np.arange(60))
@@ -119,11 +94,11 @@ def test_labels_of_many_kinds_warn_of_nothing_where_they_are_declared():
 
 def test_without_a_public_size_no_records_are_refused():
     with pytest.raises(ValueError, match="minimum of 1 is required"):
-        part_model(DPLogisticRegression, "sgd", n_public=None).fit(X[:0], Y[:0])
+        subset_model(DPLogisticRegression, "sgd", n_public=None).fit(X[:0], Y[:0])
 
 
 def test_delta_is_compared_with_the_public_size():
-    model = part_model(DPLogisticRegression, "output", delta=0.004)
+    model = subset_model(DPLogisticRegression, "output", delta=0.004)
     with pytest.warns(PrivacyWarning, match="1/n_samples=0.0025"):
         model.fit(X[:20], Y[:20])
     model.set_params(delta=0.002)
@@ -139,11 +114,11 @@ def test_delta_is_compared_with_the_public_size():
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_descent_starts_where_it_is_told(kind, solver, fit_intercept, n_classes):
+def test_descent_starts_at_the_given_weights(kind, solver, fit_intercept, n_classes):
     outputs = 1 if n_classes == 2 else 3
     coef = np.arange(1.0, 3.0 * outputs + 1.0).reshape(outputs, 3)
     intercept = np.arange(outputs) - 0.5 if fit_intercept else np.zeros(outputs)
-    model = part_model(kind, solver, learning_rate=1e-9, fit_intercept=fit_intercept)
+    model = subset_model(kind, solver, learning_rate=1e-9, fit_intercept=fit_intercept)
     model.set_params(classes=range(n_classes), n_public=None)
     model.fit(X, np.minimum(Y, n_classes - 1), coef_init=coef, intercept_init=intercept)
     np.testing.assert_allclose(model.coef_, coef, atol=1e-5)
@@ -152,8 +127,8 @@ def test_descent_starts_where_it_is_told(kind, solver, fit_intercept, n_classes)
 
 
 @pytest.mark.parametrize("solver", DESCENTS)
-def test_start_changes_neither_price_nor_assumptions(solver):
-    model = part_model(DPLogisticRegression, solver)
+def test_start_changes_neither_cost_nor_assumptions(solver):
+    model = subset_model(DPLogisticRegression, solver)
     cold = clone(model).fit(X, Y)
     warm = clone(model).fit(X, Y, cold.coef_, cold.intercept_)
     assert warm.privacy_ == cold.privacy_
@@ -171,7 +146,7 @@ def test_start_is_refused_where_it_would_change_nothing(solver, name):
 
 
 def test_start_of_another_shape_is_refused():
-    model = part_model(DPLogisticRegression, "sgd")
+    model = subset_model(DPLogisticRegression, "sgd")
     with pytest.raises(ValueError, match=r"coef_init must be of shape \(3, 3\)"):
         model.fit(X, Y, coef_init=np.zeros((3, 4)))
 
@@ -179,15 +154,3 @@ def test_start_of_another_shape_is_refused():
 def test_other_arguments_are_refused_by_name():
     with pytest.raises(TypeError, match=r"alone; got \['start'\] as well"):
         DPLogisticRegression().fit(X, Y > 0, start=1)
-
-
-# Default steps --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("solver", DESCENTS)
-def test_default_step_is_that_of_the_documentation(solver):
-    model = part_model(DPLogisticRegression, solver)
-    rate = {"sgd": 2.0, "adam": 0.3 / 200**0.5}[solver]
-    given = clone(model).set_params(learning_rate=rate).fit(X, Y)
-    assert given.plan_.steps == 200
-    np.testing.assert_array_equal(model.fit(X, Y).coef_, given.coef_)

@@ -13,7 +13,7 @@ _ROWS = 2**16
 
 
 def is_streamed(X: Any) -> bool:
-    """Say whether data are to be read piece by piece.
+    """Return whether data are to be read piece by piece.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def _pairs(X: Iterator[Any], y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 
 def _is_dask(X: Any) -> bool:
-    # Who passes a dask array has imported dask.
+    # Whoever passes a dask array has imported dask.
     arrays = sys.modules.get("dask.array")
     return arrays is not None and isinstance(X, arrays.Array)
 

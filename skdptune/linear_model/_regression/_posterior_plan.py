@@ -33,7 +33,7 @@ _LEVERAGE_SHARE = 0.03
 # Default probability that a released bound does not hold, as a share of delta: a search pays it
 # once per expected run.
 _FAILURE_SHARE = 1e-3
-# No sample at a larger leverage is worth releasing.
+# At a larger leverage no sample is released.
 LARGEST_LEVERAGE = 1e3
 _LEAST_RESIDUAL, _LARGEST_RESIDUAL = 1e-9, 1e6
 # Leverages are rounded up to powers of this ratio, so that what holds for them is found once.

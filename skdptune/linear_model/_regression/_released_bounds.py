@@ -1,11 +1,11 @@
-"""Bounds on the data that are released themselves: each holds with a stated probability.
+"""Noisy bounds on the data: each holds but for a stated probability.
 
 Rows z have squared norm at most *radius2*, targets are within [-1, 1]; data sets are neighbours
 when they differ in one record, S the smaller, L the larger.
 
 **Least eigenvalue.** Weyl: ``least(S) <= least(L) <= least(S) + radius2``. What is released lies
 below ``least(S)``, on either data set, but for the probability `failure`: radius2 is taken off,
-since the release cannot know whether its data are S or L.
+since a release is the same function of its data whether they are S or L.
 
 **Log-norm.** With ``H = Z'Z + ridge``, ``t`` the ridge solution, ``b`` a bound on ``z'H^-1 z`` for
 every z and the smaller H: ``R = 1 + radius norm(t)`` bounds every residual ``abs(y - z't)``. By
@@ -26,7 +26,7 @@ from scipy import special
 
 from skdptune.mechanisms import gaussian_release
 
-# Next to no budget, noise swamps everything; its exponential must stay a float, squared even.
+# With a tiny budget the noise is huge; its exponential must stay a float, even when squared.
 _LARGEST_LOGARITHM = 300.0
 
 

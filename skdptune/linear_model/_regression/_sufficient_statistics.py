@@ -1,4 +1,4 @@
-"""The sums that a ridge regression needs, gathered in one pass over the data."""
+"""The sums that a ridge regression needs, from one pass over the data."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from skdptune._validation import check_kind, check_real
 
-# The constant feature of an intercept, in units of the longest row. It uses up norm that the
-# other features then lack, and is dyadic, so that its sums are exact.
+# The constant feature of an intercept, in units of the longest row. A larger one would add more to
+# the norm of rows, and so to the noise; it is a power of 2, so that its sums are exact.
 CONSTANT = 0.5
 # Entries are cut to multiples of 2^-20 of the bound: products of two are whole multiples of
 # 2^-40, and 2^12 of them sum below 2^53, where doubles count exactly in any order.
@@ -20,16 +20,17 @@ BLOCK = 2**12
 # Blocks of 2^52 at most that a 64-bit integer holds together.
 _MOST_BLOCKS = 2**10
 _ROUNDING = 1.0 + 1e-6
-_HAIR = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
+# Slightly less than 1, so that no rounding makes a row longer than its bound.
+_SHRINKAGE = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
 
 
 class SufficientStatistics:
-    r"""Sums of squares and products of clipped rows and targets, from data in chunks.
+    r"""Sums of products of rows and targets, in chunks, to which private regressions are fitted.
 
-    Every row is shortened to norm `data_norm`, every target clipped to `target_bound`, by
-    itself. Data that do not fit in memory are added chunk by chunk; the sums are exact, so
-    that the chunks and their order make no difference. **They are not private**: give them
-    to ``fit_statistics`` of a private regression, which is.
+    Each row is shortened to norm `data_norm` and each target clipped to `target_bound`, one at a
+    time. Data that do not fit in memory are added chunk by chunk; the sums are exact, so that
+    neither chunks nor their order make a difference. **They are not private**: pass them to
+    ``fit_statistics`` of a private regression, whose result is.
 
     Parameters
     ----------
@@ -129,12 +130,12 @@ class SufficientStatistics:
         block = self._buffer[:size]
         units = block[:, :d]
         with np.errstate(over="ignore", invalid="ignore"):
-            # In the precision of the rows, each by itself: twice as fast as in double.
+            # In the precision of the rows, one row at a time: twice as fast as in double.
             np.multiply(rows, _UNIT / self.data_norm, out=units, casting="unsafe")
             squares = np.einsum("ij,ij->i", units, units)
         if not np.isfinite(squares).all():
-            _rescue(rows, units, squares, self.data_norm)
-        limit = _UNIT * _HAIR
+            _shorten_huge_rows(rows, units, squares)
+        limit = _UNIT * _SHRINKAGE
         long = np.flatnonzero(squares > limit * limit)
         if long.size:
             units[long] *= (limit / np.sqrt(squares[long]))[:, None]
@@ -167,7 +168,7 @@ class SufficientStatistics:
 
     @cached_property
     def spectrum(self) -> tuple[np.ndarray, np.ndarray]:
-        """Eigenvalues, rising and not negative, and eigenvectors of the rows' products."""
+        """Eigenvalues, sorted and not negative, and eigenvectors of the rows' products."""
         values, vectors = np.linalg.eigh(self.gram_and_moment[0])
         return np.maximum(values, 0.0), vectors
 
@@ -182,7 +183,7 @@ class SufficientStatistics:
 def squared_radius(fit_intercept: bool) -> float:
     """Return the largest squared norm of a row in units of ``data_norm``, constant included.
 
-    A little more is said, for what rounding does to eigenvalues and to sums read as floats:
+    A little more is returned, for what rounding does to eigenvalues and to sums read as floats:
     with 10^9 records they are off by some 10^-7 at most.
 
     Notes
@@ -197,7 +198,7 @@ def check_bound(value: Any, *, name: str) -> float:
     return check_real(value, name=name, lower=1e-100, upper=1e100)
 
 
-def _rescue(rows: np.ndarray, units: np.ndarray, squares: np.ndarray, norm: float) -> None:
+def _shorten_huge_rows(rows: np.ndarray, units: np.ndarray, squares: np.ndarray) -> None:
     """Shorten rows whose squares overflow; refuse those that are not finite."""
     for index in np.flatnonzero(~np.isfinite(squares)):
         row = rows[index].astype(np.float64)
@@ -207,5 +208,5 @@ def _rescue(rows: np.ndarray, units: np.ndarray, squares: np.ndarray, norm: floa
         row = row / largest
         length = math.sqrt(float(row @ row))
         # The row is far longer than any bound.
-        units[index] = row * (_UNIT * _HAIR / length)
+        units[index] = row * (_UNIT * _SHRINKAGE / length)
         squares[index] = 0.0

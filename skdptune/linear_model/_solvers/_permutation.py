@@ -43,7 +43,7 @@ PERMUTATION_ASSUMPTION = (
     "the public number of records unchanged"
 )
 SCHEDULES = ("constant", "decreasing")
-# Room for rounding in the steps.
+# Allows for rounding in the steps.
 _ROUNDING = 1.0 + 1e-9
 
 

@@ -22,7 +22,7 @@ Y = np.clip(X @ [0.5, -0.4, 0.1], -1.0, 1.0)
 
 @pytest.mark.parametrize("releases", [2, 3])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-6), (1.0, 1e-5), (10.0, 1e-9)])
-def test_price_is_that_of_the_gaussian_releases(releases, epsilon, delta):
+def test_cost_is_that_of_the_gaussian_releases(releases, epsilon, delta):
     # Theorem L8.
     plan = noisy_sums_plan(epsilon, delta, releases)
     composed = releases * PrivacyProfile.gaussian(plan.shift)

@@ -32,10 +32,10 @@ def test_residual_bound_is_attained():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, 500.0])
 @pytest.mark.parametrize("ridge", [None, 1e-3, 1e4])
-def test_balanced_budget_is_met_and_spent(epsilon, ridge):
+def test_balanced_budget_is_met_and_used_up(epsilon, ridge):
     plan = balanced_plan(epsilon, 1e-6, ridge, 1.25, 1000, 4)
-    spent = plan.profile.epsilon(1e-6)
-    assert 0.998 * min(epsilon, 100.0) <= spent <= epsilon
+    cost = plan.profile.epsilon(1e-6)
+    assert 0.998 * min(epsilon, 100.0) <= cost <= epsilon
     assert plan.profile == posterior_sample(1.25 / plan.ridge, plan.squared_residual)
     if ridge == 1e4:
         assert plan.ridge == 1e4

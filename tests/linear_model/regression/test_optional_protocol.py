@@ -1,4 +1,4 @@
-"""What a search asks of the linear regressions."""
+"""What a search may ask of the linear regressions."""
 
 import pytest
 from sklearn.base import clone
@@ -12,7 +12,7 @@ from tests.linear_model.regression_examples import DELTA, every_kind
 
 
 @every_kind
-def test_price_depends_on_no_other_parameter(kind):
+def test_cost_depends_on_no_other_parameter(kind):
     changes = {
         "alpha": 3.0,
         "data_norm": 1.7,
@@ -20,20 +20,20 @@ def test_price_depends_on_no_other_parameter(kind):
         "fit_intercept": False,
         "random_state": 3,
         "n_public": 77,
-        "leverage": 1e-3,
+        "max_leverage": 1e-3,
         "failure_probability": 1e-9,
         "mode": "propose-test-release",
         "calibration": "closed-form",
     }
     base = kind(1.0, DELTA, target_bound=1.0)
-    cost_of = base.privacy_profile(500, 3)
+    cost = base.privacy_profile(500, 3)
     for name, value in changes.items():
         if name in base.get_params() and name not in base.cost_parameters:
             changed = clone(base).set_params(**{name: value})
-            assert changed.privacy_profile(500, 3) == cost_of, name
+            assert changed.privacy_profile(500, 3) == cost, name
             if kind is not OPSLinearRegression:
                 # Its ridge, and with it the shape of its curve, balances bounds that grow with n.
-                assert changed.privacy_profile(100_000, 3) == cost_of, name
+                assert changed.privacy_profile(100_000, 3) == cost, name
     assert {"epsilon", "delta"} <= base.cost_parameters <= set(base.get_params())
 
 

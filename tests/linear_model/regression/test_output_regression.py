@@ -36,7 +36,7 @@ def test_sensitivity_is_nearly_attained():
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-def test_budget_is_met_and_spent(epsilon, delta):
+def test_budget_is_met_and_used_up(epsilon, delta):
     plan = output_regression_plan(epsilon, delta, 5.0, 1.25, 100)
     assert 0.998 * epsilon <= plan.profile.epsilon(delta) <= epsilon
     sensitivity = weights_sensitivity(1.25, 5.0, 100)

@@ -23,7 +23,7 @@ PAIRS = [(0.1, 1e-6), (1.0, 1e-6), (1.0, 1e-9), (8.0, 1e-4)]
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
-def test_adaptive_budget_is_met_and_spent(epsilon, delta):
+def test_adaptive_budget_is_met_and_used_up(epsilon, delta):
     plan = adaptive_plan(epsilon, delta, None, None, "exact")
     assert 0.998 * epsilon <= plan.profile.epsilon(delta) <= epsilon
     bounds = PrivacyProfile.gaussian(plan.eigenvalue_shift) + PrivacyProfile.gaussian(
@@ -60,7 +60,7 @@ def test_leverage_beyond_the_box_allows_no_sample():
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
-def test_proposal_budget_is_met_and_spent(epsilon, delta):
+def test_proposal_budget_is_met_and_used_up(epsilon, delta):
     plan = proposal_plan(epsilon, delta, None)
     assert 0.998 * epsilon <= plan.profile.epsilon(delta) <= epsilon
     for leverage in (1e-5, 1e-4, 1e-3):

@@ -40,12 +40,12 @@ def test_scikit_learns_checks(kind):
 
 @every_kind
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
-def test_price_equals_what_the_fit_reports(kind, epsilon):
+def test_cost_before_the_fit_is_what_the_fit_reports(kind, epsilon):
     model = kind(epsilon, DELTA, target_bound=1.5, random_state=0)
-    cost_of = profile_of(model, *X.shape)
+    cost = profile_of(model, *X.shape)
     fitted = model.fit(X, Y)
-    assert fitted.privacy_.profile == cost_of
-    assert 0.98 * epsilon <= cost_of.epsilon(DELTA) <= epsilon
+    assert fitted.privacy_.profile == cost
+    assert 0.98 * epsilon <= cost.epsilon(DELTA) <= epsilon
     assert (fitted.privacy_.epsilon, fitted.privacy_.delta) == (epsilon, DELTA)
 
 
@@ -156,15 +156,15 @@ def test_large_delta_is_warned_of():
 @every_kind
 def test_secret_sizes(kind):
     model = kind(1.0, DELTA, target_bound=1.5, n_public=4000, random_state=0)
-    cost_of = model.privacy_profile(3, 3)
-    assert cost_of == model.privacy_profile(10**6, 3)
+    cost = model.privacy_profile(3, 3)
+    assert cost == model.privacy_profile(10**6, 3)
     for size in (0, 1, 3900):
-        assert model.fit(X[:size], Y[:size]).privacy_.profile == cost_of
+        assert model.fit(X[:size], Y[:size]).privacy_.profile == cost
         assert np.isfinite(model.coef_).all()
 
 
 @every_kind
-def test_price_without_the_number_of_features(kind):
+def test_cost_without_the_number_of_features(kind):
     model = kind(1.0, DELTA, target_bound=1.0)
     if kind is OPSLinearRegression:
         with pytest.raises(ValueError, match="n_features must be given"):
@@ -207,7 +207,7 @@ def test_search_over_alpha_uses_the_whole_curve(kind):
 
     model = kind(target_bound=1.5, delta=DELTA, data_norm=1.8)
     if kind is OPSLinearRegression:
-        # Its price depends on alpha: few listed values, each priced.
+        # Its cost depends on alpha: few listed values, whose costs are computed each.
         space = {"alpha": [300.0, 1000.0]}
     else:
         space = {"alpha": loguniform(1.0, 1e3)}

@@ -97,34 +97,34 @@ class WholeRelease:
             ridge = np.maximum(ridge, self.radius2 / self.plan.leverage * (1 + 1e-8) - released)
         leverage = self.radius2 / (released + ridge)
         values, places = np.unique(leverage.round(12), return_inverse=True)
-        rooms = np.array([self.plan.largest_residual_at(float(v)) for v in values])
-        return ridge, leverage, rooms[places]
+        allowed_residuals = np.array([self.plan.largest_residual_at(float(v)) for v in values])
+        return ridge, leverage, allowed_residuals[places]
 
-    def precision(self, noisy_size, leverage, room):
+    def precision(self, noisy_size, leverage, allowed):
         scale = np.log1p(leverage) / self.plan.norm_shift
         margin = stats.norm.isf(self.plan.failure)
-        return room * ((1.0 + leverage) * np.exp(noisy_size + margin * scale)) ** -2.0
+        return allowed * ((1.0 + leverage) * np.exp(noisy_size + margin * scale)) ** -2.0
 
     def draw(self, count, generator):
         noise = generator.standard_normal((3, count))
         eigenvalue = self.square + noise[0] * self.radius2 / self.plan.eigenvalue_shift
-        ridge, leverage, room = self.bounds(eigenvalue)
+        ridge, leverage, allowed = self.bounds(eigenvalue)
         mean = self.product / (self.square + ridge)
         size = np.log1p(np.sqrt(self.radius2) * np.abs(mean))
         size = size + noise[1] * np.log1p(leverage) / self.plan.norm_shift
-        precision = np.maximum(self.precision(size, leverage, room), 1e-300)
+        precision = np.maximum(self.precision(size, leverage, allowed), 1e-300)
         weight = mean + noise[2] / np.sqrt(precision * (self.square + ridge))
-        return eigenvalue, size, np.where(room > 0.0, weight, 0.0)
+        return eigenvalue, size, np.where(allowed > 0.0, weight, 0.0)
 
     def log_density(self, eigenvalue, size, weight):
-        ridge, leverage, room = self.bounds(eigenvalue)
+        ridge, leverage, allowed = self.bounds(eigenvalue)
         mean = self.product / (self.square + ridge)
         first = (eigenvalue - self.square) * self.plan.eigenvalue_shift / self.radius2
         second = size - np.log1p(np.sqrt(self.radius2) * np.abs(mean))
         second = second * self.plan.norm_shift / np.log1p(leverage)
-        precision = self.precision(size, leverage, room) * (self.square + ridge)
+        precision = self.precision(size, leverage, allowed) * (self.square + ridge)
         third = np.where(
-            room > 0.0,
+            allowed > 0.0,
             0.5 * np.log(np.maximum(precision, 1e-300)) - 0.5 * precision * (weight - mean) ** 2,
             0.0,
         )

@@ -26,7 +26,7 @@ def name_of(loss):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 @pytest.mark.parametrize("n_problems", [1, 4])
-def test_budget_is_met_and_spent(loss, epsilon, delta, n_problems):
+def test_budget_is_met_and_used_up(loss, epsilon, delta, n_problems):
     plan = plan_objective(
         PublicProblem(loss, 1.5, 2.0, 6, 500, n_problems=n_problems), epsilon=epsilon, delta=delta
     )
@@ -166,10 +166,10 @@ def attack(plan, n_fits, seed, direction):
 
 def audit(n_fits, direction):
     plan = plan_objective(PublicProblem(huber_hinge(), 1.0, 100.0, 2, 1), epsilon=2.0, delta=0.01)
-    honest = attack(plan, n_fits, 0, direction)
-    assert 0.3 < honest <= 2.0
-    cheat = dataclasses.replace(plan, noise_scale=0.7 * plan.noise_scale)
-    return attack(cheat, n_fits, 1, direction)
+    found = attack(plan, n_fits, 0, direction)
+    assert 0.3 < found <= 2.0
+    less_noise = dataclasses.replace(plan, noise_scale=0.7 * plan.noise_scale)
+    return attack(less_noise, n_fits, 1, direction)
 
 
 @pytest.mark.parametrize("direction", ["remove", "add"])

@@ -59,8 +59,8 @@ def test_curves_are_never_below_the_exact_ones_in_one_dimension(loss, others, la
     claimed = objective_curves(loss, 1.0 / lam, 1.0 / sigma, EPSILONS)
     for record in (1.0, -1.0, 0.4):
         exact = exact_curves(loss, OTHERS[others], record, lam, sigma)
-        for ours, truth in zip(claimed, exact, strict=True):
-            assert np.all(ours >= truth - 1e-12)
+        for ours, true in zip(claimed, exact, strict=True):
+            assert np.all(ours >= true - 1e-12)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
@@ -77,8 +77,8 @@ def test_curves_are_attained_where_others_push_the_record_to_the_steep_part():
     loss, lam, sigma = huber_hinge(), 200.0, 1.0
     claimed = objective_curves(loss, 1.0 / lam, 1.0 / sigma, EPSILONS)
     exact = exact_curves(loss, OTHERS["none"], 1.0, lam, sigma)
-    for ours, truth in zip(claimed, exact, strict=True):
-        assert np.all(truth[:20] >= 0.97 * ours[:20])
+    for ours, true in zip(claimed, exact, strict=True):
+        assert np.all(true[:20] >= 0.97 * ours[:20])
 
 
 def test_less_noise_than_claimed_is_seen_by_the_exact_curves():
@@ -90,7 +90,7 @@ def test_less_noise_than_claimed_is_seen_by_the_exact_curves():
 
 
 def test_the_determinant_matters():
-    # Without it the remove direction would be the Gaussian curve, which the truth exceeds.
+    # Without it the remove direction would be the Gaussian curve, which the true one exceeds.
     lam, sigma = 0.05, 1.0
     remove, add = objective_curves(huber_hinge(0.1), 1.0 / lam, 1.0 / sigma, EPSILONS)
     exact = exact_curves(huber_hinge(0.1), OTHERS["none"], 1.0, lam, sigma)[0]

@@ -55,7 +55,7 @@ def test_sensitivity_is_attained():
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 @pytest.mark.parametrize("n_problems", [1, 4])
-def test_budget_is_met_and_spent(epsilon, delta, n_problems):
+def test_budget_is_met_and_used_up(epsilon, delta, n_problems):
     plan = plan_output(
         PublicProblem(LOGISTIC, 1.5, 2.0, 6, 500, n_problems=n_problems),
         epsilon=epsilon,
@@ -68,7 +68,7 @@ def test_budget_is_met_and_spent(epsilon, delta, n_problems):
         delta=delta,
         noise_multiplier=plan.noise_scale / 0.75,
     )
-    # The price of all is that of composing the price of each.
+    # The cost of all is the composition of the costs of each.
     composed = (n_problems * each.profile).epsilon(delta)
     assert composed == pytest.approx(plan.profile.epsilon(delta), rel=2e-3)
 

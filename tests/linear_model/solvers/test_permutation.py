@@ -134,7 +134,7 @@ def test_missing_rows_are_empty_places():
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("n_problems", [1, 3])
-def test_budget_is_met_and_spent(delta, n_problems):
+def test_budget_is_met_and_used_up(delta, n_problems):
     plan = plan_permutation(
         PublicProblem(LOGISTIC, 1.5, 2.0, 6, 500, n_problems=n_problems), epsilon=1.0, delta=delta
     )
