@@ -1,10 +1,18 @@
-"""Leaves out nets, and doctests of Pareto searches, where what they need is not installed."""
+"""Leaves out nets, and doctests of Pareto searches, where what they need is not installed.
+
+Keeps each process of the tests to one thread, too.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import itertools
+import os
 from pathlib import Path
+
+# pytest-xdist runs one process per core, and joblib starts more: threads would only contend. Read
+# when NumPy is first imported, which is later than this.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 _NEEDED = ("torch", "skorch", "opacus")
 _MISSING = [name for name in _NEEDED if importlib.util.find_spec(name) is None]

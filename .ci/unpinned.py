@@ -1,7 +1,8 @@
-"""Fail if installing a requirement would bring a package that the constraints do not pin.
+"""Fail if an environment holds a package that the constraints do not pin.
 
-Nothing is installed: pip only resolves. Usage, with any environment's Python:
-``python .ci/unpinned.py constraints.txt ".[all]"``.
+Usage, with the environment's own Python: ``python .ci/unpinned.py constraints.txt``. With a
+requirement, as in ``python .ci/unpinned.py constraints.txt ".[all]"``, what it would bring counts
+as well. Nothing is installed: pip only resolves.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 
 # What a torch built for CUDA brings differs between platforms and comes pinned by torch itself.
 BROUGHT_BY_TORCH = re.compile(r"nvidia-.*|cuda-.*|triton")
+OURS_OR_PYTHONS = {"skdptune", "pip"}
 
 
 def canonical(name: str) -> str:
@@ -21,23 +24,28 @@ def canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def resolve(constraints: str, requirement: str) -> set[str]:
-    """Return the names of all packages that pip would install."""
-    options = ["--dry-run", "--ignore-installed", "--quiet", "--report", "-"]
-    command = [sys.executable, "-m", "pip", "install", *options, "-c", constraints, requirement]
+def installed() -> set[str]:
+    """Return the names of all packages of this environment."""
+    return {canonical(found.metadata["Name"]) for found in distributions()}
+
+
+def brought_by(constraints: str, requirement: str) -> set[str]:
+    """Return the names of all packages that pip would add to this environment."""
+    options = ["--dry-run", "--quiet", "--report", "-", "-c", constraints]
+    command = [sys.executable, "-m", "pip", "install", *options, requirement]
     report = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return {canonical(item["metadata"]["name"]) for item in json.loads(report)["install"]}
 
 
-def main(constraints: str, requirement: str) -> int:
+def main(constraints: str, *requirements: str) -> int:
     """Print what is not pinned; return the exit status."""
     lines = Path(constraints).read_text(encoding="utf-8").splitlines()
     pinned = {canonical(line.partition("==")[0]) for line in lines if "==" in line}
-    found = resolve(constraints, requirement)
+    found = installed().union(*(brought_by(constraints, each) for each in requirements))
     unpinned = sorted(
-        name for name in found - pinned - {"skdptune"} if not BROUGHT_BY_TORCH.fullmatch(name)
+        name for name in found - pinned - OURS_OR_PYTHONS if not BROUGHT_BY_TORCH.fullmatch(name)
     )
-    print(f"{requirement}: {len(found)} packages, not pinned in {constraints}:", *unpinned or "-")
+    print(f"{len(found)} packages, of which {constraints} does not pin:", *unpinned or "-")
     return 1 if unpinned else 0
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import skdptune
-from tests.structure import ROOT_NAME, Module, read_package, write
+from tests.structure import ROOT_NAME, Module, is_within, read_package, write
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(skdptune.__file__).parent
@@ -62,6 +62,24 @@ def test_package_obeys_its_layers() -> None:
     files = list(PACKAGE.rglob("*.py"))
     assert PACKAGE / "accounting" / "__init__.py" in files
     assert violations(PACKAGE) == []
+
+
+def test_what_one_leg_alone_tests_cannot_see_scikit_learn() -> None:
+    # Only scikit-learn differs between the legs, so that the second may pass over these tests.
+    passed_over = re.findall(r"--ignore=tests/(\w+)", (ROOT / ".ci" / "run").read_text("utf-8"))
+    assert passed_over
+    visible = LAYERS[: max(LAYERS.index(layer) for layer in passed_over) + 1]
+    ours = [f"{ROOT_NAME}.{layer}" for layer in visible] + [
+        f"tests.{layer}" for layer in passed_over
+    ]
+    others = OPTIONAL - {"pandas"} | {"sklearn"}
+    for folder in [home / layer for home in (PACKAGE, ROOT / "tests") for layer in passed_over]:
+        for module in read_package(folder).values():
+            for name in (imported.name for imported in module.imports):
+                root = name.partition(".")[0]
+                assert root not in others, (folder, module.file)
+                is_ours = root in (ROOT_NAME, "tests")
+                assert not is_ours or any(is_within(name, each) for each in ours), (folder, name)
 
 
 def in_a_fresh_python(script: str, *arguments: str) -> Any:

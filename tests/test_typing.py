@@ -1,0 +1,77 @@
+"""A user's type checker knows what it is handed: right code passes, wrong code does not."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# The comment at the end of a line is the error that is to be found there, and no other.
+USERS_FILE = """\
+from typing import assert_type
+
+import skdptune
+from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV, pareto_search
+from skdptune import DoublingThresholdSearchCV
+from skdptune import DPRandomSerachCV  # attr-defined
+from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
+from skdptune.base import privacy_of, profile_of
+from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.metrics import make_bounded_scorer
+from skdptune.preprocessing import DPStandardScaler
+
+model = DPLogisticRegression(C=0.5, epsilon=1.0, delta=1e-5)
+assert_type(model.fit([[0.0]], [0]), DPLogisticRegression)
+assert_type(model.privacy_profile(n_samples=1000, n_features=3), PrivacyProfile)
+assert_type(model.privacy_, PrivacyReport)
+assert_type(profile_of(model, n_samples=1000).epsilon(1e-5), float)
+DPLogisticRegression(epsilon="a")  # arg-type
+DPLogisticRegression(eps=1.0)  # call-arg
+NoisyStatisticsRidge(alpha="a")  # arg-type
+DPStandardScaler(epsilon="a")  # arg-type
+PrivacyProfile.gaussian("a")  # arg-type
+
+space = {"C": [0.1, 1.0]}
+search = DPRandomSearchCV(model, space, n_iter=20, epsilon=1.0, delta=1e-5, n_jobs=2)
+assert_type(search, skdptune.model_selection.DPRandomSearchCV)
+assert_type(search.fit([[0.0]], [0]), DPRandomSearchCV)
+DPRandomSearchCV(model, space, n_iter_distribution=Geometric.from_mean(20))
+DPRandomSearchCV(model, space, n_iter="ten")  # arg-type
+DPRandomSearchCV(model, space, n_iters=10)  # call-arg
+DPRandomSearchCV(model)  # call-arg
+DPRandomSearchCV(model, space, epsilon="a")  # arg-type
+DPGridSearchCV(model, space, epsilon=1.0)
+DPGridSearchCV(model, space, selection=1)  # arg-type
+DParetoSearchCV(model, space, n_iter=1.5)  # arg-type
+DoublingThresholdSearchCV(model, space, delta="a")  # arg-type
+
+assert_type(skdptune.linear_model.DPLogisticRegression(), DPLogisticRegression)
+assert_type(skdptune.__version__, str)
+skdptune.linear  # attr-defined
+skdptune.importlib  # attr-defined
+skdptune.model_selection.importlib  # attr-defined
+"""
+
+
+def test_right_code_passes_and_wrong_code_does_not(tmp_path: Path) -> None:
+    (tmp_path / "users_file.py").write_text(USERS_FILE, encoding="utf-8")
+    # Elsewhere than the checkout, so that the package is found where it is installed.
+    options = ["--strict", "--show-error-codes", "--hide-error-context", "--no-error-summary"]
+    result = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, "--cache-dir=cache", "users_file.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stderr == ""
+    wanted = {
+        number: comment.group(1)
+        for number, line in enumerate(USERS_FILE.splitlines(), start=1)
+        if (comment := re.search(r"  # ([a-z-]+)$", line))
+    }
+    assert len(wanted) > 10
+    found = re.findall(r"^(.+?):(\d+): error: .* \[([a-z-]+)\]$", result.stdout, re.MULTILINE)
+    assert {file for file, _, _ in found} == {"users_file.py"}, result.stdout
+    assert {int(number): code for _, number, code in found} == wanted, result.stdout
