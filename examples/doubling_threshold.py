@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdptune.accounting import doubling_walk
+from skdptune.accounting import doubling_threshold
 from skdptune.mechanisms import DoublingThreshold, ThresholdRound
 
 N_CANDIDATES = 100
@@ -158,7 +158,7 @@ def print_table(rounds: dict[float, list[tuple[float, float, float]]], seeds: in
     for strength in (*STRENGTHS, STRONG):
         multiples = [mean / math.log2(n) for n, mean, _ in rounds[strength] if n >= 16]
         ends = [np.array([path[-1] for path in paths[strength]]) for paths in (theirs, ours)]
-        cost = doubling_walk(strength / 100, max_rounds=max(map(len, theirs[strength])))
+        cost = doubling_threshold(strength / 100, max_rounds=max(map(len, theirs[strength])))
         figures = "   ".join(f"{last.mean():.2f} ± {last.std():.2f}" for last in ends)
         print(
             f"{strength:12g}   {min(multiples):4.2f} to {max(multiples):4.2f}     {figures}"

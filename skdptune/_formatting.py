@@ -1,4 +1,4 @@
-"""Privacy figures as they are shown: short, and never below what they stand for."""
+"""Privacy figures as they are shown: short, and never below the exact value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shown_number(value: float) -> str:
 
 
 def shown_epsilon(value: float) -> str:
-    """Show what an epsilon says of a release."""
+    """Show an epsilon, or that an infinite one is no privacy."""
     return NOT_PRIVATE if math.isinf(value) else f"ε = {shown_number(value)}"
 
 

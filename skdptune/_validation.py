@@ -1,4 +1,4 @@
-"""Validators that say what a value must be and what was got instead.
+"""Checks of arguments, whose errors state what a value must be and what was given.
 
 Every validator takes the argument's name, so that all messages of the package read alike:
 ``<name> must be <domain>; got <value>.``
@@ -30,7 +30,7 @@ def check_real(
     upper_open: bool = False,
     hint: str = "",
 ) -> float:
-    """Return ``value`` as a float, or raise if it is no number of the interval."""
+    """Return ``value`` as a float, or raise if it is not a number in the interval."""
     domain = _describe_interval(lower, upper, lower_open, upper_open)
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(_message(name, domain, type(value).__name__, hint))
@@ -41,7 +41,7 @@ def check_real(
 
 
 def check_integer(value: Any, *, name: str, lower: int | None = None, hint: str = "") -> int:
-    """Return ``value`` as an int, or raise if it is no integer of at least ``lower``."""
+    """Return ``value`` as an int, or raise if it is not an integer of at least ``lower``."""
     domain = "an integer" if lower is None else f"an integer of at least {lower}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise TypeError(_message(name, domain, _shown(value), hint))
@@ -96,7 +96,7 @@ def check_vector(
 
 
 def _shown(value: Any) -> str:
-    """Return the value where it is short, else its type: a table given by mistake is no text."""
+    """Return the value where it is short, else its type: a table would fill the message."""
     text = repr(value)
     return text if len(text) <= _LONGEST and "\n" not in text else type(value).__name__
 

@@ -1,4 +1,4 @@
-"""What releases cost: privacy profiles, private selection, tuning on a part of the data.
+"""What releases cost: privacy profiles, private selection, tuning on a sample of the data.
 
 Everything here is about neighbouring data sets that differ by one record, added or
 removed, and errs on the safe side: a profile is an upper bound at every epsilon.
@@ -12,7 +12,7 @@ from skdptune.accounting._budgets import (
 )
 from skdptune.accounting._mechanisms import (
     above_threshold,
-    doubling_walk,
+    doubling_threshold,
     exponential_mechanism,
     largest_squared_residual,
     permute_and_flip,
@@ -75,7 +75,7 @@ __all__ = [
     "above_threshold",
     "calibrate",
     "compare_bounds",
-    "doubling_walk",
+    "doubling_threshold",
     "exponential_mechanism",
     "largest_squared_residual",
     "mixture",

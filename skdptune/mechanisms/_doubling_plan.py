@@ -17,7 +17,7 @@ from skdptune.accounting import (
     PrivacyProfile,
     UnreachableBudgetError,
     calibrate,
-    doubling_walk,
+    doubling_threshold,
     sparse_vector,
     sparse_vector_split,
 )
@@ -148,7 +148,7 @@ def _per_round(
         max_hits=hits,
         round_epsilon=each,
         budget=limit,
-        profile=doubling_walk(each, budget=limit, max_rounds=rounds),
+        profile=doubling_threshold(each, budget=limit, max_rounds=rounds),
     )
 
 
@@ -175,7 +175,7 @@ def _round_epsilon(budget: float, failure: float, rounds: int) -> Fraction:
 
     def cost_of(each: float) -> PrivacyProfile:
         exact = Fraction(repr(each))
-        return doubling_walk(exact, budget=exact * halves / 2, max_rounds=rounds)
+        return doubling_threshold(exact, budget=exact * halves / 2, max_rounds=rounds)
 
     least = float(pure) * _MARGIN
     try:

@@ -1,8 +1,8 @@
 """Slow oracles: small discrete mechanisms, enumerated, and formulas as printed.
 
-Nothing here shares code with the package but the laws' generating functions. A `Pair` is the
-output law of one run on two neighbouring data sets; direction *remove* reads it as
-``(P, Q)``, direction *add* as ``(Q, P)``.
+Nothing here shares code with the package but the generating functions of the number of runs, and
+what reads a profile. A `Pair` holds the output distributions of one run on two neighbouring data
+sets; direction *remove* reads it as ``(P, Q)``, direction *add* as ``(Q, P)``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from skdptune.accounting import (
     PrivacyProfile,
     TruncatedNegativeBinomial,
 )
+from skdptune.accounting._losses import Halves
+from skdptune.accounting._profile import profile_from_halves, renyi_of, sides_of
+from skdptune.accounting._selection._bounds import Run, bound_curve
 
-# Laws of every kind: heavy and light tails, with and without the empty search.
+# Distributions of every kind: heavy and light tails, with and without the empty search.
 DISTRIBUTIONS = [
     Geometric(0.1),
     Geometric(0.01),
@@ -61,9 +64,9 @@ def hockey_stick(pair, epsilon):
 
 
 def pair_on_grid(losses, weights, base=0.0):
-    """Return a pair with these finite losses, the rest of each law where the other has no mass.
+    """Return a pair with these finite losses, the rest of each mass where the other has none.
 
-    At least ``base`` of each law is left for those two outcomes; with ``base = 0`` one is empty.
+    At least ``base`` of each is left for those two outcomes; with ``base = 0`` one is empty.
     """
     q = np.asarray(weights, dtype=float)
     p = q * np.exp(losses)
@@ -107,7 +110,7 @@ def profile_of(pair, step, size=None):
         size = int(np.ceil(np.abs(losses).max(initial=step) / step - 1e-9)) + 1
     grid = step * np.arange(size)
     remove, add = ([hockey_stick(side, e) for e in grid] for side in (pair, pair.mirrored))
-    return PrivacyProfile._from_halves(step, np.array(remove), np.array(add))
+    return profile_from_halves(Halves(step, np.array(remove), np.array(add)))
 
 
 def profile_by_curve(pair, points, discretization):
@@ -146,7 +149,7 @@ def finite_pairs(draw, step=STEP):
 
 @st.composite
 def any_pairs(draw, size=4):
-    """Draw outcomes of any masses; some are impossible under one of the two laws."""
+    """Draw outcomes of any masses; some are impossible under one of the two distributions."""
     entries = st.one_of(st.floats(1e-6, 1.0), st.just(0.0))
     masses = []
     for _ in range(2):
@@ -159,7 +162,7 @@ def any_pairs(draw, size=4):
 # Selection, exactly ----------------------------------------------------------------------
 
 
-def selection_law(masses, distribution):
+def winner_masses(masses, distribution):
     """Return the probabilities of the outcomes to be returned, lowest score first.
 
     Ties are broken by a uniform mark that is not shown. The first entry is the empty search.
@@ -170,7 +173,7 @@ def selection_law(masses, distribution):
     )
 
 
-def selection_law_by_counts(masses, count_masses):
+def winner_masses_by_counts(masses, count_masses):
     """Return the same by summing over the number of runs: P(all <= i) - P(all < i)."""
     cumulated = np.concatenate([[0.0], np.cumsum(masses)])
     counts = np.arange(len(count_masses))
@@ -178,9 +181,22 @@ def selection_law_by_counts(masses, count_masses):
     return np.concatenate([[count_masses[0]], np.diff(powers, axis=0) @ count_masses])
 
 
+def selection_delta(profile, distribution, epsilons, direction, bound):
+    """Return what a bound of the package says at single points, without a grid in between."""
+    run = Run(*directed(profile, direction), renyi_of(profile))
+    curve = bound_curve(bound, run, distribution)
+    return np.minimum(curve.delta(np.asarray(epsilons, dtype=float)), 1.0)
+
+
+def directed(profile, direction):
+    """Return a direction's own loss distribution and that of the other direction."""
+    remove, add = sides_of(profile)
+    return (remove, add) if direction == "remove" else (add, remove)
+
+
 def selection_delta_of_order(pair, order, distribution, epsilon):
     """Return the exact delta of the search whose scores sort the outcomes in this order."""
-    chosen = Pair(*(selection_law(side[list(order)], distribution) for side in (pair.p, pair.q)))
+    chosen = Pair(*(winner_masses(side[list(order)], distribution) for side in (pair.p, pair.q)))
     return hockey_stick(chosen, epsilon)
 
 
@@ -271,7 +287,7 @@ def binomial_formula(pair, distribution, epsilon, helpers):
 
 
 def renyi_divergence(pair, order):
-    """Return the Rényi divergence of two laws; infinite if the second misses an outcome."""
+    """Return the Rényi divergence of a pair; infinite if the second misses an outcome."""
     used = pair.p > 0.0
     p, q = pair.p[used], pair.q[used]
     if np.any(q == 0.0):
@@ -302,7 +318,7 @@ def renyi_formula(pair, distribution, epsilon, orders):
 
 def pair_of(profile, direction, outcomes=3000):
     """Return the discretised pair of a profile, largest loss first, neighbours merged."""
-    own, other = profile._sides(direction)
+    own, other = directed(profile, direction)
     above, below = own.positive_masses, other.positive_masses
     p = np.concatenate([above[::-1], below * np.exp(-other.step * np.arange(1, below.size + 1))])
     q = np.concatenate([(above * np.exp(-own.step * np.arange(1, above.size + 1)))[::-1], below])
@@ -329,7 +345,7 @@ def epsilon_under_adversary(pair, distribution, delta, tails=12, remainders=30):
 
 
 def _epsilon(pair, order, distribution, delta, low):
-    chosen = Pair(*(selection_law(side[order], distribution) for side in (pair.p, pair.q)))
+    chosen = Pair(*(winner_masses(side[order], distribution) for side in (pair.p, pair.q)))
     if hockey_stick(chosen, low) <= delta:
         return low
     high = low + 20.0

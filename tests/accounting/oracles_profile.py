@@ -228,7 +228,7 @@ def renyi_of_response(epsilon, order):
 
 
 def renyi_of_sampled_gaussian(mu, fraction, order):
-    """Exact moment of the mixture against the plain law, integer orders."""
+    """Exact moment of the mixture against the plain distribution, integer orders."""
     with mpmath.workdps(60):
         m, share = mpmath.mpf(mu), mpmath.mpf(fraction)
         moment = mpmath.fsum(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from skdptune.accounting import doubling_walk
+from skdptune.accounting import doubling_threshold
 from skdptune.mechanisms._doubling_plan import most_hits, plan_threshold_search
 
 GIVEN = {"sensitivity": 0.1, "epsilon": 1.0, "delta": 0.0, "levels": 100}
@@ -75,7 +75,7 @@ def test_delta_allows_a_costlier_round_and_is_kept(rounds) -> None:
     assert loose.round_epsilon >= pure.round_epsilon
     assert loose.profile.epsilon(1e-5) <= 1.0
     assert loose.profile.epsilon(1e-5) > 0.999
-    again = doubling_walk(loose.round_epsilon, budget=loose.budget, max_rounds=rounds)
+    again = doubling_threshold(loose.round_epsilon, budget=loose.budget, max_rounds=rounds)
     assert again.epsilon(1e-5) == loose.profile.epsilon(1e-5)
 
 

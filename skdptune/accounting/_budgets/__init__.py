@@ -1,4 +1,4 @@
-""" """
+"""Filters that keep releases within a total while they are chosen one after another."""
 
 from skdptune.accounting._budgets._budget_filter import BudgetExceededError, BudgetFilter
 from skdptune.accounting._budgets._renyi_filter import RenyiFilter, suitable_order

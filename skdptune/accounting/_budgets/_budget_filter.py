@@ -1,4 +1,4 @@
-"""A filter that stops a walk of threshold rounds before a pure budget can be exceeded."""
+"""A filter that stops a search by threshold rounds before a pure budget can be exceeded."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ class BudgetExceededError(RuntimeError):
 
 
 class BudgetFilter:
-    r"""Keeps the cost of a walk of threshold rounds within a pure budget.
+    r"""Keeps the cost of a threshold search within a pure budget, round by round.
 
     A round compares candidates with a noisy threshold, in order, and stops at the first that
     passes. A round with a hit costs `round_epsilon`, a round without costs half of it (see
-    `doubling_walk`). Before each round ask `may_continue`, after it tell the outcome to `record`.
-    A walk that stops no later than the filter says is `budget`-differentially private.
+    `doubling_threshold`). Check `may_continue` before each round, and pass its outcome to
+    `record`. A search that stops no later than the filter says is `budget`-differentially private.
 
     Parameters
     ----------
     round_epsilon : float
         What a hit costs, in (0, 600].
     budget : float or None
-        What the walk may cost, at least `round_epsilon`. None means no budget; then
+        What the search may cost, at least `round_epsilon`. None means no budget; then
         `max_rounds` must be given.
     max_rounds : int, optional
-        Most rounds of the walk.
+        Most rounds of the search.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class BudgetFilter:
     history : tuple of bool
         Outcomes so far, True for a hit.
     max_possible_rounds : int
-        Most rounds that any walk of this filter can have.
+        Most rounds that any search with this filter can have.
     max_possible_spent : float
-        Most that any walk of this filter can cost.
+        Most that any search with this filter can cost.
 
     Raises
     ------
@@ -58,23 +58,23 @@ class BudgetFilter:
     -----
     Theorem N4.
 
-    *Why the stop may depend on the outcomes.* Let ``P`` and ``Q`` be the laws of the whole
-    transcript on two data sets that differ in one record. A transcript ``t = (o_1, ..., o_T)`` has
-    ``P(t) = prod_i P(o_i | o_1 .. o_{i-1})``: what is asked in round i, and whether there is
-    a round i at all, is a function of the outcomes before it, the same one for both data
-    sets. For each outcome ``P(o_i | ...) <= exp(cost(o_i)) Q(o_i | ...)``, and vice versa, so
-    ``P(t) <= exp(cost(o_1) + ... + cost(o_T)) Q(t)``. The filter lets a round run only if
-    either outcome keeps this sum within the budget, so the sum is at most the budget for **every**
-    transcript at which a walk can stop; summing over any set of transcripts gives
-    budget-differential privacy, in both directions. Every round costs something, so every
-    walk ends.
+    *Why the stop may depend on the outcomes.* Let ``P`` and ``Q`` be the distributions of the
+    whole transcript on two data sets that differ in one record. A transcript
+    ``t = (o_1, ..., o_T)`` has ``P(t) = prod_i P(o_i | o_1 .. o_{i-1})``: what is compared in
+    round i, and whether there is a round i at all, is a function of the outcomes before it, the
+    same one for both data sets. For each outcome ``P(o_i | ...) <= exp(cost(o_i)) Q(o_i | ...)``,
+    and vice versa, so ``P(t) <= exp(cost(o_1) + ... + cost(o_T)) Q(t)``. The filter lets a round
+    run only if either outcome keeps this sum within the budget, so the sum is at most the budget
+    for **every** transcript at which a search can stop; summing over any set of transcripts gives
+    budget-differential privacy, in both directions. Every round costs something, so every search
+    ends.
 
-    The argument is about single outcomes, which is why an outcome can be charged what
-    it is worth rather than what its round could have cost. It does not carry over to bounds with
-    a delta, where the cost of the rounds must not be picked by their outcomes.
+    The argument is about single outcomes, which is why an outcome can be charged its own cost
+    rather than the most that its round could have cost. It does not carry over to bounds with a
+    delta, where the cost of a round must not depend on its outcome.
 
     *How many rounds.* With ``N = floor(2 budget / round_epsilon)`` half-rounds to spend, the
-    next round may run while ``2 hits + misses <= N - 2``. Misses are cheapest, so no walk has
+    next round may run while ``2 hits + misses <= N - 2``. Misses are cheapest, so no search has
     more than ``N - 1`` rounds, and all misses attain it; between a half and a whole
     `round_epsilon` is then left. All hits make ``floor(N / 2)`` rounds.
 
@@ -152,13 +152,13 @@ class BudgetFilter:
 
     @property
     def max_possible_rounds(self) -> int:
-        """Most rounds that any walk of this filter can have."""
+        """Most rounds that any search with this filter can have."""
         within_budget = self._affordable - 1
         return within_budget if self._max_rounds is None else min(within_budget, self._max_rounds)
 
     @property
     def max_possible_spent(self) -> float:
-        """Most that any walk of this filter can cost."""
+        """Most that any search with this filter can cost."""
         return self._cost_of(self._affordable)
 
     def record(self, hit: bool) -> None:
@@ -176,7 +176,7 @@ class BudgetFilter:
         self._history = (*self._history, bool(hit))
 
     def _refusal(self) -> str:
-        advice = "Ask may_continue before every round."
+        advice = "Check may_continue before every round."
         if self._is_at_cap:
             return f"rounds must be at most {self._max_rounds}; got one more. {advice}"
         return (

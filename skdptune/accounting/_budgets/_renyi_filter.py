@@ -1,4 +1,4 @@
-"""A filter for releases whose costs are chosen on the way, from what was released before."""
+"""A filter for releases whose costs are chosen one by one, from what was released before."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from skdptune.accounting._profile import (
     PrivacyProfile,
     UnreachableBudgetError,
     calibrate,
+    profile_from_bound,
+    sides_of,
     with_failure,
 )
 
@@ -28,9 +30,9 @@ _RECORDING = threading.Lock()
 class RenyiFilter:
     r"""Keeps adaptively chosen releases within a total (epsilon, delta).
 
-    Before each release ask `fits`; tell what is released to `record`. Which release comes
-    next, what it costs and when to stop may depend on everything that was released before.
-    Whatever is chosen, all of it together costs at most `profile`, which is known beforehand.
+    Check `fits` and call `record` before each release. Which release comes next, what it costs
+    and when to stop may depend on everything that was released before. Whatever is chosen, all
+    of it together costs at most `profile`, which is known beforehand.
 
     Parameters
     ----------
@@ -40,8 +42,8 @@ class RenyiFilter:
         Order of the Rényi divergences that are added up; greater than 1, chosen without looking at
         the data. `suitable_order` finds a good one.
     failure : float, default=0.0
-        Part of `delta` that is set aside for releases that with a small probability give
-        everything away, as those with a guarantee at one (epsilon, delta) may.
+        Part of `delta` that is set aside for releases that with a small probability reveal
+        everything, as those with a guarantee at one (epsilon, delta) may.
 
     Attributes
     ----------
@@ -75,8 +77,8 @@ class RenyiFilter:
     *Statement* (Feldman and Zrnic 2021, Theorem 3.1; Lécuyer 2021, for one order). Fix an order
     ``a > 1`` and numbers ``B, D >= 0``. Release ``t`` is chosen as a function of the releases
     before it, the same function for both data sets. Given these, let it be dominated, in each
-    direction, by a pair of laws whose loss is infinite with probability at most ``d_t``, and
-    otherwise has moment ``E_Q[l^a; l < inf] <= exp((a - 1) r_t)``, ``l = dP/dQ``. The
+    direction, by a pair of distributions whose loss is infinite with probability at most ``d_t``,
+    and otherwise has moment ``E_Q[l^a; l < inf] <= exp((a - 1) r_t)``, ``l = dP/dQ``. The
     interaction stops before ``sum r_t > B`` or ``sum d_t > D``. Then in each direction, for all
     ``e >= 0``,
 
@@ -92,13 +94,14 @@ class RenyiFilter:
             <= L_{t-1}^a exp(-(a - 1) S_{t-1}) 1_{F_{t-1}}:
 
     a non-negative supermartingale that starts from 1. Stopping keeps its mean at most 1, and at
-    the stop ``S <= B`` for **every** course of events; so ``E_Q[L^a; F] <= exp((a - 1) B)``.
-    Under P, some ratio is infinite with probability at most ``E_P[sum d_t] <= D``. For a set
-    ``A`` of outcomes, ``P(A) - exp(e) Q(A) <= D + E_Q[(L - exp(e))_+; F]``, and
-    ``(x - exp(e))_+ <= c x^a`` with ``c`` the maximum of ``(x - exp(e)) / x^a``, attained at
-    ``x = exp(e) a / (a - 1)``: this is the stated factor (the conversion of Canonne, Kamath
-    and Steinke 2020, Proposition 12). For a smaller order b, ``E_P[L^(b-1); F]`` is at most
-    ``exp((b - 1) B)`` by Jensen's inequality, and the same follows. ∎
+    the stop ``S <= B`` for **every** course of the interaction; so
+    ``E_Q[L^a; F] <= exp((a - 1) B)``. Under P, some ratio is infinite with probability at most
+    ``E_P[sum d_t] <= D``. For a set ``A`` of outcomes,
+    ``P(A) - exp(e) Q(A) <= D + E_Q[(L - exp(e))_+; F]``, and ``(x - exp(e))_+ <= c x^a`` with
+    ``c`` the maximum of ``(x - exp(e)) / x^a``, attained at ``x = exp(e) a / (a - 1)``: this is
+    the stated factor (the conversion of Canonne, Kamath and Steinke 2020, Proposition 12). For a
+    smaller order b, ``E_P[L^(b-1); F]`` is at most ``exp((b - 1) B)`` by Jensen's inequality, and
+    the same follows. ∎
 
     *Why one order, and why not the exact curves.* The stop is decided by the sum at this order.
     At another order, or in the exact composition of the releases that happened to be chosen, the
@@ -145,7 +148,7 @@ class RenyiFilter:
             failure, name="failure", lower=0.0, upper=delta, upper_open=True
         )
         self._budget, self._profile = self._solved(delta)
-        # Tuples, so that copies spend for themselves.
+        # A tuple, so that a copy of the filter keeps its own account.
         self._spent: tuple[tuple[float, float], ...] = ()
 
     def _solved(self, delta: float) -> tuple[float, PrivacyProfile]:
@@ -182,7 +185,7 @@ class RenyiFilter:
             return least
 
         curve = RenyiTable((self._order,), (budget,))
-        profile = PrivacyProfile._from_function(delta, curve)
+        profile = profile_from_bound(delta, curve)
         return with_failure(profile, self._failure * (1.0 + 2.0 * _SLACK))
 
     @property
@@ -192,7 +195,7 @@ class RenyiFilter:
 
     @property
     def failure(self) -> float:
-        """What the probabilities of giving everything away may sum to."""
+        """What the probabilities of revealing everything may sum to."""
         return self._failure
 
     @property
@@ -217,11 +220,11 @@ class RenyiFilter:
 
     @property
     def spent_failure(self) -> float:
-        """Sum so far of the probabilities of giving everything away."""
+        """Sum so far of the probabilities of revealing everything."""
         return math.fsum(failure for _, failure in self._spent)
 
     def fits(self, part: PrivacyProfile, count: int = 1) -> bool:
-        """Say whether one more release still fits, or several of one cost.
+        """Return whether one more release still fits, or several of the same cost.
 
         Parameters
         ----------
@@ -249,7 +252,7 @@ class RenyiFilter:
                 raise BudgetExceededError(
                     f"part must fit into what is left, {self.budget - self.spent:.6g} of "
                     f"divergence and {self.failure - self.spent_failure:.6g} of failure; got "
-                    f"{divergence:.6g} and {failure:.6g}. Ask fits before every release."
+                    f"{divergence:.6g} and {failure:.6g}. Check fits before every release."
                 )
             self._spent = spent
 
@@ -275,14 +278,14 @@ class RenyiFilter:
 def suitable_order(
     epsilon: float, delta: float, parts: Sequence[PrivacyProfile], *, failure: float = 0.0
 ) -> float:
-    """Return the order of a `RenyiFilter` that lets most releases like the given ones pass.
+    """Return the order at which a `RenyiFilter` admits most releases like the given ones.
 
     Parameters
     ----------
     epsilon, delta : float
         The total.
     parts : sequence of PrivacyProfile
-        Releases such as will be asked for. They must be known without looking at the data.
+        Releases like those that will be made. They must be chosen without looking at the data.
     failure : float, default=0.0
         As for the filter.
 
@@ -312,8 +315,8 @@ def suitable_order(
         )
     if not np.isfinite(costs).any():
         raise UnreachableBudgetError(
-            "failure must be at least what some of parts give away at any order; got "
-            f"{failure!r}.",
+            "failure must be at least the probability with which some of parts reveal everything; "
+            f"got {failure!r}.",
             math.inf,
         )
     # Releases that cost nothing fit at every order, and infinite ones at none.
@@ -346,7 +349,7 @@ def divergences_of(profile: PrivacyProfile, orders: FloatArray) -> tuple[FloatAr
     is_known = np.isfinite(known)
     if is_known.all():
         return known, np.zeros_like(known)
-    remove, add = profile._both
+    remove, add = sides_of(profile)
     sides = [_moments(remove, add, orders), _moments(add, remove, orders)]
     read = np.log1p(np.max(sides, axis=0)) / (orders - 1.0)
     left_out = max(remove.infinity, add.infinity)

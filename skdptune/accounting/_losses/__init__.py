@@ -1,14 +1,39 @@
-""" """
+"""The numbers behind a profile: privacy loss distributions and Rényi curves."""
 
-from skdptune.accounting._losses import _closed_forms as closed_forms
-from skdptune.accounting._losses import _curves as curves
-from skdptune.accounting._losses import _dp_accounting as dp_accounting
-from skdptune.accounting._losses import _events as events
-from skdptune.accounting._losses import _renyi as renyi
-from skdptune.accounting._losses._closed_forms import gaussian_delta
-from skdptune.accounting._losses._curves import pair_masses
+from skdptune.accounting._losses._closed_forms import (
+    gaussian_delta,
+    gaussian_halves,
+    randomised_response,
+    subsampled_halves,
+)
+from skdptune.accounting._losses._composition import composed_sides, self_composed_sides
+from skdptune.accounting._losses._curves import (
+    MOST_POINTS,
+    Halves,
+    Sides,
+    common_step,
+    connect_dots,
+    half_through_points,
+    halves_of_bound,
+    hockey_stick,
+    largest_loss,
+    least_errors,
+    pair_masses,
+    regridded,
+    step_at_most,
+    upper_half,
+    with_bounded_size,
+    worst_of,
+)
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution
+from skdptune.accounting._losses._dp_accounting import (
+    is_renyi_supported,
+    losses_of_event,
+    to_pld,
+)
+from skdptune.accounting._losses._events import suitable_step
 from skdptune.accounting._losses._renyi import (
+    INTEGER_ORDERS,
     ORDERS,
     RenyiCurve,
     RenyiMaximum,
@@ -19,11 +44,16 @@ from skdptune.accounting._losses._renyi import (
     RenyiSum,
     RenyiTable,
     RenyiUnknown,
+    at_integer_orders,
+    log_binomial,
 )
 
 __all__ = [
+    "Halves",
+    "INTEGER_ORDERS",
     "LARGEST_LOSS",
     "LossDistribution",
+    "MOST_POINTS",
     "ORDERS",
     "RenyiCurve",
     "RenyiMaximum",
@@ -34,11 +64,30 @@ __all__ = [
     "RenyiSum",
     "RenyiTable",
     "RenyiUnknown",
-    "closed_forms",
-    "curves",
-    "dp_accounting",
-    "events",
+    "Sides",
+    "at_integer_orders",
+    "common_step",
+    "composed_sides",
+    "connect_dots",
     "gaussian_delta",
+    "gaussian_halves",
+    "half_through_points",
+    "halves_of_bound",
+    "hockey_stick",
+    "is_renyi_supported",
+    "largest_loss",
+    "least_errors",
+    "log_binomial",
+    "losses_of_event",
     "pair_masses",
-    "renyi",
+    "randomised_response",
+    "regridded",
+    "self_composed_sides",
+    "step_at_most",
+    "subsampled_halves",
+    "suitable_step",
+    "to_pld",
+    "upper_half",
+    "with_bounded_size",
+    "worst_of",
 ]

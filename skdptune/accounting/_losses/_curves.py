@@ -7,14 +7,16 @@ of this direction, its part below is the upper half of the other direction by
     H(alpha; P, Q) = 1 - alpha + alpha * H(1 / alpha; Q, P).
 
 So two upper halves, sampled at ``epsilon = 0, step, 2 step, ...``, say everything. Connecting the
-dots linearly in ``alpha`` gives a pair of discrete laws whose curve lies on or above the true one
-everywhere (Doroshenko et al. 2022), which is what a pessimistic accountant needs.
+dots linearly in ``alpha`` gives a pair of discrete distributions whose curve lies on or above the
+true one everywhere (Doroshenko et al. 2022), which is what a pessimistic accountant needs.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize
@@ -25,10 +27,21 @@ from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribu
 # Steps are 1e-4 times a power of two: two of them always fit into each other, and
 # budgets typed with up to four decimals lie on the grid.
 _UNIT = 1e-4
-# Points of an upper half at most, where a caller leaves the step open.
+# Most points of an upper half, where a caller leaves the step open.
 MOST_POINTS = 2**17
+# What is left at the end of a bound's grid becomes mass at infinity.
+_NEGLIGIBLE = 1e-16
 
+# The remove and the add direction.
 Sides = tuple[LossDistribution, LossDistribution]
+
+
+class Halves(NamedTuple):
+    """Upper bounds on ``delta(0), delta(step), delta(2 step), ...`` in both directions."""
+
+    step: float
+    remove: FloatArray
+    add: FloatArray
 
 
 def step_at_most(bound: float) -> float:
@@ -58,7 +71,7 @@ def convex_minorant(curve: FloatArray, step: float) -> FloatArray:
 
 
 def connect_dots(step: float, remove: FloatArray, add: FloatArray) -> Sides:
-    """Return the loss distributions of both directions from their upper halves.
+    """Return the loss distributions of both directions, given their upper halves.
 
     Parameters
     ----------
@@ -113,7 +126,7 @@ def _joined(step: float, remove: FloatArray, add: FloatArray) -> list[FloatArray
     slopes = np.where(grid[1:] > 0.0, np.diff(heights), np.diff(above_floor) - widths) / widths
     blocks = optimize.isotonic_regression(slopes, weights=widths).blocks
     right = np.interp(shifted[left:], shifted[blocks], heights[blocks])
-    # Near alpha = 1 points are told apart by alpha - 1, near alpha = 0 by alpha.
+    # Near alpha = 1 points differ visibly in alpha - 1, near alpha = 0 in alpha.
     near = np.interp(shifted[: left + 1], shifted[blocks], above_floor[blocks])
     far = np.interp(alphas[: left + 1], alphas[blocks], above_floor[blocks])
     other = np.where(shifted[: left + 1] > -0.5, near, far)
@@ -132,8 +145,8 @@ def _assemble(
     return normalised(step, -other.size, masses, infinity)
 
 
-def sampled(losses: LossDistribution, step: float) -> FloatArray:
-    """Return the upper half of a distribution at the points of another grid, to its end."""
+def upper_half(losses: LossDistribution, step: float) -> FloatArray:
+    """Return a distribution's curve at ``0, step, 2 step, ...`` up to its largest finite loss."""
     last = min(math.ceil(losses.highest * losses.step / step - 1e-9), int(LARGEST_LOSS / step))
     return losses.delta(step * np.arange(last + 1))
 
@@ -143,13 +156,27 @@ def regridded(remove: LossDistribution, add: LossDistribution, step: float) -> S
     factor = remove.step / step
     if abs(factor - round(factor)) <= 1e-9 * factor and round(factor) >= 1:
         return remove.on_finer_grid(round(factor), step), add.on_finer_grid(round(factor), step)
-    return connect_dots(step, sampled(remove, step), sampled(add, step))
+    return connect_dots(step, upper_half(remove, step), upper_half(add, step))
+
+
+def with_bounded_size(remove: LossDistribution, add: LossDistribution) -> Sides:
+    """Return both directions, on a coarser grid if they have too many losses to go on with."""
+    longest = max(side.masses.size for side in (remove, add))
+    if longest <= 2 * MOST_POINTS:
+        return remove, add
+    step = step_at_most(max(remove.step, add.step) * longest / MOST_POINTS)
+    return regridded(remove, add, step)
+
+
+def largest_loss(sides: Sides) -> float:
+    """Return the largest finite loss of both directions."""
+    return max(side.highest * side.step for side in sides)
 
 
 def pair_masses(
     own: LossDistribution, other: LossDistribution
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return falling losses and their masses under both laws of a direction's pair.
+    """Return falling losses and their masses under both distributions of a direction's pair.
 
     Masses above zero come from this direction, masses below from the other, each where
     its rounding is small; loss zero gets what is missing. The masses at infinity of the two
@@ -169,8 +196,8 @@ def pair_masses(
     return np.concatenate([rises[::-1], [0.0], -falls]), p, q
 
 
-def chords(points: FloatArray, deltas: FloatArray, step: float) -> FloatArray:
-    """Return the convex minorant of points, sampled on the grid ``k * step`` to their end."""
+def half_through_points(points: FloatArray, deltas: FloatArray, step: float) -> FloatArray:
+    """Return the convex minorant of single points, read at ``0, step, ...`` up to the last one."""
     # Theorem P3.
     last = math.ceil(points[-1] / step - 1e-9)
     grid = np.exp(np.minimum(step * np.arange(last + 1), points[-1]))
@@ -181,20 +208,30 @@ def chords(points: FloatArray, deltas: FloatArray, step: float) -> FloatArray:
     return np.interp(grid, x[blocks], y[blocks])
 
 
+def halves_of_bound(delta: Callable[[FloatArray], FloatArray]) -> Halves:
+    """Return both halves of a bound on delta that is the same in both directions."""
+    top = 1e-3
+    while top < LARGEST_LOSS and float(delta(np.array([top]))[0]) > _NEGLIGIBLE:
+        top *= 2.0
+    step = step_at_most(top / 2**14)
+    half = delta(step * np.arange(math.ceil(min(top, LARGEST_LOSS) / step) + 1))
+    return Halves(step, half, half)
+
+
 def on_common_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
     """Return both pairs of directions on one grid, as fine as the finer one if that can be."""
     steps = [first[0].step, second[0].step]
     if steps[0] == steps[1]:
         return first, second
     extent = sum(max(side.masses.size * side.step for side in pair) for pair in (first, second))
-    step = _finest(*steps)
+    step = common_step(*steps)
     if step < extent / (2 * MOST_POINTS):
         step = step_at_most(extent / (2 * MOST_POINTS))
     return regridded(*first, step), regridded(*second, step)
 
 
-def _finest(first: float, second: float) -> float:
-    """Return a step into which both fit, if one does; else one much finer than both."""
+def common_step(first: float, second: float) -> float:
+    """Return a step of which both are multiples if there is one, else one much finer than both."""
     low, high = min(first, second), max(first, second)
     ratio = Fraction(high / low).limit_denominator(1000)
     if abs(high / low - ratio) <= 1e-9 * ratio:
@@ -202,11 +239,36 @@ def _finest(first: float, second: float) -> float:
     return step_at_most(low / 2**12)
 
 
-def pointwise_maximum(first: FloatArray, second: FloatArray) -> FloatArray:
+def worst_of(first: Sides, second: Sides) -> Halves:
+    """Return the larger of two curves at every epsilon, in each direction."""
+    mine, theirs = on_common_grid(first, second)
+    # The curves may cross anywhere, so that few and far points would lose much.
+    fine = step_at_most(max(largest_loss(first), largest_loss(second), 1e-6) / 2**14)
+    step = min(mine[0].step, max(fine, 1e-9))
+    remove, add = (
+        _pointwise_maximum(upper_half(a, step), upper_half(b, step))
+        for a, b in zip(mine, theirs, strict=True)
+    )
+    return Halves(step, remove, add)
+
+
+def _pointwise_maximum(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return the larger of two upper halves on one grid."""
     size = max(first.size, second.size)
     padded = [np.pad(curve, (0, size - curve.size), mode="edge") for curve in (first, second)]
     return np.maximum(*padded)
+
+
+def hockey_stick(
+    own: LossDistribution, other: LossDistribution, log_alpha: FloatArray
+) -> FloatArray:
+    """Return ``H(alpha)`` of a direction for any ``alpha > 0``, given its logarithm."""
+    # Theorem P2.
+    result = own.delta(np.maximum(log_alpha, 0.0))
+    below = log_alpha < 0.0
+    arguments = log_alpha[below]
+    result[below] = -np.expm1(arguments) + np.exp(arguments) * other.delta(-arguments)
+    return result
 
 
 def least_errors(own: LossDistribution, other: LossDistribution, misses: FloatArray) -> FloatArray:

@@ -1,6 +1,6 @@
 """The privacy loss distribution of one direction, on a uniform grid of losses.
 
-For a pair of output laws ``(P, Q)`` the privacy loss of an outcome is
+For a pair of output distributions ``(P, Q)`` the privacy loss of an outcome is
 ``log(dP/dQ)``, and the distribution of the loss under ``P`` decides every figure
 of differential privacy. It is kept as masses on the points ``k * step`` and a mass
 at infinity, and it always errs on the safe side: its hockey-stick divergence is an
@@ -23,8 +23,8 @@ from scipy import signal
 
 from skdptune._validation import FloatArray
 
-# Losses above this are counted as infinite: exp(600) is still a float, and no guarantee
-# with such an epsilon is worth telling apart from none.
+# Losses above this count as infinite: exp(600) is still a float, and a guarantee with such an
+# epsilon is no better than none.
 LARGEST_LOSS = 600.0
 TAIL_MASS = 1e-15
 
@@ -119,7 +119,7 @@ class LossDistribution:
         return LossDistribution(step, self.lowest * factor, masses, self.infinity)
 
     def equals(self, other: LossDistribution) -> bool:
-        """Say whether both hold the same numbers."""
+        """Return whether both hold the same numbers."""
         return (self.step, self.lowest, self.infinity) == (
             other.step,
             other.lowest,
@@ -143,7 +143,7 @@ def trimmed(
     """Return a distribution without its negligible ends, made of masses with rounding noise.
 
     Negative masses (noise of a Fourier transform) become zero; what they lacked, and the
-    allowance for errors that cannot be seen, is paid at the top. An upper end of mass below
+    allowance for errors that cannot be seen, is added at the top. An upper end of mass below
     ``tail`` goes to infinity, a lower end to the lowest loss that stays; both only raise the
     divergence. With ``tail = 0`` the highest loss stays finite, as a pure guarantee needs it.
 

@@ -6,7 +6,7 @@ import functools
 
 from dp_accounting import dp_event
 
-from skdptune.accounting._losses import _curves
+from skdptune.accounting._losses._curves import step_at_most
 from skdptune.accounting._losses._distribution import LARGEST_LOSS
 
 # Spread and reach of the losses of one application.
@@ -17,8 +17,8 @@ _USUAL: Scales = (1.0, 1.0)
 def suitable_step(event: dp_event.DpEvent) -> float:
     """Return 1e-4; less where one application spreads less, more where losses reach far."""
     spread, reach = _scales(event)
-    fine = min(_curves.step_at_most(max(spread / 20.0, 1e-7)), 1e-4)
-    return max(fine, _curves.step_at_most(min(reach, LARGEST_LOSS) / 2**20))
+    fine = min(step_at_most(max(spread / 20.0, 1e-7)), 1e-4)
+    return max(fine, step_at_most(min(reach, LARGEST_LOSS) / 2**20))
 
 
 @functools.singledispatch

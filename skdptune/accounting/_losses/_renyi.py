@@ -2,7 +2,7 @@
 
 A loss distribution that was cut off anywhere has mass at infinity, and then its Rényi
 divergences are infinite. So a profile carries the recipe of its Rényi curve, evaluated only when
-somebody asks for it. A curve bounds both directions.
+it is read. A curve bounds both directions.
 """
 
 from __future__ import annotations
@@ -12,19 +12,13 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from dp_accounting import dp_event
-from dp_accounting.rdp import RdpAccountant
 from scipy import special
 
 from skdptune._validation import FloatArray
-from skdptune.accounting._run_counts import (
-    Poisson,
-    RunCountDistribution,
-    TruncatedNegativeBinomial,
-)
+from skdptune.accounting._losses._dp_accounting import renyi_divergences
 
 INTEGER_ORDERS: FloatArray = np.arange(2.0, 129.0)
 ORDERS: FloatArray = np.unique(
@@ -82,14 +76,12 @@ class RenyiOfEvent(RenyiCurve):
 
     def at(self, orders: FloatArray) -> FloatArray:
         """Return the accountant's divergences."""
-        return self._remembered(tuple(orders.tolist())).copy()
+        return self._cached(tuple(orders.tolist())).copy()
 
-    # Fractional orders cost tenths of a second, and one reading asks for the same ones repeatedly.
+    # Fractional orders take tenths of a second, and one reading asks for the same ones repeatedly.
     @functools.lru_cache(maxsize=64)  # noqa: B019
-    def _remembered(self, orders: tuple[float, ...]) -> FloatArray:
-        accountant = RdpAccountant(list(orders)).compose(self.event)
-        divergences: FloatArray = np.array(accountant.rdp)
-        return divergences
+    def _cached(self, orders: tuple[float, ...]) -> FloatArray:
+        return renyi_divergences(self.event, orders)
 
 
 @dataclass(frozen=True)
@@ -214,101 +206,10 @@ class RenyiSubsampled(RenyiCurve):
         return np.array(bounds)
 
 
-@dataclass(frozen=True)
-class RenyiSelected(RenyiCurve):
-    """Private selection: Papernot and Steinke (2022), Theorems 2 and 6.
-
-    Notes
-    -----
-    Theorem S3.
-    """
-
-    part: RenyiCurve
-    distribution: RunCountDistribution
-
-    def at(self, orders: FloatArray) -> FloatArray:
-        """Return the theorem's divergences; infinite for a law that it does not cover."""
-        if isinstance(self.distribution, TruncatedNegativeBinomial):
-            return _non_decreasing(
-                orders, lambda some: self._negative_binomial(self.distribution, some)
-            )
-        # Below a mean of 1 the bound would be negative: Papernot and Steinke (2022), Theorem 6,
-        # leaves out the chance of no run at all.
-        if isinstance(self.distribution, Poisson) and self.distribution.mean >= 1.0:
-            return _non_decreasing(orders, lambda some: self._poisson(self.distribution, some))
-        return np.full(orders.shape, math.inf)
-
-    def _negative_binomial(self, distribution: Any, orders: FloatArray) -> FloatArray:
-        helpers = ORDERS
-        log_odds = math.log(1.0 / distribution.gamma)
-        cost_of = (1.0 - 1.0 / helpers) * self.part.at(helpers) + log_odds / helpers
-        excess = (1.0 + distribution.eta) * float(np.min(cost_of))
-        return self.part.at(orders) + excess + math.log(distribution.mean) / (orders - 1.0)
-
-    def _poisson(self, distribution: Any, orders: FloatArray) -> FloatArray:
-        hats = self.part.delta(np.log1p(1.0 / (orders - 1.0)))
-        return (
-            self.part.at(orders)
-            + distribution.mean * hats
-            + math.log(distribution.mean) / (orders - 1.0)
-        )
-
-
-def _non_decreasing(orders: FloatArray, bound: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """Return the bound, or that of a larger order where it is less (divergences never fall)."""
-    everywhere = np.union1d(orders, ORDERS)
-    least = np.minimum.accumulate(bound(everywhere)[::-1])[::-1]
-    return least[np.searchsorted(everywhere, orders)]
-
-
-@dataclass(frozen=True)
-class RenyiTuneThenFit(RenyiCurve):
-    """Tuning on a Poisson sample, fit on the rest: Koskela and Kulkarni (2023), Theorem 1.
-
-    Integer orders, chords between them.
-
-    Notes
-    -----
-    Theorem T4.
-    """
-
-    tune: RenyiCurve
-    fit: RenyiCurve
-    fraction: float
-
-    def at(self, orders: FloatArray) -> FloatArray:
-        """Return the larger of the two directions' bounds."""
-        return at_integer_orders(self._at_integers, orders)
-
-    def _at_integers(self, integers: FloatArray) -> FloatArray:
-        log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)
-        j = np.arange(0.0, integers[-1] + 1.0)
-        tune, fit = (_moments(curve, j) for curve in (self.tune, self.fit))
-        bounds = []
-        for order in integers:
-            n = int(order)
-            k = j[: n + 1]
-            # The sampled record's law is the mixture, here in the first place ...
-            remove = log_binomial(order, k) + (order - k) * log_q + k * log_rest
-            remove = remove + tune[: n + 1][::-1] + fit[: n + 1]
-            # ... and here in the second, which leaves one factor of the fit's law.
-            m = k[:n]
-            add = log_binomial(order - 1.0, m) + m * log_q + (order - 1.0 - m) * log_rest
-            add = add + tune[1 : n + 1] + fit[1 : n + 1][::-1]
-            worst = max(special.logsumexp(remove), special.logsumexp(add))
-            bounds.append(worst / (order - 1.0))
-        return np.array(bounds)
-
-
-def _moments(curve: RenyiCurve, orders: FloatArray) -> FloatArray:
-    """Return ``(order - 1) * divergence`` at 0, 1, 2, ...; zero at the first two."""
-    moments = np.zeros_like(orders)
-    moments[2:] = (orders[2:] - 1.0) * curve.at(orders[2:])
-    return moments
-
-
-def at_integer_orders(function: Any, orders: FloatArray) -> FloatArray:
-    """Evaluate a bound for integer orders, and give chords between them."""
+def at_integer_orders(
+    function: Callable[[FloatArray], FloatArray], orders: FloatArray
+) -> FloatArray:
+    """Return a bound for integer orders at any orders, by chords between them."""
     top = math.ceil(min(float(np.max(orders, initial=2.0)), INTEGER_ORDERS[-1]))
     integers = INTEGER_ORDERS[: max(top - 1, 1)]
     table = RenyiTable(tuple(integers.tolist()), tuple(function(integers).tolist()))

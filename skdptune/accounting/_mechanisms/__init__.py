@@ -1,4 +1,4 @@
-""" """
+"""What it costs to publish a choice, an answer to a threshold, or one posterior sample."""
 
 from skdptune.accounting._mechanisms._noisy_max import (
     exponential_mechanism,
@@ -14,7 +14,7 @@ from skdptune.accounting._mechanisms._posterior_sample import (
 )
 from skdptune.accounting._mechanisms._thresholds import (
     above_threshold,
-    doubling_walk,
+    doubling_threshold,
     sparse_vector,
     sparse_vector_split,
 )
@@ -22,7 +22,7 @@ from skdptune.accounting._mechanisms._thresholds import (
 __all__ = [
     "above_threshold",
     "covered_squared_residual",
-    "doubling_walk",
+    "doubling_threshold",
     "exponential_mechanism",
     "largest_squared_residual",
     "permute_and_flip",

@@ -1,8 +1,8 @@
 """What it costs to publish which candidate is best, and nothing else.
 
-Every function here prices one release of an index. "Sensitivity" is the most by which one
-record, added or removed, changes any candidate's score. Scores are *monotone* if
-one record moves all of them the same way: all up (or not at all), or all down.
+Every function here returns the cost of publishing one index. "Sensitivity" is the most by which
+one record, added or removed, changes any candidate's score. Scores are *monotone* if one record
+moves all of them the same way: all up (or not at all), or all down.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ import numpy as np
 from scipy import special
 
 from skdptune._validation import FloatArray, check_integer, check_kind, check_option, check_real
-from skdptune.accounting._losses import LARGEST_LOSS
-from skdptune.accounting._losses import curves as _curves
-from skdptune.accounting._losses import renyi as _renyi
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._losses import LARGEST_LOSS, Halves, RenyiCurve, step_at_most
+from skdptune.accounting._profile import PrivacyProfile, profile_from_halves
 
 NOISES = ("gaussian", "laplace")
-# Losses finer than this drown in the rounding of exp(epsilon); what is smaller is priced as this.
+# Losses finer than this drown in the rounding of exp(epsilon); smaller ones are charged as this.
 _FINEST = 1e-6
 # A Gaussian curve this many deviations into its saturation is 1 to the last digit.
 _SATURATED = -9.0
@@ -60,7 +58,7 @@ def report_noisy_max(
 
     See Also
     --------
-    permute_and_flip : The same with one-sided exponential noise; better at the same pure price.
+    permute_and_flip : The same with one-sided exponential noise; better at the same pure epsilon.
     exponential_mechanism : The same with Gumbel noise; composes better.
 
     Notes
@@ -200,7 +198,7 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
     ``1 - exp(e)``, which is all that makes a function the curve of some pair (Zhu, Dong and Wang
     2022). That pair dominates every instance, and domination is what adaptive composition needs
     (their Theorem 10): compositions of this profile hold also where ``t`` changes from release
-    to release, in answer to what was published. They need not be optimal, since the dominating
+    to release, depending on what was published. They need not be optimal, since the dominating
     pair's own losses spread over twice the range.
 
     The Rényi curve is the largest over ``t``, too; it is at most ``order * epsilon^2 / 8``.
@@ -225,11 +223,11 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
     step = bound / cells
     rest = np.expm1(0.5 * (step * np.arange(cells + 1) - bound))
     half = rest * rest / -math.expm1(-bound)
-    return PrivacyProfile._from_halves(step, half, half, _RenyiOfBoundedRange(bound))
+    return profile_from_halves(Halves(step, half, half), _RenyiOfBoundedRange(bound))
 
 
 @dataclass(frozen=True)
-class _RenyiOfBoundedRange(_renyi.RenyiCurve):
+class _RenyiOfBoundedRange(RenyiCurve):
     """Losses within a range of length epsilon, somewhere around zero.
 
     Notes
@@ -282,11 +280,11 @@ def _gaussian_noisy_max(count: int, shift: float) -> PrivacyProfile:
     joint = shift * math.sqrt(rising * (count - rising) / count)
     reach = 9.0 + math.sqrt(2.0 * math.log(count))
     top = min(shift * (shift / 2.0 + reach), LARGEST_LOSS)
-    step = _curves.step_at_most(min(shift, 30.0) / 2000.0)
+    step = step_at_most(min(shift, 30.0) / 2000.0)
     epsilons = step * np.arange(math.ceil(top / step) + 1)
     each = count * _gaussian_curve(shift, epsilons)
     half = np.minimum(each, _gaussian_curve(joint, epsilons))
-    return PrivacyProfile._from_halves(step, half, half)
+    return profile_from_halves(Halves(step, half, half))
 
 
 def _gaussian_curve(mu: float, epsilons: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ of the *smaller* one write
 
 **The pair.** ``H' = H + xx'`` and ``t' = t + H^-1 x (y - x't) / (1 + leverage)``. Whitened by
 ``sqrt(precision) H^(1/2)``, the shift is along ``H^(-1/2) x``, and so is the change of precision,
-from 1 to ``1 + leverage``. In all other directions the laws agree. So the pair is
+from 1 to ``1 + leverage``. In all other directions the distributions agree. So the pair is
 
     smaller: Normal(0, 1);   larger: Normal(sqrt(leverage squared_residual) / a, 1 / a)
 
@@ -21,16 +21,16 @@ if ``D <= 0``. The remove direction is read at ``e = epsilon``, the add directio
 complement of the interval, at ``e = -epsilon``.
 
 **Over a box** of leverages up to a bound and squared residuals up to a bound, the curve rises with
-the squared residual (its derivative by the shift is the difference of the smaller law's densities
+the squared residual (its derivative by the shift is the difference of the densities of the smaller
 at the ends of the interval, of which the lower is the nearer to 0). It does not always rise with
 the leverage h. There, for both directions, the derivative has the sign of
 
     sqrt(D) - b tanh(sqrt(D) sqrt(squared_residual) / h),   b = sqrt(squared_residual) h / a,
 
-since the larger law moves with the velocity ``(sqrt(squared_residual / h) / a - x) / (2 a)`` in x,
+since the larger moves with the velocity ``(sqrt(squared_residual / h) / a - x) / (2 a)`` in x,
 and only the ends of the interval matter. If ``squared_residual <= a`` it is positive. Let
 ``c = squared_residual / a > 1`` and y(c) > 0 be the root of ``y = b tanh(c y / b)``; the sign
-is that of ``F(c) = c - log c + const - y(c)^2``, and only the constant knows epsilon. F falls and
+is that of ``F(c) = c - log c + const - y(c)^2``, and only the constant holds epsilon. F falls and
 then rises on ``(1, squared_residual)``; that is one function of one variable for each bound,
 checked by the tests over its range. So as h grows the curve rises, may fall, and may rise again,
 and the supremum is at the first crossing or at the end of the box.
@@ -47,9 +47,8 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from skdptune._validation import FloatArray, check_real
-from skdptune.accounting._losses import LARGEST_LOSS
-from skdptune.accounting._losses import curves as _curves
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._losses import LARGEST_LOSS, Halves, step_at_most
+from skdptune.accounting._profile import PrivacyProfile, profile_from_halves, sides_of
 
 # Points of a curve, or some times as many: chords between them are within 1e-3 of it.
 _POINTS = 2**12
@@ -60,7 +59,7 @@ _ROUNDING = 1e-12
 _HALVINGS = 60
 _COARSE_HALVINGS = 10
 _LARGEST = 1e6
-# A smaller box costs nothing that could be told apart from that of this one.
+# The cost of a smaller box differs from that of this one by rounding alone.
 _LEAST = 1e-12
 
 BoolArray = NDArray[np.bool_]
@@ -89,10 +88,10 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
 
     Notes
     -----
-    The proof is told in the module's docstring: two Gaussians on a line, of different
-    variance, whose divergence is closed form; its supremum over the box, for each epsilon and each
-    direction. The closed form printed for this mechanism by Koskela, Redberg and Wang (2024,
-    arXiv 2402.06701, section 6.1) is `printed_posterior_epsilon`; it is no bound.
+    The proof is in the module's docstring: two Gaussians on a line, of different variance, whose
+    divergence has a closed form; its supremum over the box, for each epsilon and each direction.
+    The closed form printed for this mechanism by Koskela, Redberg and Wang (2024, arXiv
+    2402.06701, section 6.1) is `printed_posterior_epsilon`; it is no bound.
 
     Examples
     --------
@@ -104,12 +103,12 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
     tops = [_end(largest, bound, sign) for sign in (1.0, -1.0)]
     # With much leverage the add direction reaches far further than the other.
     spacing = max(min(max(tops), 2.0 * min(tops)) / _POINTS, max(tops) / (8 * _POINTS))
-    step = _curves.step_at_most(spacing)
+    step = step_at_most(spacing)
     remove, add = (
         _supremum(step * np.arange(math.ceil(top / step) + 2), largest, bound, sign)
         for top, sign in zip(tops, (1.0, -1.0), strict=True)
     )
-    return PrivacyProfile._from_halves(step, remove, add)
+    return profile_from_halves(Halves(step, remove, add))
 
 
 def posterior_sample_deltas(
@@ -174,7 +173,7 @@ def covered_squared_residual(
     smaller_leverage : float
         Bound on the leverage that became known later.
     slack : float
-        By which the smaller leverage's curve may exceed the box's profile, at every epsilon.
+        By how much its curve may exceed the box's profile, at every epsilon.
 
     Notes
     -----
@@ -182,7 +181,7 @@ def covered_squared_residual(
     these points lies below the chords as well, for it is convex in ``exp(epsilon)``; beyond the
     last point it falls, and the profile does not.
     """
-    sides = posterior_sample(leverage, squared_residual)._both
+    sides = sides_of(posterior_sample(leverage, squared_residual))
     points = [side.step * np.arange(side.highest + 1) for side in sides]
     limits = [side.curve + slack for side in sides]
 
@@ -290,7 +289,7 @@ def _supremum(epsilons: FloatArray, largest: float, bound: float, sign: float) -
 
 
 def _is_rising(signed: FloatArray, leverage: FloatArray, bound: float) -> BoolArray:
-    """Say where the curve rises with the leverage; it does not where it is 0."""
+    """Return where the curve rises with the leverage; it does not where it is 0."""
     square = _discriminant(signed, leverage, bound)
     half = np.sqrt(np.maximum(square, 0.0))
     root = math.sqrt(bound)

@@ -14,10 +14,14 @@ import numpy as np
 
 from skdptune._validation import FloatArray, check_integer, check_kind, check_real
 from skdptune.accounting._budgets import BudgetFilter
-from skdptune.accounting._losses import LARGEST_LOSS
-from skdptune.accounting._losses import curves as _curves
-from skdptune.accounting._losses import renyi as _renyi
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune.accounting._losses import (
+    LARGEST_LOSS,
+    MOST_POINTS,
+    Halves,
+    RenyiCurve,
+    RenyiOfPure,
+)
+from skdptune.accounting._profile import PrivacyProfile, profile_from_halves, renyi_of
 
 
 def above_threshold(epsilon_threshold: float, epsilon_queries: float) -> PrivacyProfile:
@@ -65,7 +69,7 @@ def sparse_vector(
     ``epsilon_threshold + epsilon_queries``-differentially private for data sets that differ
     in one record, added or removed.
 
-    Scores and (noise-free) thresholds may be chosen in answer to what was published before.
+    Scores and (noise-free) thresholds may depend on what was published before.
     Misses are free. The noisy scores of hits are *not* published.
 
     Parameters
@@ -73,7 +77,7 @@ def sparse_vector(
     epsilon_threshold, epsilon_queries : float
         Positive, at most 600 together. `sparse_vector_split` gives the best ratio.
     max_hits : int
-        Number of hits after which the mechanism stops. It sets the noise, not the price.
+        Number of hits after which the mechanism stops. It sets the noise, not the cost.
 
     Returns
     -------
@@ -118,7 +122,7 @@ def sparse_vector(
 def sparse_vector_split(
     epsilon: float, max_hits: int, monotone: bool = False
 ) -> tuple[float, float]:
-    """Return how best to divide a budget between the threshold and the queries.
+    """Return the best division of a budget between the threshold and the queries.
 
     Parameters
     ----------
@@ -155,13 +159,13 @@ def sparse_vector_split(
     return total - queries, queries
 
 
-def doubling_walk(
+def doubling_threshold(
     round_epsilon: float | Fraction,
     *,
     budget: float | Fraction | None = None,
     max_rounds: int | None = None,
 ) -> PrivacyProfile:
-    r"""Return the profile of a walk of threshold rounds that stops by a budget, a cap, or both.
+    r"""Return the profile of a doubling threshold search, whose budget or cap ends it.
 
     In each round the mechanism draws a fresh threshold noise
     ``Laplace(2 * sensitivity / round_epsilon)``, scans the candidates with fresh noise
@@ -193,7 +197,7 @@ def doubling_walk(
     -----
     Theorem N4.
 
-    The walk is Algorithm 1 of Ding, Wu, Xu and Pan and of Ding and Wu, who charge the
+    The search is Algorithm 1 of Ding, Wu, Xu and Pan and of Ding and Wu, who charge the
     rounds that happened; their number depends on the data. Here all is charged beforehand.
 
     *A round.* It is `above_threshold` with half of `round_epsilon` for the threshold and half for
@@ -205,25 +209,25 @@ def doubling_walk(
     Viswanath 2015).
 
     *Budget.* The transcript's ratio is at most the exponential of the largest multiple of
-    ``round_epsilon / 2`` within the budget. The filter also caps the walk, at ``N - 1`` rounds,
-    ``N = floor(2 budget / round_epsilon)``, so that the cap's figure holds as well.
+    ``round_epsilon / 2`` within the budget. The filter also caps the search, at ``N - 1`` rounds,
+    ``N = floor(2 budget / round_epsilon)``, so that the bound for a cap holds as well.
 
-    All figures hold for one mechanism, hence so does the smallest at every epsilon, and the
+    All bounds hold for one mechanism, hence so does the smallest at every epsilon, and the
     convex hull of that.
 
-    A walk that is known to end sooner may be charged so, by `max_rounds`. Algorithm 1 starts from
-    step 1, doubles it at a hit, halves it at a miss, and ends when it falls below 1: a first
-    miss is the last round, and misses exceed hits by one at most, at the end. With a budget it
-    therefore makes at most ``1 + floor(2 (N - 2) / 3)`` rounds.
+    A search that is known to end sooner may be charged for fewer rounds, by `max_rounds`.
+    Algorithm 1 starts from step 1, doubles it at a hit, halves it at a miss, and ends when it
+    falls below 1: a first miss is the last round, and misses exceed hits by one at most, at the
+    end. With a budget it therefore makes at most ``1 + floor(2 (N - 2) / 3)`` rounds.
 
     Examples
     --------
-    >>> from skdptune.accounting import doubling_walk
-    >>> round(doubling_walk(0.1, budget=2.0).epsilon(0), 6)
+    >>> from skdptune.accounting import doubling_threshold
+    >>> round(doubling_threshold(0.1, budget=2.0).epsilon(0), 6)
     2.0
-    >>> round(doubling_walk(0.1, max_rounds=30).epsilon(1e-6), 3)
+    >>> round(doubling_threshold(0.1, max_rounds=30).epsilon(1e-6), 3)
     2.346
-    >>> round(doubling_walk(0.1, budget=2.0, max_rounds=30).epsilon(1e-3), 3)
+    >>> round(doubling_threshold(0.1, budget=2.0, max_rounds=30).epsilon(1e-3), 3)
     1.481
     """
     rounds_filter = BudgetFilter(round_epsilon, budget, max_rounds)
@@ -233,7 +237,7 @@ def doubling_walk(
         return rounds * one_round
     end = rounds_filter.max_possible_spent
     # So many rounds are beyond what composition can hold in memory; the budget holds anyway.
-    if rounds > _curves.MOST_POINTS:
+    if rounds > MOST_POINTS:
         return PrivacyProfile.pure(end)
     cells = round(2.0 * end / float(round_epsilon))
     return _ended(rounds * one_round, end, cells)
@@ -256,15 +260,15 @@ def _ended(profile: PrivacyProfile, end: float, cells: int) -> PrivacyProfile:
     # That delta(end) = 0 in both directions is all that a pure guarantee says; its curve is
     # the chord between these two points, and so above the convex hull.
     half[-1] = 0.0
-    renyi = _RenyiLeast((_renyi.RenyiOfPure(end), profile._renyi))
-    return PrivacyProfile._from_halves(step, half, half, renyi)
+    renyi = _RenyiLeast((RenyiOfPure(end), renyi_of(profile)))
+    return profile_from_halves(Halves(step, half, half), renyi)
 
 
 @dataclass(frozen=True)
-class _RenyiLeast(_renyi.RenyiCurve):
+class _RenyiLeast(RenyiCurve):
     """The smallest of several bounds on one release."""
 
-    parts: tuple[_renyi.RenyiCurve, ...]
+    parts: tuple[RenyiCurve, ...]
 
     def at(self, orders: FloatArray) -> FloatArray:
         """Return the smallest of the parts."""

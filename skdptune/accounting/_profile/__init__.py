@@ -1,4 +1,4 @@
-""" """
+"""The privacy profile of a release, and the search for the noise that meets a budget."""
 
 from skdptune.accounting._profile._calibration import (
     Calibration,
@@ -6,13 +6,24 @@ from skdptune.accounting._profile._calibration import (
     calibrate,
 )
 from skdptune.accounting._profile._failure import with_failure
-from skdptune.accounting._profile._profile import DIRECTIONS, PrivacyProfile
+from skdptune.accounting._profile._internals import (
+    profile_from_bound,
+    profile_from_halves,
+    profile_from_renyi,
+    renyi_of,
+    sides_of,
+)
+from skdptune.accounting._profile._profile import PrivacyProfile
 
 __all__ = [
     "Calibration",
-    "DIRECTIONS",
     "PrivacyProfile",
     "UnreachableBudgetError",
     "calibrate",
+    "profile_from_bound",
+    "profile_from_halves",
+    "profile_from_renyi",
+    "renyi_of",
+    "sides_of",
     "with_failure",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skdptune._validation import check_kind, check_real
-from skdptune.accounting._losses import curves as _curves
+from skdptune.accounting._losses import Halves, upper_half
 from skdptune.accounting._profile._profile import PrivacyProfile
 
 
@@ -30,8 +30,8 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
 
     Split P into its part G where the premise holds and the rest, of mass at most `probability`.
     For every set S, ``P(S) - alpha Q(S) <= (G(S) - alpha Q(S)) + probability``, and the premise
-    bounds the first term. It is enough that the premise holds under P, the first law of each
-    direction, for which set it speaks of a pair of data sets and of what was released before.
+    bounds the first term. It is enough that the premise holds under P, the first distribution of
+    each direction. It may be a statement about the pair of data sets and what was released before.
 
     Examples
     --------
@@ -43,7 +43,8 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
     probability = check_real(probability, name="probability", lower=0.0, upper=1.0)
     if probability == 0.0:
         return profile
-    step = profile._remove.step
+    sides = profile._both
+    step = sides[0].step
     # A premise that fails does so at epsilon = 0, too, where both directions meet.
-    halves = [np.minimum(_curves.sampled(side, step) + probability, 1.0) for side in profile._both]
-    return PrivacyProfile._from_halves(step, halves[0], halves[1])
+    halves = [np.minimum(upper_half(side, step) + probability, 1.0) for side in sides]
+    return PrivacyProfile._from_halves(Halves(step, *halves))

@@ -69,7 +69,7 @@ def _side_unpacked(content: Mapping[str, Any]) -> LossDistribution:
     masses = np.frombuffer(raw, dtype="<f8").astype(np.float64)
     if not np.isfinite(masses).all() or masses.min() < 0.0:
         raise ValueError("masses must be finite and not negative; got others.")
-    # Less mass than one would be a smaller price than any release can have.
+    # Less mass than one would claim a smaller cost than any release has.
     total = float(masses.sum()) + infinity
     if not total >= 1.0 - 1e-9:
         raise ValueError(f"masses must sum to at least 1 with infinity's; got {total}.")

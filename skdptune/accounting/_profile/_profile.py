@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from dp_accounting import dp_event
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from numpy.typing import ArrayLike
-from scipy import special
 
 from skdptune._formatting import shown_number
 from skdptune._validation import (
-    FloatArray,
     check_integer,
     check_kind,
     check_option,
@@ -23,6 +20,7 @@ from skdptune._validation import (
 )
 from skdptune.accounting._losses import (
     LARGEST_LOSS,
+    Halves,
     LossDistribution,
     RenyiCurve,
     RenyiMaximum,
@@ -32,25 +30,38 @@ from skdptune.accounting._losses import (
     RenyiSubsampled,
     RenyiSum,
     RenyiUnknown,
+    Sides,
+    composed_sides,
+    connect_dots,
+    gaussian_halves,
+    half_through_points,
+    halves_of_bound,
+    hockey_stick,
+    is_renyi_supported,
+    least_errors,
+    losses_of_event,
+    randomised_response,
+    self_composed_sides,
+    step_at_most,
+    subsampled_halves,
+    suitable_step,
+    to_pld,
+    with_bounded_size,
+    worst_of,
 )
-from skdptune.accounting._losses import closed_forms as _closed_forms
-from skdptune.accounting._losses import curves as _curves
-from skdptune.accounting._losses import dp_accounting as _dp_accounting
-from skdptune.accounting._losses import events as _events
-from skdptune.accounting._profile import _format as _profile_format
+from skdptune.accounting._profile._format import packed, unpacked
+from skdptune.accounting._run_counts import RunCountDistribution, check_distribution
+from skdptune.accounting._selection import BOUNDS, RenyiSelected, selected_halves
 
-if TYPE_CHECKING:
-    from skdptune.accounting._run_counts import RunCountDistribution
-
-DIRECTIONS = ("remove", "add")
+_DIRECTIONS = ("remove", "add")
 
 
 class PrivacyProfile:
     r"""What a release costs: its hockey-stick curve, for removing and for adding a record.
 
-    For output laws ``P`` and ``Q`` on two data sets that differ in one record,
+    For output distributions ``P`` and ``Q`` on two data sets that differ in one record,
     ``delta(epsilon) = max over sets S of P(S) - exp(epsilon) Q(S)``. In the *remove* direction
-    ``P`` is the law with the record, in the *add* direction the law without. A release is
+    ``P`` is the one with the record, in the *add* direction the one without. A release is
     (epsilon, delta)-differentially private if the worse direction's curve there is at most delta.
 
     A profile is an upper bound at every epsilon, in each direction. It is immutable, and made by
@@ -105,11 +116,7 @@ class PrivacyProfile:
     ) -> PrivacyProfile:
         """Build a profile from loss distributions on one grid."""
         profile = object.__new__(cls)
-        step = max(remove.step, add.step)
-        longest = max(side.masses.size for side in (remove, add))
-        if longest > 2 * _curves.MOST_POINTS:
-            step = _curves.step_at_most(step * longest / _curves.MOST_POINTS)
-            remove, add = _curves.regridded(remove, add, step)
+        remove, add = with_bounded_size(remove, add)
         for side in (remove, add):
             side.masses.flags.writeable = False
         object.__setattr__(profile, "_remove", remove)
@@ -118,15 +125,9 @@ class PrivacyProfile:
         return profile
 
     @classmethod
-    def _from_halves(
-        cls,
-        step: float,
-        remove: FloatArray,
-        add: FloatArray,
-        renyi: RenyiCurve | None = None,
-    ) -> PrivacyProfile:
+    def _from_halves(cls, halves: Halves, renyi: RenyiCurve | None = None) -> PrivacyProfile:
         """Build a profile from bounds on ``delta(0), delta(step), ...`` of each direction."""
-        return cls._make(*_curves.connect_dots(step, remove, add), renyi)
+        return cls._make(*connect_dots(*halves), renyi)
 
     @classmethod
     def from_event(
@@ -137,11 +138,10 @@ class PrivacyProfile:
         Parameters
         ----------
         event : dp_accounting.DpEvent
-            What is done to the data. Events that the PLD accountant cannot price
-            are bounded through Rényi differential privacy where that accountant can.
+            What is done to the data. Events without a privacy loss distribution in dp_accounting
+            are bounded through Rényi differential privacy, where it knows that.
         discretization : float, optional
-            Grid of the losses. The default is 1e-4, and finer for events of little noise-free
-            influence.
+            Grid of the losses. The default is 1e-4, and finer for events whose losses are small.
 
         Returns
         -------
@@ -157,14 +157,14 @@ class PrivacyProfile:
         """
         check_kind(event, name="event", kind=dp_event.DpEvent, domain="a dp_accounting.DpEvent")
         if discretization is None:
-            discretization = _events.suitable_step(event)
+            discretization = suitable_step(event)
         step = check_real(
             discretization, name="discretization", lower=0.0, lower_open=True, upper=1.0
         )
-        losses = _dp_accounting.losses_of_event(event, step)
+        losses = losses_of_event(event, step)
         renyi: RenyiCurve | None = None
         reveals_all = losses is not None and losses[0].infinity >= 1.0
-        if not reveals_all and _dp_accounting.is_renyi_supported(event):
+        if not reveals_all and is_renyi_supported(event):
             renyi = RenyiOfEvent(event)
         if losses is not None:
             return cls._make(*losses, renyi)
@@ -173,7 +173,7 @@ class PrivacyProfile:
                 "event must be one that an accountant of dp_accounting supports; "
                 f"got {event}. Give its curve to from_curve if you know it."
             )
-        return cls._from_renyi(renyi)
+        return cls._from_halves(halves_of_bound(renyi.delta), renyi)
 
     @classmethod
     def pure(cls, epsilon: float) -> PrivacyProfile:
@@ -193,11 +193,7 @@ class PrivacyProfile:
         """
         bound = check_real(epsilon, name="epsilon", lower=0.0, upper=LARGEST_LOSS)
         infinity = check_real(delta, name="delta", lower=0.0, upper=1.0)
-        upper = special.expit(bound) * (1.0 - infinity)
-        masses = np.array([1.0 - infinity - upper, 0.0, upper])
-        losses = LossDistribution(bound, -1, masses, infinity)
-        if bound == 0.0:
-            losses = LossDistribution(1e-4, 0, np.array([1.0 - infinity]), infinity)
+        losses = randomised_response(bound, infinity)
         return cls._make(losses, losses, RenyiOfPure(bound) if infinity == 0.0 else None)
 
     @classmethod
@@ -214,12 +210,8 @@ class PrivacyProfile:
         mu = check_real(mu, name="mu", lower=0.0, upper=30.0)
         if mu == 0.0:
             return cls.pure(0.0)
-        # Chords of 1/2000 of the losses' spread are within 1e-5 of the curve, at any scale.
-        step = _curves.step_at_most(mu / 2000.0)
-        top = min(mu * mu / 2.0 + 9.0 * mu, LARGEST_LOSS)
-        half = _closed_forms.gaussian_delta(mu, step * np.arange(math.ceil(top / step) + 1))
         event = dp_event.GaussianDpEvent(1.0 / mu)
-        return cls._from_halves(step, half, half, RenyiOfEvent(event))
+        return cls._from_halves(gaussian_halves(mu), RenyiOfEvent(event))
 
     @classmethod
     def from_curve(
@@ -274,28 +266,9 @@ class PrivacyProfile:
         )
         if step < points[-1] / 2**21:
             step = float(points[-1]) / 2**21
-        step = _curves.step_at_most(step)
-        halves = [_curves.chords(points, values, step) for values in (remove, add)]
-        return cls._from_halves(step, halves[0], halves[1])
-
-    @classmethod
-    def _from_renyi(cls, renyi: RenyiCurve) -> PrivacyProfile:
-        """Return the profile that a Rényi curve proves, in both directions."""
-        return cls._from_function(lambda points: renyi.delta(points), renyi)
-
-    @classmethod
-    def _from_function(
-        cls,
-        delta: Callable[[FloatArray], FloatArray],
-        renyi: RenyiCurve | None = None,
-    ) -> PrivacyProfile:
-        """Return the profile of a symmetric bound that can be evaluated anywhere."""
-        top = 1e-3
-        while top < LARGEST_LOSS and float(delta(np.array([top]))[0]) > 1e-16:
-            top *= 2.0
-        step = _curves.step_at_most(top / 2**14)
-        half = delta(step * np.arange(math.ceil(min(top, LARGEST_LOSS) / step) + 1))
-        return cls._from_halves(step, half, half, renyi)
+        step = step_at_most(step)
+        halves = [half_through_points(points, values, step) for values in (remove, add)]
+        return cls._from_halves(Halves(step, *halves))
 
     # Combining ---------------------------------------------------------------------------
 
@@ -304,9 +277,8 @@ class PrivacyProfile:
         # Theorem P4.
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
-        mine, theirs = _curves.on_common_grid(self._both, other._both)
-        remove, add = (_dp_accounting.composed(a, b) for a, b in zip(mine, theirs, strict=True))
-        return self._make(remove, add, RenyiSum((self._renyi, other._renyi)))
+        sides = composed_sides(self._both, other._both)
+        return self._make(*sides, RenyiSum((self._renyi, other._renyi)))
 
     def __radd__(self, other: object) -> PrivacyProfile:
         """Let ``sum`` start from 0."""
@@ -323,25 +295,15 @@ class PrivacyProfile:
             return PrivacyProfile.pure(0.0)
         if count == 1:
             return self
-        return self._repeated(count, RenyiMultiple(count, self._renyi))
-
-    def _repeated(self, count: int, renyi: RenyiCurve) -> PrivacyProfile:
-        """Compose copies, by halves where one transform would be too large."""
-        if all(_dp_accounting.is_small_enough(side, count) for side in self._both):
-            remove, add = (_dp_accounting.self_composed(side, count) for side in self._both)
-            return self._make(remove, add, renyi)
-        half = self._repeated(count // 2, renyi)
-        doubled = half._repeated(2, renyi)
-        if count % 2:
-            doubled = doubled + self
-        return self._make(doubled._remove, doubled._add, renyi)
+        sides = self_composed_sides(self._both, count)
+        return self._make(*sides, RenyiMultiple(count, self._renyi))
 
     __rmul__ = __mul__
 
     def __or__(self, other: PrivacyProfile) -> PrivacyProfile:
         """Return the worst of two releases at every epsilon.
 
-        It prices parts on disjoint data, and a candidate that may be either.
+        It is the cost of parts on disjoint data, and of a candidate that may be either.
 
         Notes
         -----
@@ -352,15 +314,7 @@ class PrivacyProfile:
         renyi = RenyiMaximum((self._renyi, other._renyi))
         if self == other:
             return self._make(self._remove, self._add, renyi)
-        mine, theirs = _curves.on_common_grid(self._both, other._both)
-        # The curves may cross anywhere, so that few and far points would lose much.
-        fine = _curves.step_at_most(max(self._end, other._end, 1e-6) / 2**14)
-        step = min(mine[0].step, max(fine, 1e-9))
-        halves = [
-            _curves.pointwise_maximum(_curves.sampled(a, step), _curves.sampled(b, step))
-            for a, b in zip(mine, theirs, strict=True)
-        ]
-        return self._from_halves(step, halves[0], halves[1], renyi)
+        return self._from_halves(worst_of(self._both, other._both), renyi)
 
     def subsampled(self, fraction: float) -> PrivacyProfile:
         """Return the profile of the release on a Poisson sample of the data.
@@ -383,16 +337,8 @@ class PrivacyProfile:
         fraction = check_real(fraction, name="fraction", lower=0.0, upper=1.0, lower_open=True)
         if fraction == 1.0:
             return self
-        # Largest losses of the sampled pair: of the mixture, and of what the mixture hides.
-        end = max(_closed_forms.subsampled_loss(self._end, fraction), -math.log1p(-fraction))
-        end = min(end, LARGEST_LOSS)
-        step = max(min(self._remove.step, end / 2**14), end / _curves.MOST_POINTS)
-        step = _curves.step_at_most(step)
-        grid = step * np.arange(math.ceil(end / step) + 1)
-        remove = _closed_forms.subsampled_remove(self._remove, grid, fraction)
-        add = _closed_forms.subsampled_add(self._add, grid, fraction)
         renyi = RenyiSubsampled(self._renyi, fraction)
-        return self._from_halves(step, remove, add, renyi)
+        return self._from_halves(subsampled_halves(self._both, fraction), renyi)
 
     def selected(
         self, distribution: RunCountDistribution, bound: str = "envelope"
@@ -401,10 +347,16 @@ class PrivacyProfile:
 
         Parameters
         ----------
-        law : RunCountDistribution
-            Law of the number of runs.
+        distribution : RunCountDistribution
+            Distribution of the number of runs.
         bound : {"envelope", "profile", "rdp", "best"}, default="envelope"
-            Bound by which to price the selection; see `compare_bounds`.
+            Bound on what the selection costs; see `compare_bounds`.
+
+        Raises
+        ------
+        BoundNotApplicableError
+            If the theorem of `bound` does not cover the run or the distribution. The envelope
+            covers all.
 
         Notes
         -----
@@ -417,10 +369,10 @@ class PrivacyProfile:
         >>> round(run.selected(Geometric(0.1)).epsilon(1e-6), 2)
         3.26
         """
-        # The bounds are built on profiles; importing them here keeps the modules' order.
-        from skdptune.accounting._selection import selected_profile
-
-        return selected_profile(self, distribution, bound)
+        check_distribution(distribution)
+        check_option(bound, name="bound", options=BOUNDS)
+        halves = selected_halves(self._both, self._renyi, distribution, bound)
+        return self._from_halves(halves, RenyiSelected(self._renyi, distribution))
 
     # Reading -----------------------------------------------------------------------------
 
@@ -448,40 +400,25 @@ class PrivacyProfile:
         """
         points = check_vector(np.atleast_1d(epsilon), name="epsilon")
         if direction is not None:
-            check_option(direction, name="direction", options=DIRECTIONS)
-        sides = DIRECTIONS if direction is None else (direction,)
-        values = np.max([self._one_way(side, points) for side in sides], axis=0)
+            check_option(direction, name="direction", options=_DIRECTIONS)
+        pairs = self._pairs if direction is None else (self._pairs[direction == "add"],)
+        values = np.max([hockey_stick(*pair, points) for pair in pairs], axis=0)
         return float(values[0]) if np.ndim(epsilon) == 0 else values
 
-    def _one_way(self, direction: str, epsilons: FloatArray) -> FloatArray:
-        own, other = self._sides(direction)
-        result = own.delta(np.maximum(epsilons, 0.0))
-        below = epsilons < 0.0
-        if below.any():
-            mirrored = other.delta(-epsilons[below])
-            result[below] = -np.expm1(epsilons[below]) + np.exp(epsilons[below]) * mirrored
-        return result
-
     @property
-    def _both(self) -> _curves.Sides:
+    def _both(self) -> Sides:
         return self._remove, self._add
 
     @property
-    def _end(self) -> float:
-        """Return the largest finite loss of both directions."""
-        return max(side.highest * side.step for side in (self._remove, self._add))
-
-    def _sides(self, direction: str) -> tuple[LossDistribution, LossDistribution]:
-        """Return the direction's own distribution and its mirror image's."""
-        if direction == "remove":
-            return self._remove, self._add
-        return self._add, self._remove
+    def _pairs(self) -> tuple[Sides, Sides]:
+        """Return each direction's own distribution and that of the other direction."""
+        return (self._remove, self._add), (self._add, self._remove)
 
     def tradeoff(self, alpha: ArrayLike) -> Any:
         """Return the least type II error of a test at type I error `alpha`.
 
-        An adversary who tells two neighbouring data sets apart errs at least that often, whichever
-        of the two is the hypothesis.
+        An adversary who guesses between two neighbouring data sets errs at least that often,
+        whichever of the two is the hypothesis.
 
         Parameters
         ----------
@@ -489,8 +426,7 @@ class PrivacyProfile:
             Type I errors in [0, 1].
         """
         points = check_vector(np.atleast_1d(alpha), name="alpha", lower=0.0, upper=1.0)
-        sides = [self._sides(direction) for direction in DIRECTIONS]
-        values = np.min([_curves.least_errors(*pair, points) for pair in sides], axis=0)
+        values = np.min([least_errors(*pair, points) for pair in self._pairs], axis=0)
         return float(values[0]) if np.ndim(alpha) == 0 else values
 
     def rdp(self, orders: ArrayLike) -> Any:
@@ -513,7 +449,7 @@ class PrivacyProfile:
     @property
     def pld(self) -> PrivacyLossDistribution:
         """The numeric core as dp_accounting's object."""
-        return _dp_accounting.to_pld(self._remove, self._add)
+        return to_pld(self._remove, self._add)
 
     # Being an object ----------------------------------------------------------------------
 
@@ -549,12 +485,12 @@ class PrivacyProfile:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values from which `from_dict` makes an equal profile (fit for JSON)."""
-        return _profile_format.packed(self._remove, self._add, self._renyi)
+        return packed(self._remove, self._add, self._renyi)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PrivacyProfile:
         """Return the profile that `to_dict` described."""
-        remove, add, renyi = _profile_format.unpacked(content)
+        remove, add, renyi = unpacked(content)
         return cls._make(remove, add, renyi)
 
 

@@ -1,4 +1,4 @@
-""" """
+"""What a fitted object guarantees, as a tree of parts that can be printed and stored."""
 
 from skdptune.accounting._report._report import PrivacyReport
 

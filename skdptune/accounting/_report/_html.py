@@ -16,7 +16,7 @@ _BOX = (
     "font:14px/1.5 system-ui,sans-serif;overflow-wrap:anywhere"
 )
 _LINE = "display:flex;gap:1.5em;justify-content:space-between"
-# The fold marks stand outside, so that names and figures of all lines are flush.
+# The marks that fold stand outside, so that names and figures of all lines are aligned.
 _FOLD = "cursor:pointer;display:list-item;list-style-position:outside;margin-left:1.2em"
 _LEAF = f"{_LINE};margin-left:1.2em"
 _INSIDE = "margin-left:.3em;padding-left:.9em;border-left:1px solid rgba(128,128,128,.4)"
@@ -40,7 +40,7 @@ def to_html(view: ReportView) -> str:
     if view.assumptions:
         sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in view.assumptions)
         listed = f'<ul style="margin:.2em 0 0;padding-left:1.4em">{sentences}</ul>'
-        pieces.append(f'<div style="margin-top:.6em;font-size:.9em">Assumes:{listed}</div>')
+        pieces.append(f'<div style="margin-top:.6em;font-size:.9em">Assumptions:{listed}</div>')
     return f'<div style="{_BOX}">{"".join(pieces)}</div>'
 
 

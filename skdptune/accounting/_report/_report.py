@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skdptune._formatting import shown_delta, shown_number
+from skdptune._formatting import shown_delta, shown_epsilon, shown_number
 from skdptune._validation import check_kind, check_real
 from skdptune.accounting._profile import PrivacyProfile
 from skdptune.accounting._report._html import to_html
-from skdptune.accounting._report._view import one_line, to_text, view_of
+from skdptune.accounting._report._view import ReportView, Row, one_line, to_text
 
 _FORMAT = 1
 _KEYS = (
@@ -51,7 +51,7 @@ class PrivacyReport:
     name : str, default="release"
         What was released, such as the estimator's name.
     note : str, default=""
-        Public constants worth showing beside the name, such as "mean 20 runs, geometric law".
+        Public constants worth showing beside the name, such as "mean 20 runs, geometric".
     parts : sequence of PrivacyReport, default=()
         What the release is made of. The profiles of the parts need not compose to `profile`: a
         selection costs more than the run it repeats, but less than all runs together.
@@ -70,17 +70,16 @@ class PrivacyReport:
 
     Notes
     -----
-    In the printed tree, the first line shows the pair asked for, and what was spent of it where
-    that is less. Every other figure is the cost of **that part alone, at the delta of the report
-    that is printed**: the epsilon that its own profile has there. The figures of parts
-    therefore do not add up to the whole, which is found from whole profiles.
+    In the printed tree, the first line shows the epsilon and delta asked for, and the epsilon
+    spent where that is less. Every other figure is the cost of **that part alone, at the delta of
+    the report that is printed**: the epsilon of its own profile there. The figures of the parts
+    therefore need not add up to the total, which follows from composing whole profiles.
 
     Figures are rounded up when shown, so that none is below the number it stands for.
 
     Examples
     --------
-    >>> from skdptune.accounting import Geometric, PrivacyProfile
-    >>> from skdptune.accounting._report._report import PrivacyReport
+    >>> from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
     >>> scaling, run = PrivacyProfile.pure(0.125), PrivacyProfile.pure(0.25)
     >>> best = run.selected(Geometric(0.1))
     >>> report = PrivacyReport(
@@ -95,7 +94,7 @@ class PrivacyReport:
     ...             best,
     ...             0.0,
     ...             name="selection",
-    ...             note="mean 10 runs, geometric law",
+    ...             note="mean 10 runs",
     ...             bound="envelope",
     ...             parts=[PrivacyReport(run, 0.0, name="one run")],
     ...         ),
@@ -103,11 +102,11 @@ class PrivacyReport:
     ... )
     >>> print(report)
     DPRandomSearchCV: ε = 1.000 at δ = 0, spent 0.784 (add or remove one record)
-    ├─ scaling                                             ε = 0.125
-    └─ selection (mean 10 runs, geometric law) [envelope]  ε = 0.659
-       └─ one run                                          ε = 0.250
-    Each part's ε is its cost alone at δ = 0; they need not add up.
-    Assumes:
+    ├─ scaling                              ε = 0.125
+    └─ selection (mean 10 runs) [envelope]  ε = 0.659
+       └─ one run                           ε = 0.250
+    Each part's ε is its own cost at δ = 0; the parts need not add up to the total.
+    Assumptions:
     - the number of records is public
     """
 
@@ -183,7 +182,7 @@ class PrivacyReport:
     # Storing -------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, fit for strict JSON, that `from_dict` makes an equal report of."""
+        """Return plain values, fit for strict JSON, from which `from_dict` makes the report."""
         return {
             "format": _FORMAT,
             "name": self.name,
@@ -226,9 +225,49 @@ class PrivacyReport:
             content = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise ValueError(
-                f"text must be JSON written by to_json; got other ({error})."
+                f"text must be JSON written by to_json; got something else ({error})."
             ) from error
         return cls.from_dict(content)
+
+
+# Showing ---------------------------------------------------------------------------------
+
+
+def view_of(report: PrivacyReport) -> ReportView:
+    """Return the words and figures that are shown of a report."""
+    asked, spent = shown_epsilon(report.epsilon), shown_epsilon(report.epsilon_spent)
+    relation = one_line(report.neighbouring)
+    # A cost that exceeds the budget by rounding counts as the budget.
+    is_less = report.epsilon_spent < report.epsilon and spent != asked
+    return ReportView(
+        top=_row(report, asked, report.delta, relation),
+        delta=shown_delta(report.delta),
+        spent=shown_number(report.epsilon_spent) if is_less else "",
+        neighbouring=relation,
+        assumptions=tuple(dict.fromkeys(map(one_line, _gathered_assumptions(report)))),
+    )
+
+
+def _row(report: PrivacyReport, figure: str, delta: float, relation: str) -> Row:
+    """Return one line of the tree and those below it, with their costs at ``delta``."""
+    own_relation = one_line(report.neighbouring)
+    remarks = [one_line(report.note), "" if own_relation == relation else own_relation]
+    rows = (
+        _row(part, shown_epsilon(part.epsilon_at(delta)), delta, relation) for part in report.parts
+    )
+    return Row(
+        name=one_line(report.name),
+        remark="; ".join(filter(None, remarks)),
+        bound=one_line(report.bound or ""),
+        figure=figure,
+        rows=tuple(rows),
+    )
+
+
+def _gathered_assumptions(report: PrivacyReport) -> Iterator[str]:
+    yield from report.assumptions
+    for part in report.parts:
+        yield from _gathered_assumptions(part)
 
 
 # Checks ------------------------------------------------------------------------------------
@@ -241,7 +280,7 @@ def _claimed_epsilon(asked: float | None, cost: float, delta: float) -> float:
     epsilon = check_real(asked, name="epsilon", lower=0.0) + 0.0
     if cost > epsilon * (1.0 + _SLACK):
         raise ValueError(
-            f"epsilon must be at least {cost!r}, what the profile costs at delta={delta!r}; got "
+            f"epsilon must be at least {cost!r}, the cost of the profile at delta={delta!r}; got "
             f"{epsilon!r}. Leave epsilon out to report the cost itself."
         )
     return epsilon
@@ -251,7 +290,7 @@ def _check_text(value: Any, *, name: str) -> str:
     """Return ``value`` if it is a str with something to show, or raise."""
     text: str = check_kind(value, name=name, kind=str, domain="a str")
     if not one_line(text):
-        raise ValueError(f"{name} must be a str that shows something; got {text!r}.")
+        raise ValueError(f"{name} must be a str with visible characters; got {text!r}.")
     return text
 
 
@@ -259,7 +298,7 @@ def _check_items(values: Any, *, name: str, kind: type) -> tuple[Any, ...]:
     """Return ``values`` as a tuple if it is a sequence of the kind alone, or raise."""
     domain = f"a sequence of {kind.__name__}"
     if isinstance(values, kind):
-        # One str is a sequence of str to Python, and would fall apart into letters.
+        # To Python a str is a sequence of str, its letters.
         raise TypeError(f"{name} must be {domain}; got one {kind.__name__}. Put it in a list.")
     check_kind(values, name=name, kind=Sequence, domain=domain)
     for index, value in enumerate(values):
@@ -294,5 +333,6 @@ def _read_profile(content: Any) -> PrivacyProfile:
     except Exception as error:
         # Damaged bytes fail anywhere: in the base64, the compression, the numbers.
         raise ValueError(
-            f"profile must be what PrivacyProfile.to_dict wrote; got a damaged one ({error!r})."
+            "profile must be a dict written by PrivacyProfile.to_dict; got a damaged one "
+            f"({error!r})."
         ) from error

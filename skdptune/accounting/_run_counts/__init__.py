@@ -1,11 +1,11 @@
-""" """
+"""Distributions of the number of runs of a private search."""
 
+from skdptune.accounting._run_counts._base import RunCountDistribution, check_distribution
 from skdptune.accounting._run_counts._distributions import (
     Binomial,
     Geometric,
     Logarithmic,
     Poisson,
-    RunCountDistribution,
     TruncatedNegativeBinomial,
 )
 
@@ -16,4 +16,5 @@ __all__ = [
     "Poisson",
     "RunCountDistribution",
     "TruncatedNegativeBinomial",
+    "check_distribution",
 ]

@@ -1,4 +1,4 @@
-"""What every law of the number of runs offers, and the checks of its arguments."""
+"""What every distribution of the number of runs offers, and the checks of its arguments."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from skdptune.accounting._run_counts._sampling import IntArray, RandomState, mak
 
 
 class RunCountDistribution(ABC):
-    """Law of the number K of runs of a private search.
+    """Distribution of the number K of runs of a private search.
 
-    A search draws K from a law that depends on public constants only, makes K independent runs
-    and returns the best. K itself is never shown: its law is what the privacy cost is made of,
-    through the probability generating function ``pgf(x) = E[x^K]`` and its derivatives.
+    A search draws K from a distribution that depends on public constants only, makes K independent
+    runs and returns the best. K itself is never shown: the privacy cost depends on its
+    distribution, through the probability generating function ``pgf(x) = E[x^K]`` and its
+    derivatives.
 
-    Laws are immutable, compare by value and can be hashed and pickled. A subclass is a frozen
-    dataclass that fills in the abstract members; they receive arguments already checked.
+    Distributions are immutable, compare by value and can be hashed and pickled. A subclass is a
+    frozen dataclass that fills in the abstract members; they receive arguments already checked.
 
     Notes
     -----
@@ -41,7 +42,7 @@ class RunCountDistribution(ABC):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Make the law known to `from_dict` by its name, if it has one of its own."""
+        """Make the distribution known to `from_dict` by its name, if it has one of its own."""
         super().__init_subclass__(**kwargs)
         if "_name" in vars(cls):
             RunCountDistribution._known[cls._name] = cls
@@ -116,28 +117,26 @@ class RunCountDistribution(ABC):
         return np.asarray(self._draw(make_generator(random_state), shape), dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the law's name and parameters as plain values, fit for JSON."""
+        """Return the distribution's name and parameters as plain values, fit for JSON."""
         return {"distribution": self._name} | {
             name: getattr(self, name) for name in self._parameters()
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the law that `to_dict` described."""
+        """Return the distribution that `to_dict` described."""
         check_kind(values, name="values", kind=Mapping, domain="a mapping")
         known = {
-            name: distribution
-            for name, distribution in RunCountDistribution._known.items()
-            if issubclass(distribution, cls)
+            name: kind
+            for name, kind in RunCountDistribution._known.items()
+            if issubclass(kind, cls)
         }
-        distribution = known[
-            check_option(values.get("distribution"), name="distribution", options=known)
-        ]
+        kind = known[check_option(values.get("distribution"), name="distribution", options=known)]
         parameters = {name: value for name, value in values.items() if name != "distribution"}
-        if set(parameters) != set(distribution._parameters()):
-            expected, got = ", ".join(distribution._parameters()), ", ".join(map(str, parameters))
+        if set(parameters) != set(kind._parameters()):
+            expected, got = ", ".join(kind._parameters()), ", ".join(map(str, parameters))
             raise ValueError(f"parameters must be {expected}; got {got or 'none'}.")
-        return distribution(**parameters)
+        return kind(**parameters)
 
     @classmethod
     def _parameters(cls) -> list[str]:
@@ -157,6 +156,17 @@ class RunCountDistribution(ABC):
 
     @abstractmethod
     def _draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> IntArray: ...
+
+
+def check_distribution(value: Any) -> RunCountDistribution:
+    """Return the argument ``distribution`` if it is one of the number of runs, or raise."""
+    distribution: RunCountDistribution = check_kind(
+        value,
+        name="distribution",
+        kind=RunCountDistribution,
+        domain="a distribution of the number of runs, such as Geometric(0.1)",
+    )
+    return distribution
 
 
 def _on_unit_interval(

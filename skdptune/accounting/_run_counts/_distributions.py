@@ -1,4 +1,4 @@
-"""Laws of the number of runs of a private search."""
+"""Distributions of the number of runs of a private search."""
 
 from __future__ import annotations
 
@@ -13,15 +13,6 @@ from skdptune.accounting._run_counts import _negative_binomial as negative_binom
 from skdptune.accounting._run_counts._base import RunCountDistribution
 from skdptune.accounting._run_counts._sampling import IntArray, draw_truncated_negative_binomial
 
-__all__ = [
-    "Binomial",
-    "Geometric",
-    "Logarithmic",
-    "Poisson",
-    "RunCountDistribution",
-    "TruncatedNegativeBinomial",
-]
-
 # Up to here floats count without gaps and numpy's samplers take the parameter.
 _LARGEST_COUNT = 2**53
 
@@ -33,7 +24,7 @@ class TruncatedNegativeBinomial(RunCountDistribution):
     Parameters
     ----------
     eta : float
-        Shape, in (-1, 1e6]. The geometric law has shape 1, the logarithmic law shape 0.
+        Shape, in (-1, 1e6]. The geometric distribution has shape 1, the logarithmic one shape 0.
     gamma : float
         Stopping probability, in [1e-140, 1). Smaller values mean more runs.
 
@@ -42,18 +33,18 @@ class TruncatedNegativeBinomial(RunCountDistribution):
     Theorem K1.
 
     ``pgf(x) = ((1 - (1 - gamma) x)^-eta - 1) / (gamma^-eta - 1)``, and its limit
-    ``log(1 - (1 - gamma) x) / log(gamma)`` at ``eta = 0``: the laws of Papernot and Steinke,
-    "Hyperparameter Tuning with Renyi Differential Privacy" (ICLR 2022), Definition 1. The
-    ends of the two ranges keep all values finite in double precision. A law equals another of
-    the same ``eta`` and ``gamma``, so ``Geometric(g) == TruncatedNegativeBinomial(1, g)``.
+    ``log(1 - (1 - gamma) x) / log(gamma)`` at ``eta = 0``: the distributions of Papernot and
+    Steinke, "Hyperparameter Tuning with Renyi Differential Privacy" (ICLR 2022), Definition 1. The
+    ends of the two ranges keep all values finite in double precision. Two distributions of the
+    same ``eta`` and ``gamma`` are equal, so ``Geometric(g) == TruncatedNegativeBinomial(1, g)``.
 
     Examples
     --------
     >>> from skdptune.accounting import TruncatedNegativeBinomial
-    >>> law = TruncatedNegativeBinomial(eta=0.5, gamma=0.01)
-    >>> round(law.mean, 6)
+    >>> distribution = TruncatedNegativeBinomial(eta=0.5, gamma=0.01)
+    >>> round(distribution.mean, 6)
     55.0
-    >>> round(law.probability_at_most(100), 4)
+    >>> round(distribution.probability_at_most(100), 4)
     0.8281
     """
 
@@ -75,12 +66,12 @@ class TruncatedNegativeBinomial(RunCountDistribution):
 
     @classmethod
     def from_mean(cls, mean: float, eta: float) -> TruncatedNegativeBinomial:
-        """Return the law of shape ``eta`` with the given mean, which must exceed 1."""
+        """Return the distribution of shape ``eta`` with the given mean, which must exceed 1."""
         eta = _check_eta(eta)
         return TruncatedNegativeBinomial(eta, negative_binomial.gamma_from_mean(mean, eta))
 
     def __eq__(self, other: object) -> bool:
-        """Say whether ``other`` is the same law, under whichever of its names."""
+        """Return whether ``other`` is the same distribution, whatever its class is called."""
         if not isinstance(other, TruncatedNegativeBinomial):
             return NotImplemented
         return (self.eta, self.gamma) == (other.eta, other.gamma)
@@ -122,10 +113,10 @@ class Geometric(TruncatedNegativeBinomial):
     Examples
     --------
     >>> from skdptune.accounting import Geometric
-    >>> law = Geometric.from_mean(20)
-    >>> law
+    >>> distribution = Geometric.from_mean(20)
+    >>> distribution
     Geometric(gamma=0.05)
-    >>> law.mean
+    >>> distribution.mean
     20.0
     """
 
@@ -135,7 +126,7 @@ class Geometric(TruncatedNegativeBinomial):
 
     @classmethod
     def from_mean(cls, mean: float) -> Geometric:  # type: ignore[override]  # eta is fixed
-        """Return the geometric law with the given mean, which must exceed 1."""
+        """Return the geometric distribution with the given mean, which must exceed 1."""
         return Geometric(negative_binomial.gamma_from_mean(mean, 1.0))
 
 
@@ -151,10 +142,10 @@ class Logarithmic(TruncatedNegativeBinomial):
     Examples
     --------
     >>> from skdptune.accounting import Logarithmic
-    >>> law = Logarithmic(gamma=0.01)
-    >>> round(law.mean, 4)
+    >>> distribution = Logarithmic(gamma=0.01)
+    >>> round(distribution.mean, 4)
     21.4976
-    >>> round(law.probability_at_most(1), 4)
+    >>> round(distribution.probability_at_most(1), 4)
     0.215
     """
 
@@ -164,7 +155,7 @@ class Logarithmic(TruncatedNegativeBinomial):
 
     @classmethod
     def from_mean(cls, mean: float) -> Logarithmic:  # type: ignore[override]  # eta is fixed
-        """Return the logarithmic law with the given mean, which must exceed 1."""
+        """Return the logarithmic distribution with the given mean, which must exceed 1."""
         return Logarithmic(negative_binomial.gamma_from_mean(mean, 0.0))
 
 
@@ -185,10 +176,10 @@ class Poisson(RunCountDistribution):
     Examples
     --------
     >>> from skdptune.accounting import Poisson
-    >>> law = Poisson(rate=15)
-    >>> law.mean
+    >>> distribution = Poisson(rate=15)
+    >>> distribution.mean
     15.0
-    >>> round(law.probability_at_most(20), 4)
+    >>> round(distribution.probability_at_most(20), 4)
     0.917
     """
 
@@ -201,7 +192,7 @@ class Poisson(RunCountDistribution):
 
     @classmethod
     def from_mean(cls, mean: float) -> Poisson:
-        """Return the Poisson law with the given mean."""
+        """Return the Poisson distribution with the given mean."""
         return Poisson(_check_rate(mean, name="mean"))
 
     @property
@@ -243,10 +234,10 @@ class Binomial(RunCountDistribution):
     Examples
     --------
     >>> from skdptune.accounting import Binomial
-    >>> law = Binomial(trials=10, probability=0.5)
-    >>> law.mean
+    >>> distribution = Binomial(trials=10, probability=0.5)
+    >>> distribution.mean
     5.0
-    >>> law.probability_of_none == 0.5**10
+    >>> distribution.probability_of_none == 0.5**10
     True
     """
 
@@ -264,7 +255,7 @@ class Binomial(RunCountDistribution):
 
     @classmethod
     def from_mean(cls, mean: float, trials: int) -> Binomial:
-        """Return the binomial law with the given mean, which is at most ``trials``."""
+        """Return the binomial distribution with the given mean, which is at most ``trials``."""
         trials = _check_trials(trials)
         mean = check_real(mean, name="mean", lower=0, lower_open=True, upper=trials)
         return Binomial(trials, mean / trials)

@@ -1,11 +1,11 @@
-"""The truncated negative binomial law in numbers, accurate for every shape and mean.
+"""The truncated negative binomial distribution, accurate for every shape and mean.
 
 With ``a = 1 - gamma`` and ``w(x) = 1 - a x`` every quantity is written in
 
 * ``span = -log gamma``, the value of ``-log w`` at ``x = 1``,
 * ``exprel(t) = (e^t - 1) / t``, which is 1 at ``t = 0``,
 
-so that ``eta = 0`` (the logarithmic law) is a value like any other and nothing overflows.
+so that ``eta = 0`` (the logarithmic distribution) is a value like any other and nothing overflows.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def mean(eta: float, gamma: float) -> float:
 
 
 def gamma_from_mean(target: float, eta: float) -> float:
-    """Return the stopping probability at which the law of shape ``eta`` has mean ``target``."""
+    """Return the stopping probability at which shape ``eta`` gives the mean ``target``."""
     target = check_real(target, name="mean", lower=1, lower_open=True)
     end = -math.log(SMALLEST_GAMMA)
-    hint = "Double precision bounds the mean of this law: use a larger eta."
+    hint = "A larger eta allows a larger mean."
     target = check_real(
         target, name="mean", lower=1, lower_open=True, upper=_mean_of_span(end, eta), hint=hint
     )

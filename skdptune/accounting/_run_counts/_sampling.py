@@ -1,4 +1,4 @@
-"""Exact draws of the truncated negative binomial law, at a cost that no parameter changes."""
+"""Exact draws from the truncated negative binomial, in a time that no parameter changes."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def draw_truncated_negative_binomial(
 ) -> IntArray:
     """Return independent draws; numbers of runs beyond 2**61 are cut there.
 
-    For ``eta >= 0`` the negative binomial law of shape ``eta`` is a process in the time ``eta``
-    that jumps at rate ``span = -log gamma`` by logarithmic numbers. Given that it jumps at
-    all, the first jump falls at an exponential time cut at ``eta``, is logarithmic, and what
-    follows is negative binomial of the shape that is left.
+    For ``eta >= 0`` the negative binomial distribution of shape ``eta`` is that of a process at
+    the time ``eta`` that jumps at rate ``span = -log gamma`` by logarithmic numbers. Given that it
+    jumps at all, the first jump falls at an exponential time cut at ``eta``, is logarithmic, and
+    what follows is negative binomial of the shape that is left.
 
     For ``eta < 0`` the tail ``P(K > k)`` (see `probability_at_most`) is the mean of
     ``(v (1 - e^-z))^k`` with ``v ~ Beta(1 + eta, -eta)`` and ``z`` of density proportional to
-    ``e^(-eta z)`` on ``[0, span]``: a mixture of geometric laws.
+    ``e^(-eta z)`` on ``[0, span]``: a mixture of geometric distributions.
     """
     span = -math.log(gamma)
     if eta < 0.0:

@@ -1,11 +1,11 @@
-""" """
+"""Bounds on what the best of a random number of private runs costs."""
 
 from skdptune.accounting._selection._bounds import (
     BOUNDS,
     BoundNotApplicableError,
-    selected_profile,
+    selected_halves,
     useful_end,
 )
-from skdptune.accounting._selection._envelope import hockey_stick
+from skdptune.accounting._selection._renyi import RenyiSelected
 
-__all__ = ["BOUNDS", "BoundNotApplicableError", "hockey_stick", "selected_profile", "useful_end"]
+__all__ = ["BOUNDS", "BoundNotApplicableError", "RenyiSelected", "selected_halves", "useful_end"]

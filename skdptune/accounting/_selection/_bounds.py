@@ -1,28 +1,37 @@
-"""Bounds on private selection, by name, and the profile of the selection's result.
+"""Bounds on private selection, by name: what the best of a random number of runs costs.
 
-Every bound here takes one run's profile and the law of the number of runs, and
-says per direction what the best run costs, for every epsilon >= 0.
+Every bound takes one run and the distribution of the number of runs, and bounds delta of the best
+run for every epsilon >= 0, direction by direction.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from skdptune._validation import FloatArray, check_kind, check_option
-from skdptune.accounting._losses import LARGEST_LOSS, LossDistribution
-from skdptune.accounting._losses import curves as _curves
-from skdptune.accounting._losses import renyi as _renyi
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune._validation import FloatArray
+from skdptune.accounting._losses import (
+    LARGEST_LOSS,
+    ORDERS,
+    Halves,
+    LossDistribution,
+    RenyiCurve,
+    RenyiTable,
+    Sides,
+    hockey_stick,
+    step_at_most,
+)
 from skdptune.accounting._run_counts import (
     Binomial,
     Poisson,
     RunCountDistribution,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._selection._envelope import Envelope, hockey_stick
+from skdptune.accounting._selection._envelope import Envelope
+from skdptune.accounting._selection._renyi import RenyiSelected, is_covered
 
 Curve = Callable[[FloatArray], FloatArray]
 BOUNDS = ("envelope", "profile", "rdp", "best")
@@ -33,50 +42,61 @@ _NEGLIGIBLE = 1e-17
 
 
 class BoundNotApplicableError(ValueError):
-    """A bound was asked for a law or a profile that its theorem does not cover."""
+    """The theorem of the chosen bound does not cover this run or this number of runs."""
 
 
-def selected_profile(
-    profile: PrivacyProfile, distribution: RunCountDistribution, bound: str
-) -> PrivacyProfile:
-    """Return the profile of the best of a random number of runs, under one bound."""
+@dataclass(frozen=True)
+class Run:
+    """One run in one direction: its losses, those of the other direction, its Rényi curve."""
+
+    own: LossDistribution
+    other: LossDistribution
+    renyi: RenyiCurve
+
+
+def selected_halves(
+    sides: Sides, renyi: RenyiCurve, distribution: RunCountDistribution, bound: str
+) -> Halves:
+    """Return the curve of the best of a random number of runs, under one of `BOUNDS`.
+
+    Parameters
+    ----------
+    sides : pair of LossDistribution
+        One run, in the remove and the add direction.
+    renyi : RenyiCurve
+        The same run under Rényi differential privacy.
+    distribution : RunCountDistribution
+        Distribution of the number of runs.
+    bound : {"envelope", "profile", "rdp", "best"}
+        "best" takes the least of those that apply, at every epsilon.
+    """
     # Theorem S5.
-    check_kind(
-        distribution,
-        name="distribution",
-        kind=RunCountDistribution,
-        domain="a distribution such as Geometric(0.1)",
-    )
-    check_option(bound, name="bound", options=BOUNDS)
-    renyi = _renyi.RenyiSelected(profile._renyi, distribution)
-    names = (
-        [bound]
-        if bound != "best"
-        else [n for n in BOUNDS[:-1] if _applies(n, profile, distribution)]
-    )
-    makers = [_MAKERS[name] for name in names]
-    sides = [profile._sides(direction) for direction in ("remove", "add")]
-    curves = [[make(profile, own, other, distribution) for make in makers] for own, other in sides]
+    remove, add = sides
+    curves = [
+        _applicable_curves(run, distribution, bound)
+        for run in (Run(remove, add, renyi), Run(add, remove, renyi))
+    ]
     top = max(min(curve.top for curve in side) for side in curves)
-    is_pure = profile._remove.infinity == profile._add.infinity == 0.0
-    step = _grid_step(top, profile._remove.step, _PURE_POINTS if is_pure else _POINTS)
+    is_pure = remove.infinity == add.infinity == 0.0
+    step = _grid_step(top, remove.step, _PURE_POINTS if is_pure else _POINTS)
     # One step more: a bend between two points of the grid counts at the lower one as well.
     size = math.ceil(min(top, LARGEST_LOSS) / step - 1e-9) + 2
     halves = [np.min([curve.half(step, size) for curve in side], axis=0) for side in curves]
-    return PrivacyProfile._from_halves(step, halves[0], halves[1], renyi)
+    return Halves(step, halves[0], halves[1])
 
 
-def selection_delta(
-    profile: PrivacyProfile,
-    distribution: RunCountDistribution,
-    epsilons: FloatArray,
-    direction: str,
-    bound: str,
-) -> FloatArray:
-    """Return one bound in one direction at single points, without a grid in between."""
-    own, other = profile._sides(direction)
-    curve = _MAKERS[bound](profile, own, other, distribution)
-    return np.minimum(curve.delta(np.asarray(epsilons, dtype=np.float64)), 1.0)
+def _applicable_curves(
+    run: Run, distribution: RunCountDistribution, bound: str
+) -> list[BoundCurve]:
+    names = [bound]
+    if bound == "best":
+        names = [name for name in BOUNDS[:-1] if _applies(name, run, distribution)]
+    return [bound_curve(name, run, distribution) for name in names]
+
+
+def bound_curve(name: str, run: Run, distribution: RunCountDistribution) -> BoundCurve:
+    """Return one bound in one direction, to be read at any epsilon >= 0."""
+    return _CURVES[name](run, distribution)
 
 
 class _EnvelopeCurve:
@@ -107,6 +127,9 @@ class _PointCurve:
         return self.delta(step * np.arange(size))
 
 
+BoundCurve = _EnvelopeCurve | _PointCurve
+
+
 def useful_end(delta: Curve, residue: float, end: float) -> float:
     """Return an epsilon from which on nothing but the residue is left."""
     if residue == 0.0 and end < LARGEST_LOSS:
@@ -120,28 +143,19 @@ def useful_end(delta: Curve, residue: float, end: float) -> float:
 
 def _grid_step(top: float, finest: float, points: int) -> float:
     """Return a step that resolves [0, top], and no finer than the run's own where that helps."""
-    step = _curves.step_at_most(top / points)
-    own = _curves.step_at_most(finest)
+    step = step_at_most(top / points)
+    own = step_at_most(finest)
     return own if step < own <= 2.0 * step else step
 
 
-def _envelope(
-    profile: PrivacyProfile,
-    own: LossDistribution,
-    other: LossDistribution,
-    distribution: RunCountDistribution,
-) -> _EnvelopeCurve:
-    return _EnvelopeCurve(own, other, distribution)
+def _envelope(run: Run, distribution: RunCountDistribution) -> _EnvelopeCurve:
+    return _EnvelopeCurve(run.own, run.other, distribution)
 
 
-def _profile(
-    profile: PrivacyProfile,
-    own: LossDistribution,
-    other: LossDistribution,
-    distribution: RunCountDistribution,
-) -> _PointCurve:
+def _profile(run: Run, distribution: RunCountDistribution) -> _PointCurve:
     """Koskela, Redberg and Wang (2024), Theorem 5.2 and relatives: ``mean * delta(e - shift)``."""
     # Theorem S3.
+    own, other = run.own, run.other
     shift = _shift(own, other, distribution)
     if shift is None:
         raise BoundNotApplicableError(
@@ -175,42 +189,31 @@ def _shift(
     return None
 
 
-def _rdp(
-    profile: PrivacyProfile,
-    own: LossDistribution,
-    other: LossDistribution,
-    distribution: RunCountDistribution,
-) -> _PointCurve:
+def _rdp(run: Run, distribution: RunCountDistribution) -> _PointCurve:
     """Papernot and Steinke (2022), Theorems 2 and 6."""
     # Theorem S3.
-    if not _applies("rdp", profile, distribution):
+    if not _applies("rdp", run, distribution):
         raise BoundNotApplicableError(
             f"bound must be 'envelope' or 'profile' here; got 'rdp', but no Rényi bound is known "
             f"for {distribution} and this run. Profiles made by from_event, pure or gaussian have "
             "one."
         )
-    orders = _renyi.ORDERS
-    table = _renyi.RenyiTable(
-        tuple(orders.tolist()),
-        tuple(_renyi.RenyiSelected(profile._renyi, distribution).at(orders).tolist()),
-    )
-    return _PointCurve(lambda points: table.delta(points), 0.0, LARGEST_LOSS)
+    values = RenyiSelected(run.renyi, distribution).at(ORDERS)
+    table = RenyiTable(tuple(ORDERS.tolist()), tuple(values.tolist()))
+    return _PointCurve(table.delta, 0.0, LARGEST_LOSS)
 
 
-def _applies(name: str, profile: PrivacyProfile, distribution: RunCountDistribution) -> bool:
-    """Say whether a bound covers the law and the run."""
+def _applies(name: str, run: Run, distribution: RunCountDistribution) -> bool:
+    """Return whether a bound covers the run and the number of runs."""
     if name == "rdp":
-        known = profile._renyi.at(np.array([2.0, 8.0]))
-        covered = isinstance(distribution, TruncatedNegativeBinomial) or (
-            isinstance(distribution, Poisson) and distribution.mean >= 1.0
-        )
-        return covered and bool(np.isfinite(known).any())
+        known = run.renyi.at(np.array([2.0, 8.0]))
+        return is_covered(distribution) and bool(np.isfinite(known).any())
     if name == "profile":
         return not (isinstance(distribution, Binomial) and distribution.probability == 1.0)
     return True
 
 
-_MAKERS: dict[str, Callable[..., _EnvelopeCurve | _PointCurve]] = {
+_CURVES: dict[str, Callable[[Run, RunCountDistribution], BoundCurve]] = {
     "envelope": _envelope,
     "profile": _profile,
     "rdp": _rdp,

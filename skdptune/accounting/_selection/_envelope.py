@@ -16,8 +16,8 @@ for every epsilon >= 0,
 
 **Computation.** With ``t = l exp(-epsilon)``, ``G = exp(epsilon) g(t)`` where ``g`` is the upper
 envelope of the lines ``phi'(a) t - phi'(beta(a))``: the convex conjugate of the points
-``(phi'(a), phi'(beta(a)))``. Their lower convex hull is found once per law and direction. If the
-hull's edges have slopes ``t_k`` and widths ``w_k``, then ``G`` bends at ``exp(epsilon) t_k`` by
+``(phi'(a), phi'(beta(a)))``. Their lower convex hull is found once per direction. If the hull's
+edges have slopes ``t_k`` and widths ``w_k``, then ``G`` bends at ``exp(epsilon) t_k`` by
 ``w_k``, and the bound is
 
     delta(epsilon) = sum_k w_k H(exp(epsilon) t_k),
@@ -27,8 +27,8 @@ is positive, so small deltas keep their relative accuracy, and only hockey-stick
 upper halves enter, so the rounding noise at large negative losses cannot.
 
 On a cell of the trade-off curve, ``beta`` is linear, and ``phi'(beta(a))`` is a convex or a
-concave function of ``phi'(a)`` on the whole cell, for every law here (``phi'''/phi''`` is the
-reciprocal of a linear function). Concave: the ends of the cell support the hull. Convex: the
+concave function of ``phi'(a)`` on the whole cell, for every distribution here (``phi'''/phi''`` is
+the reciprocal of a linear function). Concave: the ends of the cell support the hull. Convex: the
 crossing of the two end tangents lies below the curve. Both are safe, and the error falls with the
 square of the cell.
 """
@@ -41,7 +41,7 @@ import numpy as np
 from scipy import optimize
 
 from skdptune._validation import FloatArray
-from skdptune.accounting._losses import LossDistribution
+from skdptune.accounting._losses import LossDistribution, hockey_stick
 from skdptune.accounting._run_counts import RunCountDistribution
 
 _FEW_CELLS = 2**13
@@ -50,14 +50,14 @@ _SPECK = 1e-18
 
 
 class Envelope:
-    """The envelope bound of one direction, ready to be read at any epsilon >= 0.
+    """The envelope bound of one direction, to be read at any epsilon >= 0.
 
     Parameters
     ----------
     own, other : LossDistribution
         The run in this direction and in the other one.
-    law : RunCountDistribution
-        Law of the number of runs.
+    distribution : RunCountDistribution
+        Distribution of the number of runs.
 
     Notes
     -----
@@ -129,18 +129,6 @@ class Envelope:
         return hockey_stick(self._own, self._other, log_alpha)
 
 
-def hockey_stick(
-    own: LossDistribution, other: LossDistribution, log_alpha: FloatArray
-) -> FloatArray:
-    """Return ``H(alpha)`` of a direction for any ``alpha > 0``, given its logarithm."""
-    # Theorem P2.
-    result = own.delta(np.maximum(log_alpha, 0.0))
-    below = log_alpha < 0.0
-    arguments = log_alpha[below]
-    result[below] = -np.expm1(arguments) + np.exp(arguments) * other.delta(-arguments)
-    return result
-
-
 def tradeoff_cells(own: LossDistribution, other: LossDistribution) -> FloatArray:
     """Return cells ``(a0, a1, b0, b1)`` that cover [0, 1], with beta linear in each.
 
@@ -160,7 +148,7 @@ def tradeoff_cells(own: LossDistribution, other: LossDistribution) -> FloatArray
     lower = np.stack([missed[:-1], missed[1:], left_out[:-1], left_out[1:]])
     gap = missed[0] - powers[-1]
     middle = np.array([[powers[-1]], [missed[0]], [errors[-1]], [errors[-1] + gap]])
-    # The law may be deterministic beyond its last loss: a power of 1 is always reached.
+    # Nothing may be random beyond the last loss: a power of 1 is always reached.
     cells = np.concatenate([upper, middle[:, : int(gap > 0.0)], lower], axis=1)
     return np.clip(cells, 0.0, 1.0)
 
@@ -171,7 +159,7 @@ def _cumulated(masses: FloatArray) -> FloatArray:
 
 
 def _weighted(side: LossDistribution) -> FloatArray:
-    """Return the masses of the positive losses under the other law."""
+    """Return the masses of the positive losses under the other distribution of the pair."""
     masses = side.positive_masses
     return masses * np.exp(-side.step * np.arange(1, masses.size + 1))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from skdptune._validation import check_kind, check_real
 from skdptune.accounting._profile import PrivacyProfile
-from skdptune.accounting._run_counts import RunCountDistribution
+from skdptune.accounting._run_counts import RunCountDistribution, check_distribution
 from skdptune.accounting._selection import BoundNotApplicableError
 from skdptune.accounting._tuning._lower_bound import selection_lower_bound
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NOTES = {
-    "one run": "no search: the floor",
-    "composition": "publish the expected number of runs, rounded up",
+    "one run": "a single run, without a search",
+    "composition": "all runs published (the mean number, rounded up)",
     "rdp": "Papernot and Steinke 2022",
     "profile": "Koskela, Redberg and Wang 2024",
     "envelope": "the default",
-    "lower bound": "no bound can be below",
+    "lower bound": "no valid bound is smaller",
 }
 
 
@@ -36,11 +36,11 @@ class BoundRow:
     name : str
         Name of the bound.
     epsilon : float
-        Its epsilon; NaN never: a bound that does not apply has infinity.
+        Its epsilon; infinity for a bound that does not apply, never NaN.
     seconds : float
         Time that computing it took.
     note : str
-        What it is.
+        Where it comes from.
     """
 
     name: str
@@ -56,7 +56,7 @@ class BoundComparison:
     Attributes
     ----------
     rows : tuple of BoundRow
-    law : RunCountDistribution
+    distribution : RunCountDistribution
     delta : float
 
     Examples
@@ -101,8 +101,8 @@ def compare_bounds(
     ----------
     profile : PrivacyProfile
         One run.
-    law : RunCountDistribution
-        Law of the number of runs.
+    distribution : RunCountDistribution
+        Distribution of the number of runs.
     delta : float
         In (0, 1).
 
@@ -119,12 +119,7 @@ def compare_bounds(
     {'one run': 1.06, 'composition': 14.45, 'rdp': 2.82, 'profile': 2.57, 'envelope': 2.03}
     """
     check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
-    check_kind(
-        distribution,
-        name="distribution",
-        kind=RunCountDistribution,
-        domain="a distribution such as Geometric(0.1)",
-    )
+    check_distribution(distribution)
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
     figures: dict[str, Callable[[], float]] = {
         "one run": lambda: profile.epsilon(delta),

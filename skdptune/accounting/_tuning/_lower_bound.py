@@ -1,11 +1,11 @@
 """A lower bound on private selection: scores that an adversary could have chosen.
 
-**Guarantee.** For a run whose output laws are exactly the discretised pair of a profile, there is
-a score, a function of the run's output, with which the search really has the epsilon returned
-here. Any valid upper bound, computed from the same pair, lies above.
+**Guarantee.** For a run whose output distributions are exactly the discretised pair of a profile,
+there is a score, a function of the run's output, with which the search really has the epsilon
+returned here. Any valid upper bound, computed from the same pair, lies above.
 
 If a score sorts the outcomes, and ``A``, ``B`` are the cumulated masses of lower scores under the
-two laws, then an outcome of masses ``(p, q)`` is returned with probability
+two distributions, then an outcome of masses ``(p, q)`` is returned with probability
 ``phi(A + p) - phi(A)``, or ``phi(B + q) - phi(B)`` (ties broken by a uniform mark). That is exact.
 The orders tried put the mass of large, but not the largest, losses lowest, which makes ``B`` small
 beside ``A``; then the largest losses, on which the test looks; then the rest.
@@ -19,8 +19,8 @@ import numpy as np
 
 from skdptune._validation import FloatArray, check_kind, check_real
 from skdptune.accounting._losses import LARGEST_LOSS, LossDistribution, pair_masses
-from skdptune.accounting._profile import DIRECTIONS, PrivacyProfile
-from skdptune.accounting._run_counts import RunCountDistribution
+from skdptune.accounting._profile import PrivacyProfile, sides_of
+from skdptune.accounting._run_counts import RunCountDistribution, check_distribution
 
 _ATOMS = 2500
 _TINY_MASS = 1e-7
@@ -35,8 +35,8 @@ def selection_lower_bound(
     ----------
     profile : PrivacyProfile
         One run.
-    law : RunCountDistribution
-        Law of the number of runs.
+    distribution : RunCountDistribution
+        Distribution of the number of runs.
     delta : float
         In (0, 1).
 
@@ -57,21 +57,17 @@ def selection_lower_bound(
     3.25
     """
     check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
-    check_kind(
-        distribution,
-        name="distribution",
-        kind=RunCountDistribution,
-        domain="a distribution such as Geometric(0.1)",
-    )
+    check_distribution(distribution)
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
+    remove, add = sides_of(profile)
     best = 0.0
-    for direction in DIRECTIONS:
-        best = _worst_order(*_atoms(*profile._sides(direction)), distribution, delta, best)
+    for own, other in ((remove, add), (add, remove)):
+        best = _worst_order(*_atoms(own, other), distribution, delta, best)
     return best
 
 
 def _atoms(own: LossDistribution, other: LossDistribution) -> tuple[FloatArray, FloatArray]:
-    """Return masses under both laws, largest loss first, neighbours merged to a few thousand."""
+    """Return masses of both distributions, largest loss first, merged to a few thousand."""
     _, p, q = pair_masses(own, other)
     starts = np.arange(0, p.size, math.ceil(p.size / _ATOMS))
     merged = [np.add.reduceat(masses, starts) for masses in (p, q)]
@@ -112,7 +108,7 @@ def _epsilon_of_order(
         return best
     chosen_p = np.diff(distribution.pgf(_lower_mass(p)))
     passed = _lower_mass(q)
-    # A difference of two numbers of order 1 says nothing of a tiny mass, for which the largest
+    # A difference of two numbers of order 1 cannot resolve a tiny mass, for which the largest
     # slope of the convex function is an upper bound.
     chosen_q = np.where(
         q < _TINY_MASS,

@@ -1,19 +1,19 @@
-"""Searches whose records are dealt out: some train, some score, some wait for the final fit.
+"""Searches on a random split of the records: some train, some score, some only join the final fit.
 
-**Setting.** Each record is put, by its own coin and independently of all others, into validation
-with probability ``v``, into tuning with probability ``q``, or into neither. All runs of the
-search share the one deal. The final fit, if there is one, uses the records that the variant says.
+**Setting.** Each record is put, at random and independently of all others, into validation with
+probability ``v``, into tuning with probability ``q``, or into neither. All runs of the search
+share the one split. The final fit, if there is one, uses the records that the variant says.
 
-**Guarantee.** Couple the coins of all records but the differing one. Then the data sets differ
-in one record of one part, and the laws of everything that is published are mixtures over
-where that record went. The hockey-stick divergence is jointly convex, so in each direction
+**Guarantee.** Couple the places of all records but the differing one. Then the data sets differ in
+one record of one subset, and the distributions of everything that is published are mixtures over
+the subset of that record. The hockey-stick divergence is jointly convex, so in each direction
 
     delta(e) <= v delta_scored(e) + (1 - v) delta_trained(e),
 
-where *scored* prices the case that the record is in validation: the selection sees it in scores
-alone, and the final fit sees it too; and *trained* prices the others, among whom a record
-trains with probability ``q / (1 - v)``. The mixture is taken after the selection, since the
-place of a record is the same in all runs.
+where *scored* is the cost if the record is in validation: the selection depends on it through
+scores alone, and the final fit depends on it as well; and *trained* is the cost otherwise, when a
+record trains with probability ``q / (1 - v)``. The mixture is taken after the selection, since a
+record is in the same subset in all runs.
 """
 
 from __future__ import annotations
@@ -24,10 +24,21 @@ from functools import reduce
 
 import numpy as np
 
-from skdptune._validation import FloatArray, check_kind, check_option, check_real
-from skdptune.accounting._losses import RenyiMaximum
-from skdptune.accounting._losses import curves as _curves
-from skdptune.accounting._profile import PrivacyProfile
+from skdptune._validation import check_kind, check_option, check_real
+from skdptune.accounting._losses import (
+    Halves,
+    RenyiMaximum,
+    common_step,
+    largest_loss,
+    step_at_most,
+    upper_half,
+)
+from skdptune.accounting._profile import (
+    PrivacyProfile,
+    profile_from_halves,
+    renyi_of,
+    sides_of,
+)
 from skdptune.accounting._tuning._tune_then_fit import VARIANTS, tune_then_fit
 
 _POINTS = 2**13
@@ -35,14 +46,14 @@ _SUM_SLACK = 1e-9
 
 
 def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> PrivacyProfile:
-    """Return the profile of a release that is one of several, by a secret and public-odds coin.
+    """Return the profile of one of several releases, drawn in secret with public probabilities.
 
     Parameters
     ----------
     profiles : sequence of PrivacyProfile
         What the release costs in each case.
     weights : sequence of float
-        Chances of the cases, the same for neighbouring data sets; they sum to 1.
+        Probabilities of the cases, the same for neighbouring data sets; they sum to 1.
 
     Returns
     -------
@@ -80,26 +91,27 @@ def _common_step(profiles: Sequence[PrivacyProfile]) -> float:
 
     A pure profile's own grid is its epsilon: far too coarse for the curve of another.
     """
-    wanted = max(max(profile._end for profile in profiles) / _POINTS, 1e-9)
-    shared = reduce(_curves._finest, (profile._remove.step for profile in profiles))
+    sides = [sides_of(profile) for profile in profiles]
+    wanted = max(max(map(largest_loss, sides)) / _POINTS, 1e-9)
+    shared = reduce(common_step, (remove.step for remove, _ in sides))
     if shared < wanted:
-        return _curves.step_at_most(wanted)
+        return step_at_most(wanted)
     return shared / math.ceil(shared / wanted - 1e-9)
 
 
 def _mixed(pairs: list[tuple[PrivacyProfile, float]]) -> PrivacyProfile:
     step = _common_step([profile for profile, _ in pairs])
-    size = max(_curves.sampled(p._remove, step).size for p, _ in pairs)
-    size = max(size, *(_curves.sampled(p._add, step).size for p, _ in pairs))
-    halves = []
-    for direction in ("_remove", "_add"):
-        total: FloatArray = np.zeros(size)
-        for profile, weight in pairs:
-            curve = _curves.sampled(getattr(profile, direction), step)
+    curves = [
+        ([upper_half(side, step) for side in sides_of(profile)], weight)
+        for profile, weight in pairs
+    ]
+    size = max(curve.size for sides, _ in curves for curve in sides)
+    remove, add = np.zeros(size), np.zeros(size)
+    for sides, weight in curves:
+        for total, curve in zip((remove, add), sides, strict=True):
             total += weight * np.pad(curve, (0, size - curve.size), mode="edge")
-        halves.append(total)
-    renyi = RenyiMaximum(tuple(profile._renyi for profile, _ in pairs))
-    return PrivacyProfile._from_halves(step, halves[0], halves[1], renyi)
+    renyi = RenyiMaximum(tuple(renyi_of(profile) for profile, _ in pairs))
+    return profile_from_halves(Halves(step, remove, add), renyi)
 
 
 def search_on_split(
@@ -112,22 +124,23 @@ def search_on_split(
     variant: int = 1,
     bound: str = "profile",
 ) -> PrivacyProfile:
-    """Return the profile of a search on one random deal of the records, and of the final fit.
+    """Return the profile of a search on one random split of the records, and of the final fit.
 
     Parameters
     ----------
     trained : PrivacyProfile
-        The whole selection, as seen by a record that its runs train on.
+        What the whole selection costs a record that its runs train on.
     scored : PrivacyProfile, optional
-        The whole selection, as seen by a record that its runs are scored on; needed where
+        What the whole selection costs a record that its runs are scored on; needed where
         `validation_fraction` is not 0.
     final : PrivacyProfile, optional
         The final fit, for every value that the search may return. Without it the search ends with
         the winning run's own model.
     validation_fraction : float, default=0.0
-        Chance that a record is kept for validation; such records join the final fit.
+        Probability that a record is kept for validation; such records join the final fit.
     tuning_fraction : float, optional
-        Chance that a record is used for tuning. The default is all that are not in validation.
+        Probability that a record is used for tuning. By default all records that are not in
+        validation are.
     variant : {1, 2}, default=1
         With a `tuning_fraction`: whether the final fit leaves out the tuning records (1) or uses
         all records (2). Without, it uses all.
@@ -146,10 +159,13 @@ def search_on_split(
     --------
     >>> from skdptune.accounting import Geometric, PrivacyProfile
     >>> fit, score = PrivacyProfile.gaussian(0.25), PrivacyProfile.gaussian(0.05)
-    >>> law = Geometric.from_mean(15)
+    >>> distribution = Geometric.from_mean(15)
     >>> total = search_on_split(
-    ...     fit.selected(law), score.selected(law), fit,
-    ...     validation_fraction=0.2, tuning_fraction=0.05,
+    ...     fit.selected(distribution),
+    ...     score.selected(distribution),
+    ...     fit,
+    ...     validation_fraction=0.2,
+    ...     tuning_fraction=0.05,
     ... )
     >>> round(total.epsilon(1e-5), 2)
     0.98
@@ -171,7 +187,7 @@ def search_on_split(
 
 
 def _share_among_others(tuning_fraction: float | None, validation: float) -> float | None:
-    """Return the chance to be used for tuning of a record that is not in validation."""
+    """Return the probability that a record outside validation is used for tuning."""
     if tuning_fraction is None:
         return None
     tuning = check_real(

@@ -1,4 +1,4 @@
-"""Tuning on a random part of the data, then one fit: what the two cost together.
+"""Tuning on a random sample of the data, then one fit: what the two cost together.
 
 **Setting.** ``X1`` is a Poisson sample of the data: each record enters with probability ``q``,
 independently. A private search on ``X1`` gives the tuned values; one private fit follows, adapted
@@ -30,11 +30,29 @@ from collections.abc import Callable
 import numpy as np
 
 from skdptune._validation import FloatArray, check_kind, check_option, check_real
-from skdptune.accounting._losses import LARGEST_LOSS, LossDistribution
-from skdptune.accounting._losses import curves as _curves
-from skdptune.accounting._losses import renyi as _renyi
-from skdptune.accounting._profile import PrivacyProfile
-from skdptune.accounting._selection import BoundNotApplicableError, hockey_stick, useful_end
+from skdptune.accounting._losses import (
+    INTEGER_ORDERS,
+    LARGEST_LOSS,
+    Halves,
+    RenyiCurve,
+    RenyiSubsampled,
+    RenyiSum,
+    Sides,
+    hockey_stick,
+    largest_loss,
+    pair_masses,
+    regridded,
+    step_at_most,
+)
+from skdptune.accounting._profile import (
+    PrivacyProfile,
+    profile_from_halves,
+    profile_from_renyi,
+    renyi_of,
+    sides_of,
+)
+from skdptune.accounting._selection import BoundNotApplicableError, useful_end
+from skdptune.accounting._tuning._renyi import RenyiTuneThenFit
 
 VARIANTS = (1, 2)
 TUNING_BOUNDS = ("profile", "rdp")
@@ -42,8 +60,6 @@ _SEARCH_POINTS = 2**10
 _CURVE_POINTS = 2**11
 # Evaluated at once: what stays in a core's cache.
 _CHUNK = 2**15
-
-Sides = tuple[LossDistribution, LossDistribution]
 
 
 def tune_then_fit(
@@ -58,7 +74,7 @@ def tune_then_fit(
     Parameters
     ----------
     tune : PrivacyProfile
-        The search, as if on all data; usually ``run.selected(law)``.
+        The search, as if on all data; usually ``run.selected(distribution)``.
     fit : PrivacyProfile
         The final fit, for every value that the search may return.
     fraction : float
@@ -108,44 +124,45 @@ def _by_renyi(
     tune: PrivacyProfile, fit: PrivacyProfile, fraction: float, variant: int
 ) -> PrivacyProfile:
     # Theorem T4.
-    renyi: _renyi.RenyiCurve
+    renyi: RenyiCurve
     if variant == 1:
-        renyi = _renyi.RenyiTuneThenFit(tune._renyi, fit._renyi, fraction)
+        renyi = RenyiTuneThenFit(renyi_of(tune), renyi_of(fit), fraction)
     else:
-        sampled = _renyi.RenyiSubsampled(tune._renyi, fraction)
-        renyi = _renyi.RenyiSum((sampled, fit._renyi))
-    if not np.isfinite(renyi.at(_renyi.INTEGER_ORDERS)).any():
+        renyi = RenyiSum((RenyiSubsampled(renyi_of(tune), fraction), renyi_of(fit)))
+    if not np.isfinite(renyi.at(INTEGER_ORDERS)).any():
         raise BoundNotApplicableError(
             "bound must be 'profile' here; got 'rdp', but no Rényi bound is known for the "
             "search or the fit."
         )
-    return PrivacyProfile._from_renyi(renyi)
+    return profile_from_renyi(renyi)
 
 
 def _disjoint(tune: PrivacyProfile, fit: PrivacyProfile, fraction: float) -> PrivacyProfile:
     """Return variant 1 on a grid of epsilon, through its formula in each direction."""
-    tops = [profile._end for profile in (tune, fit)]
-    thinned = _curves.step_at_most(max(tops[0], 1e-6) / _SEARCH_POINTS)
-    search = (tune._remove, tune._add)
-    if tune._remove.step < thinned:
-        search = _curves.regridded(*search, thinned)
-    remove = _remove_direction(search, (fit._remove, fit._add), fraction)
-    add = _add_direction(search[::-1], (fit._add, fit._remove), fraction)
+    sides, fit_sides = sides_of(tune), sides_of(fit)
+    tops = largest_loss(sides), largest_loss(fit_sides)
+    thinned = step_at_most(max(tops[0], 1e-6) / _SEARCH_POINTS)
+    search = regridded(*sides, thinned) if sides[0].step < thinned else sides
+    remove = _remove_direction(search, fit_sides, fraction)
+    add = _add_direction(search[::-1], fit_sides[::-1], fraction)
     # Outcomes of the search that only one data set gives move by at most the log of the rest.
     last = sum(tops) - math.log1p(-fraction)
     rest = 1.0 - fraction
-    residue = fraction * tune._remove.infinity + rest * fit._remove.infinity
-    end = max(useful_end(remove, residue, last), useful_end(add, rest * fit._add.infinity, last))
-    step = _curves.step_at_most(max(end, 1e-6) / _CURVE_POINTS)
+    residue = fraction * sides[0].infinity + rest * fit_sides[0].infinity
+    end = max(
+        useful_end(remove, residue, last),
+        useful_end(add, rest * fit_sides[1].infinity, last),
+    )
+    step = step_at_most(max(end, 1e-6) / _CURVE_POINTS)
     grid = step * np.arange(math.ceil(min(end, LARGEST_LOSS) / step) + 1)
-    renyi = _renyi.RenyiTuneThenFit(tune._renyi, fit._renyi, fraction)
-    return PrivacyProfile._from_halves(step, remove(grid), add(grid), renyi)
+    renyi = RenyiTuneThenFit(renyi_of(tune), renyi_of(fit), fraction)
+    return profile_from_halves(Halves(step, remove(grid), add(grid)), renyi)
 
 
 def _remove_direction(
     search: Sides, fit: Sides, fraction: float
 ) -> Callable[[FloatArray], FloatArray]:
-    losses, _, weights = _curves.pair_masses(*search)
+    losses, _, weights = pair_masses(*search)
     # Outcomes that only the smaller data set can give have likelihood ratio 0.
     ratios = np.append(np.exp(losses), 0.0)
     weights = np.append(weights, search[1].infinity)
@@ -164,7 +181,7 @@ def _remove_direction(
 def _add_direction(
     search: Sides, fit: Sides, fraction: float
 ) -> Callable[[FloatArray], FloatArray]:
-    losses, weights, _ = _curves.pair_masses(*search)
+    losses, weights, _ = pair_masses(*search)
     inverse_ratios = np.append(np.exp(-losses), 0.0)
     weights = np.append(weights, search[0].infinity)
 

@@ -20,7 +20,7 @@ decimals = st.integers(1, 5000).map(lambda n: n / 1000)
 
 
 def cost_of(history, round_epsilon):
-    """Return what a walk has cost, added up one round at a time."""
+    """Return what a search has cost, added up one round at a time."""
     return sum((round_epsilon if hit else round_epsilon / 2 for hit in history), Fraction(0))
 
 
@@ -110,16 +110,16 @@ class TestLargestNumbers:
 
     @pytest.mark.parametrize("halves", range(2, 13))
     @pytest.mark.parametrize("cap", [None, 1, 2, 3, 5, 8])
-    def test_bounds_are_attained_over_all_walks(self, halves, cap):
-        def walks(history):
+    def test_bounds_are_attained_over_all_searches(self, halves, cap):
+        def stopped_after(history):
             budget_filter = run(BudgetFilter(Fraction(1, 3), Fraction(halves, 6), cap), history)
             if not budget_filter.may_continue:
                 return [budget_filter]
-            return walks((*history, True)) + walks((*history, False))
+            return stopped_after((*history, True)) + stopped_after((*history, False))
 
-        stopped = walks(())
-        assert max(walk.rounds for walk in stopped) == stopped[0].max_possible_rounds
-        assert max(walk.spent for walk in stopped) == stopped[0].max_possible_spent
+        stopped = stopped_after(())
+        assert max(each.rounds for each in stopped) == stopped[0].max_possible_rounds
+        assert max(each.spent for each in stopped) == stopped[0].max_possible_spent
 
     @given(decimals, st.floats(1, 30))
     @deterministic
@@ -132,8 +132,8 @@ class TestLargestNumbers:
         assert hits.rounds == halves // 2
 
     @pytest.mark.parametrize("halves", range(2, 25))
-    def test_a_walk_that_ends_at_step_zero_is_shorter(self, halves):
-        """Algorithm 1 from step 1: the statement in the notes of doubling_walk."""
+    def test_a_search_that_ends_at_step_zero_is_shorter(self, halves):
+        """Algorithm 1 from step 1: the statement in the notes of doubling_threshold."""
 
         def longest(used, exponent):
             if used + 2 > halves or exponent < 0:
@@ -157,7 +157,9 @@ class TestLargestNumbers:
 class TestRefusals:
     def test_a_round_too_many_is_refused_and_leaves_no_trace(self):
         budget_filter = run(BudgetFilter(0.25, 0.5), [True, True])
-        message = r"spent must leave 0\.25 of the budget .*; got 0\.5 spent of 0\.5\. Ask may_con"
+        message = (
+            r"spent must leave 0\.25 of the budget .*; got 0\.5 spent of 0\.5\. Check may_con"
+        )
         with pytest.raises(BudgetExceededError, match=message):
             budget_filter.record(False)
         assert budget_filter.history == (True, True)
@@ -166,7 +168,7 @@ class TestRefusals:
     def test_not_even_a_miss_runs_where_a_hit_would_not_fit(self):
         budget_filter = run(BudgetFilter(1.0, 1.5), [False, False])
         assert budget_filter.spent == 1.0
-        with pytest.raises(BudgetExceededError, match="Ask may_continue"):
+        with pytest.raises(BudgetExceededError, match="Check may_continue"):
             budget_filter.record(False)
         assert budget_filter.spent == 1.0
 

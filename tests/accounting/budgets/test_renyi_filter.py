@@ -21,7 +21,7 @@ from skdptune.accounting import (
     UnreachableBudgetError,
 )
 from skdptune.accounting._budgets._renyi_filter import RenyiFilter, divergences_of, suitable_order
-from skdptune.accounting._losses._renyi import ORDERS
+from skdptune.accounting._losses import ORDERS
 from tests.accounting.oracles_profile import (
     approximate_composition,
     gaussian_delta,
@@ -137,7 +137,7 @@ class TestDivergences:
 
     @given(st.integers(0, 10**6), st.sampled_from([1.2, 2.0, 7.0, 30.0]))
     @settings(max_examples=60)
-    def test_pair_of_discrete_laws(self, seed, order):
+    def test_pair_of_discrete_distributions(self, seed, order):
         rng = np.random.default_rng(seed)
         p, q = rng.dirichlet(np.ones(4)), rng.dirichlet(np.ones(4))
         exact = max(renyi_of_pair(p, q, order), renyi_of_pair(q, p, order))
@@ -166,7 +166,7 @@ DEEPEST = 8
 
 
 class Interaction:
-    """All courses of an adaptive interaction with the laws of both data sets, enumerated."""
+    """All courses of an adaptive interaction, enumerated with their masses on both data sets."""
 
     def __init__(self, total, choose, parts):
         self.ends = []
@@ -209,7 +209,7 @@ LEAKY = [*PURE[1:], leaky(0.25, 0.004), leaky(0.5, 0.001)]
 
 
 def greedy(history):
-    """Choose a dear part where the losses are high so far, and a cheap one elsewhere."""
+    """Choose an expensive part where the losses are high so far, and a cheap one elsewhere."""
     return 2 if 2 * sum(outcome == 0 for outcome in history) > len(history) else 0
 
 

@@ -88,3 +88,32 @@ def test_remove_direction_is_finite_everywhere(fraction, epsilon):
     losses, _ = finite_pair(0.02)
     value = _closed_forms.subsampled_remove(losses, np.array([epsilon]), fraction)[0]
     assert fraction * 0.02 * (1.0 - 1e-12) <= value <= fraction
+
+
+@pytest.mark.parametrize("rate", [1e-9, 0.01, 0.5, 0.999])
+def test_the_loss_before_sampling_has_the_loss_after_it(rate):
+    before = np.concatenate([-np.geomspace(1e-6, 30.0, 50), [0.0], np.geomspace(1e-6, 700.0, 50)])
+    after = np.logaddexp(np.log1p(-rate), np.log(rate) + before)
+    again = _closed_forms.loss_before_sampling(after, rate)
+    # A loss after sampling of x says as much of the one before as its rounding leaves.
+    error = 5e-14 * (1.0 + np.abs(after)) / (rate * np.exp(np.minimum(before - after, 0.0)))
+    assert (np.abs(again - before) <= error + 1e-14 * np.abs(before)).all()
+
+
+def test_losses_that_no_outcome_has_are_below_all():
+    rate = 0.25
+    least = np.log1p(-rate)
+    found = _closed_forms.loss_before_sampling(np.array([least - 1.0, least - 1e-12, 0.0]), rate)
+    assert found.tolist() == [-np.inf, -np.inf, 0.0]
+
+
+@pytest.mark.parametrize("rest", [1e-6, 1e-12, 2.0**-53])
+def test_a_rate_near_one_keeps_the_digits_of_what_is_left(rest):
+    """Adding a record: the largest loss is -log(1 - rate), and is likely where noise is low."""
+    with mpmath.workdps(50):
+        for below in (1e-3, 0.1, 2.0):
+            loss = float(np.log(rest)) + below
+            found = float(_closed_forms.loss_before_sampling(np.array([loss]), 1.0 - rest)[0])
+            exact = mpmath.log(1 + mpmath.expm1(mpmath.mpf(loss)) / mpmath.mpf(1.0 - rest))
+            # The loss itself is rounded, to 4e-15 near 36.
+            assert found == pytest.approx(float(exact), abs=2e-14 + 1e-14 / below)

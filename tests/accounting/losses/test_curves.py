@@ -97,8 +97,8 @@ def test_dots_are_connected_along_the_hull_of_both_halves(remove, add):
 
 
 @given(halves, halves)
-def test_connected_dots_are_two_laws(remove, add):
-    """Neither wavy nor rising input gives anything but two probability laws."""
+def test_connected_dots_are_two_distributions(remove, add):
+    """Wavy and rising input gives two probability distributions as well."""
     # Theorem P1.
     first, second = _curves.connect_dots(0.3, np.array(remove), np.array(add))
     for side, mirror in ((first, second), (second, first)):
@@ -144,7 +144,7 @@ def pair_on_grid(step, weights, only_p=0.0, only_q=0.0):
     losses = step * np.arange(-size, size + 1)
     q = np.array(weights, dtype=float)
     p = q * np.exp(losses)
-    # Shift mass between the two ends until both laws have their sums.
+    # Shift mass between the two ends until both distributions have their sums.
     excess = (p.sum() / (1.0 - only_p)) / (q.sum() / (1.0 - only_q))
     if excess > 1.0:
         q[0] += (p.sum() - q.sum() * (1.0 - only_p) / (1.0 - only_q)) / (
@@ -175,14 +175,14 @@ every_pair = pytest.mark.parametrize(("sides", "outcomes"), PAIRS)
 
 
 @every_pair
-def test_pairs_of_these_tests_are_laws(sides, outcomes):
+def test_pairs_of_these_tests_are_distributions(sides, outcomes):
     for masses in outcomes:
         assert math.fsum(masses) == pytest.approx(1.0, rel=1e-12, abs=0.0)
         assert min(masses) >= 0.0
 
 
 @every_pair
-def test_pair_masses_are_the_laws_of_the_finite_losses(sides, outcomes):
+def test_pair_masses_are_those_of_the_finite_losses(sides, outcomes):
     for own, other, p, q in ((*sides, *outcomes), (*sides[::-1], *outcomes[::-1])):
         losses, mine, theirs = _curves.pair_masses(own, other)
         assert np.all(np.diff(losses) < 0.0)
@@ -251,9 +251,9 @@ def test_a_common_grid_is_one_grid(first, second):
         ([0.0], [0.25]),
     ],
 )
-def test_chords_are_what_convexity_proves(points, deltas):
+def test_a_half_through_points_is_what_convexity_proves(points, deltas):
     step = 0.05
-    values = _curves.chords(np.array(points), np.array(deltas), step)
+    values = _curves.half_through_points(np.array(points), np.array(deltas), step)
     assert (values.size - 1) * step >= points[-1] - 1e-12
     for k, value in enumerate(values):
         at = min(k * step, points[-1])
@@ -263,12 +263,12 @@ def test_chords_are_what_convexity_proves(points, deltas):
 def test_pointwise_maximum_lets_the_shorter_curve_stay_at_its_end():
     first, second = np.array([0.5, 0.2, 0.1]), np.array([0.4, 0.3])
     for pair in ((first, second), (second, first)):
-        assert _curves.pointwise_maximum(*pair).tolist() == [0.5, 0.3, 0.3]
+        assert _curves._pointwise_maximum(*pair).tolist() == [0.5, 0.3, 0.3]
 
 
-def test_sampling_reaches_the_end():
+def test_an_upper_half_reaches_the_end():
     side = distribution([0.2, 0.3, 0.5], 0.25, -1, infinity=0.01)
-    samples = _curves.sampled(side, 0.1)
+    samples = _curves.upper_half(side, 0.1)
     assert samples.size == 4 and samples[-1] == pytest.approx(0.01, rel=1e-12, abs=0.0)
     for k, value in enumerate(samples):
         assert value == pytest.approx(naive_delta(side, 0.1 * k), rel=1e-9, abs=0.0)

@@ -130,7 +130,7 @@ class TestGaussianNoisyMax:
         assert np.all(best[seen] <= bound[seen] * (1 + 1e-12))
         assert best[seen] == pytest.approx(bound[seen], rel=2e-3)
 
-    def test_monotone_price_is_too_low_for_scores_that_part(self):
+    def test_monotone_cost_is_too_low_for_scores_that_move_apart(self):
         p = noisy_max_probabilities([0.5, -0.5], 2.0, "gaussian")
         q = noisy_max_probabilities([-0.5, 0.5], 2.0, "gaussian")
         assert hockey_stick(p, q)[0] > report_noisy_max(2, 2.0, monotone=True).delta(0.0) + 0.1
@@ -220,7 +220,7 @@ class TestNoisyMaxParameters:
         st.booleans(),
     )
     @deterministic
-    def test_price_moves_with_every_parameter(self, noise, count, scale, size, factor, monotone):
+    def test_cost_moves_with_every_parameter(self, noise, count, scale, size, factor, monotone):
         def epsilons(m, s, d, mono=monotone):
             profile = report_noisy_max(m, s, sensitivity=d, noise=noise, monotone=mono)
             return np.array([profile.epsilon(delta) for delta in (1e-2, 1e-6)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skdptune.accounting._budgets._budget_filter import BudgetFilter
 from skdptune.accounting._mechanisms._thresholds import (
     above_threshold,
-    doubling_walk,
+    doubling_threshold,
     sparse_vector,
     sparse_vector_split,
 )
@@ -189,7 +189,7 @@ def round_distribution(utilities, threshold, round_epsilon):
 
 
 class TestRound:
-    """The price of an outcome, on which the filter rests; sensitivity 1.
+    """The cost of an outcome, on which the filter rests; sensitivity 1.
 
     Theorem N4.
     """
@@ -207,7 +207,7 @@ class TestRound:
                 assert np.all(np.abs(np.log(p / q)) <= cost_of * (1 + 1e-10))
 
     @pytest.mark.parametrize("round_epsilon", [0.3, 2.0])
-    def test_both_prices_are_attained(self, round_epsilon):
+    def test_both_costs_are_attained(self, round_epsilon):
         utilities = np.array([40.0, 40, 40, 40, 40, 40, -40]) / round_epsilon
         change = np.array([1.0, 1, 1, 1, 1, 1, -1])
         p = round_distribution(utilities, 0.0, round_epsilon)
@@ -216,8 +216,8 @@ class TestRound:
         assert math.log(p[-1] / q[-1]) == pytest.approx(round_epsilon / 2, rel=1e-3)
 
 
-def walk_laws(utilities, neighbours, round_epsilon, make_filter, ends_at_step_zero):
-    """Return both data sets' probabilities of every transcript of the doubling walk.
+def transcript_masses(utilities, neighbours, round_epsilon, make_filter, ends_at_step_zero):
+    """Return both data sets' probabilities of every transcript of the doubling threshold search.
 
     Utilities are in units of the sensitivity, and so is the granularity.
     """
@@ -230,7 +230,7 @@ def walk_laws(utilities, neighbours, round_epsilon, make_filter, ends_at_step_ze
             for values in (utilities, neighbours)
         ]
 
-    def walk(reached, step, history, p, q):
+    def ends_after(reached, step, history, p, q):
         budget_filter = make_filter()
         for hit in history:
             budget_filter.record(hit)
@@ -242,17 +242,17 @@ def walk_laws(utilities, neighbours, round_epsilon, make_filter, ends_at_step_ze
             after = reached + step * hit
             lower = step // 2 if ends_at_step_zero else step / 2
             following = 2 * step if hit else lower
-            ends += walk(after, following, (*history, hit), p * one, q * other)
+            ends += ends_after(after, following, (*history, hit), p * one, q * other)
         return ends
 
-    result = np.array(walk(0.0, granularity, (), 1.0, 1.0)).T
+    result = np.array(ends_after(0.0, granularity, (), 1.0, 1.0)).T
     assert result.sum(axis=1) == pytest.approx(1, abs=1e-9)
     return result
 
 
 # Nearly always a hit, and the noisy threshold far out where it is not.
 EXTREME = ([60.0, 60, 60, 60, -60], [1.0, 1, 1, 1, -1])
-WALKS = [
+LIMITS = [
     (0.8, {"budget": 2.0}),
     (0.5, {"budget": 1.5}),
     (0.5, {"budget": 1.74}),
@@ -262,18 +262,18 @@ WALKS = [
 ]
 
 
-class TestDoublingWalk:
+class TestDoublingThreshold:
     """Theorem N4."""
 
     @pytest.mark.parametrize("ends_at_step_zero", [False, True])
-    @pytest.mark.parametrize(("round_epsilon", "limits"), WALKS)
+    @pytest.mark.parametrize(("round_epsilon", "limits"), LIMITS)
     def test_covers_the_exact_transcripts(self, round_epsilon, limits, ends_at_step_zero):
-        """The whole walk, with a stop that depends on its outcomes, on both data sets."""
+        """The whole search, with a stop that depends on its outcomes, on both data sets."""
 
         def make_filter():
             return BudgetFilter(round_epsilon, limits.get("budget"), limits.get("max_rounds"))
 
-        profile = doubling_walk(round_epsilon, **limits)
+        profile = doubling_threshold(round_epsilon, **limits)
         largest = profile.epsilon(0)
         epsilons = largest * np.linspace(0, 1, 9)
         bounds = profile.delta(epsilons) + 1e-12
@@ -283,7 +283,9 @@ class TestDoublingWalk:
             EXTREME,
         ):
             moved = np.add(utilities, change)
-            p, q = walk_laws(utilities, moved, round_epsilon, make_filter, ends_at_step_zero)
+            p, q = transcript_masses(
+                utilities, moved, round_epsilon, make_filter, ends_at_step_zero
+            )
             assert np.max(np.abs(np.log(p / q))) <= largest * (1 + 1e-9)
             for one, other in ((p, q), (q, p)):
                 exact = np.maximum(one - np.exp(epsilons)[:, None] * other, 0).sum(axis=1)
@@ -292,22 +294,25 @@ class TestDoublingWalk:
     @pytest.mark.parametrize(("budget", "cap"), [(2.0, None), (2.4, 4), (2.4, 2), (0.8, 9)])
     def test_a_budget_is_used_up_by_some_transcript(self, budget, cap):
         utilities, moved = EXTREME[0], np.add(*EXTREME)
-        p, q = walk_laws(utilities, moved, 0.8, lambda: BudgetFilter(0.8, budget, cap), True)
-        figure = doubling_walk(0.8, budget=budget, max_rounds=cap).epsilon(0)
-        assert np.max(np.abs(np.log(p / q))) == pytest.approx(figure, rel=1e-4)
+        p, q = transcript_masses(
+            utilities, moved, 0.8, lambda: BudgetFilter(0.8, budget, cap), True
+        )
+        limit = doubling_threshold(0.8, budget=budget, max_rounds=cap).epsilon(0)
+        assert np.max(np.abs(np.log(p / q))) == pytest.approx(limit, rel=1e-4)
 
     def test_without_the_filter_it_would_be_exceeded(self):
         utilities, moved = EXTREME[0], np.add(*EXTREME)
-        p, q = walk_laws(utilities, moved, 0.8, lambda: BudgetFilter(0.8, None, 4), True)
-        assert np.max(np.abs(np.log(p / q))) > 1.15 * doubling_walk(0.8, budget=2.4).epsilon(0)
+        p, q = transcript_masses(utilities, moved, 0.8, lambda: BudgetFilter(0.8, None, 4), True)
+        limit = doubling_threshold(0.8, budget=2.4).epsilon(0)
+        assert np.max(np.abs(np.log(p / q))) > 1.15 * limit
 
     @pytest.mark.parametrize(
         ("round_epsilon", "budget", "largest"),
         [(0.1, 1.0, 1.0), (0.1, 0.3, 0.3), (0.3, 1.0, 0.9), (0.4, 1.0, 1.0), (2.0, 2.0, 2.0)],
     )
     def test_a_budget_is_a_pure_guarantee(self, round_epsilon, budget, largest):
-        """What no walk can spend, half-rounds that do not fit, is not charged."""
-        profile = doubling_walk(round_epsilon, budget=budget)
+        """What no search can use, half-rounds that do not fit, is not charged."""
+        profile = doubling_threshold(round_epsilon, budget=budget)
         assert profile.epsilon(0) == pytest.approx(largest, rel=1e-14)
         pure = PrivacyProfile.pure(largest)
         points = np.linspace(0, 1.1, 12) * largest
@@ -316,7 +321,7 @@ class TestDoublingWalk:
 
     @pytest.mark.parametrize(("round_epsilon", "rounds"), [(0.1, 30), (2.0, 3), (0.01, 1)])
     def test_a_cap_is_a_composition(self, round_epsilon, rounds):
-        profile = doubling_walk(round_epsilon, max_rounds=rounds)
+        profile = doubling_threshold(round_epsilon, max_rounds=rounds)
         assert profile == rounds * PrivacyProfile.pure(round_epsilon)
 
     @pytest.mark.parametrize(
@@ -324,7 +329,7 @@ class TestDoublingWalk:
         [(0.1, 2.0, 30), (0.1, 5.0, 30), (0.1, 2.95, 30), (0.5, 2.0, 5), (1.5, 3.0, 2)],
     )
     def test_of_budget_and_cap_the_smaller_counts(self, round_epsilon, budget, rounds):
-        profile = doubling_walk(round_epsilon, budget=budget, max_rounds=rounds)
+        profile = doubling_threshold(round_epsilon, budget=budget, max_rounds=rounds)
         pure = PrivacyProfile.pure(min(budget, rounds * round_epsilon))
         composed = rounds * PrivacyProfile.pure(round_epsilon)
         epsilons = np.linspace(0, 1.02 * budget, 200)
@@ -340,21 +345,21 @@ class TestDoublingWalk:
         assert found == pytest.approx(hull, rel=1e-6, abs=1e-12)
 
     def test_a_filter_is_also_a_cap(self):
-        found = doubling_walk(0.1, budget=10.0)
+        found = doubling_threshold(0.1, budget=10.0)
         assert found.epsilon(1e-6) <= (199 * PrivacyProfile.pure(0.1)).epsilon(1e-6) + 1e-9
         assert found.epsilon(1e-6) < 7.2
         assert found.epsilon(0) == pytest.approx(10)
 
     @given(st.floats(0.01, 1), st.floats(1, 15), st.integers(1, 40), st.floats(1, 2))
     @deterministic
-    def test_price_moves_with_every_limit(self, round_epsilon, factor, rounds, more):
+    def test_cost_moves_with_every_limit(self, round_epsilon, factor, rounds, more):
         budget = factor * round_epsilon
-        both = doubling_walk(round_epsilon, budget=budget, max_rounds=rounds)
+        both = doubling_threshold(round_epsilon, budget=budget, max_rounds=rounds)
         for looser in (
-            doubling_walk(round_epsilon, budget=budget),
-            doubling_walk(round_epsilon, max_rounds=rounds),
-            doubling_walk(round_epsilon, budget=more * budget, max_rounds=rounds),
-            doubling_walk(round_epsilon, budget=budget, max_rounds=rounds + 1),
+            doubling_threshold(round_epsilon, budget=budget),
+            doubling_threshold(round_epsilon, max_rounds=rounds),
+            doubling_threshold(round_epsilon, budget=more * budget, max_rounds=rounds),
+            doubling_threshold(round_epsilon, budget=budget, max_rounds=rounds + 1),
         ):
             for delta in (0.0, 1e-9, 1e-3):
                 assert both.epsilon(delta) <= looser.epsilon(delta) * (1 + 1e-6) + 1e-12
@@ -362,7 +367,7 @@ class TestDoublingWalk:
 
     def test_renyi_curve_is_the_smaller_one(self):
         orders = np.array([1.5, 4.0, 64.0, 1e6])
-        profile = doubling_walk(0.1, budget=2.0, max_rounds=30)
+        profile = doubling_threshold(0.1, budget=2.0, max_rounds=30)
         composed = (30 * PrivacyProfile.pure(0.1)).rdp(orders)
         pure = PrivacyProfile.pure(2.0).rdp(orders)
         assert profile.rdp(orders) == pytest.approx(np.minimum(composed, pure))
@@ -370,11 +375,11 @@ class TestDoublingWalk:
         assert composed[3] > pure[3]
 
     def test_extreme_sizes(self):
-        assert doubling_walk(600, budget=600).epsilon(0) == 600
-        assert doubling_walk(1e-9, budget=1e-9).epsilon(0) == 1e-9
+        assert doubling_threshold(600, budget=600).epsilon(0) == 600
+        assert doubling_threshold(1e-9, budget=1e-9).epsilon(0) == 1e-9
         # Too many rounds to compose: the budget holds by itself.
-        assert doubling_walk(1e-6, budget=1.0) == PrivacyProfile.pure(1.0)
-        assert doubling_walk(1e-6, budget=1.0, max_rounds=1).epsilon(0) == 1e-6
+        assert doubling_threshold(1e-6, budget=1.0) == PrivacyProfile.pure(1.0)
+        assert doubling_threshold(1e-6, budget=1.0, max_rounds=1).epsilon(0) == 1e-6
 
     @pytest.mark.parametrize(
         ("arguments", "limits", "error", "message"),
@@ -389,7 +394,7 @@ class TestDoublingWalk:
     )
     def test_bad_input(self, arguments, limits, error, message):
         with pytest.raises(error, match=message):
-            doubling_walk(*arguments, **limits)
+            doubling_threshold(*arguments, **limits)
 
 
 def lower_hull(x, y, at):

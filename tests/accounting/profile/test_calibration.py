@@ -18,13 +18,13 @@ def gaussian(noise):
 
 
 class Counted:
-    """A function that remembers what it was asked for."""
+    """A function that records its arguments."""
 
     def __init__(self, function):
-        self.function, self.asked = function, []
+        self.function, self.arguments = function, []
 
     def __call__(self, parameter):
-        self.asked.append(parameter)
+        self.arguments.append(parameter)
         return self.function(parameter)
 
 
@@ -52,7 +52,7 @@ def test_the_budget_is_spent_and_never_exceeded(epsilon, delta):
     make = Counted(gaussian)
     found = calibrate(make, epsilon, delta)
     assert 0.9998 <= spent(found, epsilon, delta) <= 1.0
-    assert len(make.asked) <= 15
+    assert len(make.arguments) <= 15
     # By the closed form: the noise suffices, and a little less would not.
     assert gaussian_delta(1.0 / found.value, epsilon) <= delta * (1.0 + 1e-9)
     assert gaussian_delta(1.0 / (0.9995 * found.value), epsilon) > delta
@@ -63,7 +63,7 @@ def test_a_budget_parameter_is_solved_from_the_other_side(epsilon, delta):
     make = Counted(lambda mu: PrivacyProfile.gaussian(min(mu, 30.0)))
     found = calibrate(make, epsilon, delta, parameter="budget")
     assert 0.9998 <= spent(found, epsilon, delta) <= 1.0
-    assert len(make.asked) <= 15
+    assert len(make.arguments) <= 15
     noise = calibrate(gaussian, epsilon, delta)
     assert found.value == pytest.approx(1.0 / noise.value, rel=5e-4)
 
@@ -94,7 +94,7 @@ def test_training_is_solved_in_few_evaluations():
     make = Counted(training)
     found = calibrate(make, 1.0, 1e-5, lower=0.3)
     assert 0.9998 <= spent(found, 1.0, 1e-5) <= 1.0
-    assert len(make.asked) <= 15
+    assert len(make.arguments) <= 15
 
 
 @pytest.mark.parametrize("guess", [1e-6, 1e-3, 0.1, 3.7, 3.731, 50.0, 1e4, 1e6])
@@ -108,7 +108,7 @@ def test_a_good_guess_saves_evaluations():
     guided, blind = Counted(gaussian), Counted(gaussian)
     calibrate(guided, 1.0, 1e-5, guess=3.73)
     calibrate(blind, 1.0, 1e-5, guess=1e4)
-    assert len(guided.asked) < len(blind.asked)
+    assert len(guided.arguments) < len(blind.arguments)
 
 
 @pytest.mark.parametrize("tolerance", [0.1, 1e-2, 1e-6, 1e-9])
@@ -201,7 +201,7 @@ def test_where_everything_fits_the_riskiest_end_is_taken():
 
 @pytest.mark.parametrize("parameter", ["noise", "budget"])
 @pytest.mark.parametrize("limits", [(0.1, 0.3), (5.0, 10.0), (10.0, 10.0), (0.7, 30.0), (3, 1000)])
-def test_the_function_is_never_asked_outside_the_range(parameter, limits):
+def test_the_function_is_never_called_outside_the_range(parameter, limits):
     lower, upper = limits
     for epsilon in (1e-4, 1.0, 1e5):
         make = Counted(
@@ -213,7 +213,7 @@ def test_the_function_is_never_asked_outside_the_range(parameter, limits):
             pass
         else:
             assert lower <= found.value <= upper
-        assert all(lower <= asked <= upper for asked in make.asked)
+        assert all(lower <= value <= upper for value in make.arguments)
 
 
 @pytest.mark.parametrize("guess", [None, 0.2, 10.0])
@@ -281,7 +281,7 @@ def test_arguments_out_of_their_domains_are_refused(arguments, message):
     make = Counted(gaussian)
     with pytest.raises(ValueError, match=f"^{message}"):
         calibrate(make, **{"epsilon": 1.0, "delta": 1e-5, **arguments})
-    assert not make.asked
+    assert not make.arguments
 
 
 @pytest.mark.parametrize("name", ["epsilon", "delta", "lower", "upper", "guess", "tolerance"])

@@ -10,7 +10,7 @@ import pytest
 from dp_accounting import dp_event
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.accounting._losses._renyi import ORDERS
+from skdptune.accounting._losses import ORDERS
 
 SAMPLED = dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))
 PROFILES = {

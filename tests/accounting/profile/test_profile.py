@@ -739,7 +739,7 @@ def test_a_concentrated_guarantee_bounds_the_gaussian_that_has_it():
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_events_that_nobody_can_price_are_refused_by_name(event):
+def test_events_that_no_accountant_knows_are_refused_by_name(event):
     with pytest.raises(
         ValueError, match="^event must be .* supports; got " + type(event).__name__
     ):

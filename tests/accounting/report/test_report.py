@@ -159,14 +159,14 @@ def test_parts_need_not_sum_to_the_profile() -> None:
         ({"epsilon": -1.0}, ValueError, "epsilon must be a number in [0, inf); got -1.0"),
         ({"epsilon": math.nan}, ValueError, "epsilon must be a number in [0, inf); got nan"),
         ({"epsilon": "1"}, TypeError, "epsilon must be a number in [0, inf); got str"),
-        ({"name": ""}, ValueError, "name must be a str that shows something; got ''"),
-        ({"name": " \n\x00"}, ValueError, "name must be a str that shows something"),
+        ({"name": ""}, ValueError, "name must be a str with visible characters; got ''"),
+        ({"name": " \n\x00"}, ValueError, "name must be a str with visible characters"),
         ({"name": None}, TypeError, "name must be a str; got NoneType"),
         ({"note": 20}, TypeError, "note must be a str; got int"),
         ({"note": None}, TypeError, "note must be a str; got NoneType"),
-        ({"bound": ""}, ValueError, "bound must be a str that shows something"),
+        ({"bound": ""}, ValueError, "bound must be a str with visible characters"),
         ({"bound": 3}, TypeError, "bound must be a str; got int"),
-        ({"neighbouring": ""}, ValueError, "neighbouring must be a str that shows something"),
+        ({"neighbouring": ""}, ValueError, "neighbouring must be a str with visible characters"),
         ({"neighbouring": None}, TypeError, "neighbouring must be a str; got NoneType"),
         ({"parts": PrivacyReport(HALF, 0.0)}, TypeError, "Put it in a list."),
         ({"parts": None}, TypeError, "parts must be a sequence of PrivacyReport; got NoneType"),
@@ -176,7 +176,7 @@ def test_parts_need_not_sum_to_the_profile() -> None:
         ({"assumptions": b"n"}, TypeError, "assumptions[0] must be a str; got int"),
         ({"assumptions": {"n"}}, TypeError, "assumptions must be a sequence of str; got set"),
         ({"assumptions": ["n", 1]}, TypeError, "assumptions[1] must be a str; got int"),
-        ({"assumptions": ["n", " "]}, ValueError, "assumptions[1] must be a str that shows"),
+        ({"assumptions": ["n", " "]}, ValueError, "assumptions[1] must be a str with visible"),
     ],
 )
 def test_wrong_arguments_are_refused(
@@ -423,9 +423,24 @@ def test_unknown_key_is_named() -> None:
         ("parts", [3], TypeError, "content must be a dict written by to_dict; got int"),
         ("parts", [{"format": 7}], ValueError, "format must be 1; got 7"),
         ("assumptions", "n is public", TypeError, "Put it in a list."),
-        ("profile", {"format": 99}, ValueError, "profile must be what PrivacyProfile.to_dict"),
-        ("profile", {"format": 1}, ValueError, "profile must be what PrivacyProfile.to_dict"),
-        ("profile", "pure", ValueError, "profile must be what PrivacyProfile.to_dict"),
+        (
+            "profile",
+            {"format": 99},
+            ValueError,
+            "profile must be a dict written by PrivacyProfile.to_dict",
+        ),
+        (
+            "profile",
+            {"format": 1},
+            ValueError,
+            "profile must be a dict written by PrivacyProfile.to_dict",
+        ),
+        (
+            "profile",
+            "pure",
+            ValueError,
+            "profile must be a dict written by PrivacyProfile.to_dict",
+        ),
     ],
 )
 def test_damaged_values_are_refused(
@@ -440,7 +455,9 @@ def test_damaged_values_are_refused(
 def test_damaged_profile_is_refused(masses: str) -> None:
     content = make_report().to_dict()
     content["profile"]["remove"]["masses"] = masses
-    with pytest.raises(ValueError, match="profile must be what PrivacyProfile.to_dict wrote"):
+    with pytest.raises(
+        ValueError, match="profile must be a dict written by PrivacyProfile.to_dict"
+    ):
         PrivacyReport.from_dict(content)
 
 

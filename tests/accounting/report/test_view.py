@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdptune.accounting._profile._profile import PrivacyProfile
-from skdptune.accounting._report._report import PrivacyReport
-from skdptune.accounting._report._view import ReportView, Row, one_line, to_text, view_of
+from skdptune.accounting._report._report import PrivacyReport, view_of
+from skdptune.accounting._report._view import ReportView, Row, one_line, to_text
 
 HALF = PrivacyProfile.pure(0.5)
 QUARTER = PrivacyProfile.pure(0.25)
@@ -47,8 +47,8 @@ def test_tree_is_drawn_with_figures_in_one_column() -> None:
         "│  │  └─ fit (50 steps)                 ε = 0.125",
         "│  └─ b                                 not private",
         "└─ refit                                ε = 0.250",
-        "Each part's ε is its cost alone at δ = 1e-05; they need not add up.",
-        "Assumes:",
+        "Each part's ε is its own cost at δ = 1e-05; the parts need not add up to the total.",
+        "Assumptions:",
         "- n is public",
         "- the split is secret",
     ]
@@ -66,7 +66,7 @@ def test_very_long_label_leaves_the_column_to_the_others() -> None:
     assert lines[2] == "└─ " + "x" * 200 + "  B"
 
 
-def test_parts_are_priced_at_the_delta_of_the_report_shown() -> None:
+def test_parts_show_their_cost_at_the_delta_of_the_report_shown() -> None:
     gaussian = PrivacyProfile.gaussian(0.3)
     part = PrivacyReport(gaussian, 1e-2, parts=[PrivacyReport(gaussian, 1e-3)])
     (row,) = view_of(PrivacyReport(gaussian + HALF, 1e-8, parts=[part])).top.rows
@@ -92,7 +92,7 @@ def test_top_shows_the_budget_and_what_was_spent_of_it() -> None:
     ("cost", "budget"),
     [(0.5, None), (0.5, 0.5), (0.5 * (1 - 1e-12), 0.5), (0.5 * (1 + 5e-10), 0.5)],
 )
-def test_spending_within_rounding_of_the_budget_is_not_told(
+def test_spending_within_rounding_of_the_budget_is_not_shown(
     cost: float, budget: float | None
 ) -> None:
     report = PrivacyReport(PrivacyProfile.pure(cost), 0.0, epsilon=budget)
@@ -109,7 +109,7 @@ def test_infinite_epsilon_reads_not_private() -> None:
     assert "inf" not in str(report)
 
 
-def test_infinite_budget_tells_what_was_spent_all_the_same() -> None:
+def test_infinite_budget_shows_what_was_spent_all_the_same() -> None:
     text = str(PrivacyReport(HALF, 0.0, epsilon=math.inf, name="a"))
     assert text == "a: not private at δ = 0, spent 0.500 (add or remove one record)"
 
@@ -157,8 +157,8 @@ def test_line_breaks_in_names_do_not_break_the_tree() -> None:
     assert str(report).splitlines() == [
         "x y: ε = 0.500 at δ = 0 (u v)",
         "└─ a └─ b (c d; add or remove one record) [e f]  ε = 0.500",
-        "Each part's ε is its cost alone at δ = 0; they need not add up.",
-        "Assumes:",
+        "Each part's ε is its own cost at δ = 0; the parts need not add up to the total.",
+        "Assumptions:",
         "- s t",
     ]
 

@@ -1,4 +1,4 @@
-"""What all laws share: arguments, shapes, plain values, pickles."""
+"""What all distributions share: arguments, shapes, plain values, pickles."""
 
 import json
 import pickle
@@ -24,11 +24,11 @@ DISTRIBUTIONS = [
     Poisson(15),
     Binomial(30, 0.1),
 ]
-every_law = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+every_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 FUNCTIONS = ["pgf", "pgf_derivative", "pgf_second_derivative"]
 
 
-@every_law
+@every_distribution
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_take_numbers_and_arrays(distribution, function):
     evaluate = getattr(distribution, function)
@@ -43,7 +43,7 @@ def test_functions_take_numbers_and_arrays(distribution, function):
     assert evaluate(np.array([])).shape == (0,)
 
 
-@every_law
+@every_distribution
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("x", [-1e-9, 1.1, np.nan, [0.5, 1.5], [[0.5], [np.nan]]])
 def test_functions_refuse_numbers_outside(distribution, function, x):
@@ -65,7 +65,7 @@ def test_probability_at_most_refuses(count, error):
         Poisson(1).probability_at_most(count)
 
 
-@every_law
+@every_distribution
 def test_plain_values_survive_json(distribution):
     values = json.loads(json.dumps(distribution.to_dict()))
     for copy in (RunCountDistribution.from_dict(values), type(distribution).from_dict(values)):
@@ -86,8 +86,11 @@ def test_plain_values_hold_what_the_constructor_takes():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, r"law must be one of .*'geometric'.*; got None\."),
-        ({"distribution": "uniform", "trials": 3}, "law must be one of .*; got 'uniform'"),
+        ({}, r"distribution must be one of .*'geometric'.*; got None\."),
+        (
+            {"distribution": "uniform", "trials": 3},
+            "distribution must be one of .*; got 'uniform'",
+        ),
         ({"distribution": "poisson"}, r"parameters must be rate; got none\."),
         (
             {"distribution": "binomial", "trials": 3},
@@ -100,21 +103,23 @@ def test_plain_values_hold_what_the_constructor_takes():
         ({"distribution": "geometric", "gamma": 2.0}, "gamma must be"),
     ],
 )
-def test_from_dict_refuses_what_is_no_law(values, message):
+def test_from_dict_refuses_other_content(values, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         RunCountDistribution.from_dict(values)
 
 
-def test_from_dict_of_a_class_refuses_other_laws():
+def test_from_dict_of_a_class_refuses_other_distributions():
     assert TruncatedNegativeBinomial.from_dict(Geometric(0.5).to_dict()) == Geometric(0.5)
-    with pytest.raises(ValueError, match="^law must be one of 'geometric'; got 'poisson'"):
+    with pytest.raises(
+        ValueError, match="^distribution must be one of 'geometric'; got 'poisson'"
+    ):
         Geometric.from_dict(Poisson(3).to_dict())
     with pytest.raises(TypeError, match="^values must be a mapping"):
         RunCountDistribution.from_dict("geometric")
 
 
-@every_law
-def test_laws_are_immutable_hashable_and_pickle(distribution):
+@every_distribution
+def test_distributions_are_immutable_hashable_and_pickle(distribution):
     with pytest.raises(FrozenInstanceError):
         distribution.mean_of_everything = 3
     copy = pickle.loads(pickle.dumps(distribution))
@@ -131,7 +136,7 @@ def test_the_base_is_abstract():
         RunCountDistribution()
 
 
-def test_a_law_of_ones_own_is_read_back(monkeypatch):
+def test_a_subclass_of_a_user_is_read_back(monkeypatch):
     monkeypatch.setattr(RunCountDistribution, "_known", dict(RunCountDistribution._known))
 
     @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The laws of the number of runs against their closed forms and against themselves."""
+"""The distributions of the number of runs against their closed forms and against themselves."""
 
 import math
 
@@ -71,7 +71,7 @@ def probabilities(distribution, largest):
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
 class TestAgainstTheMasses:
-    """Every quantity is a sum over the masses of the law.
+    """Every quantity is a sum over the masses of the distribution.
 
     Theorem K1.
     """
@@ -108,7 +108,7 @@ class TestAgainstTheMasses:
         )
 
 
-def test_named_laws_have_their_closed_forms():
+def test_named_distributions_have_their_closed_forms():
     gamma = 0.03
     x = np.linspace(0, 1, 11)
     w = 1 - (1 - gamma) * x
@@ -158,7 +158,7 @@ def test_no_count_is_too_large(distribution, count):
 
 
 @pytest.mark.parametrize("mean", [1e-3, 1.0, 20.0, 1e6])
-def test_laws_that_allow_no_run_are_made_from_their_mean(mean):
+def test_distributions_that_allow_no_run_are_made_from_their_mean(mean):
     assert Poisson.from_mean(mean) == Poisson(mean)
     distribution = Binomial.from_mean(mean, trials=10**6)
     assert distribution.trials == 10**6
@@ -166,7 +166,7 @@ def test_laws_that_allow_no_run_are_made_from_their_mean(mean):
 
 
 @pytest.mark.parametrize("mean", [1 + 1e-9, 1.5, 20.0, 1e6])
-def test_named_laws_are_made_from_their_mean(mean):
+def test_named_distributions_are_made_from_their_mean(mean):
     for distribution, eta in [(Geometric.from_mean(mean), 1), (Logarithmic.from_mean(mean), 0)]:
         assert distribution.mean == pytest.approx(mean, rel=1e-13)
         assert distribution == TruncatedNegativeBinomial.from_mean(mean, eta)
@@ -174,7 +174,7 @@ def test_named_laws_are_made_from_their_mean(mean):
     assert type(Logarithmic.from_mean(mean)) is Logarithmic
 
 
-def test_named_laws_are_truncated_negative_binomials():
+def test_named_distributions_are_truncated_negative_binomials():
     general = TruncatedNegativeBinomial(1, 0.2)
     assert isinstance(Geometric(0.2), TruncatedNegativeBinomial)
     assert Geometric(0.2) == general and general == Geometric(0.2)
@@ -185,14 +185,14 @@ def test_named_laws_are_truncated_negative_binomials():
     assert (Geometric(0.2).eta, Logarithmic(0.2).eta) == (1, 0)
 
 
-def test_equality_tells_laws_apart():
+def test_different_distributions_are_not_equal():
     assert Poisson(2) == Poisson(2.0) and Poisson(2) != Poisson(3)
     assert Binomial(4, 0.5) == Binomial(4, 0.5) and Binomial(4, 0.5) != Binomial(5, 0.5)
     assert len({Poisson(0.5), Geometric(0.5), Logarithmic(0.5), Binomial(1, 0.5)}) == 4
     assert Geometric(0.5) != 0.5
 
 
-def test_laws_show_their_parameters():
+def test_distributions_show_their_parameters():
     assert repr(Geometric(0.2)) == "Geometric(gamma=0.2)"
     assert repr(TruncatedNegativeBinomial(1, 0.2)) == (
         "TruncatedNegativeBinomial(eta=1.0, gamma=0.2)"
@@ -201,7 +201,7 @@ def test_laws_show_their_parameters():
 
 @deterministic
 @given(distributions)
-def test_pgf_is_that_of_a_law(distribution):
+def test_pgf_is_that_of_a_distribution(distribution):
     """E[x^K] rises from P(K = 0) to 1, is convex, and has slope E[K] at 1."""
     value, slope, curvature = (
         distribution.pgf(GRID),

@@ -1,4 +1,4 @@
-"""The truncated negative binomial law against high precision, up to the ends of its range."""
+"""The truncated negative binomial against high precision, up to the ends of its range."""
 
 import math
 

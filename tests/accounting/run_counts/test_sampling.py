@@ -1,4 +1,4 @@
-"""Draws of the number of runs against the laws they claim to follow."""
+"""Draws of the number of runs against the distributions they claim to follow."""
 
 import time
 
@@ -37,7 +37,7 @@ SIZE = 100_000
 
 
 def fit(distribution, draws):
-    """Return the p-value of the chi-square test of ``draws`` against ``law``, in 30 classes."""
+    """Return the p-value of a chi-square test of ``draws``, in 30 classes."""
     ends = np.unique(np.quantile(draws, np.linspace(0, 1, 31)[:-1]).astype(int))
     ends = [end for end in ends if 0 < distribution.probability_at_most(int(end)) < 1]
     below = np.array([0, *(distribution.probability_at_most(int(end)) for end in ends), 1])
@@ -52,7 +52,7 @@ def fit(distribution, draws):
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS + LARGE, ids=repr)
-def test_draws_follow_the_law(distribution):
+def test_draws_follow_the_distribution(distribution):
     # Theorem K1.
     draws = distribution.sample(20240, size=SIZE)
     assert fit(distribution, draws) > 1e-3
@@ -80,7 +80,7 @@ def test_draws_have_the_generating_function(distribution):
     ],
     ids=repr,
 )
-def test_the_fit_tells_a_law_from_its_neighbour(distribution, other):
+def test_the_fit_distinguishes_similar_distributions(distribution, other):
     assert fit(other, distribution.sample(20240, size=SIZE)) < 1e-6
 
 

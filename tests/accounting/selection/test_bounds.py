@@ -22,7 +22,7 @@ from skdptune.accounting import (
     PrivacyProfile,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._selection._bounds import selection_delta
+from skdptune.accounting._profile import sides_of
 from tests.accounting import oracles
 from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
 
@@ -122,7 +122,7 @@ class TestProfileBound:
         profile = oracles.profile_of(pair, STEP)
         for direction in DIRECTIONS:
             one_way = pair.one_way(direction)
-            got = selection_delta(profile, distribution, EPSILONS, direction, "profile")
+            got = oracles.selection_delta(profile, distribution, EPSILONS, direction, "profile")
             for value, e in zip(got, EPSILONS, strict=True):
                 if isinstance(distribution, Poisson):
                     expected = oracles.poisson_formula(one_way, distribution, e)
@@ -144,7 +144,7 @@ class TestProfileBound:
             assert (got >= exact.max(axis=0) * (1 - 1e-9) - ROUNDING).all()
 
     @pytest.mark.parametrize("run", [0.1, 0.5, 2.0])
-    def test_pure_run_under_the_geometric_law_costs_three_times_itself(self, run):
+    def test_pure_run_under_the_geometric_distribution_costs_three_times_itself(self, run):
         # Liu and Talwar (2019). gamma is small enough for no larger helper to be better.
         selected = PrivacyProfile.pure(run).selected(Geometric(1e-4), "profile")
         assert selected.epsilon(0.0) == pytest.approx(3.0 * run, rel=1e-3)
@@ -156,7 +156,7 @@ class TestProfileBound:
         assert selected.epsilon(0.0) == pytest.approx((eta + 2.0) * 0.5, rel=1e-3)
 
     @pytest.mark.parametrize("mean", [0.5, 3.0, 10.0])
-    def test_pure_run_under_the_poisson_law_adds_mean_times_total_variation(self, mean):
+    def test_pure_run_under_the_poisson_distribution_adds_mean_times_total_variation(self, mean):
         selected = PrivacyProfile.pure(1.0).selected(Poisson(mean), "profile")
         expected = 1.0 + mean * math.tanh(0.5)
         assert selected.epsilon(0.0) == pytest.approx(expected, rel=1e-3)
@@ -184,7 +184,7 @@ class TestCounterExamples:
         for bound in ("profile", "envelope", "best"):
             assert profile.selected(distribution, bound).delta(e, direction="remove") >= exact
         for bound in ("profile", "envelope"):
-            assert selection_delta(profile, distribution, [e], "remove", bound)[0] >= exact
+            assert oracles.selection_delta(profile, distribution, [e], "remove", bound)[0] >= exact
 
     def test_a_negative_helper_is_unsound(self):
         distribution, pair, e = Geometric(0.9), oracles.randomised_response(STEP), 0.5 * STEP
@@ -193,7 +193,7 @@ class TestCounterExamples:
         above = oracles.negative_binomial_formula(pair, distribution, e, STEP * np.arange(3))
         assert below < exact <= above
         profile = oracles.profile_of(pair, STEP)
-        assert selection_delta(profile, distribution, [e], "remove", "profile")[0] >= exact
+        assert oracles.selection_delta(profile, distribution, [e], "remove", "profile")[0] >= exact
 
 
 class TestRenyiBound:
@@ -244,14 +244,14 @@ class TestRenyiBound:
         for first, second in itertools.permutations((pair.p, pair.q)):
             for order in oracles.every_order(4):
                 chosen = Pair(
-                    *(oracles.selection_law(side[order], distribution) for side in (first, second))
+                    *(oracles.winner_masses(side[order], distribution) for side in (first, second))
                 )
                 for claim, alpha in zip(claimed, orders, strict=True):
                     assert claim >= oracles.renyi_divergence(chosen, alpha) - 1e-9
 
     @pytest.mark.parametrize("mean", [0.05, 0.5, 0.9])
     @pytest.mark.parametrize("bound", ["rdp", "best"])
-    def test_small_poisson_means_are_priced_or_refused(self, mean, bound):
+    def test_small_poisson_means_are_bounded_or_refused(self, mean, bound):
         profile = PrivacyProfile.gaussian(0.1)
         try:
             selected = profile.selected(Poisson(mean), bound)
@@ -312,8 +312,10 @@ class TestNames:
             PrivacyProfile.gaussian(0.5).selected(Geometric(0.1), bound)
 
     @pytest.mark.parametrize("distribution", [10, "geometric", None, stats.geom(0.1)])
-    def test_something_else_than_a_law(self, distribution):
-        with pytest.raises(TypeError, match="law must be a distribution such as"):
+    def test_something_else_than_a_distribution(self, distribution):
+        with pytest.raises(
+            TypeError, match="must be a distribution of the number of runs, such as"
+        ):
             PrivacyProfile.gaussian(0.5).selected(distribution)
 
 
@@ -324,7 +326,7 @@ class TestResultIsAProfile:
     @settings(max_examples=20)
     def test_masses_sum_to_one_in_both_directions(self, pair, distribution):
         selected = oracles.profile_of(pair, STEP).selected(distribution)
-        for side in selected._both:
+        for side in sides_of(selected):
             assert (side.masses >= 0.0).all()
             # Second differences in steps of 1e-4: their noise of 1e-16 counts 1e8 times.
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
@@ -344,7 +346,7 @@ class TestResultIsAProfile:
         # (alpha, H) = (0, 1) and H(1) = TV: all of the other direction's curve is at most TV.
         profile = PrivacyProfile.from_curve([0.0, 1.0], [0.2, 0.1], deltas_add=[0.9, 0.9])
         assert profile.delta([0.0, 0.5, 5.0], direction="add").max() <= 0.2 + 1e-6
-        for side in profile._both:
+        for side in sides_of(profile):
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
 
     def test_dots_that_are_not_convex_are_not_connected_as_they_are(self):
@@ -356,7 +358,7 @@ class TestResultIsAProfile:
         ).to_dense_pmf()
         assert abs(theirs._probs.sum() + theirs._infinity_mass - 1.0) > 1e-2
         ours = PrivacyProfile.from_curve(points, deltas, discretization=0.0128)
-        for side in ours._both:
+        for side in sides_of(ours):
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-12)
         assert (ours.delta(points) <= deltas + 1e-12).all()
         # The lower hull in alpha, by hand, goes through every second point.
@@ -373,7 +375,7 @@ class TestResultIsAProfile:
             for order in oracles.every_order(4):
                 inner = Pair(
                     *(
-                        oracles.selection_law(side[order], distribution)
+                        oracles.winner_masses(side[order], distribution)
                         for side in (one_way.p, one_way.q)
                     )
                 )
@@ -389,7 +391,7 @@ class TestResultIsAProfile:
             one_way = pair.one_way(direction)
             for order in oracles.every_order(4):
                 p, q = (
-                    oracles.selection_law(side[order], distribution)
+                    oracles.winner_masses(side[order], distribution)
                     for side in (one_way.p, one_way.q)
                 )
                 both = Pair(np.outer(p, p).ravel(), np.outer(q, q).ravel())

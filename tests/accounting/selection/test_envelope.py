@@ -18,7 +18,7 @@ from skdptune.accounting import (
     PrivacyProfile,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._selection._bounds import selection_delta
+from skdptune.accounting._profile import sides_of
 from tests.accounting import oracles
 from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
 
@@ -44,7 +44,9 @@ may_be_empty = [
 
 def envelope(pair, distribution, epsilons, direction="remove", step=STEP):
     profile = oracles.profile_of(pair, step)
-    return selection_delta(profile, distribution, np.atleast_1d(epsilons), direction, "envelope")
+    return oracles.selection_delta(
+        profile, distribution, np.atleast_1d(epsilons), direction, "envelope"
+    )
 
 
 def assert_covers(bound, exact):
@@ -67,14 +69,14 @@ class TestTheOracles:
         ],
         ids=str,
     )
-    def test_law_of_the_winner_sums_over_the_number_of_runs(self, distribution, counts):
+    def test_masses_of_the_winner_sum_over_the_number_of_runs(self, distribution, counts):
         masses = np.array([0.2, 0.0, 0.05, 0.7, 0.05])
-        by_counts = oracles.selection_law_by_counts(masses, counts)
+        by_counts = oracles.winner_masses_by_counts(masses, counts)
         np.testing.assert_allclose(
-            oracles.selection_law(masses, distribution), by_counts, atol=1e-13
+            oracles.winner_masses(masses, distribution), by_counts, atol=1e-13
         )
 
-    def test_pairs_on_the_grid_have_the_asked_losses_and_are_kept_exactly(self):
+    def test_pairs_on_the_grid_have_the_given_losses_and_are_kept_exactly(self):
         pair = oracles.pair_on_grid([3 * STEP, -STEP], [0.2, 0.5], base=0.1)
         assert pair.p.sum() == pytest.approx(1.0, abs=1e-15)
         assert pair.q.sum() == pytest.approx(1.0, abs=1e-15)
@@ -250,18 +252,18 @@ class TestAgainstTheFormula:
 
 
 class TestEquality:
-    """Where the bound is known to be attained, it is the exact figure.
+    """Where the bound is known to be attained, it is exact.
 
     Theorem S1.
     """
 
     @given(oracles.pairs_on_grid(), st.floats(0.05, 1.0))
     @settings(max_examples=30)
-    def test_one_run_or_none_costs_its_chance(self, pair, chance):
-        distribution = Binomial(1, chance)
+    def test_one_run_or_none_costs_its_probability(self, pair, probability):
+        distribution = Binomial(1, probability)
         for direction in DIRECTIONS:
             one_way = pair.one_way(direction)
-            exact = [chance * oracles.hockey_stick(one_way, e) for e in EPSILONS]
+            exact = [probability * oracles.hockey_stick(one_way, e) for e in EPSILONS]
             np.testing.assert_allclose(
                 envelope(pair, distribution, EPSILONS, direction), exact, rtol=1e-9, atol=1e-15
             )
@@ -314,7 +316,7 @@ class TestEquality:
             np.array([losing.p[0], tested, 1.0 - high]),
             np.array([losing.q[0], tested / math.e, high]),
         )
-        won = [oracles.selection_law(side, distribution)[2] for side in (order.p, order.q)]
+        won = [oracles.winner_masses(side, distribution)[2] for side in (order.p, order.q)]
         claimed = PrivacyProfile.pure(run).selected(distribution).epsilon(0.0)
         assert math.log(won[0] / won[1]) == pytest.approx(claimed, abs=2e-3)
         assert math.log(won[0] / won[1]) <= claimed
@@ -364,7 +366,7 @@ class TestInvariants:
             [TruncatedNegativeBinomial.from_mean(mean, -0.5) for mean in (1.1, 2, 10, 100)],
             [TruncatedNegativeBinomial.from_mean(mean, 3.0) for mean in (1.1, 2, 10, 100)],
             [Poisson(mean) for mean in (0.01, 0.5, 2, 10, 100, 400)],
-            [Binomial(20, chance) for chance in (0.01, 0.1, 0.5, 0.9, 1.0)],
+            [Binomial(20, probability) for probability in (0.01, 0.1, 0.5, 0.9, 1.0)],
         ],
         ids=lambda family: type(family[0]).__name__,
     )
@@ -399,7 +401,7 @@ class TestInvariants:
         fine, coarse = (oracles.profile_of(pair, step) for step in (0.05, 0.2))
         for direction in DIRECTIONS:
             less, more = (
-                selection_delta(profile, distribution, at, direction, "envelope")
+                oracles.selection_delta(profile, distribution, at, direction, "envelope")
                 for profile, at in ((fine, EPSILONS + CELLS), (coarse, EPSILONS))
             )
             assert (less <= more * (1 + 1e-9) + ROUNDING).all()
@@ -428,7 +430,7 @@ class TestTheEmptySearch:
             assert selected.delta(e, direction="remove") >= exact * (1 - 1e-9)
 
     @pytest.mark.parametrize("distribution", may_be_empty, ids=str)
-    def test_equal_laws_have_the_trivial_curve(self, distribution):
+    def test_equal_distributions_have_the_trivial_curve(self, distribution):
         selected = PrivacyProfile.pure(0.0).selected(distribution)
         for direction in DIRECTIONS:
             got = selected.delta([-3.0, -1.0, -0.1], direction=direction)
@@ -455,7 +457,7 @@ class TestNumerics:
         )
         real = oracles.epsilon_under_adversary(oracles.pair_of(run, "add"), distribution, 1e-5)
         assert naive < 0.95 * real
-        assert real <= run.selected(distribution)._add.epsilon(1e-5) < 1.03 * real
+        assert real <= sides_of(run.selected(distribution))[1].epsilon(1e-5) < 1.03 * real
 
     @pytest.mark.parametrize(
         ("mu", "distribution"),
@@ -477,7 +479,7 @@ class TestNumerics:
     @pytest.mark.parametrize(
         "distribution", [Binomial(4, 1.0), Binomial(10, 1.0), Poisson(900)], ids=str
     )
-    def test_hopeless_searches_are_priced_and_not_refused(self, distribution):
+    def test_hopeless_searches_have_a_cost_and_are_not_refused(self, distribution):
         selected = PrivacyProfile.gaussian(15.0).selected(distribution)
         assert selected.epsilon(1e-6) > PrivacyProfile.gaussian(15.0).epsilon(1e-6)
         assert selected.delta(0.0) == pytest.approx(1.0)

@@ -145,5 +145,7 @@ def test_delta_must_leave_something_to_say(delta):
 def test_other_kinds_are_refused():
     with pytest.raises(TypeError, match="^profile must be a PrivacyProfile; got int"):
         compare_bounds(3, Geometric(0.1), 1e-6)
-    with pytest.raises(TypeError, match="^law must be a run law.*; got float"):
+    with pytest.raises(
+        TypeError, match="^distribution must be a distribution of the number of runs.*; got float"
+    ):
         compare_bounds(RUN, 0.1, 1e-6)

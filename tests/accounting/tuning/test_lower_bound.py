@@ -164,6 +164,6 @@ class TestArguments:
         with pytest.raises(TypeError, match="profile must be a PrivacyProfile; got float"):
             selection_lower_bound(0.5, Geometric(0.1), 1e-6)
 
-    def test_law_of_another_kind(self):
-        with pytest.raises(TypeError, match="law must be a run law"):
+    def test_distribution_of_another_kind(self):
+        with pytest.raises(TypeError, match="must be a distribution of the number of runs"):
             selection_lower_bound(self.run, 10, 1e-6)

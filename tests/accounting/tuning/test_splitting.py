@@ -1,4 +1,4 @@
-"""Searches on one deal of the records: small mechanisms enumerated, limits, and invariants."""
+"""Searches on one random split: small mechanisms enumerated, limits, and invariants."""
 
 import dataclasses
 import functools
@@ -51,16 +51,16 @@ def lopsided():
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """What one part of a search shows of a record, for each thing it may be told before.
+    """What one stage of a search reveals about a record, for each result of the stages before.
 
-    ``seen[i]`` is the law of its outcomes if the record is used, ``unseen[i]`` if it is not.
+    ``seen[i]`` holds the masses of its outcomes if the record is used, ``unseen[i]`` if it is not.
     """
 
     seen: np.ndarray
     unseen: np.ndarray
 
     def curve(self):
-        """Return (remove, add) hockey-stick curves on POINTS, the worst over what it was told."""
+        """Return (remove, add) hockey-stick curves on POINTS, the worst over what came before."""
         pairs = [Pair(p, q) for p, q in zip(self.seen, self.unseen, strict=True)]
         sides = (pairs, [pair.mirrored for pair in pairs])
         return [
@@ -71,23 +71,23 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """One place of all other records: the laws of a fit, of a score given it, of a final fit."""
+    """One split of all other records: a fit, a score given the fit, a final fit given both."""
 
     fit: Stage
     score: Stage
     final: Stage
 
 
-def run_law(world, trains, scores):
-    """Return the law of (model, score) of a run; the score of model m is column s."""
+def masses_of_run(world, trains, scores):
+    """Return the masses of (model, score) of a run; the score of model m is column s."""
     models = (world.fit.seen if trains else world.fit.unseen)[0]
     noisy = world.score.seen if scores else world.score.unseen
     return models[:, None] * noisy
 
 
-def search_law(world, distribution, trains, scores):
-    """Return the law of what wins, by score; the last entry is the empty search."""
-    run = run_law(world, trains, scores)
+def masses_of_search(world, distribution, trains, scores):
+    """Return the masses of what wins, by score; the last entry is the empty search."""
+    run = masses_of_run(world, trains, scores)
     levels = run.sum(axis=0)
     cumulated = np.clip(np.concatenate([[0.0], np.cumsum(levels)]), 0.0, 1.0)
     wins = np.diff(distribution.pgf(cumulated))
@@ -95,9 +95,9 @@ def search_law(world, distribution, trains, scores):
     return np.append((shares * wins).ravel(), distribution.pgf(0.0))
 
 
-def published_law(world, distribution, place, final_uses, ends_in_fit):
-    """Return the law of all that is shown, the record being in a place or, None, nowhere."""
-    found = search_law(world, distribution, place == "tuning", place == "validation")
+def masses_published(world, distribution, place, final_uses, ends_in_fit):
+    """Return the masses of all that is published, for a place of the record (None: nowhere)."""
+    found = masses_of_search(world, distribution, place == "tuning", place == "validation")
     if not ends_in_fit:
         return found
     stage = world.final.seen if place in final_uses else world.final.unseen
@@ -105,26 +105,26 @@ def published_law(world, distribution, place, final_uses, ends_in_fit):
 
 
 def exact_pair(worlds, distribution, validation, tuning, variant, ends_in_fit):
-    """Return the pair of laws of everything published; the deal is secret, its odds public."""
-    chances = {"validation": validation, "tuning": 1.0 - validation, "neither": 0.0}
+    """Return the pair for everything published; the split is secret, its probabilities public."""
+    places = {"validation": validation, "tuning": 1.0 - validation, "neither": 0.0}
     final_uses = {"validation", "neither", "tuning"}
     if tuning is not None:
-        chances |= {"tuning": tuning, "neither": 1.0 - validation - tuning}
+        places |= {"tuning": tuning, "neither": 1.0 - validation - tuning}
         if variant == 1:
             final_uses.remove("tuning")
     with_record, without = 0.0, 0.0
     for weight, world in worlds:
-        for place, chance in chances.items():
-            shown = published_law(world, distribution, place, final_uses, ends_in_fit)
-            with_record = with_record + weight * chance * shown
-        without = without + weight * published_law(
+        for place, probability in places.items():
+            shown = masses_published(world, distribution, place, final_uses, ends_in_fit)
+            with_record = with_record + weight * probability * shown
+        without = without + weight * masses_published(
             world, distribution, None, final_uses, ends_in_fit
         )
     return Pair(with_record, without)
 
 
 def proven(stages):
-    """Return the profile of a stage, whatever the other records and what it was told."""
+    """Return the profile of a stage, whatever the other records and what came before."""
     curves = [stage.curve() for stage in stages]
     remove, add = (np.max([curve[side] for curve in curves], axis=0) for side in (0, 1))
     return PrivacyProfile.from_curve(POINTS, remove, deltas_add=add, discretization=1e-2)
@@ -144,8 +144,8 @@ def bound_of(worlds, distribution, validation, tuning, variant, ends_in_fit):
     )
 
 
-def random_stage(rng, told, outcomes, strength, p_zero=0.0):
-    unseen = rng.dirichlet(np.ones(outcomes), size=told)
+def random_stage(rng, inputs, outcomes, strength, p_zero=0.0):
+    unseen = rng.dirichlet(np.ones(outcomes), size=inputs)
     tilt = np.exp(strength * rng.uniform(-1.0, 1.0, size=unseen.shape))
     tilt[rng.random(tilt.shape) < p_zero] = 0.0
     seen = unseen * tilt + 1e-9 * unseen
@@ -156,14 +156,14 @@ def random_worlds(rng, strengths, p_zero=0.0, count=2):
     """Return weighted worlds: which one it is depends on the places of other records."""
     weights = rng.dirichlet(np.ones(count))
     models, levels = 2, 3
-    told = models * levels + 1
+    results = models * levels + 1
     return [
         (
             weight,
             World(
                 random_stage(rng, 1, models, strengths[0], p_zero),
                 random_stage(rng, models, levels, strengths[1], p_zero),
-                random_stage(rng, told, 3, strengths[2], p_zero),
+                random_stage(rng, results, 3, strengths[2], p_zero),
             ),
         )
         for weight in weights
@@ -244,7 +244,7 @@ def test_the_fresh_split_s_mixture_would_be_wrong_for_a_shared_split():
             exact = oracles.hockey_stick(pair.one_way(direction), 0.3)
             broken |= exact > fresh.delta(0.3, direction) + 1e-6
         assert_bounded(pair, bound_of(worlds, distribution, *layout))
-    # If this fails, the enumeration does not tell the two apart, and proves little.
+    # If this fails, the enumeration cannot distinguish the two, and proves little.
     assert broken
 
 
@@ -257,7 +257,7 @@ def test_the_fresh_split_s_mixture_would_be_wrong_for_a_shared_split():
         ({"final": None}, (0.2, 0.1, 1, True)),
     ],
 )
-def test_the_enumeration_catches_prices_that_forget_something(wrong, layout):
+def test_the_enumeration_catches_costs_that_forget_something(wrong, layout):
     rng = np.random.default_rng(5)
     caught = False
     for _ in range(4):
@@ -442,7 +442,7 @@ def test_more_cheap_validation_costs_less():
     assert costs[0] > costs[-1]
 
 
-def test_the_renyi_bound_is_used_where_it_is_asked_for():
+def test_the_renyi_bound_is_used_where_it_is_chosen():
     fit = PrivacyProfile.gaussian(0.25)
     search = fit.selected(Geometric(0.1), "rdp")
     arguments = {"validation_fraction": 0.2, "tuning_fraction": 0.1}

@@ -157,7 +157,7 @@ def headline_run(noise):
     return dp_sgd(noise, sampling=0.05, steps=400)
 
 
-LAW = Geometric.from_mean(20)
+N_RUNS = Geometric.from_mean(20)
 
 
 @pytest.mark.parametrize(
@@ -165,19 +165,21 @@ LAW = Geometric.from_mean(20)
     [
         pytest.param(headline_run, 1.0, 3.88, id="one untuned fit"),
         pytest.param(lambda s: 20 * headline_run(s), 1.0, 16.9, id="naive composition"),
-        pytest.param(lambda s: headline_run(s).selected(LAW, "rdp"), 1.0, 9.4, id="rdp"),
-        pytest.param(lambda s: headline_run(s).selected(LAW, "profile"), 1.0, 8.3, id="profile"),
-        pytest.param(lambda s: headline_run(s).selected(LAW), 1.0, 6.34, id="envelope"),
+        pytest.param(lambda s: headline_run(s).selected(N_RUNS, "rdp"), 1.0, 9.4, id="rdp"),
+        pytest.param(
+            lambda s: headline_run(s).selected(N_RUNS, "profile"), 1.0, 8.3, id="profile"
+        ),
+        pytest.param(lambda s: headline_run(s).selected(N_RUNS), 1.0, 6.34, id="envelope"),
         pytest.param(
             lambda s: tune_then_fit(
-                headline_run(s).selected(LAW), headline_run(s), 0.05, bound="rdp"
+                headline_run(s).selected(N_RUNS), headline_run(s), 0.05, bound="rdp"
             ),
             0.95,
             4.63,
             id="the subsampling paper",
         ),
         pytest.param(
-            lambda s: tune_then_fit(headline_run(s).selected(LAW), headline_run(s), 0.05),
+            lambda s: tune_then_fit(headline_run(s).selected(N_RUNS), headline_run(s), 0.05),
             0.95,
             3.97,
             id="envelope on a twentieth of the data",
@@ -191,7 +193,7 @@ def test_headline(cost, share, expected):
 def test_headline_honest_search_needs_at_most_three_percent_more_noise_than_no_search():
     untuned = effective_noise(headline_run)
     tuned = effective_noise(
-        lambda s: tune_then_fit(headline_run(s).selected(LAW), headline_run(s), 0.05), 0.95
+        lambda s: tune_then_fit(headline_run(s).selected(N_RUNS), headline_run(s), 0.05), 0.95
     )
     assert 1.0 < tuned / untuned < 1.03
 
