@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from skdptune import model_selection as model_selection
     from skdptune import neural_network as neural_network
     from skdptune import preprocessing as preprocessing
+    from skdptune import testing as testing
     from skdptune.model_selection import DoublingThresholdSearchCV as DoublingThresholdSearchCV
     from skdptune.model_selection import DParetoSearchCV as DParetoSearchCV
     from skdptune.model_selection import DPGridSearchCV as DPGridSearchCV
@@ -43,6 +44,7 @@ else:
             "model_selection",
             "neural_network",
             "preprocessing",
+            "testing",
         }
     )
 

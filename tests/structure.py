@@ -8,10 +8,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
+import skdptune
+
 ROOT_NAME = "skdptune"
+PACKAGE = Path(skdptune.__file__).parent
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,12 @@ def read_package(folder: Path) -> dict[str, Module]:
         for path in sorted(folder.rglob("*.py"))
     )
     return {module.name: module for module in modules}
+
+
+@cache
+def our_modules() -> dict[str, Module]:
+    """Return the modules of the package itself."""
+    return read_package(PACKAGE)
 
 
 def module_of(name: str, modules: dict[str, Module]) -> str | None:

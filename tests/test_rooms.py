@@ -11,26 +11,23 @@ from pathlib import Path
 
 import pytest
 
-import skdptune
-from tests.structure import Module, is_within, module_of, read_package, write
-
-PACKAGE = Path(skdptune.__file__).parent
+from tests.structure import Module, is_within, module_of, our_modules, read_package, write
 
 
 def test_nobody_reaches_past_an_init() -> None:
-    assert reaching_past(read_package(PACKAGE)) == []
+    assert reaching_past(our_modules()) == []
 
 
 def test_nobody_asks_the_folder_it_is_in() -> None:
-    assert asking_own_folder(read_package(PACKAGE)) == []
+    assert asking_own_folder(our_modules()) == []
 
 
 def test_modules_import_in_no_circle() -> None:
-    assert circles(module_graph(read_package(PACKAGE))) == []
+    assert circles(module_graph(our_modules())) == []
 
 
 def test_rooms_import_in_no_circle() -> None:
-    modules = read_package(PACKAGE)
+    modules = our_modules()
     folders = {module.package for module in modules.values()}
     assert {folder: found for folder in folders if (found := room_circles(folder, modules))} == {}
 
