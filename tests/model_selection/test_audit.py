@@ -303,8 +303,8 @@ def test_one_record_moves_a_score_by_no_more_than_its_sensitivity(value):
     scores = []
     for size in (12, 13):
         held = [fold[fold < size] for fold in folds]
-        folds = [(np.setdiff1d(np.arange(size), fold), fold) for fold in held]
-        scores.append(exact_score(X[:size], y[:size], folds))
+        pairs = [(np.setdiff1d(np.arange(size), fold), fold) for fold in held]
+        scores.append(exact_score(X[:size], y[:size], pairs))
     assert abs(scores[1] - scores[0]) <= accuracy().sensitivity(N_PUBLIC) + 1e-12
 
 

@@ -160,22 +160,19 @@ def test_parts_are_told_their_own_public_size() -> None:
 
 
 @pytest.mark.parametrize("noise", ["sparse", "per-round"])
-def test_price_does_not_depend_on_the_number_of_candidates(noise: str) -> None:
+def test_cost_does_not_depend_on_the_number_of_candidates(noise: str) -> None:
     # Theorem D3.
     plans = []
     for count in (10, 10_000):
         values = {"quality": np.linspace(0.0, 1.0, count)}
         found = search(values, epsilon=2.0, noise=noise)
-        found.plan(1200, 3, compare=False)  # Solves; the second time is looked up.
-        started = time.perf_counter()
         plans.append(clone(found).set_params(delta=1.1e-5).plan(1200, 3, compare=False))
-        assert time.perf_counter() - started < 10.0
     assert plans[0].row.epsilon == plans[1].row.epsilon <= 2.0
     assert plans[0].row.fit_epsilon == plans[1].row.fit_epsilon
     assert plans[1].row.expected_fits == 10_000
 
 
-def test_price_does_not_depend_on_what_happens() -> None:
+def test_cost_does_not_depend_on_what_happens() -> None:
     # Theorem D0.
     rounds, fit_costs = set(), set()
     for seed in range(4):
@@ -213,7 +210,7 @@ def test_fits_known_at_one_delta_alone_leave_little_unspent() -> None:
 
 
 def total_by_hand(selection: Any, budget: float, share: float) -> float:
-    """Return the epsilon of the rounds and a final fit: what trains and what scores cost the same."""
+    """Return the epsilon of the rounds and a final fit, for records that train or score."""
     # The mixture over the place of a record has two equal terms, whatever its weights.
     assert 0.0 < share < 1.0
     sigma = 1.0 / optimize.brentq(

@@ -10,7 +10,6 @@ from skdptune.accounting import (
     PrivacyProfile,
     PrivacyReport,
     RunCountDistribution,
-    UnreachableBudgetError,
     calibrate,
     mixture,
     search_on_split,
@@ -28,7 +27,8 @@ _TOLERANCE = 4e-3
 _ENOUGH = 0.95
 _LARGEST_BUDGET = 500.0
 _LEAST_NOISE, _LARGEST_NOISE = 0.05, 1e6
-_ROUGHLY = 0.05
+# Where the search for a noise starts, and how often that is improved by one fit alone.
+_USUAL_NOISE, _GUESSES = 2.0, 2
 # Smaller chances count as none, like the tails of all profiles.
 _NEVER = 1e-16
 # With a tuning fraction the scores cost extra; this much of a fit's epsilon at least, and at most.
@@ -207,8 +207,22 @@ class CostModel:
     # The setting that meets a total -------------------------------------------------------------
 
     def within(self, epsilon: float | None) -> Cost:
-        """Return the cost within a total, or with the estimator's own budgets if there is none."""
-        return self.at(None) if epsilon is None else self._solved(epsilon)
+        """Return the cost with the least noise that keeps within a total.
+
+        Without a total, each fit keeps the estimator's own budget.
+        """
+        if epsilon is None:
+            return self.at(None)
+        if not budget_owners(self.fit_costs.estimator):
+            raise ValueError(
+                "epsilon must be None for an estimator whose noise no epsilon sets; got "
+                f"{epsilon:g}. Give the estimator epsilon instead of a noise parameter, or leave "
+                "its own noise and let the search report the total."
+            )
+        parameter = self.fit_costs.noise_parameter(self.final_size)
+        if parameter is not None:
+            return self._solved_noise(epsilon, *parameter)
+        return self._solved_budget(epsilon)
 
     def check(self, cost: Cost) -> None:
         """Raise unless the fits of all candidates can be costed at the setting that was found."""
@@ -220,20 +234,6 @@ class CostModel:
         """Return about what each fit may cost of a total."""
         share = 0.95 if self.layout.tuning is not None else 0.4
         return BudgetSetting(epsilon * share, self.delta)
-
-    def _solved(self, epsilon: float) -> Cost:
-        """Return the cost with the least private setting of the fits that keeps within a total."""
-        estimator = self.fit_costs.estimator
-        if not budget_owners(estimator):
-            raise ValueError(
-                "epsilon must be None for an estimator whose noise no epsilon sets; got "
-                f"{epsilon:g}. Give the estimator epsilon instead of a noise parameter, or leave "
-                "its own noise and let the search report the total."
-            )
-        parameter = self.fit_costs.noise_parameter(self.final_size)
-        if parameter is not None:
-            return self._solved_noise(epsilon, *parameter)
-        return self._solved_budget(epsilon)
 
     def _solved_noise(self, epsilon: float, prefix: str, name: str) -> Cost:
         """Return the cost of the least noise that keeps within a total.
@@ -261,22 +261,15 @@ class CostModel:
         return costs[found.value]
 
     def _noise_guess(self, epsilon: float, setting: NoiseSetting) -> float:
-        """Return the noise with which one fit alone costs about its share of a total."""
+        """Return roughly the noise with which one fit alone costs its share of a total."""
         wanted = self.guess(epsilon).epsilon
-        try:
-            found = calibrate(
-                lambda noise: self.fit_costs.profile(
-                    replace(setting, noise=noise), self.train_size
-                ),
-                wanted,
-                self.delta,
-                lower=_LEAST_NOISE,
-                upper=_LARGEST_NOISE,
-                tolerance=_ROUGHLY,
-            )
-        except UnreachableBudgetError:
-            return 1.0
-        return found.value
+        noise = _USUAL_NOISE
+        for _ in range(_GUESSES):
+            fit = self.fit_costs.profile(replace(setting, noise=noise), self.train_size)
+            # Where noise is large, epsilon falls in proportion to it.
+            ratio = min(max(fit.epsilon(self.delta) / wanted, 0.1), 10.0)
+            noise = min(max(noise * ratio, _LEAST_NOISE), _LARGEST_NOISE)
+        return noise
 
     def _solved_budget(self, epsilon: float) -> Cost:
         """Return the cost of the largest budget of a fit that keeps within a total."""

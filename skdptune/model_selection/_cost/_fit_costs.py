@@ -118,11 +118,10 @@ class FitCosts:
     def profile(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
         """Return a profile that holds for the fit of every candidate."""
         # Theorem F2.
-        costs = list(dict.fromkeys(cost for cost, _ in self._costs(setting, size)))
-        worst = costs[0]
-        for cost in costs[1:]:
-            worst = worst | cost
-        return worst
+        first, *others = dict(self._costs(setting, size))
+        for cost in others:
+            first = first | cost
+        return first
 
     def composed(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
         """Return the profile of one fit of every candidate of a grid, all released."""
@@ -144,15 +143,9 @@ class FitCosts:
                 yield self._worst_within(space, setting, size), listed
                 continue
             for combination in combinations:
-                yield (
-                    self._cost(combination, setting, size),
-                    listed // len(combinations),
-                )
-
-    def _cost(
-        self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
-    ) -> PrivacyProfile:
-        return cost_of(self.configured(candidate, setting, size), size.n_samples, size.n_features)
+                made = self.configured(combination, setting, size)
+                cost = cost_of(made, size.n_samples, size.n_features)
+                yield cost, listed // len(combinations)
 
     def _worst_within(
         self, space: Space, setting: FitSetting | None, size: FitSize
