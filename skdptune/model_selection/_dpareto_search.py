@@ -17,26 +17,27 @@ from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout
 from skdptune.model_selection._pareto import (
     Families,
+    ParetoPlan,
     ParetoResult,
     ParetoRun,
     Record,
-    Study,
-    check_can_be_sent,
     check_pareto_parameters,
+    check_picklable,
     check_target,
-    settle_pareto,
-    study_report,
-    third_name,
+    check_third_objective,
+    make_pareto_plan,
+    plan_report,
+    warn_of_failures,
     warn_of_few,
     warn_of_one_cost,
 )
-from skdptune.model_selection._pareto_search import warn_of_failures
 from skdptune.model_selection._running import Data, Streams, spawned
 
-_TELLING = ("seconds", "spread", "utilities", "failure")
+# Columns of exact evaluations, which no release pays for.
+_NOT_RELEASED = ("seconds", "spread", "utilities", "failure")
 
 
-class DParetoSearchCV(BasePrivateSearch[Study]):
+class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     """Search for the Pareto front of privacy and utility.
 
     Epsilon and error are minimised together by multi-objective Bayesian optimisation: the
@@ -236,6 +237,7 @@ class DParetoSearchCV(BasePrivateSearch[Study]):
 
     def _check_parameters(self) -> None:
         check_pareto_parameters(self, self._families())
+        self._check_common_parameters()
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
         super()._check_arguments(X, y, params)
@@ -252,7 +254,7 @@ class DParetoSearchCV(BasePrivateSearch[Study]):
 
     def _solve(
         self, n_samples: int, n_features: int | None, classes: Any, is_public: bool
-    ) -> Study:
+    ) -> ParetoPlan:
         self._check_parameters()
         layout = make_layout(
             n_samples,
@@ -264,18 +266,18 @@ class DParetoSearchCV(BasePrivateSearch[Study]):
             refit=True,
             is_random=self.n_public is not None,
         )
-        return settle_pareto(self, self._families(), layout, classes)
+        return make_pareto_plan(self, self._families(), layout, classes)
 
-    def _with_classes(self, plan: Study, classes: Any) -> Study:
+    def _with_classes(self, plan: ParetoPlan, classes: Any) -> ParetoPlan:
         # Estimators may have to be given their labels for their cost to be known: it is solved so.
         return plan
 
-    def _summary(self, plan: Study, n_samples: int, compare: bool) -> SearchPlan:
-        if plan.plan is None:
-            raise ValueError("release must be given for a plan of what a release costs; got None.")
-        layout, noise = plan.layout, plan.plan.noise
-        # The most of each that the fits can cost, and that there can be of them.
-        fits = float(plan.plan.n_evaluations * self.n_repeats * max(layout.folds, 1))
+    def _summary(self, plan: ParetoPlan, n_samples: int, compare: bool) -> SearchPlan:
+        if plan.release is None:
+            raise ValueError("release must be given for a plan of its cost; got None.")
+        layout, noise = plan.layout, plan.release.noise
+        # The largest possible number of fits.
+        fits = float(plan.release.n_evaluations * self.n_repeats * max(layout.folds, 1))
         work = fits * layout.n_train / layout.n_samples + (self.refit is not False)
         report = self._report(plan)
         name = type(self).__name__
@@ -285,68 +287,68 @@ class DParetoSearchCV(BasePrivateSearch[Study]):
             scale = noise.ratio * layout.sensitivity(self._scorer())
         return SearchPlan(report, row, (), None, "", scale)
 
-    def _report(self, plan: Study) -> PrivacyReport:
-        return study_report(self, plan)
+    def _report(self, plan: ParetoPlan) -> PrivacyReport:
+        return plan_report(self, plan, type(self).__name__, self._assumptions(plan))
 
     # Running --------------------------------------------------------------------------------
 
-    def _run(self, plan: Study, data: Data, public: Data | None, tasks: Tasks) -> None:
-        if plan.plan is not None:
-            check_can_be_sent(self, plan.costs.families)
-        # Copies: what plans were costed for stays out of reach.
-        families = clone(self)._families()
-        plan = replace(plan, costs=replace(plan.costs, families=families))
-        run = ParetoRun(self, plan, Streams.of(self.random_state))
+    def _run(self, plan: ParetoPlan, data: Data, public: Data | None, tasks: Tasks) -> None:
+        if plan.release is not None:
+            check_picklable(self._scorer(), plan.families, self.n_jobs)
+        # Copies: a change of what is shown must not change the cached plan.
+        plan = replace(plan, costs=replace(plan.costs, families=clone(self)._families()))
+        run = ParetoRun(self, plan, self._scorer(), Streams.of(self.random_state))
         with tasks.task("search"):
-            records, kept = run.evaluated(data, public)
-            if plan.plan is None:
-                warn_of_failures(records)
+            records, study = run.evaluate(data, public)
+            if plan.release is None:
+                warn_of_failures(records, stacklevel=4)
         with tasks.task("final fit"):
-            best = run.best(records)
-            model = None if best is None else run.final(records[best], data)
-        warn_of_few(len(records), self.n_initial)
-        warn_of_one_cost(records)
+            best = run.best_index(records)
+            model = None if best is None else run.fit_final(records[best], data)
+        warn_of_few(len(records), self.n_initial, stacklevel=4)
+        warn_of_one_cost(records, stacklevel=4)
+        third = check_third_objective(self.third_objective, "(model, X, y)")
         result = ParetoResult(
             records,
-            plan.costs.families.space,
+            plan.families.space,
             reference_point=tuple(self.reference_point),
-            third=third_name(self.third_objective),
-            study=kept,
-            privacy=plan.costs,
+            third=None if third is None else third.name,
+            study=study,
+            privacy=plan.costs.epsilon,
         )
-        self._show(plan, result)
+        self._publish(plan, result)
         if best is not None:
-            self._show_best(plan, records[best], best, model)
+            self._publish_best(plan, records[best], best, model)
 
-    def _show(self, study: Study, result: ParetoResult) -> None:
-        """Set what may be seen, and forget what an earlier fit left."""
+    def _publish(self, plan: ParetoPlan, result: ParetoResult) -> None:
+        """Set the public attributes, and delete those of an earlier fit."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        families = study.costs.families
+        families = plan.families
         self.result_ = result
-        self._costs = study.costs
+        self._costs = plan.costs
         self.hypervolume_ = result.hypervolume_
         self.hypervolume_history_ = result.hypervolume_history_
-        self.pareto_front_ = families.tidied(result.pareto_front_)
-        self.evaluations_ = families.tidied(result.evaluations_)
+        self.pareto_front_ = families.without_unselected(result.pareto_front_)
+        self.evaluations_ = families.without_unselected(result.evaluations_)
         self.fronts_ = result.fronts_
-        if study.plan is None:
+        if plan.release is None:
             self.study_ = result.study_
         else:
             self.fronts_ = {"mean": result.fronts_["mean"]}
-            self.pareto_front_ = _costed(self.pareto_front_, float(self.release or 0.0))
-            self.evaluations_ = _untelling(self.evaluations_)
+            self.pareto_front_ = _with_total(self.pareto_front_, float(self.release or 0.0))
+            self.evaluations_ = _without_exact(self.evaluations_)
         self.scorer_ = self._scorer()
         self.multimetric_ = False
-        self.n_splits_ = study.costs.layout.folds or 1
-        self.privacy_ = study_report(self, study)
+        self.n_splits_ = plan.layout.folds or 1
+        self.privacy_ = self._report(plan)
 
-    def _show_best(self, study: Study, record: Record, place: int, model: Any) -> None:
+    def _publish_best(self, plan: ParetoPlan, record: Record, index: int, model: Any) -> None:
         scorer = self.scorer_
         utility = float(np.mean(record.evaluation.utilities))
-        self.best_index_ = place
+        self.best_index_ = index
         self.best_score_ = scorer.lower + utility * (scorer.upper - scorer.lower)
-        self.best_params_ = copied(study.costs.families.shown(record.params))
+        self.best_params_ = copied(plan.families.selected(record.params))
         self.best_estimator_ = model
         if hasattr(model, "feature_names_in_"):
             self.feature_names_in_ = model.feature_names_in_
@@ -373,7 +375,7 @@ class DParetoSearchCV(BasePrivateSearch[Study]):
         """
         check_is_fitted(self)
         found = self.result_.best_params_for(epsilon=epsilon, error=error)
-        return copied(self._families().shown(found))
+        return copied(self._families().selected(found))
 
     def best_estimator_for(
         self,
@@ -433,15 +435,15 @@ class DParetoSearchCV(BasePrivateSearch[Study]):
         )
 
 
-def _costed(table: Any, epsilon: float) -> Any:
-    """Return a table with a column of what all its rows cost together."""
-    costed = table.copy()
-    costed["study_epsilon"] = np.full(len(table["epsilon"]), epsilon)
-    return costed
+def _with_total(table: Any, epsilon: float) -> Any:
+    """Return a table with a column of the cost of all rows together."""
+    changed = table.copy()
+    changed["study_epsilon"] = np.full(len(table["epsilon"]), epsilon)
+    return changed
 
 
-def _untelling(table: Any) -> Any:
-    """Return a table without columns that are there for exact evaluations."""
+def _without_exact(table: Any) -> Any:
+    """Return a table without the columns of exact evaluations."""
     if isinstance(table, dict):
-        return {name: column for name, column in table.items() if name not in _TELLING}
-    return table.drop(columns=[name for name in _TELLING if name in table])
+        return {name: column for name, column in table.items() if name not in _NOT_RELEASED}
+    return table.drop(columns=[name for name in _NOT_RELEASED if name in table])

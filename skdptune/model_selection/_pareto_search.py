@@ -1,24 +1,24 @@
-"""The search for the privacy-utility front of any mechanism, given what tells its two prices."""
+"""The search for the Pareto front of privacy and utility of any mechanism, given two functions."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import FitFailedWarning
 
 from skdptune._validation import check_integer
 from skdptune.model_selection._pareto import (
     Evaluation,
     ParetoOptimizer,
     ParetoResult,
-    Record,
     SearchSpace,
+    ThirdObjective,
+    check_third_objective,
+    warn_of_failures,
 )
 
 Oracle = Callable[..., Any]
@@ -140,63 +140,64 @@ def pareto_search(
     """
     space = SearchSpace(param_space)
     n_repeats = check_integer(n_repeats, name="n_repeats", lower=1)
-    third = check_third(third_objective)
-    evaluate = Oracles(privacy_oracle, utility_oracle, n_repeats, third)
-    engine = ParetoOptimizer(
-        evaluate,
+    third = check_third_objective(third_objective, "(params, seed)")
+    oracles = Oracles(privacy_oracle, utility_oracle, n_repeats, third)
+    optimizer = ParetoOptimizer(
+        oracles,
         space,
         n_initial=n_initial,
         n_iter=n_iter,
         batch_size=batch_size,
         sampler=sampler,
         reference_point=reference_point,
-        third=None if third is None else third[0],
+        third=None if third is None else third.name,
         storage=storage,
         study_name=study_name,
         n_jobs=n_jobs,
         random_state=random_state,
         verbose=verbose,
     )
-    study = engine.run()
-    records = engine.records()
-    warn_of_failures(records)
-    again = np.random.SeedSequence(engine.entropy, spawn_key=(3,))
+    study = optimizer.run()
+    records = optimizer.records()
+    warn_of_failures(records, stacklevel=3)
+    seed = np.random.SeedSequence(optimizer.entropy, spawn_key=(3,))
     return ParetoResult(
         records,
         space,
-        reference_point=engine.reference_point,
-        third=engine.third,
+        reference_point=optimizer.reference_point,
+        third=optimizer.third,
         study=study,
         privacy=privacy_oracle,
-        utility=functools.partial(evaluate.utilities, seed=again),
+        utility=functools.partial(oracles.utilities, seed=seed),
     )
 
 
 class Oracles:
-    """Both oracles and perhaps a third, as the engine asks for them.
+    """Evaluates parameters by the user's functions.
 
     Parameters
     ----------
     privacy, utility : callable
         As :func:`pareto_search` has them.
     n_repeats : int
-        How often the utility is asked for.
-    third : tuple or None
-        A name and a function, or ``("time", None)``.
+        Calls of the utility per evaluation.
+    third : ThirdObjective or None
     """
 
-    def __init__(self, privacy: Oracle, utility: Oracle, n_repeats: int, third: Any) -> None:
+    def __init__(
+        self, privacy: Oracle, utility: Oracle, n_repeats: int, third: ThirdObjective | None
+    ) -> None:
         for name, oracle in (("privacy_oracle", privacy), ("utility_oracle", utility)):
             if not callable(oracle):
                 raise TypeError(f"{name} must be callable; got {type(oracle).__name__}.")
         self.privacy, self.utility = privacy, utility
         self.n_repeats, self.third = n_repeats, third
-        self.takes_seed = takes_two(utility)
+        self.takes_seed = takes_seed(utility)
 
     def __call__(
         self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
     ) -> Evaluation:
-        """Return an evaluation; the privacy oracle comes first, since it fails at less cost."""
+        """Return an evaluation; the privacy is computed first, since that is fast and may fail."""
         epsilon = self.privacy(dict(params))
         start = time.perf_counter()
         utilities = self.utilities(params, seed)
@@ -215,59 +216,25 @@ class Oracles:
     ) -> float | None:
         if self.third is None:
             return None
-        if self.third == ("time", None):
+        if self.third.function is None:
             return seconds
         own = _children(seed, self.n_repeats + 1)[-1]
-        return float(self.third[1](dict(params), own))
+        return float(self.third.function(dict(params), own))
 
 
 def _children(seed: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
-    """Return seeds that are the same whoever asks; ``spawn`` counts how often it was called."""
+    """Return child seeds, the same ones each time; ``spawn`` would return others."""
     keys = (tuple(seed.spawn_key) + (place,) for place in range(number))
     return [np.random.SeedSequence(seed.entropy, spawn_key=key) for key in keys]
 
 
-def check_third(third_objective: Any) -> Any:
-    """Return a third objective's name and function, None without one, or raise."""
-    if third_objective is None:
-        return None
-    if third_objective == "time":
-        return "time", None
-    if isinstance(third_objective, tuple) and len(third_objective) == 2:
-        name, function = third_objective
-        if isinstance(name, str) and name not in TAKEN and callable(function):
-            return name, function
-    raise ValueError(
-        "third_objective must be None, 'time' or (name, function) with a name of its own; "
-        f"got {third_objective!r}."
-    )
-
-
-TAKEN = (
-    *("", "epsilon", "error", "params", "number", "time"),
-    *("spread", "utilities", "seconds", "failure"),
-)
-
-
-def takes_two(function: Oracle) -> bool:
+def takes_seed(function: Oracle) -> bool:
     """Return whether a function can be called with parameters and a seed."""
     try:
         inspect.signature(function).bind({}, None)
     except TypeError:
         return False
-    # Some functions written in C have no signature: they get the parameters alone.
+    # Some functions written in C have no signature; they are called with the parameters alone.
     except ValueError:
         return False
     return True
-
-
-def warn_of_failures(records: list[Record]) -> None:
-    """Warn of evaluations that failed, naming the first."""
-    bad = [record for record in records if record.evaluation.failure is not None]
-    if bad:
-        warnings.warn(
-            f"{len(bad)} of {len(records)} evaluations failed. The first, of {bad[0].params}: "
-            f"{bad[0].evaluation.failure}. evaluations_ names them all.",
-            FitFailedWarning,
-            stacklevel=3,
-        )

@@ -45,7 +45,7 @@ FEW = {"n_initial": 4, "n_iter": 2, "sampler": "random", "random_state": 0}
 
 
 class Trade(Scripted):
-    """Predicts the better, the more it may spend: its accuracy is ``1 - 0.5 / (1 + epsilon)``."""
+    """Has an accuracy of ``1 - 0.5 / (1 + epsilon)``."""
 
     def predict(self, X: Any) -> np.ndarray:
         X = self._table(X)
@@ -257,7 +257,7 @@ def test_html_holds_the_report(make: Any) -> None:
 # What it finds ----------
 
 
-def test_points_cost_what_their_models_cost() -> None:
+def test_points_have_the_cost_of_their_models() -> None:
     search = made(refit=True, n_repeats=2).fit(X, Y)
     for _, row in search.evaluations_.iterrows():
         model = Scripted(**row.params)
@@ -272,7 +272,7 @@ def test_points_cost_what_their_models_cost() -> None:
 def test_errors_are_those_of_the_scores() -> None:
     search = made(n_repeats=3, cv=4).fit(X, Y)
     for _, row in search.evaluations_.iterrows():
-        # Each record is scored once per repeat, and Scripted follows no coin.
+        # Each record is scored once per repeat, and Scripted draws no random numbers.
         exact = np.mean(X[:, 1] >= row.params["quality"])
         assert row.error == pytest.approx(exact, abs=1e-12)
         assert len(row.utilities) == 3 and row.spread == pytest.approx(0.0, abs=1e-12)
@@ -323,7 +323,7 @@ def test_model_of_a_budget() -> None:
     assert search.best_score_ == pytest.approx(1.0 - affordable.error.min())
     free = made(refit=True, n_initial=8).fit(X, Y)
     assert free.best_index_ == free.evaluations_.error.idxmin()
-    with pytest.warns(UserWarning, match="refit must be at least the least epsilon"):
+    with pytest.warns(UserWarning, match="refit must be at least the smallest epsilon"):
         none = made(refit=1e-3).fit(X, Y)
     assert not hasattr(none, "best_estimator_")
 
@@ -372,7 +372,7 @@ def test_third_objective() -> None:
     assert (timed.evaluations_.time > 0.0).all()
 
 
-def test_failures_are_survived_and_named() -> None:
+def test_failures_do_not_stop_the_search_and_are_named() -> None:
     with pytest.warns(FitFailedWarning, match="evaluations failed. The first"):
         search = made(Picky(), n_initial=8).fit(X, Y)
     low = search.evaluations_[search.evaluations_.param_quality < 0.7]
@@ -383,7 +383,7 @@ def test_failures_are_survived_and_named() -> None:
         made(Picky(), {"quality": (0.1, 0.2), "epsilon": (0.1, 1.0)}).fit(X, Y)
 
 
-def test_study_goes_on_from_its_file(tmp_path: Any) -> None:
+def test_study_is_resumed_from_its_file(tmp_path: Any) -> None:
     file = tmp_path / "study.db"
     made(storage=file, study_name="mine", n_iter=0).fit(X, Y)
     search = made(storage=file, study_name="mine", n_iter=2).fit(X, Y)
@@ -421,7 +421,7 @@ def test_randomness(make: Any) -> None:
     assert not any("seed" in words for words in free.privacy_.assumptions)
 
 
-# What it says of itself ----------
+# Privacy ----------
 
 
 def test_unreleased_search_is_not_private_and_says_so() -> None:
@@ -479,7 +479,7 @@ def test_bad_parameters_are_refused_before_data(
     more: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     class Unread(np.ndarray):
-        """Fails whoever reads a record."""
+        """Raises when a record is read."""
 
         def __getitem__(self, key: Any) -> Any:
             raise AssertionError("a record was read")
@@ -488,7 +488,7 @@ def test_bad_parameters_are_refused_before_data(
         made(**more).fit(X.view(Unread), Y)
 
 
-def test_steps_without_a_price_are_named() -> None:
+def test_steps_without_a_profile_are_named() -> None:
     pipeline = make_pipeline(StandardScaler(), Scripted())
     search = made(pipeline, {"scripted__quality": (0.5, 0.9)}, release=10.0)
     with pytest.raises(NoProfileError, match="StandardScaler"):
@@ -503,11 +503,11 @@ def test_loud_learners_are_quiet(capfd: pytest.CaptureFixture[str]) -> None:
     assert " of m" not in captured.out + captured.err
 
 
-# What a review tried ----------------------------------------------------------------------------
+# Leaks between fits, searches and workers ----------
 
 
 class Remembering(Scripted):
-    """Keeps what it was ever fitted to, and looks its answers up there."""
+    """Keeps all records that it was ever fitted to, and predicts those alone correctly."""
 
     seen: Any = frozenset()
 
@@ -548,7 +548,7 @@ def test_what_is_returned_does_not_lead_to_later_searches() -> None:
     assert first.best_params_for(epsilon=1.0)["clf"].quality == 0.9
 
 
-def test_work_that_cannot_be_sent_is_refused_and_not_counted_as_failed() -> None:
+def test_work_that_cannot_be_pickled_is_refused_and_not_counted_as_failed() -> None:
     lock = threading.Lock()
 
     def locked(labels: Any, guesses: Any) -> Any:
@@ -575,49 +575,49 @@ def test_several_families_take_no_routed_metadata() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:All evaluations cost")
-def test_few_evaluations_are_told() -> None:
+def test_too_few_evaluations_are_warned_of() -> None:
     search = made(space={"epsilon": (2.0, 4.0)}, release=4.5, n_initial=8)
-    with pytest.warns(UserWarning, match="release paid for . evaluations of 8"):
+    with pytest.warns(UserWarning, match="release must be larger.* n_initial=8.* it paid for ."):
         search.fit(X, Y)
     assert "evaluations" in repr(search.result_)
 
 
-class Leaving(Scripted):
-    """Leaves by way of the interpreter's exit, with a record in its hands."""
+class Exiting(Scripted):
+    """Exits the interpreter with a record in the message."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         raise SystemExit(f"record {X[0]}")
 
 
-def test_a_fit_that_leaves_takes_nothing_with_it() -> None:
-    search = released(estimator=Leaving(), refit=1.0).fit(X, Y)
+def test_a_fit_that_exits_shows_nothing() -> None:
+    search = released(estimator=Exiting(), refit=1.0).fit(X, Y)
     assert (search.evaluations_["error"] > 0.5).all()
 
 
-def test_a_stored_study_of_other_data_or_estimators_does_not_go_on(tmp_path: Any) -> None:
+def test_a_stored_study_of_other_data_or_estimators_is_not_resumed(tmp_path: Any) -> None:
     given = {"storage": str(tmp_path / "study.db"), "random_state": 3}
     first = made(**given).fit(X, Y)
     more = made(**{**given, "n_iter": 4}).fit(X, Y)
     assert len(more.evaluations_) == len(first.evaluations_) + 2
-    with pytest.raises(ValueError, match="same subject"):
+    with pytest.raises(ValueError, match="of the same data, estimators and settings"):
         made(**given).fit(X[::-1], Y)
-    with pytest.raises(ValueError, match="same subject"):
+    with pytest.raises(ValueError, match="of the same data, estimators and settings"):
         made(Trade(), **given).fit(X, Y)
 
 
-def test_estimator_without_a_price_is_refused_before_any_evaluation() -> None:
+def test_estimator_without_a_profile_is_refused_before_any_evaluation() -> None:
     with pytest.raises(NoProfileError):
         made(LogisticRegression(), {"C": (0.1, 1.0)}).fit(X, Y)
 
 
-def test_evaluations_that_fail_are_told_to_the_curator_alone() -> None:
+def test_failures_are_warned_of_without_a_release_alone() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         released(estimator=Picky()).fit(X, Y)
 
 
 @pytest.mark.parametrize("search", BOTH)
-def test_a_space_of_one_price_is_named(search: Any) -> None:
+def test_a_space_of_one_cost_is_warned_of(search: Any) -> None:
     fitted = search(space={"quality": (0.5, 0.95)})
     with pytest.warns(UserWarning, match="^All evaluations cost epsilon=.*a single"):
         fitted.fit(X, Y)

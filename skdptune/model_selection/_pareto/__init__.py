@@ -1,33 +1,43 @@
-"""Pareto searches: the trade-off between privacy and utility, as optuna studies."""
+"""Pareto searches: the trade-off between privacy and utility, found by filling optuna studies."""
 
 from skdptune.model_selection._pareto._checks import (
-    check_can_be_sent,
     check_pareto_parameters,
+    check_picklable,
     check_target,
-    third_name,
 )
 from skdptune.model_selection._pareto._families import Families
-from skdptune.model_selection._pareto._plan import Study, settle_pareto, study_report
+from skdptune.model_selection._pareto._plan import ParetoPlan, make_pareto_plan, plan_report
 from skdptune.model_selection._pareto._result import ParetoResult
-from skdptune.model_selection._pareto._run import ParetoRun, warn_of_few, warn_of_one_cost
+from skdptune.model_selection._pareto._run import ParetoRun
 from skdptune.model_selection._pareto._sampling import SearchSpace
 from skdptune.model_selection._pareto._study import Evaluation, ParetoOptimizer, Record
+from skdptune.model_selection._pareto._third_objective import (
+    ThirdObjective,
+    check_third_objective,
+)
+from skdptune.model_selection._pareto._warnings import (
+    warn_of_failures,
+    warn_of_few,
+    warn_of_one_cost,
+)
 
 __all__ = [
     "Evaluation",
     "Families",
     "ParetoOptimizer",
+    "ParetoPlan",
     "ParetoResult",
     "ParetoRun",
     "Record",
     "SearchSpace",
-    "Study",
-    "check_can_be_sent",
+    "ThirdObjective",
     "check_pareto_parameters",
+    "check_picklable",
     "check_target",
-    "settle_pareto",
-    "study_report",
-    "third_name",
+    "check_third_objective",
+    "make_pareto_plan",
+    "plan_report",
+    "warn_of_failures",
     "warn_of_few",
     "warn_of_one_cost",
 ]

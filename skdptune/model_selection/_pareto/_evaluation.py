@@ -1,8 +1,7 @@
-"""Evaluations of a search over estimators: what parameters cost, and how well they do."""
+"""Evaluations of the parameters of a Pareto search: exact, or one noisy utility each."""
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.accounting import PrivacyProfile
-from skdptune.base import (
-    check_secret_size,
-    cost_of,
-    nested_estimators,
-    replaces_records,
-)
 from skdptune.metrics import BoundedScorer
-from skdptune.model_selection._cost import FitCosts, FitSize, Layout, ScoreNoise
-from skdptune.model_selection._pareto._families import Families
+from skdptune.model_selection._cost import Layout, ScoreNoise
+from skdptune.model_selection._pareto._costs import ParameterCosts
 from skdptune.model_selection._pareto._study import Evaluation
+from skdptune.model_selection._pareto._third_objective import ThirdObjective
 from skdptune.model_selection._running import (
     Fold,
     Material,
@@ -37,135 +30,46 @@ from skdptune.model_selection._running import (
 
 # A fold, and the seed of its fit.
 Task = tuple[Fold, np.random.SeedSequence | None]
-# Of the moments accountant: its paper, and the search's, count in whole moments.
-_MOMENTS = np.arange(2.0, 257.0)
 
 
 @dataclass(frozen=True)
-class EvaluationCosts:
-    """What parameters cost: as an objective of the search, and as a fit of an evaluation.
+class ExactEvaluator:
+    """Evaluates parameters exactly: what it returns is not private.
 
     Parameters
     ----------
-    families : Families
-    layout : Layout
-        Sizes of the fits; public.
-    delta : float
-    privacy : {"profile", "moments"}
-        By which bound the objective is found.
-    classes : sequence or None
-        The public label set.
-    """
-
-    families: Families
-    layout: Layout
-    delta: float
-    privacy: str = "profile"
-    classes: Any = None
-
-    def __call__(self, params: dict[str, Any]) -> float:
-        """Return the epsilon of a fit on all records."""
-        profile = self.final(params)
-        if self.privacy == "moments":
-            return moments_epsilon(profile, self.delta)
-        return profile.epsilon(self.delta)
-
-    def final(self, params: dict[str, Any]) -> PrivacyProfile:
-        """Return what a fit on all records costs."""
-        size = self.final_size
-        return cost_of(self.configured(params, size), size.n_samples, size.n_features)
-
-    def of_evaluation(self, params: dict[str, Any]) -> PrivacyProfile:
-        """Return what a fit of an evaluation costs; raise if that hangs on a secret size."""
-        size = self.train_size
-        made = self.configured(params, size)
-        check_relation(made)
-        if size.is_secret:
-            check_secret_size(made, size.n_samples, size.n_features)
-        return cost_of(made, size.n_samples, size.n_features)
-
-    def configured(self, params: dict[str, Any], size: FitSize) -> Any:
-        """Return the estimator for one fit; seeds are left to the fit."""
-        family, own = self.families.split(params)
-        fit_costs = FitCosts(self.families.members[family], (), "auto", self.classes)
-        return fit_costs.configured(own, None, size)
-
-    @property
-    def train_size(self) -> FitSize:
-        """The records of one fit of an evaluation."""
-        layout = self.layout
-        return FitSize(layout.n_train, layout.n_final, layout.n_features, layout.train_is_random)
-
-    @property
-    def final_size(self) -> FitSize:
-        """All records."""
-        layout = self.layout
-        return FitSize(layout.n_final, layout.n_final, layout.n_features, layout.final_is_random)
-
-
-def check_relation(estimator: Any) -> None:
-    """Refuse a guarantee that is about other neighbours than the price of a release is."""
-    if any(replaces_records(part) for _, part in nested_estimators(estimator)):
-        raise TypeError(
-            "estimator must have a guarantee about adding or removing a record with release; "
-            "got one about replacing."
-        )
-
-
-def moments_epsilon(profile: PrivacyProfile, delta: float) -> float:
-    """Return the epsilon that the moments accountant finds, for comparison.
-
-    Notes
-    -----
-    Abadi et al. (2016), Theorem 2: the least of ``divergence(order) + log(1/delta) / (order - 1)``
-    over whole orders.
-    """
-    divergences = profile.rdp(_MOMENTS)
-    if not np.isfinite(divergences).any():
-        raise ValueError(
-            "privacy must be 'profile' for an estimator whose Rényi divergences are not known; "
-            "got 'moments'."
-        )
-    if delta == 0.0:
-        return math.inf
-    return float(np.min(divergences - math.log(delta) / (_MOMENTS - 1.0)))
-
-
-@dataclass(frozen=True)
-class Trial:
-    """Everything that an evaluation needs, as a function of parameters.
-
-    Parameters
-    ----------
-    costs : EvaluationCosts
+    costs : ParameterCosts
     material : Material
         Data, folds and scoring.
     n_repeats : int
     is_seeded : bool
         Whether fits and noise follow the evaluation's seed, or the system's entropy.
-    third : None, "time" or (str, callable)
-        See `DParetoSearchCV`.
+    third : ThirdObjective, optional
     """
 
-    costs: EvaluationCosts
+    costs: ParameterCosts
     material: Material
     n_repeats: int
     is_seeded: bool
-    third: Any = None
+    third: ThirdObjective | None = None
 
     def __call__(
         self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
     ) -> Evaluation:
-        """Return exact utilities: for the eyes of the curator alone."""
-        epsilon = self.costs(params)
-        estimator = self.costs.configured(params, self.costs.train_size)
+        """Return the epsilon of parameters and the exact utility of each repeat."""
+        epsilon = self.costs.epsilon(params)
+        estimator = self.estimator(params)
         repeats = [self._repeat(estimator, self.stream(seed, r)) for r in range(self.n_repeats)]
         utilities, thirds = zip(*repeats, strict=True)
         third = None if self.third is None else float(np.mean(thirds))
         return Evaluation(epsilon, utilities, third)
 
+    def estimator(self, params: dict[str, Any]) -> Any:
+        """Return the estimator with the parameters, for a fit of an evaluation."""
+        return self.costs.configured(params, self.costs.train_size)
+
     def stream(self, seed: np.random.SeedSequence, number: int) -> np.random.SeedSequence | None:
-        """Return a numbered stream of an evaluation's randomness, None for the system's."""
+        """Return a numbered random stream of an evaluation, None for the system's entropy."""
         return child_stream(seed, number) if self.is_seeded else None
 
     def _repeat(self, estimator: Any, seed: np.random.SeedSequence | None) -> tuple[float, float]:
@@ -175,49 +79,49 @@ class Trial:
         for place, fold in enumerate(self.material.folds):
             outcome = fit_on_fold((fold, child_stream(seed, place)), self.material, estimator)
             values.append(values_of_success(outcome))
-            if isinstance(self.third, tuple):
-                held = self.material.scored(fold)
+            if self.third is not None and self.third.function is not None:
+                scored = self.material.scored(fold)
                 with Quiet(), np.errstate(all="ignore"):
-                    thirds.append(float(self.third[1](outcome.model, held.X, held.y)))
+                    thirds.append(float(self.third.function(outcome.model, scored.X, scored.y)))
         score = self.scorer.score(np.concatenate(values), max(sum(map(len, values)), 1))
         third = np.mean(thirds) if thirds else time.perf_counter() - started
         return unit_utility(score, self.scorer), float(third)
 
     @property
     def scorer(self) -> BoundedScorer:
-        """The score of an evaluation."""
+        """The scorer of an evaluation."""
         return self.material.scoring.scorer
 
 
 @dataclass(frozen=True)
-class PrivateTrial:
-    """An evaluation of which nothing is seen but a noisy utility; no data can make it fail.
+class NoisyEvaluator:
+    """Evaluates parameters by one noisy utility, and shows nothing else; no data can make it fail.
 
     Parameters
     ----------
-    trial : Trial
+    exact : ExactEvaluator
         Its material has the noise of a score of all repeats together, and hides failures.
     n_jobs : int or None
         Workers for the fits of one evaluation.
     """
 
-    trial: Trial
+    exact: ExactEvaluator
     n_jobs: int | None = None
 
     def __call__(
         self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
     ) -> Evaluation:
-        """Return the epsilon and one utility with noise."""
-        trial, costs = self.trial, self.trial.costs
-        estimator = costs.configured(params, costs.train_size)
+        """Return the epsilon of parameters and their noisy utility."""
+        exact = self.exact
         tasks = [
-            (fold, child_stream(trial.stream(seed, repeat), place))
-            for repeat in range(trial.n_repeats)
-            for place, fold in enumerate(trial.material.folds)
+            (fold, child_stream(exact.stream(seed, repeat), place))
+            for repeat in range(exact.n_repeats)
+            for place, fold in enumerate(exact.material.folds)
         ]
-        noise = noise_random(trial.stream(seed, trial.n_repeats))
-        score = trial.material.scoring.released(self._values(tasks, estimator), noise)
-        return Evaluation(costs(params), (unit_utility(score, trial.scorer),))
+        values = self._values(tasks, exact.estimator(params))
+        noise = noise_random(exact.stream(seed, exact.n_repeats))
+        score = exact.material.scoring.released(values, noise)
+        return Evaluation(exact.costs.epsilon(params), (unit_utility(score, exact.scorer),))
 
     def _values(self, tasks: list[Task], estimator: Any) -> Values | None:
         """Return the values of all folds and repeats, None if one of the fits failed."""
@@ -225,7 +129,7 @@ class PrivateTrial:
             values = perform_all(
                 _values_on_fold,
                 tasks,
-                self.trial.material,
+                self.exact.material,
                 estimator,
                 n_jobs=self.n_jobs,
                 pre_dispatch="2*n_jobs",
@@ -233,16 +137,16 @@ class PrivateTrial:
         except BaseException as problem:
             if not is_failure(problem):
                 raise
-            # Fits that take their workers with them depend on the data as well.
+            # Whether a fit makes its worker die depends on the data as well.
             return None
         found = [some for some in values if some is not None]
         return np.concatenate(found) if len(found) == len(tasks) else None
 
 
 def fit_on_fold(task: Task, material: Material, estimator: Any) -> Outcome:
-    """Fit a copy of an estimator to a fold, and score it."""
+    """Fit a copy of an estimator to a fold, and score it: the one place that fits and scores."""
     fold, seed = task
-    # Threads share what they are given; and nothing may be carried from fold to fold.
+    # A copy: threads share the estimator, and no fit may start from what another has learned.
     (outcome,) = fit_and_score(
         [clone(estimator)],
         [seed],
@@ -255,7 +159,7 @@ def fit_on_fold(task: Task, material: Material, estimator: Any) -> Outcome:
 
 
 def _values_on_fold(task: Task, material: Material, estimator: Any) -> Values | None:
-    """Return the values alone: models stay where they were fitted."""
+    """Return the values of a fold, without the model, which need not be sent back."""
     return fit_on_fold(task, material, estimator).values
 
 
@@ -269,10 +173,10 @@ def values_of_success(outcome: Outcome) -> Values:
 def score_of_all(
     layout: Layout, scorer: BoundedScorer, n_repeats: int, noise: ScoreNoise
 ) -> Scoring:
-    """Return how the values of all repeats make one score.
+    """Return the scoring of the values of all repeats together.
 
-    Their mean is the mean of the repeats' scores, and one record moves it by no more than it may
-    move any of these.
+    Their mean is the mean of the repeats' scores, and one record changes it by no more than it may
+    change any of these.
     """
     if layout.public:
         return Scoring(scorer, None, 0.0, noise.ratio, noise.kind)

@@ -1,4 +1,4 @@
-"""The estimators of a Pareto search and their spaces: one family, or several at once."""
+"""The estimators of a Pareto search and their spaces: one estimator, or several families."""
 
 from __future__ import annotations
 
@@ -6,87 +6,77 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdptune.base import RESERVED_PARAMETERS, cost_parameters
-from skdptune.model_selection._cost import copied
 from skdptune.model_selection._pareto._sampling import SearchSpace
 
-# Name of the parameter that says which family.
+# Name of the parameter that selects the family.
 FAMILY = "estimator"
 
 
 class Families:
-    """Estimators with their spaces, seen as one space.
+    """Estimators with their spaces, as one search space.
 
-    Of one estimator, the parameters keep their names. Of several families, the parameter
-    ``"estimator"`` says which one, and each parameter bears its family's name in front.
+    The parameters of a single estimator keep their names. Of several families the parameter
+    ``"estimator"`` selects one, and the names of parameters have their family's as a prefix.
 
     Parameters
     ----------
     estimator : estimator or list of (str, estimator)
     param_space : dict
-        The space of the estimator, or from the families' names to their spaces.
+        The space of the estimator, or a dict from the families' names to their spaces.
     """
 
     def __init__(self, estimator: Any, param_space: Any) -> None:
-        self.is_one = not isinstance(estimator, list)
-        if self.is_one:
+        self.is_single = not isinstance(estimator, list)
+        if self.is_single:
             self.members = {"": _checked(estimator, "estimator")}
             spaces = {"": param_space}
         else:
             self.members, spaces = _named(estimator, param_space)
         self._spaces = spaces
-        flat: dict[str, Any] = {} if self.is_one else {FAMILY: list(self.members)}
-        self.own: dict[str, tuple[str, ...]] = {}
+        flat: dict[str, Any] = {} if self.is_single else {FAMILY: list(self.members)}
+        self._names: dict[str, tuple[str, ...]] = {}
         for name, member in self.members.items():
             _check_names(name, member, spaces[name])
-            self.own[name] = tuple(spaces[name])
+            self._names[name] = tuple(spaces[name])
             flat |= {self._flat(name, key): values for key, values in spaces[name].items()}
         self.space = SearchSpace(flat)
 
     def _flat(self, family: str, key: str) -> str:
-        return key if self.is_one else f"{family}__{key}"
+        return key if self.is_single else f"{family}__{key}"
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the estimators."""
         return iter(self.members.values())
 
     @property
-    def lead(self) -> Any:
-        """The first estimator."""
-        return next(iter(self))
-
-    @property
     def steps(self) -> Iterator[Any]:
-        """Iterate over the estimators that are values of parameters."""
+        """The estimators that are values of parameters."""
         for dimension in self._spaces.values():
             for values in dimension.values():
                 if isinstance(values, list | tuple):
                     yield from (value for value in values if hasattr(value, "get_params"))
 
     def split(self, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the family's name and its estimator's own parameters."""
-        family = "" if self.is_one else params[FAMILY]
-        return family, {key: params[self._flat(family, key)] for key in self.own[family]}
+        """Return the selected family's name, and the parameters of its estimator."""
+        family = "" if self.is_single else params[FAMILY]
+        return family, {key: params[self._flat(family, key)] for key in self._names[family]}
 
-    def made(self, params: Mapping[str, Any]) -> Any:
-        """Return an unfitted estimator with the parameters."""
-        family, own = self.split(params)
-        return clone(self.members[family]).set_params(**copied(own))
-
-    def shown(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters without those of the families that were not chosen."""
-        if self.is_one:
+    def selected(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters without those of families that were not selected."""
+        if self.is_single:
             return dict(params)
         family, own = self.split(params)
         return {FAMILY: family, **{self._flat(family, key): own[key] for key in own}}
 
-    def tidied(self, table: Any) -> Any:
-        """Return a table of evaluations in which families show their own parameters alone."""
-        if self.is_one:
+    def without_unselected(self, table: Any) -> Any:
+        """Return a table of evaluations without parameters of families that were not selected."""
+        if self.is_single:
             return table
-        rows = [self.shown(params) for params in table["params"]]
+        rows = [self.selected(params) for params in table["params"]]
         changed = table.copy()
         changed["params"] = _objects(rows)
         for name in self.space.names:
@@ -94,22 +84,23 @@ class Families:
         return changed
 
     @property
-    def set_the_cost(self) -> bool:
+    def costs_differ(self) -> bool:
         """Whether fits of different parameters may cost differently."""
         if len(self.members) > 1:
             return True
-        names = list(self.own[""] if self.is_one else next(iter(self.own.values())))
-        return bool(cost_parameters(self.lead, names)) or _holds_steps(self.lead, names)
+        ((family, estimator),) = self.members.items()
+        names = list(self._names[family])
+        return bool(cost_parameters(estimator, names)) or _has_steps(estimator, names)
 
 
-def _objects(values: list[Any]) -> np.ndarray:
+def _objects(values: list[Any]) -> NDArray[np.object_]:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
 
 
-def _holds_steps(estimator: Any, names: list[str]) -> bool:
-    """Say whether some of the parameters are estimators themselves."""
+def _has_steps(estimator: Any, names: list[str]) -> bool:
+    """Return whether some of the parameters are estimators themselves."""
     own = estimator.get_params(deep=True)
     return any(hasattr(own[name], "get_params") for name in names)
 

@@ -1,4 +1,4 @@
-"""What a Pareto search settles before it sees data, and the report of what that costs."""
+"""The plan of a Pareto search: its cost, fixed before it reads the data, and the report of it."""
 
 from __future__ import annotations
 
@@ -7,39 +7,43 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import PUBLIC_LABELS, PUBLIC_SIZE, SEEDED
 from skdptune.model_selection._cost import Layout
-from skdptune.model_selection._pareto._evaluation import EvaluationCosts
+from skdptune.model_selection._pareto._costs import ParameterCosts
 from skdptune.model_selection._pareto._families import Families
-from skdptune.model_selection._pareto._release import ReleasePlan, plan_release
-from skdptune.model_selection._running import PUBLIC_VALIDATION, Quiet
+from skdptune.model_selection._pareto._release import ReleaseBudget, ReleasePlan, plan_release
+from skdptune.model_selection._pareto._settings import ParetoSettings
+from skdptune.model_selection._running import Quiet
 
-_CURATOR = (
-    "NOT PRIVATE: the front and all that led to it are exact, for the curator's eyes alone; "
-    "release=epsilon prices them"
+_NOT_PRIVATE = (
+    "NOT PRIVATE: the front and all evaluations are exact and not charged, only for those who may "
+    "see the data; release=epsilon charges them"
 )
-_OF_A_POINT = "the epsilon of a point is that of its model; whoever fits one pays it besides"
-# Points of the space at which a release is planned.
-_PROBES = 16
+_MODELS_COST_MORE = "the epsilon of a point is the cost of its model, in addition to this report"
+# Points of the space whose costs a release is planned with.
+_N_SAMPLED = 16
 _UNPROTECTED = PrivacyProfile.approximate(0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Study:
-    """All that is settled before the data are read.
+class ParetoPlan:
+    """All that a Pareto search decides before it reads the data.
 
     Attributes
     ----------
-    pricing : Pricing
-    plan : ReleasePlan or None
+    costs : ParameterCosts
+    release : ReleasePlan or None
         None where nothing is released.
     """
 
-    costs: EvaluationCosts
-    plan: ReleasePlan | None
+    costs: ParameterCosts
+    release: ReleasePlan | None
+
+    @property
+    def families(self) -> Families:
+        """Estimators and their spaces."""
+        return self.costs.families
 
     @property
     def layout(self) -> Layout:
@@ -53,44 +57,46 @@ class Study:
 
     @property
     def total(self) -> PrivacyProfile:
-        """What everything that is shown costs."""
-        return _UNPROTECTED if self.plan is None else self.plan.total
+        """Cost of everything that the fitted search shows."""
+        return _UNPROTECTED if self.release is None else self.release.total
 
 
-def settle_pareto(search: Any, families: Families, layout: Layout, classes: Any) -> Study:
-    """Return what the parameters of a search settle, or raise for what cannot be priced."""
-    costs = EvaluationCosts(families, layout, float(search.delta), search.privacy, classes)
-    if search.release is None:
+def make_pareto_plan(
+    settings: ParetoSettings, families: Families, layout: Layout, classes: Any
+) -> ParetoPlan:
+    """Return the plan of a search, or raise if costs are unknown or above the budget."""
+    costs = ParameterCosts(families, layout, float(settings.delta), settings.privacy, classes)
+    if settings.release is None:
         with Quiet():
-            _probed(costs, costs.final, 1)
-        return Study(costs, None)
-    # dp_accounting reports on each fractional order.
-    wanted = _PROBES if families.set_the_cost else 1
+            _sampled_costs(families, costs.of_final_fit, 1)
+        return ParetoPlan(costs, None)
+    n_sampled = _N_SAMPLED if families.costs_differ else 1
+    # dp_accounting logs every fractional order.
     with Quiet():
-        plan = plan_release(
+        release = plan_release(
             layout,
-            float(search.release),
-            float(search.delta),
-            search.n_initial + search.n_iter,
-            search.n_repeats,
-            _probed(costs, costs.of_evaluation, wanted),
-            n_initial=search.n_initial,
-            is_equal=not families.set_the_cost,
-            follows_scores=search.sampler not in ("random", "grid"),
-            final=None if search.refit is False else float(search.refit),
+            float(settings.release),
+            float(settings.delta),
+            settings.n_initial + settings.n_iter,
+            settings.n_repeats,
+            _sampled_costs(families, costs.of_evaluation, n_sampled),
+            n_initial=settings.n_initial,
+            is_equal=not families.costs_differ,
+            follows_scores=settings.sampler not in ("random", "grid"),
+            final=None if settings.refit is False else float(settings.refit),
         )
-    return Study(costs, plan)
+    return ParetoPlan(costs, release)
 
 
-def _probed(
-    costs: EvaluationCosts, of: Callable[[dict[str, Any]], PrivacyProfile], wanted: int
+def _sampled_costs(
+    families: Families, cost_of: Callable[[dict[str, Any]], PrivacyProfile], wanted: int
 ) -> list[PrivacyProfile]:
-    """Return what fits cost at some points of the space, the same each time."""
+    """Return costs of fits at some points of the space, always the same ones."""
     found, problems = [], []
     rng = np.random.default_rng(0)
-    for _ in range(_PROBES):
+    for _ in range(_N_SAMPLED):
         try:
-            found.append(of(costs.families.space.sample(rng)))
+            found.append(cost_of(families.space.sample(rng)))
         except Exception as problem:
             problems.append(problem)
         if len(found) == wanted:
@@ -100,57 +106,48 @@ def _probed(
     return found
 
 
-class Affordable:
-    """Charges each proposal to the budget of a release; says no to what cannot be priced.
+class ProposalFilter:
+    """Charges proposals to the budget of a release, and refuses those that it does not pay for.
 
     Parameters
     ----------
-    study : Study
+    plan : ParetoPlan
     """
 
-    def __init__(self, study: Study) -> None:
-        if study.plan is None:
-            raise ValueError("study must have a plan of its release; got none.")
-        self._costs, self._budget = study.costs, study.plan.budget()
+    def __init__(self, plan: ParetoPlan) -> None:
+        if plan.release is None:
+            raise ValueError("plan must be of a release; got one without.")
+        self._costs, self.budget = plan.costs, ReleaseBudget(plan.release)
 
     def __call__(self, params: dict[str, Any]) -> bool:
-        """Say whether parameters may be evaluated, and charge them if so."""
+        """Return whether parameters may be evaluated, and charge them if so."""
         with Quiet():
             try:
-                self._costs(params)
+                self._costs.epsilon(params)
                 fit = self._costs.of_evaluation(params)
             except Exception:
-                # What is known of a price before data, and fails, is a public matter.
+                # Costs do not depend on the data, and neither do their errors.
                 return False
-            return self._budget.charge(fit)
+            return self.budget.charge(fit)
 
 
-def study_report(search: Any, study: Study) -> PrivacyReport:
-    """Return what everything that a search shows costs, as a tree."""
-    asked: float | None = None
-    shown: tuple[PrivacyReport, ...] = ()
-    if study.plan is not None:
-        asked, shown = float(search.release), study.plan.parts
-        if search.refit is not False:
-            asked += float(search.refit)
-            shown = (*shown, PrivacyReport(study.plan.final, search.delta, name="final fit"))
+def plan_report(
+    settings: ParetoSettings, plan: ParetoPlan, name: str, assumptions: tuple[str, ...]
+) -> PrivacyReport:
+    """Return the report of the cost of everything that a search shows."""
+    epsilon: float | None = None
+    parts: tuple[PrivacyReport, ...] = ()
+    sentence = _NOT_PRIVATE
+    if plan.release is not None and settings.release is not None:
+        epsilon, parts, sentence = float(settings.release), plan.release.parts, _MODELS_COST_MORE
+        if settings.refit is not False:
+            epsilon += float(settings.refit)
+            parts = (*parts, PrivacyReport(plan.release.final, plan.delta, name="final fit"))
     return PrivacyReport(
-        study.total,
-        float(search.delta),
-        epsilon=asked,
-        name=type(search).__name__,
-        parts=shown,
-        assumptions=_sentences(search, study),
+        plan.total,
+        plan.delta,
+        epsilon=epsilon,
+        name=name,
+        parts=parts,
+        assumptions=(sentence, *assumptions),
     )
-
-
-def _sentences(search: Any, study: Study) -> tuple[str, ...]:
-    sentences = [_CURATOR] if study.plan is None else [_OF_A_POINT]
-    sentences.append(PUBLIC_SIZE)
-    if any(is_classifier(member) for member in study.costs.families):
-        sentences.append(PUBLIC_LABELS)
-    if study.costs.layout.public:
-        sentences.append(PUBLIC_VALIDATION)
-    if search.random_state is not None:
-        sentences.append(SEEDED)
-    return tuple(sentences)

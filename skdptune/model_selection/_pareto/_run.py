@@ -1,4 +1,4 @@
-"""One fit of a Pareto search: its evaluations, and the model that is fitted at the end."""
+"""The run of a Pareto search on the data: evaluations, and the final fit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ import numpy as np
 from sklearn.base import clone
 
 from skdptune.base import set_seeds
-from skdptune.model_selection._pareto._checks import third_name
-from skdptune.model_selection._pareto._evaluation import PrivateTrial, Trial, score_of_all
-from skdptune.model_selection._pareto._plan import Affordable, Study
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._pareto._checks import third_objective_of
+from skdptune.model_selection._pareto._evaluation import (
+    ExactEvaluator,
+    NoisyEvaluator,
+    score_of_all,
+)
+from skdptune.model_selection._pareto._plan import ParetoPlan, ProposalFilter
+from skdptune.model_selection._pareto._release import ReleasePlan
+from skdptune.model_selection._pareto._settings import ParetoSettings
 from skdptune.model_selection._pareto._study import Evaluation, ParetoOptimizer, Record
 from skdptune.model_selection._running import (
     ONE_FIT,
@@ -33,32 +40,37 @@ from skdptune.model_selection._running import (
 
 
 class ParetoRun:
-    """What one fit of a `DParetoSearchCV` does with the records, within what was settled.
+    """Runs a Pareto search on the data, within its plan.
 
     Parameters
     ----------
-    search : DParetoSearchCV
-        Its parameters, which were checked.
-    study : Study
+    settings : ParetoSettings
+    plan : ParetoPlan
+    scorer : BoundedScorer
     streams : Streams
-        Of all that is random.
+        Of all random numbers.
     """
 
-    def __init__(self, search: Any, study: Study, streams: Streams) -> None:
-        self.search, self.study, self.streams = search, study, streams
+    def __init__(
+        self, settings: ParetoSettings, plan: ParetoPlan, scorer: BoundedScorer, streams: Streams
+    ) -> None:
+        self.settings, self.plan = settings, plan
+        self.scorer, self.streams = scorer, streams
 
-    def evaluated(self, data: Data, public: Data | None) -> tuple[list[Record], Any]:
-        """Return the evaluations, and optuna's study of them unless it must not be seen."""
-        engine = self._engine(self._trial(data, public))
-        engine.run()
-        records = engine.records()
-        if self.study.plan is None:
-            return records, engine.study
-        return [_without_traces(record) for record in records], None
+    def evaluate(self, data: Data, public: Data | None) -> tuple[list[Record], Any]:
+        """Return the evaluations and their optuna study, None if that must not be shown."""
+        exact = self._exact_evaluator(data, public)
+        if self.plan.release is None:
+            optimizer = self._exact_optimizer(exact)
+            study = optimizer.run()
+            return optimizer.records(), study
+        optimizer = self._released_optimizer(exact, self.plan.release)
+        optimizer.run()
+        return [_without_seconds(record) for record in optimizer.records()], None
 
-    def _trial(self, data: Data, public: Data | None) -> Trial:
-        """Return the evaluation of parameters, with all records split."""
-        search, layout = self.search, self.study.costs.layout
+    def _exact_evaluator(self, data: Data, public: Data | None) -> ExactEvaluator:
+        """Return the evaluator of parameters, with all records split."""
+        settings, layout = self.settings, self.plan.layout
         rng = generator_of(self.streams.random_split)
         folds: Sequence[Fold] = ONE_FIT
         validation = public
@@ -67,138 +79,119 @@ class ParetoRun:
         elif not layout.public:
             split = random_split(data.n_samples, layout.validation, None, 1, rng)
             data, validation = data.take(split.tuning), data.take(split.validation)
-        scoring = Scoring(search._scorer(), None, 0.0, 0.0, "none")
-        return Trial(
-            self.study.costs,
-            # Exact evaluations are the curator's: what fails is named.
+        scoring = Scoring(self.scorer, None, 0.0, 0.0, "none")
+        return ExactEvaluator(
+            self.plan.costs,
+            # Nothing of it is released: failures are shown.
             Material(data, folds, validation, scoring, raises=True),
-            search.n_repeats,
-            search.random_state is not None,
-            search.third_objective,
+            settings.n_repeats,
+            settings.random_state is not None,
+            third_objective_of(settings),
         )
 
-    def _engine(self, trial: Trial) -> ParetoOptimizer:
-        """Return what proposes and evaluates, held to the plan of a release."""
-        search = self.search
-        draw = self.streams.draw
-        seed = None if draw is None else int(draw.generate_state(1)[0] >> 1)
-        common: dict[str, Any] = {
-            "batch_size": search.batch_size,
-            "sampler": search.sampler,
-            "reference_point": tuple(search.reference_point),
-            "verbose": search.verbose,
-            "random_state": seed,
-        }
-        space, plan = self.study.costs.families.space, self.study.plan
-        if plan is None:
-            return ParetoOptimizer(
-                trial,
-                space,
-                n_initial=search.n_initial,
-                n_iter=search.n_iter,
-                third=third_name(search.third_objective),
-                storage=search.storage,
-                study_name=search.study_name,
-                n_jobs=search.n_jobs,
-                fingerprint=""
-                if search.storage is None
-                else _fingerprint(search, self.study, trial),
-                **common,
-            )
-        scoring = score_of_all(trial.costs.layout, trial.scorer, search.n_repeats, plan.noise)
-        material = replace(trial.material, scoring=scoring, raises=False)
-        n_initial = min(search.n_initial, plan.n_evaluations)
+    def _exact_optimizer(self, evaluator: ExactEvaluator) -> ParetoOptimizer:
+        settings, third = self.settings, evaluator.third
+        is_stored = settings.storage is not None
         return ParetoOptimizer(
-            PrivateTrial(replace(trial, material=material), search.n_jobs),
-            space,
-            n_initial=n_initial,
-            n_iter=plan.n_evaluations - n_initial,
-            n_jobs=1,
-            proposal_filter=Affordable(self.study),
-            **common,
+            evaluator,
+            self.plan.families.space,
+            n_initial=settings.n_initial,
+            n_iter=settings.n_iter,
+            third=None if third is None else third.name,
+            storage=settings.storage,
+            study_name=settings.study_name,
+            n_jobs=settings.n_jobs,
+            fingerprint=self._fingerprint(evaluator) if is_stored else "",
+            **self._common_arguments(),
         )
 
-    def best(self, records: list[Record]) -> int | None:
-        """Return the place of the record that is to be fitted again, None for none."""
-        refit = self.search.refit
+    def _released_optimizer(
+        self, evaluator: ExactEvaluator, release: ReleasePlan
+    ) -> ParetoOptimizer:
+        settings = self.settings
+        scoring = score_of_all(self.plan.layout, self.scorer, settings.n_repeats, release.noise)
+        material = replace(evaluator.material, scoring=scoring, raises=False)
+        n_initial = min(settings.n_initial, release.n_evaluations)
+        return ParetoOptimizer(
+            NoisyEvaluator(replace(evaluator, material=material), settings.n_jobs),
+            self.plan.families.space,
+            n_initial=n_initial,
+            n_iter=release.n_evaluations - n_initial,
+            # Which of several evaluations ends first depends on the data.
+            n_jobs=1,
+            proposal_filter=ProposalFilter(self.plan),
+            **self._common_arguments(),
+        )
+
+    def _common_arguments(self) -> dict[str, Any]:
+        settings, draw = self.settings, self.streams.draw
+        return {
+            "batch_size": settings.batch_size,
+            "sampler": settings.sampler,
+            "reference_point": tuple(settings.reference_point),
+            "verbose": settings.verbose,
+            "random_state": None if draw is None else int(draw.generate_state(1)[0] >> 1),
+        }
+
+    def _fingerprint(self, evaluator: ExactEvaluator) -> str:
+        """Return a hash of all that evaluations depend on beside their parameters."""
+        found: str = joblib.hash(
+            (
+                [clone(estimator) for estimator in self.plan.families],
+                self.plan.layout,
+                self.plan.delta,
+                self.settings.privacy,
+                self.settings.n_repeats,
+                self.scorer.name,
+                evaluator.material.data.X,
+                evaluator.material.data.y,
+            )
+        )
+        return found
+
+    def best_index(self, records: Sequence[Record]) -> int | None:
+        """Return the index of the record whose parameters get the final fit, None for none."""
+        refit = self.settings.refit
         if refit is False:
             return None
         limit = np.inf if refit is True else float(refit)
-        places = [
-            place
-            for place, record in enumerate(records)
-            if record.evaluation.failure is None and self._costs(record) <= limit
+        within = [
+            index
+            for index, record in enumerate(records)
+            if record.evaluation.failure is None and self._cost_of_final_fit(record) <= limit
         ]
-        if not places:
+        if not within:
             warnings.warn(
-                "refit must be at least the least epsilon that was evaluated; got "
+                "refit must be at least the smallest epsilon that was evaluated; got "
                 f"{refit!r}. No model is fitted.",
                 UserWarning,
                 stacklevel=4,
             )
             return None
-        return max(places, key=lambda place: float(np.mean(records[place].evaluation.utilities)))
+        return max(within, key=lambda index: float(np.mean(records[index].evaluation.utilities)))
 
-    def _costs(self, record: Record) -> float:
-        if self.study.plan is None:
+    def _cost_of_final_fit(self, record: Record) -> float:
+        if self.plan.release is None:
             return record.evaluation.epsilon
         # At the half of delta that is kept for it.
-        return self.study.costs.final(record.params).epsilon(self.study.plan.delta)
+        return self.plan.costs.of_final_fit(record.params).epsilon(self.plan.release.delta)
 
-    def final(self, record: Record, data: Data) -> Any:
-        """Return the model on all records; of a release, one that no failure tells of."""
-        made = self.study.costs.configured(record.params, self.study.costs.final_size)
-        set_seeds(made, self.streams.final)
+    def fit_final(self, record: Record, data: Data) -> Any:
+        """Return a model fitted to all records; a released one shows no failure."""
+        costs = self.plan.costs
+        model = costs.configured(record.params, costs.final_size)
+        set_seeds(model, self.streams.final)
         try:
             with Quiet(), np.errstate(all="ignore"):
-                data.fit(made)
-            return made
+                data.fit(model)
+            return model
         except BaseException as problem:
-            if self.study.plan is None or not is_failure(problem):
+            if self.plan.release is None or not is_failure(problem):
                 raise
-            return data_independent_model(made, data)
+            return data_independent_model(model, data)
 
 
-def warn_of_one_cost(records: list[Record]) -> None:
-    """Warn where nothing of the space changes epsilon."""
-    found = [record.evaluation for record in records if record.evaluation.failure is None]
-    if len(found) > 1 and len({evaluation.epsilon for evaluation in found}) == 1:
-        warnings.warn(
-            f"All evaluations cost epsilon={found[0].epsilon:.4g}, so that the front is a single "
-            "point. Let param_space hold what sets the noise, such as epsilon or "
-            "noise_multiplier.",
-            UserWarning,
-            stacklevel=5,
-        )
-
-
-def warn_of_few(count: int, wanted: int) -> None:
-    """Warn where a budget was too small to start a search with, as public numbers say."""
-    if count < wanted:
-        warnings.warn(
-            f"release paid for {count} evaluations of {wanted} and more that were wanted. Search "
-            "a space of smaller epsilons, or give more.",
-            UserWarning,
-            stacklevel=5,
-        )
-
-
-def _fingerprint(search: Any, study: Study, trial: Trial) -> str:
-    """Return a short name of all that evaluations follow from beside their parameters."""
-    told = (
-        [clone(member) for member in study.costs.families],
-        study.costs.layout,
-        study.costs.delta,
-        search.privacy,
-        search.n_repeats,
-        trial.scorer.name,
-        trial.material.data.X,
-        trial.material.data.y,
-    )
-    return joblib.hash(told) or ""
-
-
-def _without_traces(record: Record) -> Record:
-    """Return a record with what was charged, and without what was not: the time it took."""
+def _without_seconds(record: Record) -> Record:
+    """Return a record without the time of the evaluation, which is not charged."""
     found = record.evaluation
     return Record(record.number, record.params, Evaluation(found.epsilon, found.utilities))

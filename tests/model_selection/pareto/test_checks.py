@@ -1,4 +1,4 @@
-"""Parameters of Pareto searches that are refused one by one; the rest is in test_pareto.py."""
+"""Checks of single parameters; those of all of them are in test_dpareto_search.py."""
 
 from __future__ import annotations
 
@@ -9,12 +9,8 @@ from sklearn.pipeline import Pipeline
 
 from skdptune.metrics import neg_brier_score
 from skdptune.model_selection import DParetoSearchCV
-from skdptune.model_selection._pareto import _evaluation as _pareto_evaluation
-from skdptune.model_selection._pareto._checks import (
-    check_pareto_parameters,
-    check_target,
-    third_name,
-)
+from skdptune.model_selection._pareto import _costs
+from skdptune.model_selection._pareto._checks import check_target
 from tests.model_selection.learners import Scripted
 
 SPACE = {"quality": (0.1, 0.9)}
@@ -22,7 +18,7 @@ SPACE = {"quality": (0.1, 0.9)}
 
 def check(estimator: Any = None, space: Any = None, **more: Any) -> None:
     search = DParetoSearchCV(estimator or Scripted(), space or SPACE, **more)
-    check_pareto_parameters(search, search._families())
+    search._check_parameters()
 
 
 def test_defaults_are_allowed() -> None:
@@ -36,13 +32,7 @@ def test_samplers_by_name(sampler: str) -> None:
     check(sampler=sampler)
 
 
-def test_third_objective_is_named() -> None:
-    assert third_name(None) is None
-    assert third_name("time") == "time"
-    assert third_name(("size", len)) == "size"
-    for wrong in ("size", ("size",), (len, "size"), ["size", len], 3):
-        with pytest.raises(TypeError, match="third_objective must be None, 'time' or a tuple"):
-            third_name(wrong)
+def test_third_objective_has_a_reference() -> None:
     with pytest.raises(ValueError, match="reference_point must be 3 numbers"):
         check(third_objective=("size", len))
     check(third_objective=("size", len), reference_point=(10.0, 1.0, 3.0))
@@ -69,7 +59,7 @@ def test_scorer_must_suit_every_family() -> None:
 def test_replacing_guarantees_cannot_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scripted, "__module__", "diffprivlib.models")
     monkeypatch.setattr(
-        "skdptune.model_selection._pareto._evaluation.replaces_records",
+        "skdptune.model_selection._pareto._costs.replaces_records",
         lambda part: type(part).__module__.startswith("diffprivlib"),
     )
     check()
@@ -87,9 +77,9 @@ def test_replacing_guarantees_among_the_values_are_found(monkeypatch: pytest.Mon
     class Replacing(Scripted):
         pass
 
-    replaces = _pareto_evaluation.replaces_records
+    replaces = _costs.replaces_records
     monkeypatch.setattr(
-        _pareto_evaluation,
+        _costs,
         "replaces_records",
         lambda part: isinstance(part, Replacing) or replaces(part),
     )
@@ -99,7 +89,7 @@ def test_replacing_guarantees_among_the_values_are_found(monkeypatch: pytest.Mon
     check(pipeline, {"clf": [Scripted()]}, scoring="accuracy", release=9.0)
 
 
-def test_a_sampler_of_the_user_is_not_told_of_times_that_are_released() -> None:
+def test_a_sampler_of_the_user_must_not_see_times_of_a_release() -> None:
     optuna = pytest.importorskip("optuna")
     check(sampler=optuna.samplers.RandomSampler())
     with pytest.raises(TypeError, match="sampler must be a name with release"):

@@ -22,10 +22,9 @@ def test_one_estimator_keeps_its_names() -> None:
     assert families.space.names == ("quality",)
     params = {"quality": 0.5}
     assert families.split(params) == ("", params)
-    assert families.shown(params) == params
-    assert families.made(params).quality == 0.5
+    assert families.selected(params) == params
     table = {"params": [params]}
-    assert families.tidied(table) is table
+    assert families.without_unselected(table) is table
 
 
 def test_several_families_are_a_category_and_prefixed_parameters() -> None:
@@ -34,29 +33,24 @@ def test_several_families_are_a_category_and_prefixed_parameters() -> None:
     assert families.space.names == names
     params = dict(zip(names, ["second", 0.3, 0.5, 1.5], strict=True))
     assert families.split(params) == ("second", {"shrink": 0.5, "epsilon": 1.5})
-    made = families.made(params)
-    assert isinstance(made, Centroids) and (made.shrink, made.epsilon) == (0.5, 1.5)
-    shown = {FAMILY: "second", "second__shrink": 0.5, "second__epsilon": 1.5}
-    assert families.shown(params) == shown
-    other = families.made({**params, FAMILY: "first"})
-    assert isinstance(other, Scripted) and other.mark == "kept" and other is not TWO[0][1]
-    assert families.lead is TWO[0][1]
+    selected = {FAMILY: "second", "second__shrink": 0.5, "second__epsilon": 1.5}
+    assert families.selected(params) == selected
     drawn = {families.space.sample(np.random.default_rng(seed))[FAMILY] for seed in range(20)}
     assert drawn == {"first", "second"}
 
 
 @pytest.mark.parametrize("is_frame", [True, False])
-def test_tables_are_tidied(is_frame: bool) -> None:
+def test_tables_show_parameters_of_selected_families(is_frame: bool) -> None:
     families = Families(TWO, SPACES)
     rows = [families.space.sample(np.random.default_rng(seed)) for seed in range(6)]
     columns: dict[str, Any] = {f"param_{n}": [r[n] for r in rows] for n in families.space.names}
     table: Any = {**columns, "params": rows}
-    tidied = families.tidied(pd.DataFrame(table) if is_frame else table)
+    changed = families.without_unselected(pd.DataFrame(table) if is_frame else table)
     for place, row in enumerate(rows):
-        assert tidied["params"][place] == families.shown(row)
+        assert changed["params"][place] == families.selected(row)
         chosen = row[FAMILY] == "first"
-        assert (tidied["param_first__quality"][place] is None) != chosen
-        assert (tidied["param_second__shrink"][place] is None) == chosen
+        assert (changed["param_first__quality"][place] is None) != chosen
+        assert (changed["param_second__shrink"][place] is None) == chosen
     # What was given stays as it was.
     assert table["params"][0].keys() == rows[0].keys() == set(families.space.names)
 
@@ -66,7 +60,7 @@ def test_tables_are_tidied(is_frame: bool) -> None:
     [
         (Scripted(), {"quality": (0.1, 0.9)}, False),
         (Scripted(), {"quality": (0.1, 0.9), "epsilon": [1.0, 2.0]}, True),
-        # An estimator that does not say what sets its price.
+        # An estimator that does not declare which parameters set its cost.
         (Centroids(), {"shrink": [0.1, 0.2]}, False),
         (TWO, SPACES, True),
         ([("only", Scripted())], {"only": {"quality": [0.1]}}, False),
@@ -74,23 +68,8 @@ def test_tables_are_tidied(is_frame: bool) -> None:
         (make_pipeline(Normalizer(), Scripted()), {"scripted__quality": [0.1]}, False),
     ],
 )
-def test_what_sets_the_price(estimator: Any, space: Any, expected: bool) -> None:
-    assert Families(estimator, space).set_the_cost is expected
-
-
-def test_steps_may_be_categories() -> None:
-    pipeline = make_pipeline(Normalizer(), Scripted())
-    families = Families(
-        pipeline, {"scripted": [Scripted(), Centroids()], "scripted__epsilon": [2]}
-    )
-    made = families.made({"scripted": Centroids(), "scripted__epsilon": 2})
-    assert isinstance(made[-1], Centroids) and made[-1].epsilon == 2
-
-
-def test_values_are_copied() -> None:
-    inner = Scripted(mark="inner")
-    families = Families(make_pipeline(Normalizer(), Scripted()), {"scripted": [inner]})
-    assert families.made({"scripted": inner})[-1] is not inner
+def test_whether_costs_differ(estimator: Any, space: Any, expected: bool) -> None:
+    assert Families(estimator, space).costs_differ is expected
 
 
 @pytest.mark.parametrize(
@@ -119,4 +98,4 @@ def test_refusals(estimator: Any, space: Any, error: type[Exception], message: s
 
 def test_family_without_parameters_is_one_point() -> None:
     families = Families(TWO, {"first": {}, "second": {"shrink": [0.0, 0.1]}})
-    assert families.made({FAMILY: "first", "second__shrink": 0.1}).mark == "kept"
+    assert families.split({FAMILY: "first", "second__shrink": 0.1}) == ("first", {})

@@ -1,0 +1,123 @@
+"""The budget of a released search: which evaluations still fit into its plan."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdptune.accounting import PrivacyProfile, RenyiFilter
+from skdptune.model_selection._pareto._release._plan import NOTHING, ReleasePlan
+
+FloatArray = NDArray[np.float64]
+
+# An evaluation after the first ones must leave room for another like it.
+_LATER = 2
+# Divergences of whole orders are computed fastest.
+_QUICK_ORDERS = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0)
+
+
+@dataclass
+class ReleaseBudget:
+    """Decides which further evaluations of a released search may be made.
+
+    Public numbers alone decide: costs, and how many evaluations were made. Where costs differ,
+    each of the first evaluations may take at most an equal share of what is left for them, and a
+    later one half of it.
+
+    Parameters
+    ----------
+    plan : ReleasePlan
+
+    Notes
+    -----
+    Theorem G3.
+    """
+
+    plan: ReleasePlan
+    n_charged: int = 0
+    _spent: PrivacyProfile = field(default=NOTHING, repr=False)
+    _refused: FloatArray | None = field(default=None, repr=False)
+    _pending: list[PrivacyProfile] = field(default_factory=list, repr=False)
+    _filter: RenyiFilter | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Set the cost of the scores aside, where a record that is trained on pays for them."""
+        plan = self.plan
+        if plan.kind == "filter":
+            self._filter = plan.filter()
+        elif plan.layout.folds:
+            self._spent = plan.scores
+
+    def charge(self, fit: PrivacyProfile) -> bool:
+        """Charge an evaluation whose fits have a cost; return whether it may be made."""
+        plan = self.plan
+        if self.n_charged >= plan.n_evaluations:
+            return False
+        # An estimator may be wrong about the parameters that set its cost.
+        is_admitted = fit == plan.fit if plan.kind == "equal" else self._is_admitted(fit)
+        if not is_admitted:
+            return False
+        self.n_charged += 1
+        return True
+
+    def _is_admitted(self, fit: PrivacyProfile) -> bool:
+        evaluation = fit * self.plan.n_fits
+        if self._is_like_refused(evaluation):
+            return False
+        if not self.pays(evaluation, self._n_sharing()):
+            self._refused = _divergences(evaluation)
+            return False
+        self._record(evaluation)
+        self._refused = None
+        return True
+
+    def _is_like_refused(self, evaluation: PrivacyProfile) -> bool:
+        """Return whether the evaluation costs at least as much as the last refused one, by orders.
+
+        Then exact curves need not be added up to refuse it. A filter needs no such shortcut.
+        """
+        if self._filter is not None or self._refused is None:
+            return False
+        divergences = _divergences(evaluation)
+        return bool(np.isfinite(divergences).all() and (divergences >= self._refused).all())
+
+    def _n_sharing(self) -> int:
+        """Return how many evaluations of the next one's cost must fit into what is left."""
+        n_guaranteed = self.plan.n_guaranteed
+        n_missing = n_guaranteed - self.n_charged
+        return n_missing if n_missing > 0 else min(n_guaranteed, _LATER)
+
+    def pays(self, evaluation: PrivacyProfile, count: int) -> bool:
+        """Return whether ``count`` more evaluations of one cost fit into what is left."""
+        if self._filter is not None:
+            return self._filter.fits(evaluation, count)
+        parts = [self._spent, *self._pending]
+        divergences = np.sum([_divergences(part) for part in parts], axis=0)
+        if _renyi_allows(self.plan, divergences + count * _divergences(evaluation)):
+            return True
+        # Exact curves are added up only where the quick bound does not suffice.
+        self._spent = sum(self._pending, self._spent)
+        self._pending = []
+        return self.plan.allows(self._spent + evaluation * count)
+
+    def _record(self, evaluation: PrivacyProfile) -> None:
+        if self._filter is not None:
+            self._filter.record(evaluation)
+        else:
+            self._pending.append(evaluation)
+
+
+def _divergences(part: PrivacyProfile) -> FloatArray:
+    divergences: FloatArray = part.rdp(np.array(_QUICK_ORDERS))
+    return divergences
+
+
+def _renyi_allows(plan: ReleasePlan, divergences: FloatArray) -> bool:
+    """Return whether sums of Rényi divergences prove that the plan allows the fits."""
+    orders = np.array(_QUICK_ORDERS)
+    # The conversion of `RenyiFilter`.
+    offsets = (math.log(plan.usable_delta) + np.log(orders)) / (orders - 1.0)
+    return bool(np.min(divergences + np.log1p(-1.0 / orders) - offsets) <= plan.epsilon)

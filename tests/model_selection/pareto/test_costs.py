@@ -1,0 +1,106 @@
+"""Costs of parameters: of fits on all records and of evaluations, and of which estimator."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection._cost import make_layout
+from skdptune.model_selection._pareto._costs import ParameterCosts, moments_epsilon
+from skdptune.model_selection._pareto._families import FAMILY, Families
+from tests.model_selection.learners import Centroids, Scripted
+
+DELTA = 1e-5
+SPACE = {"quality": (0.0, 1.0), "epsilon": (0.1, 5.0)}
+
+
+def layout(**more: Any) -> Any:
+    settings = {"cv": 0.25, "public": False, "is_random": False, **more}
+    return make_layout(400, 3, tuning_fraction=None, variant=1, refit=True, **settings)
+
+
+def costs(estimator: Any = None, space: Any = None, **more: Any) -> ParameterCosts:
+    families = Families(estimator or Scripted(), space or SPACE)
+    return ParameterCosts(families, more.pop("layout", None) or layout(), DELTA, **more)
+
+
+def test_moments_bound_against_the_moments() -> None:
+    mu = 0.8
+    found = moments_epsilon(PrivacyProfile.gaussian(mu), DELTA)
+    # alpha(m) = log E exp(m * loss) of a Gaussian, integrated numerically for some moments.
+    bounds = []
+    for m in range(1, 40):
+        log_moment = mpmath.log(
+            mpmath.quad(
+                lambda x, m=m: mpmath.npdf(x, mu, 1) * mpmath.exp(m * (mu * x - mu * mu / 2)),
+                [-10, 0, 10, 60],
+            )
+        )
+        bounds.append((log_moment - math.log(DELTA)) / m)
+    assert found == pytest.approx(float(min(bounds)), rel=1e-6)
+    assert found > PrivacyProfile.gaussian(mu).epsilon(DELTA)
+
+
+def test_moments_bound_is_refused_where_unknown() -> None:
+    with pytest.raises(ValueError, match="privacy must be 'profile' for an estimator whose"):
+        moments_epsilon(PrivacyProfile.approximate(1.0, 1e-6), DELTA)
+    assert math.isinf(moments_epsilon(PrivacyProfile.gaussian(1.0), 0.0))
+
+
+def test_costs_of_evaluations_and_of_final_fits() -> None:
+    model = DPLogisticRegression(
+        solver="sgd", epsilon=None, noise_multiplier=1.0, batch_size=40, epochs=2
+    )
+    fit_costs = costs(model, {"noise_multiplier": (0.5, 5.0)})
+    params = {"noise_multiplier": 2.0}
+    final = model.set_params(**params).privacy_profile(400, 3)
+    assert fit_costs.of_final_fit(params) == final
+    assert fit_costs.epsilon(params) == final.epsilon(DELTA)
+    # On three quarters of the records, the batch is the same share of them.
+    assert fit_costs.of_evaluation(params).epsilon(DELTA) == pytest.approx(
+        fit_costs.epsilon(params), rel=1e-6
+    )
+    made = fit_costs.configured(params, fit_costs.train_size)
+    assert (made.n_public, made.batch_size) == (300, 0.1)
+    assert fit_costs.configured(params, fit_costs.final_size).n_public is None
+
+
+def test_cost_that_depends_on_a_secret_size_is_refused() -> None:
+    class Sized(Scripted):
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+            return PrivacyProfile.pure(100.0 / n_samples)
+
+    params = {"quality": 0.5, "epsilon": 1.0}
+    with pytest.raises(TypeError, match="estimator must have a parameter n_public"):
+        costs(Sized()).of_evaluation(params)
+    public = costs(Sized(), layout=layout(public=True))
+    assert public.of_evaluation(params).epsilon(0.0) == 0.25
+
+
+def test_the_selected_family_is_configured() -> None:
+    two = [("first", Scripted(mark="kept")), ("second", Centroids())]
+    spaces = {"first": {"quality": (0.1, 0.9)}, "second": {"shrink": [0.0, 0.5]}}
+    both = costs(two, spaces)
+    params = {FAMILY: "second", "first__quality": 0.3, "second__shrink": 0.5}
+    second = both.configured(params, both.final_size)
+    assert isinstance(second, Centroids) and second.shrink == 0.5
+    first = both.configured({**params, FAMILY: "first"}, both.final_size)
+    assert isinstance(first, Scripted) and (first.mark, first.quality) == ("kept", 0.3)
+    assert first is not two[0][1]
+
+
+def test_steps_may_be_categories_and_are_copied() -> None:
+    pipeline, inner = make_pipeline(Normalizer(), Scripted()), Centroids()
+    space = {"scripted": [Scripted(), inner], "scripted__epsilon": [2]}
+    found = costs(pipeline, space)
+    params = {"scripted": inner, "scripted__epsilon": 2}
+    made = found.configured(params, found.final_size)
+    assert isinstance(made[-1], Centroids) and made[-1].epsilon == 2
+    assert made[-1] is not inner
