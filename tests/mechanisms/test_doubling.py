@@ -338,6 +338,7 @@ def test_good_candidates_win_where_noise_is_small(noise) -> None:
     assert max(ranks) <= 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("state", [0, None])
 def test_hundred_thousand_candidates_take_less_than_a_second(noise, state) -> None:

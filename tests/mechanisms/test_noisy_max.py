@@ -118,6 +118,7 @@ def test_scores_beyond_all_noise_are_told_apart(state) -> None:
     assert permute_and_flip_release([1e10, 2e10], 1e-300, 1.0, random_state=state) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", [0, None])
 def test_hundred_thousand_candidates_take_well_under_a_second(state) -> None:
     scores = np.random.default_rng(0).random(100_000)

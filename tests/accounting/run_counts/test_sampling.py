@@ -85,12 +85,18 @@ def test_the_fit_distinguishes_similar_distributions(distribution, other):
 
 
 @pytest.mark.parametrize("eta", [-0.9, -0.5, 0.0, 0.2, 1.0, 50.0])
+def test_large_means_are_whole_numbers_from_one_on(eta):
+    draws = TruncatedNegativeBinomial.from_mean(1e6, eta).sample(3, size=SIZE)
+    assert draws.min() >= 1 and draws.dtype == np.int64
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("eta", [-0.9, -0.5, 0.0, 0.2, 1.0, 50.0])
 def test_large_means_are_cheap(eta):
     distribution = TruncatedNegativeBinomial.from_mean(1e6, eta)
     start = time.process_time()
-    draws = distribution.sample(3, size=SIZE)
+    distribution.sample(3, size=SIZE)
     assert time.process_time() - start < 1
-    assert draws.min() >= 1 and draws.dtype == np.int64
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.2, 1.0, 50.0])

@@ -43,6 +43,7 @@ def test_fit_many_of_frames_and_chunks():
         PTRLinearRegression.fit_many([Ridge()], X, Y)
 
 
+@pytest.mark.slow
 def test_a_hundred_ridges_after_one_pass():
     generator = np.random.default_rng(0)
     wide = generator.normal(size=(5000, 50))
