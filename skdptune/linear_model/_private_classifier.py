@@ -25,6 +25,7 @@ from skdptune.linear_model._solvers import (
     initial_weights,
     margin_residuals,
     noise_generator,
+    row_norm,
 )
 
 _REFUSED_WEIGHTS = (
@@ -107,17 +108,6 @@ class PrivateLinearClassifier(
     def _plan(self, n_samples: int, n_features: int | None, n_classes: int) -> Any:
         """Return the solver's plan: its noise, its constants and their cost."""
         return SOLVERS[self.solver].plan(self, n_samples, n_features, n_classes)
-
-    def _row_norm(self, n_features: int | None) -> float:
-        """Return the bound on a row's norm: given, or that of standardised features."""
-        if self.data_norm is not None:
-            return float(self.data_norm)
-        if n_features is None:
-            raise ValueError(
-                "data_norm must be given where n_features is not; got None. Its default is "
-                "sqrt(n_features), about the norm of a row of standardised features."
-            )
-        return math.sqrt(n_features)
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters, before any data are read."""
@@ -210,7 +200,7 @@ class PrivateLinearClassifier(
         # Clipped gradients need no bound on rows.
         if self.solver in OPTIMIZERS and self.data_norm is None:
             return math.inf
-        return self._row_norm(n_features)
+        return row_norm(self.data_norm, n_features)
 
     def _encode(self, y: np.ndarray) -> np.ndarray:
         """Set ``classes_`` and return labels as numbers 0, 1, ..."""

@@ -21,6 +21,7 @@ from skdptune.linear_model._solvers import (
     plan_objective,
     plan_output,
     plan_permutation,
+    row_norm,
 )
 from skdptune.mechanisms import NoisyGradientPlan, plan_noisy_gradient
 
@@ -58,7 +59,7 @@ class Perturbation:
         intercept = int(model.fit_intercept)
         problem = PublicProblem(
             model._loss,
-            radius=math.hypot(model._row_norm(n_features), intercept),
+            radius=math.hypot(row_norm(model.data_norm, n_features), intercept),
             regularization=1.0 / model.C,
             width=(1 if n_features is None else n_features) + intercept,
             n_samples=n_samples if model.n_public is None else largest_subset_size(n_samples),

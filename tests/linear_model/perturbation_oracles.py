@@ -1,36 +1,39 @@
 """Slow exact results about perturbed minima, and data, for the tests of the solvers."""
 
+from collections import Counter
+
 import numpy as np
 from scipy import stats
 
 from skdptune.linear_model._solvers._design import Design
 
 
-def force(loss, rows, lam, weights):
+def gradient(loss, rows, lam, weights):
     """Return the derivative of ``sum loss(c_i w) + lam w^2 / 2``; `rows` holds sign times row."""
-    slopes = [c * loss.derivative(c * weights) for c in rows]
-    return lam * weights + np.sum(slopes, axis=0) if slopes else lam * weights
+    slopes = [n * c * loss.derivative(c * weights) for c, n in Counter(rows).items()]
+    return lam * weights + sum(slopes)
 
 
 def curvature(loss, rows, lam, weights):
     """Return the second derivative of the same."""
-    return lam + sum(c * c * loss.second_derivative(c * weights) for c in rows)
+    counts = Counter(rows).items()
+    return lam + sum(n * c * c * loss.second_derivative(c * weights) for c, n in counts)
 
 
 def exact_curves(loss, others, record, lam, sigma, epsilons):
     """Return the remove and the add direction of one-dimensional objective perturbation.
 
-    The minimum falls with the tilt b, so P(minimum <= w) = P(b >= -force(w)). The curves are those
-    of the interval that the minimum falls into: below the true ones, and for these thousands of
-    intervals, between quantiles of either distribution, hardly so.
+    The minimum falls as the linear term b grows, so P(minimum <= w) = P(b >= -gradient(w)). The
+    curves are those of the interval that the minimum falls into: below the true ones, but hardly
+    for these thousands of intervals, between quantiles of either distribution.
     """
     data = [others, [*others, record]]
     span = (len(others) + 1.0 + 12.0 * sigma) / lam
     coarse = np.linspace(-span, span, 40_001)
     levels = sigma * np.linspace(-9.0, 9.0, 4001)
-    ends = np.unique([np.interp(levels, force(loss, d, lam, coarse), coarse) for d in data])
+    ends = np.unique([np.interp(levels, gradient(loss, d, lam, coarse), coarse) for d in data])
     without, together = (
-        np.diff(stats.norm.cdf(force(loss, d, lam, ends) / sigma), prepend=0.0, append=1.0)
+        np.diff(stats.norm.cdf(gradient(loss, d, lam, ends) / sigma), prepend=0.0, append=1.0)
         for d in data
     )
     return hockey_stick(together, without, epsilons), hockey_stick(without, together, epsilons)

@@ -61,8 +61,11 @@ def cases(kind, solver):
         yield clone(base).set_params(n_public=90), 3
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", CLASSES)
+# Of the solvers, "objective" alone has a cost that depends on the loss.
+@pytest.mark.parametrize(
+    ("kind", "solver"),
+    [*((DPLogisticRegression, solver) for solver in SOLVERS), (DPLinearSVC, "objective")],
+)
 def test_cost_changes_through_the_named_parameters_and_no_others(kind, solver):
     assert set(OTHERS) == set(kind().get_params())
     changing = set()

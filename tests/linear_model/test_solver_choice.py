@@ -55,5 +55,6 @@ def test_weights_have_a_column_for_each_output(kind, solver):
 
 def test_a_batch_is_a_share_or_a_number_of_records():
     for batch_size, expected in ((0.25, 200), (50, 50), (10_000, 800), (1e-9, 1)):
-        model = DPLogisticRegression(solver="sgd", batch_size=batch_size, delta=1e-4)
-        assert model.set_params(random_state=0).fit(X, Y > 0).plan_.batch_size == expected
+        model = DPLogisticRegression(solver="sgd", batch_size=batch_size, noise_multiplier=2.0)
+        model.set_params(epochs=1, random_state=0)
+        assert model.fit(X, Y > 0).plan_.batch_size == expected

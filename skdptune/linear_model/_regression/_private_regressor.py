@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -26,7 +25,7 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     check_bound,
     squared_radius,
 )
-from skdptune.linear_model._solvers import largest_subset_size
+from skdptune.linear_model._solvers import largest_subset_size, row_norm
 
 
 class PrivateLinearRegressor(
@@ -96,20 +95,11 @@ class PrivateLinearRegressor(
             return n_samples
         return largest_subset_size(check_integer(self.n_public, name="n_public", lower=1))
 
-    def _row_norm(self, n_features: int | None) -> float:
-        """Return the bound on a row's norm: given, or that of standardised features."""
-        if self.data_norm is not None:
-            return float(self.data_norm)
-        if n_features is None:
-            raise ValueError(
-                "data_norm must be given where n_features is not; got None. Its default is "
-                "sqrt(n_features), about the norm of a row of standardised features."
-            )
-        return math.sqrt(n_features)
-
     def _scaled_alpha(self, n_features: int | None) -> float | None:
         """Return ``alpha`` for rows of norm 1; None where it is chosen by rule."""
-        return None if self.alpha is None else float(self.alpha) / self._row_norm(n_features) ** 2
+        if self.alpha is None:
+            return None
+        return float(self.alpha) / row_norm(self.data_norm, n_features) ** 2
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters, before any data are read."""
@@ -119,7 +109,8 @@ class PrivateLinearRegressor(
                 "delta must be positive, since normal noise is never purely private; got 0. Use "
                 "OutputPerturbationLinearRegression for delta=0."
             )
-        self._check_alpha()
+        if self.alpha is not None:
+            check_real(self.alpha, name="alpha", lower=self._least_alpha, upper=LARGEST_ALPHA)
         if self.data_norm is not None:
             check_bound(self.data_norm, name="data_norm")
         if self.target_bound is None:
@@ -132,10 +123,6 @@ class PrivateLinearRegressor(
             self.fit_intercept, name="fit_intercept", kind=(bool, np.bool_), domain="True or False"
         )
         self._size_bound(1)
-
-    def _check_alpha(self) -> None:
-        if self.alpha is not None:
-            check_real(self.alpha, name="alpha", lower=self._least_alpha, upper=LARGEST_ALPHA)
 
     # Fitting ----------------------------------------------------------------------------------
 
@@ -250,7 +237,7 @@ class PrivateLinearRegressor(
     def _bounds(self, n_features: int) -> tuple[float, float, bool]:
         """Return what decides the sums: bounds of rows and targets, and the intercept."""
         target_bound = check_bound(self.target_bound, name="target_bound")
-        return self._row_norm(n_features), target_bound, self.fit_intercept
+        return row_norm(self.data_norm, n_features), target_bound, self.fit_intercept
 
     def _statistics_of(self, X: Any, y: Any) -> tuple[SufficientStatistics, int]:
         """Return the sums over the data, and the number of records."""

@@ -1,7 +1,7 @@
 """Solvers of private linear classification: what minimises or descends, and its noise."""
 
 from skdptune.linear_model._solvers._clipped_gradients import margin_residuals, softmax_residuals
-from skdptune.linear_model._solvers._design import Design
+from skdptune.linear_model._solvers._design import Design, row_norm
 from skdptune.linear_model._solvers._initial_weights import initial_weights
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, MarginLoss, huber_hinge
 from skdptune.linear_model._solvers._noise import additive_noise, draw_noise, noise_generator
@@ -43,5 +43,6 @@ __all__ = [
     "plan_objective",
     "plan_output",
     "plan_permutation",
+    "row_norm",
     "softmax_residuals",
 ]

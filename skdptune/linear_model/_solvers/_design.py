@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,18 @@ class Design:
             return product
         last = np.reshape(residuals.sum(axis=0), (1, *residuals.shape[1:]))
         return np.concatenate([product, last])
+
+
+def row_norm(data_norm: float | None, n_features: int | None) -> float:
+    """Return the bound on a row's norm: the given one, or about that of standardised features."""
+    if data_norm is not None:
+        return float(data_norm)
+    if n_features is None:
+        raise ValueError(
+            "data_norm must be given where n_features is not; got None. Its default is "
+            "sqrt(n_features), about the norm of a row of standardised features."
+        )
+    return math.sqrt(n_features)
 
 
 def _norms(rows: Any) -> np.ndarray:

@@ -16,6 +16,7 @@ from skdptune.accounting import Geometric
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
+    AdaSSPLinearRegression,
     NoisyStatisticsRidge,
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
@@ -58,6 +59,20 @@ def test_without_noise_it_is_ridge_regression(kind):
     )
     assert model.intercept_ == 0.0
     assert model.privacy_.epsilon == math.inf
+
+
+@every_kind
+def test_without_noise_and_alpha_data_of_any_rank_are_fitted(kind):
+    model = kind(math.inf, DELTA, data_norm=2.0, target_bound=2.0)
+    doubled = np.column_stack([X, X])
+    assert model.fit(doubled, Y).score(doubled, Y) > 0.9
+
+
+@pytest.mark.parametrize("kind", [AdaOPSLinearRegression, AdaSSPLinearRegression])
+def test_alpha_of_zero_leaves_the_rule_alone(kind):
+    model = kind(1.0, DELTA, target_bound=1.5, random_state=0)
+    by_rule = clone(model).fit(X, Y)
+    np.testing.assert_array_equal(model.set_params(alpha=0.0).fit(X, Y).coef_, by_rule.coef_)
 
 
 @every_kind

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.base import clone
 
 from skdptune.accounting import UnreachableBudgetError
 from skdptune.base import PrivacyWarning
@@ -33,6 +34,14 @@ def test_adaptive_mode_always_releases():
     for size in (0, 1, 3, 5000):
         model = PTRLinearRegression(0.05, 1e-6, alpha=1e-9, target_bound=1.0, n_public=5000)
         assert model.set_params(random_state=0).fit(X[:size], Y[:size]).released_
+
+
+def test_alpha_is_raised_to_what_the_leverage_needs():
+    model = PTRLinearRegression(1.0, 1e-6, data_norm=1.0, target_bound=1.0, random_state=0)
+    by_rule = clone(model).fit(X, Y).coef_
+    for alpha, is_raised in ((1e-9, True), (1e5, False)):
+        found = clone(model).set_params(alpha=alpha).fit(X, Y).coef_
+        assert np.array_equal(found, by_rule) == is_raised
 
 
 def test_large_least_eigenvalue_needs_less_ridge():

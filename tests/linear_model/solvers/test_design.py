@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skdptune.linear_model._solvers._design import Design
+from skdptune.linear_model._solvers._design import Design, row_norm
 
 
 def data(seed=0, n=9, d=4):
@@ -54,3 +54,10 @@ def test_clipping_looks_at_one_row_at_a_time():
 
 def test_an_infinite_norm_leaves_rows_as_they_are():
     assert (Design.clipped(data(), np.inf, False).scale == 1.0).all()
+
+
+def test_default_norm_is_that_of_standardised_features():
+    assert row_norm(3.5, None) == 3.5
+    assert row_norm(None, 9) == 3.0
+    with pytest.raises(ValueError, match="data_norm must be given"):
+        row_norm(None, None)
