@@ -28,7 +28,9 @@ assert_type(model.privacy_, PrivacyReport)
 assert_type(profile_of(model, n_samples=1000).epsilon(1e-5), float)
 DPLogisticRegression(epsilon="a")  # arg-type
 DPLogisticRegression(eps=1.0)  # call-arg
+assert_type(NoisyStatisticsRidge().fit([[0.0]], [0.0]), NoisyStatisticsRidge)
 NoisyStatisticsRidge(alpha="a")  # arg-type
+assert_type(DPStandardScaler(bounds=(0.0, 1.0)).fit([[0.0]]), DPStandardScaler)
 DPStandardScaler(epsilon="a")  # arg-type
 PrivacyProfile.gaussian("a")  # arg-type
 

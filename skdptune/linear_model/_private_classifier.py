@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -117,7 +117,7 @@ class PrivateLinearClassifier(
 
     def fit(
         self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None, **refused: Any
-    ) -> PrivateLinearClassifier:
+    ) -> Self:
         """Fit the model privately.
 
         Parameters

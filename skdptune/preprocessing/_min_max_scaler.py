@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -127,7 +127,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         """Names of the parameters on which `privacy_profile` depends."""
         return frozenset({"epsilon"})
 
-    def fit(self, X: Any, y: Any = None) -> DPMinMaxScaler:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Release two quantiles of each feature.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -149,7 +149,7 @@ class DPStandardScaler(
         """Names of the parameters on which `privacy_profile` depends."""
         return frozenset({"epsilon", "delta", "with_mean", "with_std"})
 
-    def fit(self, X: Any, y: Any = None) -> DPStandardScaler:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Release means and variances.
 
         Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
@@ -36,7 +36,7 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         check_integer(n_samples, name="n_samples", lower=1)
         return PrivacyProfile.pure(0.0)
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and the number of features; nothing else is looked at.
 
         Parameters

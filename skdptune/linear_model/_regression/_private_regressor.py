@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -126,7 +126,7 @@ class PrivateLinearRegressor(
 
     # Fitting ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the model privately.
 
         Parameters
@@ -145,7 +145,7 @@ class PrivateLinearRegressor(
         statistics, size = self._statistics_of(X, y)
         return self._fit_checked(statistics, size)
 
-    def fit_statistics(self, statistics: SufficientStatistics) -> Any:
+    def fit_statistics(self, statistics: SufficientStatistics) -> Self:
         """Fit the model privately to sums that were computed before.
 
         Parameters
