@@ -55,11 +55,20 @@ skdptune.importlib  # attr-defined
 skdptune.model_selection.importlib  # attr-defined
 """
 
+# Reading torch would take longer than all else, and its types are none of ours.
+CONFIGURATION = """\
+[mypy]
+strict = True
+[mypy-torch.*,opacus.*,skorch.*]
+follow_imports = skip
+"""
+
 
 def test_right_code_passes_and_wrong_code_does_not(tmp_path: Path) -> None:
     (tmp_path / "users_file.py").write_text(USERS_FILE, encoding="utf-8")
+    (tmp_path / "mypy.ini").write_text(CONFIGURATION, encoding="utf-8")
     # Elsewhere than the checkout, so that the package is found where it is installed.
-    options = ["--strict", "--show-error-codes", "--hide-error-context", "--no-error-summary"]
+    options = ["--show-error-codes", "--hide-error-context", "--no-error-summary"]
     result = subprocess.run(
         [sys.executable, "-m", "mypy", *options, "--cache-dir=cache", "users_file.py"],
         cwd=tmp_path,
