@@ -111,7 +111,7 @@ class TestDivergences:
 
     @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
     def test_read_from_a_curve_as_known_in_closed_form(self, mu):
-        points = np.linspace(0.0, 4 * mu * mu + 9 * mu, 3001)
+        points = np.linspace(0.0, 4 * mu * mu + 9 * mu, 1501)
         curve = [gaussian_delta(mu, epsilon) for epsilon in points]
         profile = PrivacyProfile.from_curve(points, curve)
         orders = np.array([1.5, 2.0, 4.0])
@@ -143,7 +143,7 @@ class TestDivergences:
         exact = max(renyi_of_pair(p, q, order), renyi_of_pair(q, p, order))
         points = np.linspace(0.0, 12.0, 6001)
         sides = [
-            np.array([np.maximum(a - math.exp(e) * b, 0.0).sum() for e in points])
+            np.maximum(a - np.exp(points)[:, np.newaxis] * b, 0.0).sum(axis=1)
             for a, b in ((p, q), (q, p))
         ]
         profile = PrivacyProfile.from_curve(points, sides[0], deltas_add=sides[1])
@@ -291,7 +291,7 @@ class TestOrder:
             return total.budget / np.mean([part.rdp(order) for part in parts])
 
         best = suitable_order(3.0, 1e-6, parts)
-        others = [passed(order) for order in ORDERS[::6]]
+        others = [passed(order) for order in ORDERS[::12]]
         assert passed(best) >= (1.0 - 1e-5) * max(others)
         assert passed(best) > 1.2 * min(others)
 

@@ -11,7 +11,6 @@ from dp_accounting.pld import PLDAccountant, pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 
-import skdptune
 from skdptune.accounting._losses import _dp_accounting
 from skdptune.accounting._losses._distribution import LossDistribution
 
@@ -92,10 +91,12 @@ def test_an_event_agrees_with_its_accountant():
 @pytest.mark.parametrize("rate", [1e-6, 2e-4, 0.01, 0.3, 0.999])
 def test_losses_are_those_of_dp_accounting(deviation, rate):
     # Theorem P7.
+    # Their time grows with the number of losses, and those of little noise reach far.
+    step = 1e-3 if deviation >= 0.5 else 1e-2
     known = pld.from_gaussian_mechanism(
-        deviation, value_discretization_interval=1e-3, sampling_prob=rate
+        deviation, value_discretization_interval=step, sampling_prob=rate
     )
-    found = _dp_accounting._sampled_gaussian_pld(deviation, rate, 1e-3)
+    found = _dp_accounting._sampled_gaussian_pld(deviation, rate, step)
     for side in ("_pmf_remove", "_pmf_add"):
         one, other = (getattr(each, side).to_dense_pmf() for each in (known, found))
         assert one._lower_loss == other._lower_loss
@@ -242,7 +243,7 @@ def test_no_other_module_overrides_or_reads_what_is_private():
     private = {name for _, names in ATTRIBUTES for name in names if name.startswith("_")}
     private |= {f.__name__ for f, _ in SIGNATURES if not f.__name__.startswith("__")}
     private -= {"compose", "self_compose", "get_delta_for_epsilon"}
-    package = Path(skdptune.__file__).parent
+    package = BRIDGE.parents[2]
     for path in sorted(set(package.rglob("*.py")) - {BRIDGE}):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         imported = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import json
 import math
 import pickle
@@ -14,13 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.accounting._profile._profile import PrivacyProfile
-from skdptune.accounting._report._report import PrivacyReport
-from skdptune.accounting._run_counts._distributions import Geometric
+from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
 
 HALF = PrivacyProfile.pure(0.5)
 GAUSSIAN = PrivacyProfile.gaussian(0.3)
 NOTHING = PrivacyProfile.approximate(0.0, 1.0)
+TOTAL = GAUSSIAN + HALF
 
 
 def make_report(**changes: Any) -> PrivacyReport:
@@ -37,8 +37,13 @@ def make_report(**changes: Any) -> PrivacyReport:
         "neighbouring": "add or remove one user",
         "bound": "envelope",
     }
-    profile, delta = changes.pop("profile", GAUSSIAN + HALF), changes.pop("delta", 1e-5)
+    profile, delta = changes.pop("profile", TOTAL), changes.pop("delta", 1e-5)
     return PrivacyReport(profile, delta, **(settings | changes))
+
+
+@functools.cache
+def stored() -> dict[str, Any]:
+    return make_report().to_dict()
 
 
 # Content -----------------------------------------------------------------------------------
@@ -363,7 +368,7 @@ def test_deep_report_survives_storage() -> None:
 
 
 def test_dict_holds_plain_values_under_known_keys() -> None:
-    content = make_report().to_dict()
+    content = copy.deepcopy(stored())
     assert content["format"] == 1
     assert set(content) == {field.name for field in dataclasses.fields(PrivacyReport)} | {"format"}
     assert content["epsilon"] == 2.5
@@ -387,7 +392,7 @@ def test_indented_json_reads_the_same() -> None:
 
 @pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.5])
 def test_other_formats_are_refused(version: Any) -> None:
-    content = make_report().to_dict() | {"format": version}
+    content = stored() | {"format": version}
     with pytest.raises(ValueError, match="format must be 1; got .* Another version"):
         PrivacyReport.from_dict(content)
 
@@ -399,9 +404,9 @@ def test_dict_of_something_else_is_refused() -> None:
         PrivacyReport.from_dict([])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("key", sorted(set(make_report().to_dict()) - {"format"}))
+@pytest.mark.parametrize("key", sorted(set(stored()) - {"format"}))
 def test_missing_key_is_named(key: str) -> None:
-    content = make_report().to_dict()
+    content = copy.deepcopy(stored())
     del content[key]
     with pytest.raises(ValueError, match=f"missing keys \\['{key}'\\]"):
         PrivacyReport.from_dict(content)
@@ -409,7 +414,7 @@ def test_missing_key_is_named(key: str) -> None:
 
 def test_unknown_key_is_named() -> None:
     with pytest.raises(ValueError, match=r"missing keys \[\] and unknown keys \['runs'\]"):
-        PrivacyReport.from_dict(make_report().to_dict() | {"runs": 17})
+        PrivacyReport.from_dict(stored() | {"runs": 17})
 
 
 @pytest.mark.parametrize(
@@ -447,13 +452,13 @@ def test_damaged_values_are_refused(
     key: str, value: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error) as raised:
-        PrivacyReport.from_dict(make_report().to_dict() | {key: value})
+        PrivacyReport.from_dict(stored() | {key: value})
     assert message in str(raised.value)
 
 
 @pytest.mark.parametrize("masses", ["", "!!", "AAAA", "eJwDAAAAAAE="])
 def test_damaged_profile_is_refused(masses: str) -> None:
-    content = make_report().to_dict()
+    content = copy.deepcopy(stored())
     content["profile"]["remove"]["masses"] = masses
     with pytest.raises(
         ValueError, match="profile must be a dict written by PrivacyProfile.to_dict"

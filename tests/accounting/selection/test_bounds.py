@@ -216,7 +216,7 @@ class TestRenyiBound:
         ],
         ids=str,
     )
-    @pytest.mark.parametrize("sigma", [0.7, 2.0, 6.0])
+    @pytest.mark.parametrize("sigma", [0.7, 6.0])
     def test_equals_dp_accounting(self, distribution, shape, sigma):
         run = dp_event.GaussianDpEvent(sigma)
         search = dp_event.RepeatAndSelectDpEvent(run, distribution.mean, shape)
@@ -228,7 +228,7 @@ class TestRenyiBound:
     def test_orders_of_a_selection_equal_dp_accounting(self):
         search = dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(2.0), 10.0, 1.0)
         orders = np.array([2.0, 4.0, 8.0, 32.0])
-        theirs = RdpAccountant(orders.tolist()).compose(search)._rdp
+        theirs = RdpAccountant(orders.tolist()).compose(search).rdp
         ours = PrivacyProfile.gaussian(0.5).selected(Geometric(0.1)).rdp(orders)
         # Ours chooses the helping order from a longer list.
         assert np.all(ours <= np.array(theirs) * (1 + 1e-9))
@@ -444,18 +444,22 @@ class TestAudit:
         return score
 
     def test_a_score_that_looks_at_the_output_stays_within_the_claim(self):
-        found = self.audited(0.5, self.cunning(-0.9, 3.2), lambda outputs: outputs > 3.2)
-        assert 0.85 * self.claimed(0.5) < found <= self.claimed(0.5)
+        assert 0.85 * self.claimed(0.5) < found_by_cunning() <= self.claimed(0.5)
 
     def test_an_honest_score_stays_within_the_claim(self):
         found = self.audited(0.5, lambda outputs: outputs, lambda outputs: outputs > 3.2)
         assert found <= self.claimed(0.5)
 
     def test_the_audit_catches_a_claim_that_forgets_the_selection(self):
-        found = self.audited(0.5, self.cunning(-0.9, 3.2), lambda outputs: outputs > 3.2)
-        assert found > 1.3 * PrivacyProfile.gaussian(0.5).epsilon(self.delta)
+        assert found_by_cunning() > 1.3 * PrivacyProfile.gaussian(0.5).epsilon(self.delta)
 
     def test_the_audit_catches_noise_that_is_30_percent_too_small(self):
         found = self.audited(0.5 / 0.7, self.cunning(-0.7, 3.5), lambda outputs: outputs > 3.5)
         assert found > 1.2 * self.claimed(0.5)
         assert found <= self.claimed(0.5 / 0.7)
+
+
+@functools.cache
+def found_by_cunning():
+    audit = TestAudit()
+    return audit.audited(0.5, audit.cunning(-0.9, 3.2), lambda outputs: outputs > 3.2)

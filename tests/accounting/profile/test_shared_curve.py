@@ -1,0 +1,124 @@
+"""Theorem T4: what lies below a shared curve may stand for it in any bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdptune.accounting import (
+    Geometric,
+    PrivacyProfile,
+    SharedCurve,
+    UnreachableBudgetError,
+    calibrate_to_curve,
+    tune_then_fit,
+)
+
+DELTA = 1e-5
+
+
+def descent(noise: float, rate: float = 0.05, steps: int = 400) -> PrivacyProfile:
+    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
+    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps), 1e-3)
+
+
+@given(
+    shift=st.floats(0.05, 4.0), share=st.floats(0.2, 1.0), failure=st.sampled_from([0.0, 1e-7])
+)
+def test_gaussians_are_ordered_by_their_shifts(shift: float, share: float, failure: float) -> None:
+    curve = SharedCurve(shift, failure)
+    assert curve.covers(PrivacyProfile.gaussian(share * shift))
+    assert not curve.covers(PrivacyProfile.gaussian(1.01 * shift + 1e-3))
+
+
+@pytest.mark.parametrize("noise", [1.0, 3.0])
+def test_coverage_holds_between_the_dots_and_beyond(noise: float) -> None:
+    found = SharedCurve(0.4, 1e-7).least_shift(descent(noise))
+    curve = SharedCurve(found * 1.001, 1e-7)
+    assert curve.covers(descent(noise))
+    points = np.random.default_rng(0).uniform(0.0, 30.0, 20_000)
+    for direction in ("remove", "add"):
+        below = descent(noise).delta(points, direction)
+        assert np.all(below <= curve.profile.delta(points, direction) * (1 + 1e-12))
+    # Below zero each direction follows from the other one.
+    points = -points[points < 5.0]
+    for direction in ("remove", "add"):
+        below = descent(noise).delta(points, direction)
+        assert np.all(below <= curve.profile.delta(points, direction) + 1e-12)
+
+
+def test_a_curve_that_is_too_low_anywhere_does_not_cover() -> None:
+    # Randomised response has more than the failure left only at large epsilon.
+    assert not SharedCurve(3.0, 1e-7).covers(PrivacyProfile.approximate(0.0, 2e-7))
+    assert SharedCurve(3.0, 1e-7).covers(PrivacyProfile.approximate(0.0, 0.9e-7))
+    assert not SharedCurve(0.5, 0.0).covers(PrivacyProfile.pure(1.0))
+    assert math.isinf(SharedCurve(3.0, 1e-7).least_shift(PrivacyProfile.approximate(0.0, 2e-7)))
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.05, 400), (0.02, 250), (0.2, 100)])
+def test_noise_is_the_least_that_is_covered(rate: float, steps: int) -> None:
+    curve = SharedCurve(0.3, 1e-7)
+    found = calibrate_to_curve(lambda noise: descent(noise, rate, steps), curve, guess=2.0)
+    assert curve.covers(found.profile)
+    assert not curve.covers(descent(0.99 * found.value, rate, steps))
+
+
+def test_budget_is_the_largest_that_is_covered() -> None:
+    curve = SharedCurve(0.3, 0.0)
+    found = calibrate_to_curve(
+        lambda shift: PrivacyProfile.gaussian(shift), curve, parameter="budget", guess=3.0
+    )
+    assert 0.297 <= found.value <= 0.3
+
+
+def test_what_no_noise_brings_below_is_refused() -> None:
+    with pytest.raises(UnreachableBudgetError, match="cost does not fall far enough"):
+        calibrate_to_curve(lambda _: PrivacyProfile.approximate(0.1, 1e-4), SharedCurve(0.3, 1e-7))
+
+
+def test_components_compose_to_the_whole() -> None:
+    curve = SharedCurve(0.8, 1e-7)
+    one, two = curve.divided(0.3, 2), curve.divided(0.7, 2)
+    assert math.hypot(one.shift, two.shift) == pytest.approx(0.8)
+    total = one.profile + two.profile
+    for delta in (1e-4, 1e-5, 1e-6):
+        assert total.epsilon(delta) <= curve.profile.epsilon(delta) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("noise", [3.7, 6.0])
+def test_bounds_on_a_candidate_are_below_those_on_the_curve(noise: float) -> None:
+    """Selection and tuning on a part: the curve's cost covers each candidate's own."""
+    run = descent(noise)
+    curve = SharedCurve(SharedCurve(0.4, 1e-7).least_shift(run) * 1.001, 1e-7)
+    assert curve.covers(run)
+    law = Geometric.from_mean(20)
+    for cost in (
+        lambda profile: profile.selected(law),
+        lambda profile: tune_then_fit(profile.selected(law), profile, 0.05),
+        lambda profile: 3 * profile,
+    ):
+        for delta in (1e-4, 1e-5):
+            own, shared = cost(run).epsilon(delta), cost(curve.profile).epsilon(delta)
+            assert own <= shared * (1 + 1e-6)
+
+
+def test_the_loss_beside_exact_pricing_is_as_stated() -> None:
+    """The reference table: 1.012 for rate .05 and 400 steps at a total of 1, tuning on a part."""
+    law = Geometric.from_mean(20)
+
+    def total(profile: PrivacyProfile) -> float:
+        return tune_then_fit(profile.selected(law), profile, 0.05).epsilon(DELTA)
+
+    low, high = 0.1, 1.0
+    while high - low > 1e-3:
+        middle = 0.5 * (low + high)
+        cost = total(SharedCurve(middle, 1e-7).profile)
+        low, high = (middle, high) if cost <= 1.0 else (low, middle)
+    found = calibrate_to_curve(descent, SharedCurve(low, 1e-7), guess=3.7)
+    assert found.value / 3.77 == pytest.approx(1.012, abs=0.01)
+    assert total(found.profile) <= 1.0
