@@ -1,9 +1,9 @@
-"""How fast searches find the front of privacy and utility, and what they take themselves.
+"""How many evaluations Pareto searches need for a front, and the time of their proposals.
 
     python benchmarks/pareto.py samplers [--problem logreg-sgd ...] [--samplers auto random ...]
                             [--repetitions 10] [--evaluations 256] [--train 10000]
                                                  hypervolume against evaluations
-    python benchmarks/pareto.py overhead         time of proposals; batches beside one at a time
+    python benchmarks/pareto.py overhead         time of proposals; batches and one at a time
     python benchmarks/pareto.py examples         share of the hypervolume of exact fronts
 
 The problems of "samplers", their domains, distributions and grids are those of Avent et al.,
@@ -12,9 +12,9 @@ Adult (a9a, 40,000 records, and 8,842 for the utility) and two networks on MNIST
 the utility), both read from SKDPTUNE_DATA, or ../shared/data. As there, batches have a fixed size
 m, and the noise of a mean gradient has the deviation 2 z L / m for a clipping norm L; z (not its
 square, unless ``--variances``: the paper's words) is in [0.1, 16], and delta is 1e-5, as in the
-authors' program. Epsilon is the tight one,
-or with ``--privacy moments`` that of the moments accountant. Intervals hold 95 %, by Student's
-law. Examples: the oracles of the tests, which are exact expectations.
+authors' program. Epsilon is the tight one, or with ``--privacy moments`` that of the moments
+accountant. Intervals hold 95 %, by Student's distribution. Examples: the functions of the tests,
+which are exact expectations.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SAMPLERS = ("auto", "hvpoi", "gp", "tpe", "random", "grid3", "grid4")
 
 
 def sampler_of(name: str, seed: int) -> Any:
-    """Return what a search takes for a sampler's name."""
+    """Return the argument of a search for a sampler's name."""
     if name in ("gp", "tpe"):
         import optuna
 
@@ -157,13 +157,13 @@ WAYS: dict[str, dict[str, int]] = {
 
 
 def free_privacy(params: dict[str, Any]) -> float:
-    """Return an epsilon about as the central limit theorem of composition has it."""
+    """Return an epsilon after the central limit theorem of composition."""
     share, steps = params["batch"] / 4000, 4000 * params["epochs"] / params["batch"]
     return float(4 * share * np.sqrt(steps * np.expm1(min((2 / params["noise"]) ** 2, 50.0))))
 
 
 def free_utility(params: dict[str, Any]) -> float:
-    """Return a utility with an optimum inside of the domain, which noise lowers."""
+    """Return a utility with an optimum inside of the domain, decreasing in the noise."""
     steps = 4000 * params["epochs"] / params["batch"]
     travelled = np.log(params["rate"] * params["clip"] * steps)
     noise = params["rate"] * params["noise"] * params["clip"] * np.sqrt(steps) / params["batch"]
@@ -171,14 +171,14 @@ def free_utility(params: dict[str, Any]) -> float:
 
 
 def slow_utility(params: dict[str, Any]) -> float:
-    """Return the same, after a while."""
+    """Return the same, after a pause."""
     time.sleep(SLEEP)
     return free_utility(params)
 
 
 def print_overhead(arguments: argparse.Namespace) -> None:
-    """Print the time of searches whose evaluations cost nothing, then that of batches."""
-    print("16 + 256 evaluations of five parameters, oracles free")
+    """Print the time of searches whose evaluations take none, then that of batches."""
+    print("16 + 256 evaluations of five parameters that take no time")
     for name in ("auto", "hvpoi", "random"):
         start, cpu = time.perf_counter(), time.process_time()
         pareto_search(free_privacy, free_utility, FREE_SPACE, sampler=name, random_state=0)
@@ -214,8 +214,8 @@ def timed(seed: int, given: dict[str, int]) -> tuple[float, float]:
 
 
 def print_examples(arguments: argparse.Namespace) -> None:
-    """Print the share of the hypervolume of a dense grid that searches reach."""
-    # Their oracles are also the ground truth of tests, and are kept there.
+    """Print the hypervolume of searches as a share of that of a dense grid."""
+    # Their functions are also the ground truth of tests, and are kept there.
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "model_selection"))
     import pareto_examples as known
 
@@ -237,10 +237,10 @@ def print_examples(arguments: argparse.Namespace) -> None:
 
 
 def share_cells(shares: np.ndarray) -> str:
-    """Return means and least of percentages after some evaluations."""
+    """Return means and minima of percentages after some evaluations."""
     return "".join(
         f"   {mark}: {100 * shares[:, mark - 1].mean():6.2f} % "
-        f"(least {100 * shares[:, mark - 1].min():6.2f})"
+        f"(min {100 * shares[:, mark - 1].min():6.2f})"
         for mark in (32, 64, 128, 272)
     )
 

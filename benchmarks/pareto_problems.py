@@ -21,15 +21,15 @@ Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Domain:
-    """Intervals of the search, the law of random sampling, and the ends of the grid."""
+    """Intervals of the search, distributions of random sampling, and the ends of the grid."""
 
     epochs: tuple[int, int]
     batch: tuple[int, int]
-    batch_law: tuple[float, float]
+    batch_distribution: tuple[float, float]
     rate: tuple[float, float]
     widest_rate: tuple[float, float]
     clip: tuple[float, float]
-    # Of the exponential laws of the learning rate, of the noise and of the clipping norm.
+    # Of the exponential distributions of the learning rate, the noise and the clipping norm.
     decay: tuple[float, float, float]
     noise: tuple[float, float] = (0.1, 16.0)
     # Whether these numbers are squares of z.
@@ -54,7 +54,7 @@ MNIST = Domain(
 
 @dataclass(frozen=True)
 class Problem:
-    """An estimator, what its parameters are called, where they may lie, and records."""
+    """An estimator, the names and domain of its parameters, and records."""
 
     estimator: BaseEstimator
     names: tuple[str, str, str, str, str]
@@ -79,19 +79,19 @@ class Problem:
 
 
 def search_space(domain: Domain, size: int) -> list[Any]:
-    """Return intervals; scales are logarithmic where a user would take such."""
+    """Return intervals, with logarithmic scales where a user would choose them."""
     batch = domain.batch[0], min(domain.batch[1], size)
     logs = [(*ends, "log") for ends in (batch, domain.rate, domain.noise_ends, domain.clip)]
     return [domain.epochs, *logs]
 
 
 def exponential(low: Any, high: Any, decay: Any) -> Any:
-    """Return an exponential law that starts at one end and is cut off at the other."""
+    """Return an exponential distribution from one end, truncated at the other."""
     return stats.truncexpon((high - low) * decay, loc=low, scale=1.0 / decay)
 
 
-class NoiseLaw(stats.rv_continuous):
-    """The law of ``2 z`` if a power of ``z`` has a truncated exponential one."""
+class NoiseDistribution(stats.rv_continuous):
+    """The distribution of ``2 z`` if a power of ``z`` is truncated exponential."""
 
     def _get_support(self, *shapes: float) -> tuple[float, float]:
         low, high, _, power = shapes
@@ -105,26 +105,26 @@ class NoiseLaw(stats.rv_continuous):
 
 
 def random_space(domain: Domain, size: int) -> list[Any]:
-    """Return the laws from which the paper draws: Tables 3 and 4."""
-    mean, deviation = domain.batch_law
+    """Return the distributions of the paper: Tables 3 and 4."""
+    mean, deviation = domain.batch_distribution
     sizes = np.arange(domain.batch[0], min(domain.batch[1], size) + 1)
     weights = stats.norm.pdf(sizes, mean, deviation)
     batch = stats.rv_discrete(values=(sizes, weights / weights.sum()))()
     rate = exponential(*domain.widest_rate, domain.decay[0])
     clip = exponential(*domain.clip, domain.decay[2])
     power = 2.0 if domain.is_variance else 1.0
-    noise = NoiseLaw(name="noise")(*domain.noise, domain.decay[1], power)
+    noise = NoiseDistribution(name="noise")(*domain.noise, domain.decay[1], power)
     return [stats.randint(domain.epochs[0], domain.epochs[1] + 1), batch, rate, noise, clip]
 
 
 def grid_space(domain: Domain, size: int) -> list[Any]:
-    """Return the intervals that the paper's grids divide evenly."""
+    """Return the intervals of the paper's grids."""
     batch = domain.batch[0], min(domain.batch[1], size)
     return [domain.epochs, batch, domain.widest_rate, domain.noise_ends, domain.clip]
 
 
 def folder() -> Path:
-    """Return where the data lie."""
+    """Return the folder of the data."""
     return Path(os.environ.get("SKDPTUNE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 

@@ -1,11 +1,11 @@
-"""What accuracy does which epsilon buy? The whole front of a model, and a model for a point on it.
+"""Which accuracy does an epsilon buy? The Pareto front of a model, and models for points on it.
 
     python examples/pareto_front.py [--picture front.png]
 
-The handwritten digits of scikit-learn stand in for sensitive rows. Nobody knows yet which epsilon
-is worth its price, so the search looks for the best accuracy at every epsilon at once: over noise,
-clipping, learning rate, passes and size of batches. The front is for those who may see the data
-anyway; a model taken from it costs the epsilon that is printed beside it.
+The handwritten digits of scikit-learn take the place of sensitive rows. Which epsilon to choose
+is not known yet, so the search finds the best accuracy for every epsilon: over noise, clipping,
+learning rate, epochs and batch size. The front is not private, only for those who may see the
+data; a model with parameters of the front costs the epsilon that is printed beside it.
 """
 
 import argparse
@@ -44,10 +44,10 @@ def main() -> None:
         n_iter=arguments.evaluations - 16,
         n_repeats=2,
         cv=5,
-        random_state=0,  # for a page that reads the same twice; leave it out for real noise
+        random_state=0,  # for the same output each time; leave it out for real noise
     ).fit(X, y)
 
-    print("The front (not private: for those who may see the data):")
+    print("The front (not private, only for those who may see the data):")
     front = search.pareto_front_
     print(front[::4].drop(columns="params").round(3).to_string(index=False))
     print(f"\nhypervolume {search.hypervolume_:.3f} after {len(search.evaluations_)} evaluations")

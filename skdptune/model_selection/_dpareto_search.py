@@ -1,4 +1,4 @@
-"""Search for the whole trade-off between privacy and utility."""
+"""Search for the Pareto front of privacy and utility over the parameters of estimators."""
 
 from __future__ import annotations
 
@@ -38,95 +38,105 @@ _NOT_RELEASED = ("seconds", "spread", "utilities", "failure")
 
 
 class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
-    """Search for the Pareto front of privacy and utility.
+    """Search over parameters that returns the Pareto front of privacy and utility.
 
-    Epsilon and error are minimised together by multi-objective Bayesian optimisation: the
-    search finds parameters for which neither can be had smaller without more of the other. From
-    the front one reads what accuracy a budget buys, and takes the parameters for it.
+    Epsilon and error are minimised together by multi-objective Bayesian optimisation. The front
+    holds the parameters for which neither can be smaller without more of the other: it shows which
+    accuracy an epsilon buys, and with which parameters.
+
+    Use it to choose an epsilon. For one private model at a given epsilon use `DPRandomSearchCV`.
 
     Parameters
     ----------
     estimator : estimator or list of (str, estimator)
-        A private estimator, or a Pipeline of such and of steps that learn nothing; or several
-        families under their names, among which the search chooses as well.
+        A private estimator, or a Pipeline of private estimators and of steps that learn nothing;
+        or a list of several families with their names, of which the search selects one as well.
     param_space : dict
         From parameter names to lists or arrays (categories), tuples ``(low, high)`` or
         ``(low, high, "log")`` (integers if both ends are), or frozen scipy distributions. With
-        several families, from their names to such dicts. What sets the noise belongs to it.
+        several families, from their names to such dicts. It must hold what sets the noise.
     delta : float, default=1e-5
-        At which every epsilon is stated.
+        The delta of every epsilon.
     n_initial : int, default=16
-        Evaluations at random before the search learns from them.
+        Evaluations that cover the space evenly, before surrogates are used.
     n_iter : int, default=256
         Evaluations after these.
     batch_size : int, default=1
-        Evaluations under way at a time, proposed with regard to each other.
+        Evaluations that run at the same time. Each is proposed with regard to those that run.
     sampler : {"auto", "hvpoi", "random", "grid"} or optuna sampler, default="auto"
-        How parameters are proposed. "auto", the largest expected gain of hypervolume, is the
-        one to use; "hvpoi" reproduces the paper; "random" draws independently from the space and
-        "grid" covers it evenly, so that neither follows the scores. See `pareto_search`.
+        How parameters are proposed.
+
+        - "auto": the largest expected improvement of the hypervolume. Use it: it found the best
+          fronts in our benchmarks. With three objectives it is "hvpoi".
+        - "hvpoi": the improvement at the surrogates' means times the probability of one. Use it to
+          reproduce the paper.
+        - "random": independent draws from the space. Use it as a baseline, and where a release
+          should pay for more evaluations, since proposals do not depend on scores.
+        - "grid": the finest grid of at most ``n_initial + n_iter`` points. Use it for one or two
+          parameters that are to be covered evenly; proposals do not depend on scores either.
+        - An optuna sampler proposes all points, the first ones too. Use it to compare.
     reference_point : tuple of float, default=(10.0, 1.0)
-        Worst epsilon and error, and worst third objective, that count for the hypervolume.
+        The largest epsilon, error and third objective that count for the hypervolume.
     n_repeats : int, default=1
-        Fits per evaluation (and fold), whose mean score counts.
+        Fits per evaluation (and fold). Their mean score is the utility.
     scoring : str or BoundedScorer, optional
         A bounded score, see `skdptune.metrics`; accuracy for classifiers. The error is 1 minus
         the score, scaled to [0, 1].
     cv : float or int, default=0.2
-        A fraction keeps each record for validation with that chance; an integer asks for folds.
+        A fraction is the probability that a record is used for validation; an integer is a number
+        of folds.
     privacy : {"profile", "moments"}, default="profile"
-        By which bound the objective epsilon is found: the estimator's tight profile, or, for
-        comparison, the moments accountant. A release is always priced by profiles.
+        The bound that gives the epsilon of parameters: the estimator's tight profile, or, for
+        comparison, the moments accountant. A release is always charged by profiles.
     third_objective : None, "time" or tuple of (str, callable), default=None
         A further objective to be minimised: the seconds of a repeat, or a name and a
         function ``metric(model, X, y)`` of the fitted model and validation records.
     release : float, optional
-        What the front may cost to be released, at `delta`: for everything that the fitted search
-        shows. By default nothing is released, and the search is **not private**. So that a few
-        dear points do not use it up, each of the first `n_initial` evaluations may cost at most an
-        equal share of what is left, and a later one half of it.
+        The epsilon, at `delta`, of everything that the fitted search shows. By default nothing is
+        released, and the search is **not private**. So that a few expensive points do not use all
+        of it, each of the first `n_initial` evaluations may cost at most an equal share of what is
+        left, and each later one at most half of it.
     refit : False, True or float, default=False
-        An epsilon asks for a model on all records at the end: the evaluated parameters of
-        least error that cost no more. True takes those of least error at any cost. The methods
-        `predict` and so on are those of this model.
+        The largest epsilon of a model that is fitted to all records at the end, with the evaluated
+        parameters of smallest error; True for any epsilon. It has `predict` and so on.
     storage : None, str or optuna storage, default=None
-        A path (SQLite file), a URL or an optuna storage keeps the study, so that it survives
-        a crash and several processes can work on it; give them one `random_state`, by which they
-        deal the records alike. None keeps it in memory.
+        A path (SQLite file), a URL or an optuna storage keeps the study, which can then be resumed
+        after a crash and shared by several processes; give them the same `random_state`, so that
+        they split the records alike. None keeps it in memory.
     study_name : str, optional
-        Name in the storage. A study of this name goes on, if it is of the same data, estimators
-        and space.
+        Name in the storage. A study of this name is resumed if its data, estimators and space are
+        the same.
     n_jobs : int, optional
-        Workers, each with an evaluation of a batch, so that `batch_size` must be as many; in a
-        release, with a fit of an evaluation.
+        Workers for the evaluations of a batch, at most `batch_size` of them; with a release, for
+        the fits of one evaluation.
     verbose : int, default=0
-        Above 0, shows the progress.
+        Above 0, shows a progress bar.
     random_state : int, Generator, RandomState or None, default=None
         None draws noise from the operating system's entropy; a seed gives reproducible research
         runs.
     n_public : int, optional
-        Public constant that stands for the number of records; by default their number.
+        Public constant used in place of the number of records, which otherwise is public.
 
     Attributes
     ----------
     pareto_front_ : DataFrame, or dict of arrays without pandas
         The front by rising epsilon: ``epsilon``, ``error``, the third objective, the parameters;
-        of a release also ``study_epsilon``, what was paid for all points together.
+        with a release also ``study_epsilon``, the cost of all points together.
     evaluations_ : DataFrame, or dict of arrays without pandas
-        All evaluations; with the repeats' spread, seconds and failures, unless released.
+        All evaluations; without a release also the spread of repeats, seconds and failures.
     hypervolume_ : float
         Volume between the front and the reference point.
     hypervolume_history_ : ndarray of shape (n_evaluations,)
-        The same after each evaluation.
+        The hypervolume after each evaluation.
     fronts_ : dict of str to ndarray
-        The fronts of the ``"mean"``, ``"best"`` and ``"worst"`` of the repeats; of a release, of
+        The fronts of the ``"mean"``, ``"best"`` and ``"worst"`` of the repeats; with a release, of
         the mean alone.
     result_ : ParetoResult
-        All this as one object.
+        All of this as one object.
     study_ : optuna.Study
-        Unless released.
+        Without a release.
     privacy_ : PrivacyReport
-        What everything that is shown costs: not private, or the price of the release.
+        The cost of everything that is shown: of the release, or not private.
     best_estimator_, best_params_, best_score_, best_index_
         With `refit`: the model, its parameters, score and row of ``evaluations_``.
     scorer_, multimetric_, n_splits_, classes_, n_features_in_, feature_names_in_
@@ -143,19 +153,20 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     Avent, González, Diethe, Paleyes and Balle (2020), Automatic Discovery of Privacy-Utility
     Pareto Fronts. Neighbours differ by adding or removing one record.
 
-    *A point's epsilon* is what a fit of its parameters on all records costs. The search itself
-    reads the data many times, and its exact scores tell of them; hence "for the curator alone".
+    *The epsilon of a point* is the cost of a fit of its parameters on all records. The search
+    itself reads the data many times, and its exact scores depend on them: without a release it is
+    only for those who may see the data.
 
-    *A release* shows one noisy score per evaluation and nothing else: no spread, no time, no
-    failure (a fit that fails scores the worst). Its price is settled beforehand and holds for
-    whatever the search chooses to evaluate from earlier noisy scores. If all fits cost the
-    same, or proposals do not follow the scores ("random", "grid"), their exact curves are
-    composed; otherwise a Rényi filter (`skdptune.accounting.RenyiFilter`) admits what still
-    fits. Evaluations that cannot be paid for are never made; the search ends when the space has
-    none left that can. Proposals are made one after the other, since who finishes first
-    tells of the data; how long a fit took, or the bar of `verbose`, is not to be published either.
-    A model of `refit` is charged to the release, half of whose delta is
-    kept for it; one of `best_estimator_for` is not, and costs its own (epsilon, delta) besides.
+    *A release* (Theorem G3) shows one noisy score per evaluation and nothing else: no spread, no
+    time, no failure (a fit that fails has the worst score). Its cost is fixed before the data are
+    read and holds whichever evaluations the search chooses by earlier noisy scores. If all fits
+    cost the same, or proposals do not depend on scores ("random", "grid"), exact curves are
+    composed; otherwise a Rényi filter (`skdptune.accounting.RenyiFilter`) admits what still fits.
+    Evaluations that are not paid for are not made; the search ends when the space has none left
+    that are. Proposals are made one after the other, since which evaluation ends first depends on
+    the data; how long a fit takes, and the progress bar, must not be published either. The model
+    of `refit` is charged to the release, half of whose delta is kept for it; that of
+    `best_estimator_for` is not, and has its own cost in addition.
 
     Examples
     --------
@@ -358,20 +369,20 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     def best_params_for(
         self, *, epsilon: float | None = None, error: float | None = None
     ) -> dict[str, Any]:
-        """Return parameters for a wanted point, found on the surrogate.
+        """Return the best parameters within a bound on epsilon, on the error, or on both.
 
         Parameters
         ----------
         epsilon : float, optional
-            The most that a fit may cost; the error is then the least that is predicted.
+            The largest epsilon. Without `error`, the predicted error is minimised.
         error : float, optional
-            The most that the predicted error may be; epsilon is then the least. Both bounds
-            hold if both are given.
+            The largest predicted error; epsilon is then minimised.
 
         Returns
         -------
         dict
-            The epsilon of a fit with these parameters was computed, and is at most the wanted one.
+            Parameters, evaluated or predicted by surrogates. Their epsilon is computed, and never
+            above the bound.
         """
         check_is_fitted(self)
         found = self.result_.best_params_for(epsilon=epsilon, error=error)
@@ -387,11 +398,11 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         random_state: Any = None,
         **params: Any,
     ) -> Any:
-        """Return a model for a wanted point, fitted to all records.
+        """Return a model with the parameters of `best_params_for`, fitted to all records.
 
-        The search keeps no records, so they are given once more. The fit costs its own epsilon,
-        in addition to what `privacy_` says; its warnings and exceptions are not hidden, and may
-        tell of the data.
+        The search keeps no records, so they must be given again. The fit has its own cost, in
+        addition to `privacy_`; its warnings and exceptions are not hidden, and may depend on the
+        data.
 
         Parameters
         ----------

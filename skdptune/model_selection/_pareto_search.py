@@ -42,64 +42,62 @@ def pareto_search(
     random_state: Any = None,
     verbose: int = 0,
 ) -> ParetoResult:
-    """Find which utilities a mechanism's parameters can buy for which epsilon.
+    """Find the Pareto front of privacy and utility of any mechanism by Bayesian optimisation.
 
-    Bayesian optimisation of both objectives at once. The front is for the curator only: it and
-    everything else in the result depend on the data that the utility oracle sees, and nothing
-    is charged for that.
+    Use it for mechanisms that are no estimators; for estimators there is `DParetoSearchCV`. The
+    front is **not private**: it and everything else in the result depend on the data that the
+    utility function sees, and nothing is charged for that.
 
     Parameters
     ----------
     privacy_oracle : callable ``(params) -> epsilon``
         The privacy of parameters (a dict); ``inf`` is none.
     utility_oracle : callable ``(params, seed) -> utility`` or ``(params) -> utility``
-        The utility in [0, 1] that parameters have; one repeat of it. ``seed`` is a
-        :class:`numpy.random.SeedSequence`, different in each repeat. An oracle that raises or
-        returns NaN is survived: see ``failure`` in the result's ``evaluations_``.
+        One repeat of the utility of parameters, in [0, 1]. ``seed`` is a
+        :class:`numpy.random.SeedSequence`, another one in each repeat. If a function raises or
+        returns NaN, the search continues: see ``failure`` in the result's ``evaluations_``.
     param_space : mapping of str
         For each parameter a list (categories), a tuple ``(low, high)`` or
         ``(low, high, "log")`` (integers when both ends are), or a frozen scipy distribution.
     n_initial : int, default=16
-        Evaluations of a design that fills the space evenly, by the given distributions.
+        Evaluations that cover the space evenly, by the given distributions.
     n_iter : int, default=256
         Evaluations that follow.
     batch_size : int, default=1
-        Evaluations under way at the same time. Each is proposed in view of those that are, and
-        a new one as soon as one ends.
+        Evaluations that run at the same time. Each is proposed with regard to those that run, and
+        a new one is proposed as soon as one ends.
     sampler : {"auto", "hvpoi", "random", "grid"} or optuna sampler, default="auto"
         How parameters are proposed.
 
-        - ``"auto"``: the largest expected gain of hypervolume. The one to use: it found the
+        - ``"auto"``: the largest expected improvement of the hypervolume. Use it: it found the
           best fronts in our benchmarks. With three objectives it is ``"hvpoi"``.
-        - ``"hvpoi"``: the gain of hypervolume at the surrogates' mean times the probability of
-          a gain. Use it to reproduce the paper.
-        - ``"random"``: independent draws from the space. Use it as a baseline, or where
-          proposals must not depend on the utilities.
+        - ``"hvpoi"``: the improvement at the surrogates' means times the probability of one. Use
+          it to reproduce the paper.
+        - ``"random"``: independent draws from the space. Use it as a baseline.
         - ``"grid"``: the finest grid of at most ``n_initial + n_iter`` points, repeated if it
-          has fewer. Use it for one or two parameters whose effect is to be seen evenly.
+          has fewer. Use it for one or two parameters that are to be covered evenly.
         - An optuna sampler proposes all points, the first ones too. Use it to compare.
     reference_point : tuple of float, default=(10.0, 1.0)
-        The anti-ideal point: epsilon and error (1 - utility) beyond which nothing counts, and
-        the third objective's value where there is one.
+        The largest epsilon, error (1 - utility) and third objective that count for the
+        hypervolume.
     n_repeats : int, default=1
-        Calls of the utility oracle per evaluation; their mean is the utility.
+        Calls of the utility function per evaluation; their mean is the utility.
     third_objective : None, "time", or tuple ``(name, function)``, default=None
-        What else is to be small: the seconds of an evaluation's utility oracle, or
-        ``function(params, seed)``, called once per evaluation.
+        A further objective to be minimised: the seconds that the utility function takes per
+        evaluation, or ``function(params, seed)``, called once per evaluation.
     storage : None, path, URL or optuna storage, default=None
-        Where the study is kept: in memory, or in an SQLite file of this path. A study that is
-        there goes on until it has ``n_initial + n_iter`` evaluations; those that a crash cut
-        off are done again. Several processes, and with a URL several machines, can work on one.
+        Where the study is kept: in memory, in an SQLite file, or in a data base. A stored study is
+        resumed until it has ``n_initial + n_iter`` evaluations; those that a crash cut off are
+        repeated. Several processes, and with a URL several machines, can work on one study.
     study_name : str or None, default=None
         The study's name in its storage; None is ``"pareto_search"``.
     n_jobs : int or None, default=None
-        The workers that share a batch, as joblib understands it; more than ``batch_size`` would
-        idle. Processes, or threads where joblib's backend is threading or an oracle cannot be
-        pickled.
+        Workers for the evaluations of a batch, at most ``batch_size`` of them: processes, or
+        threads where joblib's backend is threading or a function cannot be pickled.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds proposals and repeats. A study that goes on keeps the seed it has.
+        Seeds proposals and repeats. A resumed study keeps its seed.
     verbose : int, default=0
-        Whether to show progress.
+        Above 0, shows a progress bar.
 
     Returns
     -------
@@ -117,11 +115,11 @@ def pareto_search(
     The method is that of Avent, Gonzalez, Diethe, Paleyes and Balle, "Automatic Discovery of
     Privacy-Utility Pareto Fronts" (PoPETs 2020): independent Gaussian processes of Matern 5/2
     covariance on the logarithm of epsilon and the logit of the utility. Here the first points
-    are a Sobol sequence, pending points count as if they had turned out as predicted, and
-    regions whose evaluations fail are left.
+    are a Sobol sequence, running evaluations count with their predicted values, and regions where
+    evaluations fail are avoided.
 
-    With the same ``random_state`` a search repeats itself, after a crash as well, as long as
-    evaluations are made one after another and the sampler is not one of optuna's.
+    The same ``random_state`` gives the same result, after a crash as well, if evaluations are made
+    one after another and the sampler is not one of optuna's.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The two worked examples of the paper on Pareto fronts, and problems with known fronts.
 
-Both oracles are exact expectations, so that the front of a dense grid is near the true one.
+Both functions are exact expectations, so that the front of a dense grid is near the true one.
 
 1. Logistic regression with output perturbation: (gamma, sigma), the L2 penalty and the noise's
    standard deviation. Wu et al. (2017), algorithm 2: for a gamma-strongly convex loss of Lipschitz
@@ -121,17 +121,17 @@ def _log_choices(number: int) -> np.ndarray:
     return np.asarray(-special.betaln(counts + 1, number - counts + 1) - np.log(number + 1))
 
 
-def _binomial(number: int, chances: np.ndarray) -> np.ndarray:
-    """Return the laws of numbers of hits, one row per chance."""
+def _binomial(number: int, probabilities: np.ndarray) -> np.ndarray:
+    """Return the distributions of the number of hits, one row per probability."""
     counts = np.arange(number + 1)
-    chances = np.clip(chances, 1e-300, 1.0 - 1e-16)[:, np.newaxis]
-    logs = counts * np.log(chances) + (number - counts) * np.log1p(-chances)
+    p = np.clip(probabilities, 1e-300, 1.0 - 1e-16)[:, np.newaxis]
+    logs = counts * np.log(p) + (number - counts) * np.log1p(-p)
     return np.exp(_log_choices(number) + logs)
 
 
 @functools.cache
 def _scores(bound: int) -> np.ndarray:
-    """Return the expected F1 score for so many true and false hits, of which C are kept."""
+    """Return the expected F1 score by the numbers of true and false hits; C hits are kept."""
     scores = np.zeros((N_ONES + 1, N_QUERIES - N_ONES + 1))
     for true, false in np.ndindex(scores.shape):
         kept = min(true + false, bound)
@@ -143,7 +143,7 @@ def _scores(bound: int) -> np.ndarray:
 
 
 def simulated_vector_utility(params: dict[str, Any], rng: np.random.Generator) -> float:
-    """Return the F1 score of one run of the algorithm as it is written."""
+    """Return the F1 score of one run of the algorithm."""
     answers = rng.permutation(np.arange(N_QUERIES) < N_ONES)
     bound = int(params["C"])
     threshold = params["b"] / (1.0 + (2.0 * bound) ** (1 / 3))

@@ -1,4 +1,4 @@
-"""What a Pareto search found: the front, how it came to be, and parameters for a wanted point."""
+"""The result of a Pareto search: fronts, evaluations, and parameters for given bounds."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from skdptune.model_selection._pareto._study import Record, check_reference_poin
 from skdptune.model_selection._pareto._wanted_points import WantedPoint
 
 FloatArray = NDArray[np.float64]
+Statistic = Callable[[Any], Any]
 
 
 class ParetoResult:
-    """The fronts of a search, and parameters for points on them.
+    """Result of a Pareto search: fronts, evaluations, and the best parameters for given bounds.
 
     It is returned by :func:`pareto_search`.
 
@@ -30,15 +31,15 @@ class ParetoResult:
     records : sequence of Record
         The evaluations in order of completion.
     space : SearchSpace
-        Where the parameters came from.
+        The space of the parameters.
     reference_point : tuple of float
-        The anti-ideal point of the hypervolume.
+        The largest objectives that count for the hypervolume.
     third : str or None
         The third objective's name.
     study : optuna.Study or None
         Kept as ``study_``.
     privacy : callable ``(params) -> epsilon`` or None
-        Exact privacy, for ``best_params_for``.
+        Computes epsilon for ``best_params_for``.
     utility : callable ``(params) -> sequence of float`` or None
         Repeats of the utility, for ``best_params_for(verify=True)``.
 
@@ -59,18 +60,20 @@ class ParetoResult:
         ``"mean"``, ``"best"`` and ``"worst"``: the front's points (k, objectives), sorted, where
         an evaluation's utility is the mean, the largest or the smallest of its repeats.
     study_ : optuna.Study
-        The study itself: what optuna can plot or export. Its categories are places in the
-        space's lists, and parameters with a distribution are quantiles' levels.
+        The study itself, for optuna's plots and exports. Its categories are indices of the
+        space's lists, and parameters with a distribution are levels of quantiles.
 
     Examples
     --------
-    >>> from skdptune.model_selection._pareto._result import ParetoResult
-    >>> from skdptune.model_selection._pareto._study import Evaluation, Record
-    >>> from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
-    >>> records = [Record(0, {"noise": 1.0}, Evaluation(4.0, (0.8, 0.9)))]
-    >>> result = ParetoResult(records, SearchSpace({"noise": (0.1, 10.0, "log")}))
-    >>> round(result.hypervolume_, 3)
-    5.1
+    >>> from skdptune.model_selection import pareto_search
+    >>> result = pareto_search(
+    ...     lambda params: 4.0 / params["noise"], lambda params: 1.0 / (1.0 + params["noise"]),
+    ...     {"noise": (0.1, 10.0, "log")}, n_initial=8, n_iter=0, random_state=0,
+    ... )
+    >>> len(result.pareto_front_["epsilon"])
+    8
+    >>> result.best_params_for(epsilon=1.0)["noise"] >= 4.0
+    True
     """
 
     def __init__(
@@ -93,21 +96,21 @@ class ParetoResult:
         self.hypervolume_ = float(self.hypervolume_history_[-1]) if len(points) else 0.0
         self.evaluations_ = _table(self._evaluation_columns(points))
         self.pareto_front_ = _table(self._front_columns(points))
-        statistics = {"mean": np.mean, "best": np.max, "worst": np.min}
+        statistics: dict[str, Statistic] = {"mean": np.mean, "best": np.max, "worst": np.min}
         self.fronts_ = {
             name: front(known[np.isfinite(known).all(axis=1)])
             for name, known in ((n, self._points(of)) for n, of in statistics.items())
         }
 
     def __repr__(self) -> str:
-        """Show what was found in one line."""
+        """Return a summary in one line."""
         points = len(self.pareto_front_["epsilon"])
         return (
             f"{type(self).__name__}({len(self.records)} evaluations, {points} on the front, "
             f"hypervolume {self.hypervolume_:.4g})"
         )
 
-    def _points(self, statistic: Callable[[Any], Any]) -> FloatArray:
+    def _points(self, statistic: Statistic) -> FloatArray:
         """Return the objectives, one row per evaluation; NaN where it failed."""
         width = len(self.reference_point)
         rows = [_row(record.evaluation, statistic, width) for record in self.records]
@@ -142,22 +145,21 @@ class ParetoResult:
     def best_params_for(
         self, *, epsilon: float | None = None, error: float | None = None, verify: bool = False
     ) -> dict[str, Any]:
-        """Return parameters for a wanted point of the front.
+        """Return the best parameters within a bound on epsilon, on the error, or on both.
 
-        They are sought on surrogates of the evaluations, then the privacy oracle is asked: an
-        epsilon above the wanted one is never returned, however the surrogates err.
+        They are found on surrogates of the evaluations. Their epsilon is then computed by the
+        privacy function, and never above the bound.
 
         Parameters
         ----------
-        epsilon : float or None
-            Alone: the lowest predicted error among parameters of at most this epsilon.
-        error : float or None
-            Alone: the lowest epsilon among parameters of at most this predicted error. With
-            ``epsilon``: of at most that epsilon.
-        verify : bool
-            Whether the utility oracle is asked, too, at most five times: with ``error``,
-            parameters that turn out to be worse are passed over; without, the best of the five
-            most promising is returned.
+        epsilon : float, optional
+            The largest epsilon. Without `error`, the predicted error is minimised.
+        error : float, optional
+            The largest predicted error; epsilon is then minimised.
+        verify : bool, default=False
+            Whether to call the utility function as well, at most five times: with `error`,
+            parameters of a larger measured error are passed over; without, the best of the five
+            best predicted ones are returned.
 
         Returns
         -------
@@ -167,7 +169,7 @@ class ParetoResult:
         Raises
         ------
         ValueError
-            If no parameters were found for the point.
+            If no parameters within the bounds are found.
         """
         wanted = WantedPoint.of(epsilon, error)
         return wanted.search(
@@ -179,7 +181,7 @@ class ParetoResult:
         )
 
 
-def _row(found: Any, statistic: Callable[[Any], Any], width: int) -> list[float]:
+def _row(found: Any, statistic: Statistic, width: int) -> list[float]:
     if found.failure is not None:
         return [np.nan] * width
     third = [] if width == 2 else [found.third]

@@ -8,8 +8,10 @@ from typing import Any
 
 TIME = "time"
 # Names of other columns of the results.
-_RESERVED = ("", "epsilon", "error", "params", "number", "spread", "utilities", "seconds")
-_RESERVED += ("failure", "study_epsilon", TIME)
+_RESERVED = frozenset(
+    {"", "epsilon", "error", "params", "number", "study_epsilon", TIME}
+    | {"spread", "utilities", "seconds", "failure"}
+)
 
 
 @dataclass(frozen=True)

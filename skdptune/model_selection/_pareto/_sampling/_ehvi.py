@@ -68,7 +68,8 @@ def lognormal_shortfall(means: FloatArray, deviations: FloatArray, ends: FloatAr
         standard = (np.log(ends) - means) / deviations
     growth = np.exp(np.minimum(means + deviations**2 / 2, 700.0))
     below = ends * special.ndtr(standard)
-    return np.maximum(below - growth * special.ndtr(standard - deviations), 0.0)
+    shortfall: FloatArray = np.maximum(below - growth * special.ndtr(standard - deviations), 0.0)
+    return shortfall
 
 
 def logit_normal_shortfall(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
+Reference = Sequence[float] | FloatArray
 
 
 def non_dominated(points: ArrayLike) -> NDArray[np.bool_]:
@@ -29,7 +30,7 @@ def front(points: ArrayLike) -> FloatArray:
     return kept[np.lexsort(kept.T[::-1])]
 
 
-def hypervolume(points: ArrayLike, reference: Sequence[float]) -> float:
+def hypervolume(points: ArrayLike, reference: Reference) -> float:
     """Return the volume between points and a reference point.
 
     Points with a coordinate at or beyond the reference's add nothing.
@@ -41,7 +42,7 @@ def hypervolume(points: ArrayLike, reference: Sequence[float]) -> float:
     return float(_moocore().hypervolume(inside, ref=np.asarray(reference, dtype=float)))
 
 
-def hypervolume_history(points: ArrayLike, reference: Sequence[float]) -> FloatArray:
+def hypervolume_history(points: ArrayLike, reference: Reference) -> FloatArray:
     """Return the hypervolume of the points up to each one; rows of NaN change nothing."""
     array = _points(points)
     history, known, volume = np.zeros(len(array)), np.empty((0, array.shape[1])), 0.0

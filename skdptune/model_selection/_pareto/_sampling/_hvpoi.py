@@ -6,17 +6,14 @@ vertical strips, in each of which a point improves the front if it lies below th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from skdptune.model_selection._pareto._sampling._fronts import front, hypervolume
+from skdptune.model_selection._pareto._sampling._fronts import Reference, front, hypervolume
 from skdptune.model_selection._pareto._sampling._surrogates import Scales
 
 FloatArray = NDArray[np.float64]
-Reference = Sequence[float] | FloatArray
 
 _N_DRAWS = 128
 

@@ -172,7 +172,7 @@ def _proposer(name: str, space: SearchSpace, settings: SamplerSettings) -> Propo
 
 @functools.cache
 def _sampler_class() -> Any:
-    """Return the optuna sampler class that asks a proposer for parameters."""
+    """Return the optuna sampler class that takes parameters from a proposer."""
     from optuna.samplers import BaseSampler
     from optuna.trial import TrialState
 

@@ -253,8 +253,9 @@ class SearchSpace:
 
     def to_unit(self, params: Mapping[str, Any]) -> FloatArray:
         """Return the point of the cube that is mapped to parameters."""
-        units = [dimension.unit(params[name]) for name, dimension in self.dimensions.items()]
-        return np.clip(np.array(units, dtype=float), 0.0, 1.0)
+        point = [dimension.unit(params[name]) for name, dimension in self.dimensions.items()]
+        units: FloatArray = np.clip(np.array(point, dtype=float), 0.0, 1.0)
+        return units
 
     def features(self, units: FloatArray) -> FloatArray:
         """Return the input of surrogates: numbers rounded to values, categories one-hot."""

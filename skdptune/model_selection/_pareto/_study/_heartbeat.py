@@ -55,7 +55,7 @@ class Heartbeat:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        """Stop, and tell the other processes so."""
+        """Stop, and show the other processes so."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join()

@@ -156,7 +156,7 @@ class EvaluationLoop:
         """Return whether enough trials before this one are done or running."""
         running = optuna().trial.TrialState.RUNNING
         earlier = trials[:number]
-        n_taken = sum(trial.state == running or is_evaluated(trial) for trial in earlier)
+        n_taken: int = sum(trial.state == running or is_evaluated(trial) for trial in earlier)
         return n_taken >= self.settings.n_total
 
     def dismiss(self, trial: Any, reason: str) -> None:
@@ -217,7 +217,7 @@ class EvaluationLoop:
         """Return whether the process of a running trial is gone."""
         process = trial.user_attrs.get(_PROCESS)
         if process is not None:
-            return process not in alive
+            return str(process) not in alive
         # A process that was killed while it proposed had no time to write its name.
         age = (datetime.now() - trial.datetime_start).total_seconds()
         return alive == {self.heartbeat.process} or age > _LONGEST_PROPOSAL
