@@ -25,8 +25,10 @@ from skdptune.accounting._mechanisms import (
 from skdptune.accounting._profile import (
     Calibration,
     PrivacyProfile,
+    SharedCurve,
     UnreachableBudgetError,
     calibrate,
+    calibrate_to_curve,
     with_failure,
 )
 from skdptune.accounting._report import PrivacyReport
@@ -70,10 +72,12 @@ __all__ = [
     "PrivacyReport",
     "RenyiFilter",
     "RunCountDistribution",
+    "SharedCurve",
     "TruncatedNegativeBinomial",
     "UnreachableBudgetError",
     "above_threshold",
     "calibrate",
+    "calibrate_to_curve",
     "compare_bounds",
     "doubling_threshold",
     "exponential_mechanism",

@@ -14,12 +14,15 @@ from skdptune.accounting._profile._internals import (
     sides_of,
 )
 from skdptune.accounting._profile._profile import PrivacyProfile
+from skdptune.accounting._profile._shared_curve import SharedCurve, calibrate_to_curve
 
 __all__ = [
     "Calibration",
     "PrivacyProfile",
+    "SharedCurve",
     "UnreachableBudgetError",
     "calibrate",
+    "calibrate_to_curve",
     "profile_from_bound",
     "profile_from_halves",
     "profile_from_renyi",

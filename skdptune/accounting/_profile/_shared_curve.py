@@ -1,0 +1,225 @@
+"""One curve for candidates that differ in cost: each is calibrated to lie below it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skdptune._validation import FloatArray, check_kind, check_real
+from skdptune.accounting._losses import gaussian_delta
+from skdptune.accounting._profile._calibration import Calibration, UnreachableBudgetError
+from skdptune.accounting._profile._failure import with_failure
+from skdptune.accounting._profile._profile import PrivacyProfile
+
+_DIRECTIONS = ("remove", "add")
+_STEPS = 40
+_POINTS = 2000
+# Tails that were cut off a grid.
+_NEGLIGIBLE = 1e-12
+# Share of the shift that a calibration may leave.
+_TOLERANCE = 2e-3
+_LEAST_SHIFT, _LARGEST_SHIFT = 1e-9, 60.0
+
+
+@dataclass(frozen=True)
+class SharedCurve:
+    """A Gaussian release of some shift that fails with a small probability.
+
+    Parameters
+    ----------
+    shift : float
+        Distance of the two normal distributions, in standard deviations.
+    failure : float
+        Mass at infinity, which lets curves that are no Gaussians lie below it.
+
+    Notes
+    -----
+    Theorem T4. A release whose curve is at most the shared curve at every epsilon >= 0, in both
+    directions, may stand in any bound that uses profiles as upper bounds: selection, mixtures,
+    composition, and sampling. So a search over candidates that differ in what sets their cost has
+    the cost of the search over releases of this one curve, however the candidates are chosen.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, SharedCurve
+    >>> curve = SharedCurve(shift=0.5, failure=1e-7)
+    >>> curve.covers(PrivacyProfile.gaussian(0.5)), curve.covers(PrivacyProfile.gaussian(0.51))
+    (True, False)
+    """
+
+    shift: float
+    failure: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no curve."""
+        check_real(self.shift, name="shift", lower=0.0, lower_open=True, upper=_LARGEST_SHIFT)
+        check_real(self.failure, name="failure", lower=0.0, upper=1.0, upper_open=True)
+
+    @cached_property
+    def profile(self) -> PrivacyProfile:
+        """What any release costs whose curve lies below."""
+        return with_failure(PrivacyProfile.gaussian(self.shift), self.failure)
+
+    @cached_property
+    def _dots(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """The points between which `profile` is linear in exp(epsilon), per direction."""
+        dots = {}
+        for direction, (own, _) in zip(_DIRECTIONS, self.profile._pairs, strict=True):
+            dots[direction] = (own.step * np.arange(own.highest + 1), own.curve)
+        return dots
+
+    def covers(self, profile: PrivacyProfile) -> bool:
+        """Return whether a profile lies below the curve at every epsilon >= 0, both directions.
+
+        Notes
+        -----
+        A profile is convex in exp(epsilon), and `self.profile` is linear between its dots: if the
+        one is at most the other at all dots, then everywhere between them. At the last dot nothing
+        but the failure is left, and a profile does not rise.
+        """
+        check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
+        return all(
+            bool(np.all(profile.delta(points, direction) <= values))
+            for direction, (points, values) in self._dots.items()
+        )
+
+    def divided(self, share: float, failures: int) -> SharedCurve:
+        """Return the curve of a component that has a share of the squared shift.
+
+        Gaussian releases compose by the squares of their shifts, so components whose shares add up
+        to 1 compose to no more than the whole.
+        """
+        return SharedCurve(self.shift * math.sqrt(share), self.failure / failures)
+
+    def least_shift(self, profile: PrivacyProfile) -> float:
+        """Return roughly the least shift whose curve, with this failure, covers a profile.
+
+        Infinite if none does: where more than the failure is left at large epsilon.
+        """
+        needed = []
+        for direction, (own, _) in zip(_DIRECTIONS, profile._pairs, strict=True):
+            if own.infinity > self.failure + _NEGLIGIBLE:
+                return math.inf
+            points = np.linspace(0.0, own.highest * own.step, _POINTS)
+            left = profile.delta(points, direction) - self.failure
+            counts = left > _NEGLIGIBLE
+            needed.append((points[counts], left[counts]))
+        low, high = math.log(_LEAST_SHIFT), math.log(_LARGEST_SHIFT)
+        if not _lies_above(math.exp(high), needed):
+            return math.inf
+        while high - low > 1e-5:
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if _lies_above(math.exp(middle), needed) else (middle, high)
+        return math.exp(high)
+
+
+def _lies_above(shift: float, needed: list[tuple[FloatArray, FloatArray]]) -> bool:
+    return all(
+        bool(np.all(np.asarray(gaussian_delta(shift, points)) >= left)) for points, left in needed
+    )
+
+
+def calibrate_to_curve(
+    make_profile: Callable[[float], PrivacyProfile],
+    curve: SharedCurve,
+    *,
+    parameter: str = "noise",
+    lower: float = 1e-6,
+    upper: float = 1e6,
+    guess: float = 1.0,
+) -> Calibration:
+    """Return about the least noise, or the largest budget, whose profile a curve covers.
+
+    Parameters
+    ----------
+    make_profile : callable
+        From the parameter to a profile.
+    curve : SharedCurve
+    parameter : {"noise", "budget"}, default="noise"
+        "noise" costs less the larger it is, "budget" costs more.
+    lower, upper : float
+        Range of the parameter; positive.
+    guess : float, default=1.0
+        Where to start.
+
+    Returns
+    -------
+    Calibration
+        The parameter as ``value``, and its ``profile``, which the curve covers.
+
+    Raises
+    ------
+    UnreachableBudgetError
+        If the safest end of the range is not covered.
+
+    Notes
+    -----
+    The least shift that covers a profile falls about in proportion to the noise, so that secants in
+    logarithms need few profiles. Only a parameter whose profile was found to be covered is
+    returned (Theorem C1).
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, SharedCurve, calibrate_to_curve
+    >>> curve = SharedCurve(shift=0.5, failure=0.0)
+    >>> found = calibrate_to_curve(lambda noise: PrivacyProfile.gaussian(1 / noise), curve)
+    >>> round(found.value, 1)
+    2.0
+    """
+    sign = 1.0 if parameter == "noise" else -1.0
+    safest, riskiest = (upper, lower) if sign > 0 else (lower, upper)
+    safe: tuple[float, float, PrivacyProfile] | None = None
+    risky: tuple[float, float] | None = None
+    value = min(max(guess, lower), upper)
+    for _ in range(_STEPS):
+        profile = make_profile(value)
+        shift = curve.least_shift(profile)
+        if curve.covers(profile):
+            safe = (value, shift, profile)
+            if shift >= curve.shift * (1.0 - _TOLERANCE) or value == riskiest:
+                break
+        else:
+            risky = (value, shift)
+            if value == safest:
+                break
+        if safe is not None and risky is not None and abs(math.log(safe[0] / risky[0])) < 1e-3:
+            break
+        value = _next(value, shift, curve.shift, sign, safe, risky, lower, upper)
+    if safe is None:
+        raise UnreachableBudgetError(
+            "estimator must be one whose cost some noise brings below the curve that all "
+            "candidates share; got one whose cost does not fall far enough.",
+            curve.profile.epsilon(max(curve.failure, 1e-300)),
+        )
+    return Calibration(safe[0], safe[2])
+
+
+def _next(
+    value: float,
+    shift: float,
+    wanted: float,
+    sign: float,
+    safe: tuple[float, float, PrivacyProfile] | None,
+    risky: tuple[float, float] | None,
+    lower: float,
+    upper: float,
+) -> float:
+    """Return the parameter to try next: where a shift in proportion to it would be as wanted."""
+    # Aimed at half the tolerance below, so that the hit is on the safe side.
+    aim = wanted * (1.0 - 0.5 * _TOLERANCE)
+    ratio = shift / aim if math.isfinite(shift) else 4.0
+    found = value * min(max(ratio, 0.1), 10.0) ** sign
+    if safe is not None and risky is not None:
+        ends = sorted((safe[0], risky[0]))
+        known = math.isfinite(risky[1]) and safe[1] > 0.0 and risky[1] != safe[1]
+        if known:
+            # The secant through both ends.
+            share = math.log(aim / safe[1]) / math.log(risky[1] / safe[1])
+            found = safe[0] * (risky[0] / safe[0]) ** min(max(share, 0.02), 0.98)
+        if not ends[0] < found < ends[1] or not known:
+            found = math.sqrt(ends[0] * ends[1])
+    return min(max(found, lower), upper)
