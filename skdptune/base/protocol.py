@@ -82,7 +82,8 @@ member                    what a search does with it             where it is mis
 ``intercept_init`` of     final fit from ``coef_`` and           ``warm_start=True``
 ``fit``                   ``intercept_`` of the winning run
 ``classes_``,             offers them itself after its fit,      the search has none either
-``n_features_in_``, ...   like all methods of the winner
+``n_features_in_``,       like all methods of the winner
+``feature_names_in_``
 scikit-learn's tags       ``estimator_type`` decides how labels  scikit-learn's defaults
                           are treated and which scorer is the
                           default, ``input_tags`` which data are

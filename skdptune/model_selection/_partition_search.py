@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from skdptune._compat import remove_callbacks
 from skdptune._validation import check_integer, check_real
 from skdptune.base import (
     LEARNING_RATES,
+    budget_owners,
     cost_of,
     disable_caching,
     nested_estimators,
@@ -24,6 +25,7 @@ from skdptune.model_selection._cost import (
     ChoiceCostModel,
     CostModel,
     FitCosts,
+    FitSize,
     Layout,
     Plan,
     as_budget,
@@ -139,26 +141,8 @@ class PartitionSearch(TuningSearch):
         budgeted = model.fit_costs.configured(candidate, as_budget(plan.cost.setting), final)
         alike = without_noise(budgeted, size, final.n_features)
         alike = _with_public_size(alike, size, final.n_features)
-        for prefix, step in list(nested_estimators(made)):
-            noise_level = getattr(step, "noise_level", None)
-            tuning_parameters = getattr(step, "tuning_parameters", None)
-            if tuning_parameters is None:
-                continue
-            # The step that suits a noise is the same where noise and signal are.
-            rules = tuning_parameters(size, final.n_samples)
-            settings = {name: rules[name] for name in rules if name not in LEARNING_RATES}
-            has_noise = noise_level is not None and "noise_multiplier" in own_parameters(step)
-            if has_noise:
-                level = noise_level(final.n_samples, final.n_features)
-                settings |= {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
-            alike.set_params(**{f"{prefix}{name}": value for name, value in settings.items()})
-            if not has_noise:
-                continue
-            try:
-                cost_of(alike, size, final.n_features)
-            except ValueError:
-                # Less than the estimator can have.
-                alike.set_params(**{f"{prefix}noise_multiplier": _LEAST_NOISE})
+        for prefix, step in _scalable_steps(made):
+            _scale_to_partition(alike, prefix, step, size, final)
         return alike
 
     def _check_surrogate(self, plan: Plan, candidate: dict[str, Any]) -> None:
@@ -188,6 +172,34 @@ def _configured_surrogate(estimator: Any, candidate: dict[str, Any]) -> Any:
     for _, step in nested_estimators(made):
         remove_callbacks(step)
     return made
+
+
+def _scalable_steps(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """Iterate over steps with `tuning_parameters`; a search sets those inside it by itself."""
+    owners = [owner.prefix for owner in budget_owners(estimator)]
+    for prefix, step in nested_estimators(estimator):
+        inside = any(prefix.startswith(outer) and prefix != outer for outer in owners)
+        if not inside and hasattr(step, "tuning_parameters"):
+            yield prefix, step
+
+
+def _scale_to_partition(alike: Any, prefix: str, step: Any, size: int, final: FitSize) -> None:
+    """Give a surrogate the parameters, and the noise, that suit a partition's records."""
+    # The step size that suits a noise is the same where noise and signal are.
+    rules = step.tuning_parameters(size, final.n_samples)
+    settings = {name: rules[name] for name in rules if name not in LEARNING_RATES}
+    has_noise = hasattr(step, "noise_level") and "noise_multiplier" in own_parameters(step)
+    if has_noise:
+        level = step.noise_level(final.n_samples, final.n_features)
+        settings |= {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
+    alike.set_params(**{f"{prefix}{name}": value for name, value in settings.items()})
+    if not has_noise:
+        return
+    try:
+        cost_of(alike, size, final.n_features)
+    except ValueError:
+        # Less than the estimator can have.
+        alike.set_params(**{f"{prefix}noise_multiplier": _LEAST_NOISE})
 
 
 def _with_public_size(estimator: Any, size: int, n_features: int | None) -> Any:

@@ -1,0 +1,168 @@
+"""Checks of a fit: its report, what it shows of the data, its randomness."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from skdptune._compat import cloudpickle
+from skdptune.accounting import PrivacyReport
+from skdptune.base import privacy_of
+from skdptune.testing._subject import (
+    CheckDoesNotApply,
+    Subject,
+    other_values,
+    require,
+    same_profile,
+)
+
+# Two noisy fits may agree in a few predictions, but not all of these.
+_ATTEMPTS = 3
+
+
+def check_report(subject: Subject) -> None:
+    """Check that after ``fit`` the report ``privacy_`` has the announced profile and delta."""
+    estimator = subject.fresh()
+    fitted = subject.fitted(estimator)
+    require(fitted is estimator, "fit must return the estimator itself; it did not.")
+    report = _report(subject, fitted)
+    require(
+        same_profile(report.profile, subject.profile()),
+        f"privacy_ must have the profile that was announced before the fit; it costs "
+        f"{report.profile.epsilon(subject.delta):.6g}, announced were "
+        f"{subject.profile().epsilon(subject.delta):.6g} (at delta={subject.delta:g}).",
+    )
+    asked = subject.parameters.get("delta")
+    require(
+        asked is None or report.delta == asked,
+        f"privacy_ must state the cost at delta={asked}; it does at {report.delta:g}.",
+    )
+
+
+def check_report_ignores_values(subject: Subject) -> None:
+    """Check that data of the same form but with other values get the same report."""
+    reports = [
+        _report(subject, subject.fitted(X=X, y=y))
+        for X, y in ((subject.X, subject.y), other_values(subject))
+    ]
+    require(
+        same_profile(reports[0].profile, reports[1].profile)
+        and reports[0].to_dict() == reports[1].to_dict(),
+        "privacy_ must not depend on the values of the data; it does.",
+    )
+
+
+def check_n_public(subject: Subject) -> None:
+    """Check that nothing shows the real number of records where ``n_public`` is given."""
+    subject.needs("n_public")
+    size = subject.n_samples - 20
+    told = subject.fresh(n_public=size)
+    try:
+        first = subject.profile(told)
+    except ValueError as problem:
+        raise CheckDoesNotApply(f"refuses n_public with these parameters: {problem}") from problem
+    for n_samples in (size, 2 * subject.n_samples, 10 * subject.n_samples):
+        require(
+            same_profile(first, subject.profile(told, n_samples)),
+            f"the profile must not depend on n_samples where n_public is given; it differs for "
+            f"{n_samples} and {subject.n_samples} records.",
+        )
+    fitted = subject.fitted(told)
+    require(
+        same_profile(_report(subject, fitted).profile, first),
+        "privacy_ must have the profile of n_public records; it has another.",
+    )
+    shown = [name for name, value in _fitted_values(fitted).items() if _is(value, subject)]
+    require(
+        not shown,
+        f"a fit with n_public must not show the real number of records; {shown} do.",
+    )
+
+
+def check_random_state(subject: Subject) -> None:
+    """Check that a seed repeats the fit, and that None does not."""
+    subject.needs("random_state")
+    seeded = [subject.fitted(subject.fresh(random_state=7)) for _ in range(2)]
+    require(
+        _all_equal(*map(subject.responses, seeded)),
+        "a fit with random_state=7 must repeat itself; it does not.",
+    )
+    if subject.profile().epsilon(0.0) == 0.0 or _is_noiseless(subject):
+        return
+    for _ in range(_ATTEMPTS):
+        free = [subject.fitted(subject.fresh(random_state=None)) for _ in range(2)]
+        if not (_all_equal(*map(subject.responses, free)) and _all_equal(*map(_arrays, free))):
+            return
+    require(False, "a fit with random_state=None must draw fresh noise; it repeats itself.")
+
+
+def check_fit_many(subject: Subject) -> None:
+    """Check that ``fit_many`` fits estimators in place, each at the cost of its own ``fit``."""
+    subject.needs_member("fit_many")
+    models = [subject.fresh(), subject.fresh()]
+    arguments = (subject.X,) if subject.y is None else (subject.X, subject.y)
+    found = type(models[0]).fit_many(models, *arguments, return_exceptions=True)
+    require(
+        len(found) == 2 and all(a is b for a, b in zip(found, models, strict=True)),
+        f"fit_many must return the estimators, fitted in place; it returned {found!r:.100}.",
+    )
+    for model in models:
+        require(
+            same_profile(_report(subject, model).profile, subject.profile()),
+            "fit_many must leave each estimator the report of its own fit; it did not.",
+        )
+
+
+def check_pickle(subject: Subject) -> None:
+    """Check that unfitted and fitted estimators survive pickling, which workers need."""
+    for estimator in (subject.fresh(), subject.fitted()):
+        again = cloudpickle.loads(cloudpickle.dumps(estimator))
+        require(
+            same_profile(subject.profile(again), subject.profile()),
+            "a pickled estimator must keep its profile; it did not.",
+        )
+    require(
+        _all_equal(subject.responses(estimator), subject.responses(again)),
+        "a pickled model must respond like the original; it does not.",
+    )
+
+
+def _report(subject: Subject, fitted: Any) -> PrivacyReport:
+    report = privacy_of(fitted, n_samples=subject.n_samples)
+    own = getattr(fitted, "privacy_", report)
+    require(
+        isinstance(own, PrivacyReport),
+        f"privacy_ must be a PrivacyReport; got {type(own).__name__}.",
+    )
+    return report
+
+
+def _is_noiseless(subject: Subject) -> bool:
+    epsilon = subject.parameters.get("epsilon")
+    return isinstance(epsilon, numbers.Real) and math.isinf(epsilon)
+
+
+def _fitted_values(fitted: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in vars(fitted).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
+
+
+def _arrays(fitted: Any) -> list[np.ndarray]:
+    """Return the numbers that a fit has learned."""
+    values = [value for _, value in sorted(_fitted_values(fitted).items())]
+    return [np.asarray(v) for v in values if isinstance(v, np.ndarray | float | np.floating)]
+
+
+def _is(value: Any, subject: Subject) -> bool:
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return is_integer and int(value) == subject.n_samples
+
+
+def _all_equal(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
+    return len(one) == len(other) and all(map(np.array_equal, one, other))

@@ -1,0 +1,244 @@
+"""Checks of what an estimator announces before it sees data: parameters, profile, noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import BUDGET_PARAMETERS, RESERVED_PARAMETERS, own_parameters, profile_of
+from skdptune.testing._subject import CheckDoesNotApply, Subject, require, same_profile
+
+_EPSILONS = (0.25, 0.5, 1.0, 2.0)
+# Rounding, and what estimators leave of their budgets unused.
+_SLACK = 1.0 + 1e-6
+
+
+def check_parameters(subject: Subject) -> None:
+    """Check that clones and ``set_params`` keep the parameters as they were given."""
+    before = subject.parameters
+    copy = clone(subject.estimator)
+    require(
+        own_parameters(copy).keys() == before.keys(),
+        "clone must have the same parameters; got others.",
+    )
+    copy.set_params(**before)
+    after = own_parameters(copy)
+    changed = [name for name in before if after[name] is not before[name]]
+    require(not changed, f"set_params must store values as they are; it changed {changed}.")
+
+
+def check_constructor(subject: Subject) -> None:
+    """Check that the constructor leaves nothing that passes for the result of a fit."""
+    estimator = subject.fresh()
+    require(
+        not hasattr(estimator, "privacy_"),
+        "the constructor must leave privacy_ to fit; it is there before.",
+    )
+    if not get_tags(estimator).requires_fit:
+        return
+    require(
+        not _is_fitted(estimator),
+        "scikit-learn must not take the estimator for fitted before its fit; it does, with "
+        f"{_fitted_names(estimator)}.",
+    )
+
+
+def check_profile(subject: Subject) -> None:
+    """Check that the profile follows from parameters and public sizes alone, before any fit."""
+    estimator = subject.fresh()
+    parameters, names = own_parameters(estimator), _fitted_names(estimator)
+    try:
+        first = subject.profile(estimator)
+    except AttributeError as problem:
+        raise AssertionError(
+            f"privacy_profile must work before fit; it raised AttributeError: {problem}"
+        ) from problem
+    require(
+        same_profile(first, subject.profile(estimator)) and same_profile(first, subject.profile()),
+        "privacy_profile must return the same profile whenever it is asked; it did not.",
+    )
+    require(
+        _fitted_names(estimator) == names and _are_the_same(own_parameters(estimator), parameters),
+        "privacy_profile must leave the estimator unchanged; it did not.",
+    )
+    try:
+        found = profile_of(estimator, subject.n_samples)
+    except ValueError:
+        # Some profiles need the number of columns.
+        return
+    require(isinstance(found, PrivacyProfile), "privacy_profile must do without n_features.")
+
+
+def check_profile_within_budget(subject: Subject) -> None:
+    """Check that a fit costs no more than ``epsilon`` at ``delta``."""
+    if subject.budget is None:
+        raise CheckDoesNotApply("has no finite epsilon that sets its noise")
+    epsilon, cost = subject.parameters["epsilon"], subject.profile().epsilon(subject.delta)
+    require(
+        cost <= epsilon * _SLACK,
+        f"a fit must cost at most epsilon={epsilon:g} at delta={subject.delta:g}; it costs "
+        f"{cost:.6g}.",
+    )
+
+
+def check_profile_monotone_in_epsilon(subject: Subject) -> None:
+    """Check that every ``epsilon`` is kept to, and that a larger one never costs less."""
+    if subject.budget is None:
+        raise CheckDoesNotApply("has no finite epsilon that sets its noise")
+    costs: list[float] = []
+    for epsilon in _EPSILONS:
+        cost = subject.profile(subject.fresh(epsilon=epsilon)).epsilon(subject.delta)
+        require(
+            cost <= epsilon * _SLACK,
+            f"a fit must cost at most its epsilon; with epsilon={epsilon:g} it costs {cost:.6g}.",
+        )
+        require(
+            not costs or cost >= costs[-1] / _SLACK,
+            f"a larger epsilon must not cost less; epsilon={epsilon:g} costs {cost:.6g} and a "
+            f"smaller one {costs[-1] if costs else 0.0:.6g}.",
+        )
+        costs.append(cost)
+
+
+def check_cost_parameters(subject: Subject) -> None:
+    """Check that parameters outside of ``cost_parameters`` do not change the profile."""
+    declared = subject.needs_member("cost_parameters")
+    require(
+        isinstance(declared, Collection) and not isinstance(declared, str),
+        "cost_parameters must be a collection of names.",
+    )
+    unknown = sorted(set(declared) - set(subject.parameters))
+    require(not unknown, f"cost_parameters must name parameters; {unknown} are none.")
+    usual = subject.profile()
+    for name, value in subject.parameters.items():
+        if name in declared:
+            continue
+        for other in _other_values(name, value):
+            found = _profile_or_none(subject, {name: other})
+            require(
+                found is None or same_profile(found, usual),
+                f"cost_parameters must name {name!r}: the profile changes with it.",
+            )
+
+
+def check_noise_level(subject: Subject) -> None:
+    """Check that the noise is positive, does not grow with ``epsilon``, and can be given back."""
+    subject.needs_member("noise_level")
+    if subject.budget is None:
+        raise CheckDoesNotApply("has no finite epsilon that sets its noise")
+    sizes = subject.n_samples, subject.n_features
+    levels = [subject.fresh(epsilon=e).noise_level(*sizes) for e in _EPSILONS]
+    require(
+        all(0.0 < level < math.inf for level in levels),
+        f"noise_level must be positive and finite; got {levels}.",
+    )
+    require(
+        all(b <= a * _SLACK for a, b in zip(levels, levels[1:], strict=False)),
+        f"noise_level must not grow with epsilon; got {levels} for epsilons {_EPSILONS}.",
+    )
+    if "noise_multiplier" not in subject.parameters:
+        return
+    level = subject.estimator.noise_level(*sizes)
+    given = subject.fresh(epsilon=None, noise_multiplier=level)
+    require(
+        math.isclose(given.noise_level(*sizes), level, rel_tol=1e-6),
+        f"noise_level must return a given noise_multiplier, {level:g}; it returns "
+        f"{given.noise_level(*sizes):g}.",
+    )
+
+
+def check_noise_parameter(subject: Subject) -> None:
+    """Check that the parameter named ``noise_parameter`` decides, whatever ``epsilon`` is."""
+    name = subject.needs_member("noise_parameter")
+    require(name in subject.parameters, f"noise_parameter must name a parameter; got {name!r}.")
+    costs = []
+    for noise in (1.0, 2.0, 4.0):
+        found = subject.profile(subject.fresh(**{name: noise}))
+        without = subject.profile(subject.fresh(**{name: noise, "epsilon": 7.0}))
+        require(
+            same_profile(found, without),
+            f"{name}, the noise_parameter, must decide alone; epsilon changes the profile.",
+        )
+        costs.append(found.epsilon(max(subject.delta, 1e-9)))
+    require(
+        costs[0] > costs[1] > costs[2],
+        f"more of {name}, the noise_parameter, must cost less; 1, 2 and 4 cost {costs}.",
+    )
+    level = getattr(subject.estimator, "noise_level", None)
+    if level is not None and subject.budget is not None:
+        noise = level(subject.n_samples, subject.n_features)
+        require(
+            same_profile(subject.profile(subject.fresh(**{name: noise})), subject.profile()),
+            f"{name}={noise:g}, which the budget leads to, must cost what the budget does.",
+        )
+
+
+def check_tuning_parameters(subject: Subject) -> None:
+    """Check that scaling to fewer records changes neither budget, public size nor seed."""
+    rule = subject.needs_member("tuning_parameters")
+    n_tune, n_final = max(subject.n_samples // 4, 1), subject.n_samples
+    before = subject.parameters
+    found = dict(rule(n_tune, n_final))
+    unknown = sorted(set(found) - set(subject.estimator.get_params(deep=True)))
+    require(not unknown, f"tuning_parameters must return parameters; {unknown} are none.")
+    kept = sorted(set(found) & {*BUDGET_PARAMETERS, *RESERVED_PARAMETERS})
+    require(not kept, f"tuning_parameters must leave {kept} to the search; it returns them.")
+    require(
+        _are_the_same(subject.parameters, before),
+        "tuning_parameters must leave the estimator unchanged; it did not.",
+    )
+    cost = subject.profile(subject.fresh(**found), n_tune).epsilon(subject.delta)
+    if subject.budget is not None:
+        require(
+            cost <= subject.parameters["epsilon"] * _SLACK,
+            f"tuning_parameters must keep the budget; a fit on fewer records costs {cost:.6g}.",
+        )
+
+
+def _are_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether parameters are the very same objects."""
+    return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _fitted_names(estimator: Any) -> list[str]:
+    return sorted(
+        name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")
+    )
+
+
+def _other_values(name: str, value: Any) -> list[Any]:
+    """Return other values of a parameter that may be valid, from what it is now."""
+    if name == "random_state":
+        return [0]
+    if name == "n_public":
+        return [1000]
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, 3 * value]
+    if isinstance(value, float):
+        return [0.5 * value, 3.0 * value]
+    return []
+
+
+def _profile_or_none(subject: Subject, params: dict[str, Any]) -> PrivacyProfile | None:
+    """Return the profile with other parameters, None where they are not valid."""
+    try:
+        return subject.profile(subject.fresh(**params))
+    except (TypeError, ValueError):
+        return None

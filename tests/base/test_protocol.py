@@ -1,0 +1,113 @@
+"""The contract is stated in full: what the code asks of estimators is in it, and holds of ours."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skdptune
+from skdptune.base import protocol
+from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.preprocessing import DPStandardScaler, RowNormClipper
+from tests.testing.estimators import Right
+
+PACKAGE = Path(skdptune.__file__).parent
+# How a member or a parameter of an estimator is asked for by its name.
+ASKED = re.compile(
+    r'(?:getattr|hasattr)\([^,"]+, "(\w+)"'
+    r'|own_parameters\([^)]+\)(?:\.get\(|\[)"(\w+)"'
+    r'|"(\w+)" in own_parameters\('
+    r'|parameters\.get\("(\w+)"'
+)
+# Asked of tables, distributions, joblib's backends, diffprivlib's models, and searches themselves.
+NOT_OF_ESTIMATORS = {
+    *("__len__", "iloc", "dtype", "kind", "reindex", "select_dtypes", "shape"),
+    *("dist", "pmf", "ppf", "rvs"),
+    *("client", "uses_threads"),
+    *("_is_private_search", "best_estimator_"),
+    *("bounds", "centered"),
+    # Of steps of pipelines, as scikit-learn asks.
+    "transform",
+}
+
+
+def members(kind: type) -> set[str]:
+    """Return what a protocol and those that it extends ask for."""
+    found = set()
+    for base in kind.__mro__:
+        if base.__module__ == protocol.__name__:
+            found |= {*vars(base), *inspect.get_annotations(base)}
+    return {name for name in found if not name.startswith("_")}
+
+
+def kinds() -> list[type]:
+    return [getattr(protocol, name) for name in protocol.__all__]
+
+
+def test_everything_that_is_asked_for_is_stated() -> None:
+    asked: set[str] = set()
+    for folder in ("base", "model_selection"):
+        for path in (PACKAGE / folder).rglob("*.py"):
+            asked |= {name for found in ASKED.findall(path.read_text("utf-8")) for name in found}
+    stated = set(re.findall(r"``(\w+)\W?.*?``", protocol.__doc__))
+    assert {"privacy_profile", "noise_level", "n_public", "classes", "rvs"} <= asked
+    assert sorted(asked - {""} - stated - NOT_OF_ESTIMATORS) == []
+
+
+def test_every_protocol_is_in_the_tables() -> None:
+    for kind in kinds():
+        assert members(kind)
+        for name in members(kind):
+            assert f"``{name}" in protocol.__doc__, name
+
+
+@pytest.mark.parametrize(
+    ("estimator", "missing"),
+    [
+        (DPLogisticRegression(), {"FitsMany"}),
+        (NoisyStatisticsRidge(), {"HasClasses", "HasNoiseMultiplier", "NamesNoiseParameter"}),
+        (
+            DPStandardScaler(),
+            {
+                *("FitsMany", "HasClasses", "HasNoiseMultiplier", "NamesNoiseParameter"),
+                *("ReportsNoiseLevel", "ScalesToFewerRecords"),
+            },
+        ),
+        (
+            RowNormClipper(),
+            {
+                *("FitsMany", "HasBudget", "HasClasses", "HasNoiseMultiplier", "HasPublicSize"),
+                *("HasRandomState", "NamesNoiseParameter", "ReportsNoiseLevel"),
+                "ScalesToFewerRecords",
+            },
+        ),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_our_estimators_offer_what_they_say(estimator: Any, missing: set[str]) -> None:
+    # What a fit adds is not there before.
+    after_fit = {"FittedPrivateEstimator", "StartsFromWeights"}
+    lacking = {
+        kind.__name__
+        for kind in kinds()
+        if not all(hasattr(estimator, name) for name in members(kind))
+    }
+    assert lacking - after_fit == missing
+
+
+def test_a_fit_adds_the_rest() -> None:
+    X = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]]
+    fitted = DPLogisticRegression(data_norm=2.0, delta=1e-9).fit(X, [0, 1, 0])
+    for kind in (protocol.FittedPrivateEstimator, protocol.StartsFromWeights):
+        assert all(hasattr(fitted, name) for name in members(kind))
+    assert set(inspect.signature(protocol.StartsFromWeights.fit).parameters) <= set(
+        inspect.signature(fitted.fit).parameters
+    ) | {"self"}
+
+
+def test_protocols_need_no_inheritance() -> None:
+    assert not any(kind in type(Right()).__mro__ for kind in kinds())
