@@ -158,8 +158,10 @@ def calibrate_to_curve(
 
     Notes
     -----
-    The least shift that covers a profile falls about in proportion to the noise, so that secants in
-    logarithms need few profiles. Only a parameter whose profile was found to be covered is
+    Theorem T4.
+
+    The least shift that covers a profile falls about in proportion to the noise, so that secants
+    in logarithms need few profiles. Only a parameter whose profile was found to be covered is
     returned (Theorem C1).
 
     Examples

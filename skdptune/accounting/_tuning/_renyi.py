@@ -20,7 +20,7 @@ class RenyiTuneThenFit(RenyiCurve):
 
     Notes
     -----
-    Theorem T4.
+    Theorem T5.
     """
 
     tune: RenyiCurve

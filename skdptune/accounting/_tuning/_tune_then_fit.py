@@ -123,7 +123,7 @@ def tune_then_fit(
 def _by_renyi(
     tune: PrivacyProfile, fit: PrivacyProfile, fraction: float, variant: int
 ) -> PrivacyProfile:
-    # Theorem T4.
+    # Theorem T5.
     renyi: RenyiCurve
     if variant == 1:
         renyi = RenyiTuneThenFit(renyi_of(tune), renyi_of(fit), fraction)

@@ -28,7 +28,7 @@ EXACT = {
 @pytest.mark.parametrize("fraction", [0.01, 0.3, 0.5, 0.95])
 @pytest.mark.parametrize("parts", PARTS)
 def test_tuning_then_fitting_follows_the_printed_theorem(parts, fraction):
-    # Theorem T4.
+    # Theorem T5.
     curve = RenyiTuneThenFit(*PARTS[parts], fraction)
     for order in (2, 3, 4, 11, 40, 128):
         printed = renyi_of_tune_then_fit(*EXACT[parts], fraction, order)

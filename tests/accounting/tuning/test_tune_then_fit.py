@@ -146,7 +146,7 @@ def test_reference_figures(run, searched, distribution, fraction, first, second)
 )
 @pytest.mark.parametrize("variant", [1, 2])
 def test_never_above_the_papers_bound_at_its_figure_1(run, searched, mean, fraction, variant):
-    # Theorem T4.
+    # Theorem T5.
     search = searched(Poisson(mean))
     ours = tune_then_fit(search, run, fraction, variant).epsilon(DELTA)
     theirs = tune_then_fit(search, run, fraction, variant, bound="rdp").epsilon(DELTA)
@@ -236,7 +236,7 @@ def test_small_and_large_fractions_approach_the_fit_and_the_search():
 
 
 def test_rdp_bound_of_variant_2_is_subsampling_plus_fit(run, searched):
-    # Theorem T4.
+    # Theorem T5.
     search = searched(Poisson(15))
     profile = tune_then_fit(search, run, 0.1, 2, bound="rdp")
     orders = np.array([2.0, 5.0, 16.0])
