@@ -196,8 +196,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         generator = as_generator(self.random_state)
         levels = [percentage / 100.0 for percentage in _check_quantile_range(self.quantile_range)]
         found = [
-            [private_quantile(column, level, *ends, share, generator) for level in levels]
-            for column, *ends in zip(rows.T, low.tolist(), high.tolist(), strict=True)
+            [private_quantile(column, level, start, end, share, generator) for level in levels]
+            for column, start, end in zip(rows.T, low.tolist(), high.tolist(), strict=True)
         ]
         return np.sort(np.array(found), axis=1).T
 
