@@ -64,7 +64,7 @@ def profile_of(estimator: object, n_samples: int, n_features: int | None = None)
     ----------
     estimator : estimator
         A private estimator, a transformer that learns nothing, a Pipeline, ColumnTransformer or
-        FeatureUnion of such, or a kind that was registered. It is not changed.
+        FeatureUnion of such, or of a class that was registered. It is not changed.
     n_samples : int
         Number of records; treated as public.
     n_features : int, optional

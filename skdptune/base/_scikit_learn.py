@@ -1,4 +1,4 @@
-"""The privacy cost of scikit-learn's own objects: compositions, and steps that learn nothing."""
+"""The privacy cost of scikit-learn's compositions, and of its steps that learn nothing."""
 
 from __future__ import annotations
 

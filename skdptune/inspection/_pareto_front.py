@@ -64,7 +64,7 @@ class ParetoFrontDisplay:
     -----
     The line has steps: between two points, a larger budget buys no more than the point to the
     left does. To the right it goes on to the end of the axes, which is at most ten times the
-    epsilon of the reference point: what lies beyond counts for nothing.
+    epsilon of the reference point: nothing beyond it counts.
 
     Examples
     --------

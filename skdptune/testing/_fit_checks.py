@@ -59,18 +59,18 @@ def check_n_public(subject: Subject) -> None:
     """Check that nothing shows the real number of records where ``n_public`` is given."""
     subject.needs("n_public")
     size = subject.n_samples - 20
-    told = subject.fresh(n_public=size)
+    sized = subject.fresh(n_public=size)
     try:
-        first = subject.profile(told)
+        first = subject.profile(sized)
     except ValueError as problem:
         raise CheckDoesNotApply(f"refuses n_public with these parameters: {problem}") from problem
     for n_samples in (size, 2 * subject.n_samples, 10 * subject.n_samples):
         require(
-            same_profile(first, subject.profile(told, n_samples)),
+            same_profile(first, subject.profile(sized, n_samples)),
             f"the profile must not depend on n_samples where n_public is given; it differs for "
             f"{n_samples} and {subject.n_samples} records.",
         )
-    fitted = subject.fitted(told)
+    fitted = subject.fitted(sized)
     require(
         same_profile(_report(subject, fitted).profile, first),
         "privacy_ must have the profile of n_public records; it has another.",

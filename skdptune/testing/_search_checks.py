@@ -140,10 +140,10 @@ def _settings(tuned: Any) -> dict[str, Any]:
 
 def _hides_size(subject: Subject) -> bool:
     """Return whether the estimator can be fitted to a random part, whose size is secret."""
-    told = subject.fresh()
-    set_public_size(told, subject.n_samples)
+    sized = subject.fresh()
+    set_public_size(sized, subject.n_samples)
     try:
-        check_secret_size(told, subject.n_samples, subject.n_features)
+        check_secret_size(sized, subject.n_samples, subject.n_features)
     except (TypeError, ValueError):
         return False
     return True

@@ -112,6 +112,16 @@ def test_no_public_estimator_is_left_out() -> None:
         assert public == set(NETS)
 
 
+def test_delta_has_one_default() -> None:
+    # A search takes that of its estimator where it is given none.
+    kinds = {type(one) for one in [*ESTIMATORS, *SEARCHES]}
+    defaults = {kind: inspect.signature(kind).parameters.get("delta") for kind in kinds}
+    found = {kind: default.default for kind, default in defaults.items() if default is not None}
+    assert len(found) > 10
+    for kind, default in found.items():
+        assert default == (None if "estimator" in kind._get_param_names() else 1e-5), kind
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "failed"),
     [
