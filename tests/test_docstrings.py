@@ -6,7 +6,6 @@ import inspect
 
 import pytest
 
-from skdptune import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune._docstrings import with_shared_text
 
 
@@ -32,13 +31,3 @@ def test_an_unknown_name_is_an_error() -> None:
 
             {name}
             """
-
-
-@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPGridSearchCV, DoublingThresholdSearchCV])
-def test_every_parameter_of_a_search_is_documented(kind: type) -> None:
-    text = inspect.getdoc(kind) or ""
-    assert "{" + "common" not in text
-    for name in inspect.signature(kind).parameters:
-        lines = [line for line in text.splitlines() if " : " in line and not line.startswith(" ")]
-        named = {part.strip() for line in lines for part in line.split(" : ")[0].split(",")}
-        assert name in named, name
