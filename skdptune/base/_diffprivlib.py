@@ -40,7 +40,8 @@ def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfi
         name = type(model).__name__
         raise NoProfileError(
             f"estimator must be given what it may not learn; got {name}",
-            f", without {' and '.join(missing)}: diffprivlib would read it off the data, at no stated cost.",
+            f", without {' and '.join(missing)}: diffprivlib would read it off the data, at no "
+            "stated cost.",
         )
     return PrivacyProfile.pure(epsilon)
 
