@@ -97,15 +97,14 @@ def source_of(names: list[str], path: Path) -> str | None:
 
 
 def citations_of_code(dotted: str, root: Path = ROOT) -> set[str] | None:
-    """Return what an object of the package cites, or its module's docstring; None if not there."""
+    """Return what an object of the package cites, by itself; None if it is not there."""
     parts = dotted.split(".")
     for size in range(len(parts), 0, -1):
         base = root.joinpath(*parts[:size])
         for path in (base.with_suffix(".py"), base / "__init__.py"):
             if path.is_file():
                 source = source_of(parts[size:], path)
-                heading = ast.get_docstring(read(path)[1]) or ""
-                return None if source is None else citations(source) | citations(heading)
+                return None if source is None else citations(source)
     return None
 
 
@@ -324,12 +323,12 @@ def test_assumption_needs_no_test_and_a_name_is_given_once(tree: Path) -> None:
     assert list(complaints(parse(GOOD + GOOD), tree)) == ["A1 names 2 entries"]
 
 
-def test_docstring_of_a_module_speaks_for_what_is_in_it(tree: Path) -> None:
+def test_an_object_cites_by_itself_or_in_the_comment_above(tree: Path) -> None:
     path = tree / "package" / "others.py"
     text = '"""Theorem A3."""\n\n\n# A limit: Assumption A2.\nLIMIT = 1\nOTHER = 2\n'
     path.write_text(text, "utf-8")
-    assert citations_of_code("package.others.LIMIT", tree) == {"Theorem A3", "Assumption A2"}
-    assert citations_of_code("package.others.OTHER", tree) == {"Theorem A3"}
+    assert citations_of_code("package.others.LIMIT", tree) == {"Assumption A2"}
+    assert citations_of_code("package.others.OTHER", tree) == set()
     assert citations_of_code("package.others", tree) == {"Theorem A3", "Assumption A2"}
     assert citations_of_code("package.others.MISSING", tree) is None
 

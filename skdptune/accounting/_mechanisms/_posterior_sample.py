@@ -88,6 +88,8 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
 
     Notes
     -----
+    Theorem L1.
+
     The proof is in the module's docstring: two Gaussians on a line, of different variance, whose
     divergence has a closed form; its supremum over the box, for each epsilon and each direction.
     The closed form printed for this mechanism by Koskela, Redberg and Wang (2024, arXiv
@@ -275,6 +277,7 @@ def _outside(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 def _supremum(epsilons: FloatArray, largest: float, bound: float, sign: float) -> FloatArray:
     """Return the curve of the worst leverage in ``(0, largest]``, for each epsilon by itself."""
+    # Theorem L1.
     corner = np.full(epsilons.shape, largest)
     value = hockey_stick(epsilons, corner, bound, sign)
     turn = min(_turning_leverage(bound), largest)

@@ -162,6 +162,7 @@ def _disjoint(tune: PrivacyProfile, fit: PrivacyProfile, fraction: float) -> Pri
 def _remove_direction(
     search: Sides, fit: Sides, fraction: float
 ) -> Callable[[FloatArray], FloatArray]:
+    # Theorem T2.
     losses, _, weights = pair_masses(*search)
     # Outcomes that only the smaller data set can give have likelihood ratio 0.
     ratios = np.append(np.exp(losses), 0.0)
@@ -181,6 +182,7 @@ def _remove_direction(
 def _add_direction(
     search: Sides, fit: Sides, fraction: float
 ) -> Callable[[FloatArray], FloatArray]:
+    # Theorem T2.
     losses, weights, _ = pair_masses(*search)
     inverse_ratios = np.append(np.exp(-losses), 0.0)
     weights = np.append(weights, search[0].infinity)

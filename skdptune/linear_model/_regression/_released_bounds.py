@@ -74,6 +74,10 @@ def release_least_eigenvalue(
     ----------
     least, radius2, shift, failure, random_state
         As for `release_noisy_eigenvalue`.
+
+    Notes
+    -----
+    Theorem L4.
     """
     bound = release_noisy_eigenvalue(least, radius2, shift, failure, random_state)
     return max(0.0, bound - radius2)
@@ -95,6 +99,10 @@ def release_residual_bound(
         known or released.
     shift, failure, random
         As for `release_least_eigenvalue`.
+
+    Notes
+    -----
+    Theorem L4.
     """
     sensitivity = math.log1p(leverage)
     scale = sensitivity / shift

@@ -150,6 +150,10 @@ def pure_noise(
     ----------
     loss, ratio, n_problems, epsilon, noise_multiplier
         As for `normal_noise`.
+
+    Notes
+    -----
+    Theorem M1.
     """
     shares, bounds = _determinants(loss, ratio)
     if noise_multiplier is not None:
@@ -177,6 +181,10 @@ def objective_curves(
         ``L R / sigma``.
     epsilons : ndarray
         Not negative.
+
+    Notes
+    -----
+    Theorem M1.
     """
     gaussian = PrivacyProfile.gaussian(mu)
     # Rounding may lift what is all but certain above 1.

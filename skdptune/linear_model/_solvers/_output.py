@@ -95,6 +95,10 @@ def plan_output(
     Returns
     -------
     OutputPlan
+
+    Notes
+    -----
+    Theorem M3.
     """
     count = problem.n_problems
     epsilon, delta = check_budget(epsilon, delta, noise_multiplier, count)

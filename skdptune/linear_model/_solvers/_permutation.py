@@ -127,6 +127,10 @@ def plan_permutation(
     Returns
     -------
     PermutationPlan
+
+    Notes
+    -----
+    Theorem M4.
     """
     count, n_samples = problem.n_problems, problem.n_samples
     epsilon, delta = check_budget(epsilon, delta, noise_multiplier, count)

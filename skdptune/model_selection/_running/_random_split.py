@@ -53,6 +53,10 @@ def random_split(
     variant : {1, 2}
         Whether the final fit leaves out the records of tuning.
     rng : numpy.random.Generator
+
+    Notes
+    -----
+    Theorem T3.
     """
     draws = rng.random(n_samples)
     in_validation = draws < validation_fraction

@@ -65,6 +65,10 @@ class ReleasePlan:
         Cost of each fit, where all cost the same.
     n_guaranteed : int
         Each of so many evaluations gets an equal share of what is left for them.
+
+    Notes
+    -----
+    Theorem G3.
     """
 
     layout: Layout
