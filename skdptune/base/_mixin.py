@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.mechanisms import RandomState
 
 DEFAULT_DELTA = 1e-5
 # Assumptions that reports state, by Assumption P0.
@@ -54,7 +54,7 @@ class PrivateEstimatorMixin:
 
     epsilon: float | None
     delta: float
-    random_state: Any
+    random_state: RandomState
     n_public: int | None = None
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyReport
@@ -13,7 +12,7 @@ from skdptune.base._mixin import DEFAULT_DELTA
 
 
 def privacy_of(
-    fitted: Any, delta: float | None = None, *, n_samples: int | None = None
+    fitted: object, delta: float | None = None, *, n_samples: int | None = None
 ) -> PrivacyReport:
     """Return the report of anything that was fitted, pipelines included.
 
@@ -60,7 +59,7 @@ def privacy_of(
     )
 
 
-def report_of(fitted: Any, n_samples: int | None) -> PrivacyReport:
+def report_of(fitted: object, n_samples: int | None) -> PrivacyReport:
     """Return the report of a fitted step, at its own delta."""
     load_adapter_of(fitted)
     own = getattr(fitted, "privacy_", None)
@@ -72,7 +71,7 @@ def report_of(fitted: Any, n_samples: int | None) -> PrivacyReport:
 
 
 @functools.singledispatch
-def report_registry(fitted: Any, n_samples: int | None) -> PrivacyReport:
+def report_registry(fitted: object, n_samples: int | None) -> PrivacyReport:
     """Return the report of an object without ``privacy_``; classes register their own function."""
     name = type(fitted).__name__
     profile = cost_of(fitted, n_samples or 1, None)
