@@ -576,7 +576,7 @@ def test_several_families_take_no_routed_metadata() -> None:
 
 @pytest.mark.filterwarnings("ignore:All evaluations cost")
 def test_too_few_evaluations_are_warned_of() -> None:
-    search = made(space={"epsilon": (2.0, 4.0)}, release=4.5, n_initial=8)
+    search = made(space={"epsilon": [2.0, 3.0, 4.0]}, release=4.5, n_initial=8)
     with pytest.warns(UserWarning, match="release must be larger.* n_initial=8.* it paid for ."):
         search.fit(X, Y)
     assert "evaluations" in repr(search.result_)

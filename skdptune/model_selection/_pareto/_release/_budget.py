@@ -38,9 +38,11 @@ class ReleaseBudget:
 
     plan: ReleasePlan
     n_charged: int = 0
+    # Exact curves are added up only when they are needed: of `_pending` fits not yet.
     _spent: PrivacyProfile = field(default=NOTHING, repr=False)
-    _refused: FloatArray | None = field(default=None, repr=False)
     _pending: list[PrivacyProfile] = field(default_factory=list, repr=False)
+    _spent_divergences: FloatArray = field(init=False, repr=False)
+    _refused: FloatArray | None = field(default=None, repr=False)
     _filter: RenyiFilter | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -50,6 +52,7 @@ class ReleaseBudget:
             self._filter = plan.filter()
         elif plan.layout.folds:
             self._spent = plan.scores
+        self._spent_divergences = _divergences(self._spent)
 
     def charge(self, fit: PrivacyProfile) -> bool:
         """Charge an evaluation whose fits have a cost; return whether it may be made."""
@@ -64,24 +67,23 @@ class ReleaseBudget:
         return True
 
     def _is_admitted(self, fit: PrivacyProfile) -> bool:
-        evaluation = fit * self.plan.n_fits
-        if self._is_like_refused(evaluation):
+        if self._is_like_refused(fit):
             return False
-        if not self.pays(evaluation, self._n_sharing()):
-            self._refused = _divergences(evaluation)
+        if not self.pays(fit, self._n_sharing()):
+            self._refused = _divergences(fit)
             return False
-        self._record(evaluation)
+        self._record(fit)
         self._refused = None
         return True
 
-    def _is_like_refused(self, evaluation: PrivacyProfile) -> bool:
-        """Return whether the evaluation costs at least as much as the last refused one, by orders.
+    def _is_like_refused(self, fit: PrivacyProfile) -> bool:
+        """Return whether fits cost at least as much as the last refused ones, at all orders.
 
-        Then exact curves need not be added up to refuse it. A filter needs no such shortcut.
+        Then exact curves need not be added up to refuse them. A filter needs no such shortcut.
         """
         if self._filter is not None or self._refused is None:
             return False
-        divergences = _divergences(evaluation)
+        divergences = _divergences(fit)
         return bool(np.isfinite(divergences).all() and (divergences >= self._refused).all())
 
     def _n_sharing(self) -> int:
@@ -90,24 +92,26 @@ class ReleaseBudget:
         n_missing = n_guaranteed - self.n_charged
         return n_missing if n_missing > 0 else min(n_guaranteed, _LATER)
 
-    def pays(self, evaluation: PrivacyProfile, count: int) -> bool:
-        """Return whether ``count`` more evaluations of one cost fit into what is left."""
+    def pays(self, fit: PrivacyProfile, count: int) -> bool:
+        """Return whether ``count`` more evaluations, of equal fits, fit into what is left."""
+        n_fits = self.plan.n_fits * count
         if self._filter is not None:
-            return self._filter.fits(evaluation, count)
-        parts = [self._spent, *self._pending]
-        divergences = np.sum([_divergences(part) for part in parts], axis=0)
-        if _renyi_allows(self.plan, divergences + count * _divergences(evaluation)):
+            return self._filter.fits(fit, n_fits)
+        if _renyi_allows(self.plan, self._spent_divergences + n_fits * _divergences(fit)):
             return True
-        # Exact curves are added up only where the quick bound does not suffice.
-        self._spent = sum(self._pending, self._spent)
+        # Exact curves are smaller than the quick bound.
+        self._spent = sum((one * self.plan.n_fits for one in self._pending), self._spent)
         self._pending = []
-        return self.plan.allows(self._spent + evaluation * count)
+        return self.plan.allows(self._spent + fit * n_fits)
 
-    def _record(self, evaluation: PrivacyProfile) -> None:
-        if self._filter is not None:
-            self._filter.record(evaluation)
-        else:
-            self._pending.append(evaluation)
+    def _record(self, fit: PrivacyProfile) -> None:
+        n_fits = self.plan.n_fits
+        if self._filter is None:
+            self._pending.append(fit)
+            self._spent_divergences = self._spent_divergences + n_fits * _divergences(fit)
+            return
+        for _ in range(n_fits):
+            self._filter.record(fit)
 
 
 def _divergences(part: PrivacyProfile) -> FloatArray:

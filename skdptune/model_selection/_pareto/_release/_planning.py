@@ -118,7 +118,7 @@ def _with_fits(
         plan = _filtered(plan, within)
     else:
         plan = replace(plan, trained=PrivacyProfile.approximate(plan.epsilon, plan.usable_delta))
-    cheapest = min(within, key=lambda fit: fit.epsilon(plan.usable_delta)) * plan.n_fits
+    cheapest = min(within, key=lambda fit: fit.epsilon(plan.usable_delta))
     budget, wanted = ReleaseBudget(plan), min(n_initial, plan.n_evaluations)
     n_guaranteed = _most(wanted, lambda count: budget.pays(cheapest, count))
     return replace(plan, n_guaranteed=n_guaranteed)

@@ -57,7 +57,7 @@ def test_known_costs_compose_exactly(name: str) -> None:
     assert plan.kind == "known"
     budget, squares = ReleaseBudget(plan), 0.0
     scores = 0.1 * largest_mu(10.0) ** 2 if name == "folds" else 0.0
-    for mu in np.random.default_rng(1).choice([0.1, 0.3, 0.9], size=60):
+    for mu in np.random.default_rng(1).choice([0.1, 0.3, 0.9], size=40):
         cost = plan.n_fits * mu * mu
         is_full = budget.n_charged >= plan.n_evaluations
         exact = gaussian_epsilon(math.sqrt(squares + cost + scores))

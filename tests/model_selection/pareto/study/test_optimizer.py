@@ -215,15 +215,15 @@ def test_batch_size_is_the_number_of_evaluations_that_run_together() -> None:
 
 
 def test_several_optimizers_share_one_study(tmp_path: Path) -> None:
-    made = [optimizer(storage=tmp_path / "study.db", n_iter=25) for _ in range(3)]
+    made = [optimizer(storage=tmp_path / "study.db", n_iter=15) for _ in range(3)]
     threads = [threading.Thread(target=each.run) for each in made]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(timeout=120)
     found = made[0].records()
-    assert sorted(record.number for record in found) == list(range(30))
-    assert all(len(each.records()) == 30 for each in made)
+    assert sorted(record.number for record in found) == list(range(20))
+    assert all(len(each.records()) == 20 for each in made)
 
 
 def test_failures_are_named_and_count() -> None:
