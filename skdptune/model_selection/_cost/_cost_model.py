@@ -10,6 +10,7 @@ from skdptune.accounting import (
     PrivacyProfile,
     PrivacyReport,
     RunCountDistribution,
+    SharedCurve,
     calibrate,
     mixture,
     search_on_split,
@@ -18,7 +19,12 @@ from skdptune.base import DEFAULT_DELTA, budget_owners
 from skdptune.base.protocol import Parametrized
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
-from skdptune.model_selection._cost._fit_setting import BudgetSetting, FitSetting, NoiseSetting
+from skdptune.model_selection._cost._fit_setting import (
+    BudgetSetting,
+    CurveSetting,
+    FitSetting,
+    NoiseSetting,
+)
 from skdptune.model_selection._cost._layout import Layout
 
 # Share of the total epsilon that may be left; a finer solution is not worth its time.
@@ -27,6 +33,9 @@ _TOLERANCE = 4e-3
 _ENOUGH = 0.95
 _LARGEST_BUDGET = 500.0
 _LEAST_NOISE, _LARGEST_NOISE = 0.05, 1e6
+# Mass at infinity of a shared curve: this much, or this share of delta if that is less.
+_FAILURE, _FAILURES = 1e-7, 100.0
+_LEAST_SHIFT, _LARGEST_SHIFT = 1e-4, 50.0
 # Where the search for a noise starts, and how often that is improved by one fit alone.
 _USUAL_NOISE, _GUESSES = 2.0, 2
 # Smaller chances count as none, like the tails of all profiles.
@@ -222,6 +231,10 @@ class CostModel:
         parameter = self.fit_costs.noise_parameter(self.final_size)
         if parameter is not None:
             return self._solved_noise(epsilon, *parameter)
+        if self.delta > 0.0 and self.fit_costs.can_share_a_curve(
+            self._curve(self._shift_guess(epsilon)), self.final_size
+        ):
+            return self._solved_curve(epsilon)
         return self._solved_budget(epsilon)
 
     def check(self, cost: Cost) -> None:
@@ -270,6 +283,37 @@ class CostModel:
             ratio = min(max(fit.epsilon(self.delta) / wanted, 0.1), 10.0)
             noise = min(max(noise * ratio, _LEAST_NOISE), _LARGEST_NOISE)
         return noise
+
+    def _solved_curve(self, epsilon: float) -> Cost:
+        """Return the cost of the highest curve of all fits that keeps within a total.
+
+        Theorem T4. No fit is costed here: each candidate is calibrated to the curve by itself.
+        """
+        costs: dict[float, Cost] = {}
+
+        def total(shift: float) -> PrivacyProfile:
+            costs[shift] = self.at(self._curve(shift))
+            return costs[shift].total
+
+        found = calibrate(
+            total,
+            epsilon,
+            self.delta,
+            parameter="budget",
+            lower=_LEAST_SHIFT,
+            upper=_LARGEST_SHIFT,
+            guess=self._shift_guess(epsilon),
+            tolerance=_TOLERANCE,
+        )
+        return costs[found.value]
+
+    def _curve(self, shift: float) -> CurveSetting:
+        failure = min(_FAILURE, self.delta / _FAILURES)
+        return CurveSetting(SharedCurve(shift, failure), self.delta)
+
+    def _shift_guess(self, epsilon: float) -> float:
+        noise, _ = noise_for_budget(self.guess(epsilon).epsilon, self.delta)
+        return min(max(1.0 / noise, _LEAST_SHIFT), _LARGEST_SHIFT)
 
     def _solved_budget(self, epsilon: float) -> Cost:
         """Return the cost of the largest budget of a fit that keeps within a total."""

@@ -12,7 +12,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdptune._compat import remove_callbacks
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, UnreachableBudgetError
 from skdptune.base import (
     budget_owners,
     check_secret_size,
@@ -34,7 +34,12 @@ from skdptune.model_selection._cost._candidates import (
     holds_step,
     is_finite,
 )
-from skdptune.model_selection._cost._fit_setting import BudgetSetting, FitSetting, noise_parameter
+from skdptune.model_selection._cost._fit_setting import (
+    BudgetSetting,
+    CurveSetting,
+    FitSetting,
+    noise_parameter,
+)
 
 # With more combinations than these, each candidate is held to its budget alone.
 _MOST_COMBINATIONS = 64
@@ -85,8 +90,8 @@ class FitCosts:
     -----
     Theorem F2. Candidates that differ in parameters without influence on the cost cost the same.
     Of the others, each combination of listed values is costed, and the pointwise maximum taken.
-    Where these are too many, or drawn from a distribution, what remains is that each candidate is
-    calibrated to one (epsilon, delta).
+    Where a search sets the noise, candidates that differ in cost are calibrated to one curve
+    (Theorem T4) or, where that cannot be, to one (epsilon, delta).
     """
 
     estimator: Any
@@ -111,6 +116,8 @@ class FitCosts:
         scale_to_tuning(made, size.n_samples, size.n_final, self.extrapolate)
         if size.is_secret:
             set_public_size(made, size.n_samples)
+        if isinstance(setting, CurveSetting):
+            setting.calibrate(made, size.n_samples, size.n_features)
         return made
 
     # Costs ----------------------------------------------------------------------------------
@@ -139,6 +146,9 @@ class FitCosts:
         """Iterate over costs of fits, with the number of listed candidates that each is of."""
         for space, combinations in self.spaces():
             listed = math.prod(len(values) for values in space.values() if is_finite(values))
+            if isinstance(setting, CurveSetting):
+                yield setting.curve.profile, listed
+                continue
             if combinations is None:
                 yield self._worst_within(space, setting, size), listed
                 continue
@@ -182,6 +192,27 @@ class FitCosts:
         if len(shared) != 1:
             return None
         return noise_parameter(self.configured(shared[0], None, size))
+
+    def can_share_a_curve(self, setting: CurveSetting, size: FitSize) -> bool:
+        """Return whether candidates differ in cost, and noise brings the first below a curve.
+
+        One calibration has one unknown, so that each candidate needs one step with a budget.
+        """
+        firsts = []
+        for space, combinations in self.spaces():
+            firsts += self._structures(space) if combinations is None else combinations
+        is_single = all(combinations is not None for _, combinations in self.spaces())
+        if is_single and len({repr(sorted(first.items())) for first in firsts}) == 1:
+            return False
+        try:
+            bare = [self.configured(first, None, size) for first in firsts]
+            if any(len(budget_owners(made)) != 1 for made in bare):
+                return False
+            return setting.curve.covers(
+                cost_of(self.configured(firsts[0], setting, size), size.n_samples, size.n_features)
+            )
+        except UnreachableBudgetError:
+            return False
 
     # Which combinations there are ---------------------------------------------------------------
 
@@ -247,7 +278,7 @@ class FitCosts:
         for space, combinations in self.spaces():
             if combinations is not None:
                 for combination in combinations:
-                    self._check_size(self.configured(combination, setting, size), size)
+                    self._check_one(combination, setting, size)
                 continue
             structures = self._structures(space)
             for structure in structures:
@@ -271,6 +302,35 @@ class FitCosts:
             if any(set(candidate) <= names for names in held):
                 self._check_held(candidate, setting, size)
 
+    def _check_one(
+        self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
+    ) -> None:
+        """Raise unless one listed candidate has a cost that depends on public sizes alone."""
+        if isinstance(setting, CurveSetting):
+            return self._check_below(candidate, setting, size)
+        self._check_size(self.configured(candidate, setting, size), size)
+        return None
+
+    def _check_below(
+        self, candidate: dict[str, Any], setting: CurveSetting, size: FitSize
+    ) -> None:
+        """Raise unless a candidate's fit lies below the curve (Theorem T4)."""
+        bare = self.configured(candidate, None, size)
+        # Reports what has no cost, or bad parameters.
+        cost_of(bare, size.n_samples, size.n_features)
+        if len(budget_owners(bare)) != 1:
+            raise self._refusal("not every candidate has one step with an epsilon to hold it to")
+        try:
+            made = self.configured(candidate, setting, size)
+        except UnreachableBudgetError:
+            made = bare
+        if not setting.curve.covers(cost_of(made, size.n_samples, size.n_features)):
+            raise self._refusal(
+                f"no noise brings {type(bare).__name__} with {candidate!r:.80} below the curve "
+                "that all candidates share"
+            )
+        self._check_size(made, size)
+
     def _check_size(self, made: Any, size: FitSize) -> None:
         if size.is_secret:
             check_secret_size(made, size.n_samples, size.n_features)
@@ -279,6 +339,8 @@ class FitCosts:
         self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
     ) -> None:
         """Raise unless each step of a candidate that costs anything is held to a budget."""
+        if isinstance(setting, CurveSetting):
+            return self._check_below(candidate, setting, size)
         made = self.configured(candidate, setting, size)
         # Reports what has no cost, or bad parameters.
         cost_of(made, size.n_samples, size.n_features)
@@ -298,6 +360,7 @@ class FitCosts:
                 raise self._refusal(
                     f"{type(step).__name__} costs more than its own epsilon at delta={delta:g}"
                 )
+        return None
 
     def _refusal(self, why: str) -> ValueError:
         return ValueError(

@@ -1,7 +1,6 @@
-"""How a search sets the privacy of each candidate's fit: by a budget, or by the noise itself.
+"""How a search sets the privacy of each candidate's fit: by a budget, a noise, or a curve.
 
-A search solves for one number; a setting is what that number means for an estimator. This is the
-place for further settings, such as a curve that all candidates are calibrated to.
+A search solves for one number; a setting is what that number means for an estimator.
 """
 
 from __future__ import annotations
@@ -9,13 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from skdptune.accounting import Calibration, PrivacyProfile, SharedCurve, calibrate_to_curve
 from skdptune.base import (
     Budget,
+    BudgetOwner,
     budget_owners,
+    cost_of,
     nested_estimators,
     own_parameters,
     set_budget,
 )
+from skdptune.model_selection._cost._plan_cache import PlanCache, plan_key
+
+_LEAST_NOISE, _USUAL_NOISE, _LARGEST_NOISE = 0.05, 2.0, 1e6
+_LARGEST_EPSILON = 500.0
 
 
 class FitSetting(Protocol):
@@ -77,9 +83,80 @@ class NoiseSetting:
         estimator.set_params(**{f"{self.prefix}{name}": value for name, value in settings.items()})
 
 
+@dataclass(frozen=True)
+class CurveSetting:
+    """Each fit lies below one curve, to which every candidate is calibrated by itself.
+
+    Attributes
+    ----------
+    curve : SharedCurve
+    delta : float
+        The search's, at which budgets are stated.
+    """
+
+    curve: SharedCurve
+    delta: float
+
+    @property
+    def epsilon(self) -> float:
+        """What one fit costs at the search's delta."""
+        return self.curve.profile.epsilon(self.delta)
+
+    def apply(self, estimator: Any) -> None:
+        """Set nothing yet: a calibration needs all other parameters, see `calibrate`."""
+
+    def calibrate(self, estimator: Any, n_samples: int, n_features: int | None) -> None:
+        """Give the estimator the least noise with which its whole fit lies below the curve.
+
+        Raises
+        ------
+        UnreachableBudgetError
+            If no noise does.
+        """
+        (owner,) = budget_owners(estimator)
+        key = plan_key(estimator, self.curve, self.delta, n_samples, n_features)
+        found = _calibrated.get(key)
+        if found is None:
+            found = self._settings(estimator, owner, n_samples, n_features)
+            _calibrated.put(key, found)
+        estimator.set_params(**found)
+
+    def _settings(
+        self, estimator: Any, owner: BudgetOwner, n_samples: int, n_features: int | None
+    ) -> dict[str, float]:
+        """Return the parameters, by their names, that make the estimator meet the curve."""
+        common: dict[str, float] = {}
+        if owner.delta is not None:
+            common[f"{owner.prefix}delta"] = self.delta if owner.delta > 0.0 else 0.0
+        place = noise_parameter(estimator)
+        epsilon = f"{owner.prefix}epsilon"
+        noise = None if place is None else f"{place[0]}{place[1]}"
+        name = epsilon if noise is None else noise
+
+        def profile(value: float) -> PrivacyProfile:
+            return cost_of(estimator.set_params(**common, **{name: value}), n_samples, n_features)
+
+        found: Calibration = calibrate_to_curve(
+            profile,
+            self.curve,
+            parameter="budget" if noise is None else "noise",
+            lower=1e-4 if noise is None else _LEAST_NOISE,
+            upper=_LARGEST_EPSILON if noise is None else _LARGEST_NOISE,
+            guess=self.epsilon if noise is None else _USUAL_NOISE,
+        )
+        if noise is not None:
+            # Beside the noise, what it costs, so that the estimator shows it.
+            common[epsilon] = found.profile.epsilon(self.delta)
+        return {**common, name: found.value}
+
+
+# Candidates are configured for planning, for checking and for each fit.
+_calibrated = PlanCache(256)
+
+
 def as_budget(setting: FitSetting | None) -> FitSetting | None:
-    """Return the budget that a noise was solved for, any other setting as it is."""
-    if isinstance(setting, NoiseSetting):
+    """Return the budget that a noise or a curve amounts to, any other setting as it is."""
+    if isinstance(setting, NoiseSetting | CurveSetting):
         return BudgetSetting(setting.epsilon, setting.delta)
     return setting
 

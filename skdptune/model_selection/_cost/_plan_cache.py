@@ -1,4 +1,4 @@
-"""The last few plans of this process, cached by the content of all that they follow from."""
+"""Plans and calibrations of this process, cached by the content of all that they follow from."""
 
 from __future__ import annotations
 
@@ -24,9 +24,16 @@ def plan_key(*content: Any) -> str | None:
 
 
 class PlanCache:
-    """The last few plans; safe to use from several threads."""
+    """The last few plans; safe to use from several threads.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    size : int, default=32
+        Most plans that are kept.
+    """
+
+    def __init__(self, size: int = _SIZE) -> None:
+        self._size = size
         self._plans: OrderedDict[str, Any] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -41,7 +48,7 @@ class PlanCache:
             return
         with self._lock:
             self._plans[key] = plan
-            while len(self._plans) > _SIZE:
+            while len(self._plans) > self._size:
                 self._plans.popitem(last=False)
 
 

@@ -11,6 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
+from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError
 from skdptune.base import _costs as costs
 from skdptune.linear_model import DPLogisticRegression
@@ -235,11 +236,23 @@ def test_an_estimator_that_costs_more_than_its_epsilon_is_not_held_by_it() -> No
         cost_parameters = None
 
         def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
-            return 2 * super().privacy_profile(n_samples, n_features)
+            return PrivacyProfile.approximate(2.0 * self.epsilon, self.delta)
 
     search = of(Expensive(), {"quality": uniform()})
     with pytest.raises(ValueError, match="Expensive costs more than its own epsilon"):
         search.privacy_profile(600, 3)
+
+
+def test_a_curve_counts_what_an_estimator_really_costs() -> None:
+    class Expensive(Scripted):
+        cost_parameters = None
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            return 2 * super().privacy_profile(n_samples, n_features)
+
+    plan = of(Expensive(), {"quality": uniform()})._make_plan(600, 3)
+    made = plan.model.fit_costs.configured({"quality": 0.3}, plan.cost.setting, SIZE)
+    assert plan.cost.setting.curve.covers(made.privacy_profile(600))
 
 
 def test_gaps_are_left_to_columns_that_fill_them() -> None:

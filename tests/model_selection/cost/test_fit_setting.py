@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from scipy.stats import loguniform
-from sklearn.pipeline import make_pipeline
+from scipy.stats import loguniform, randint
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import profile_of
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._cost._fit_setting import (
     BudgetSetting,
+    CurveSetting,
     NoiseSetting,
     as_budget,
     noise_parameter,
@@ -78,9 +82,75 @@ def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> No
     assert made.privacy_profile(size, 3).epsilon(DELTA) == pytest.approx(setting.epsilon)
 
 
-def test_candidates_that_differ_in_cost_share_a_budget() -> None:
-    search = DPRandomSearchCV(DESCENT, {"epochs": [1, 4]}, epsilon=1.0, delta=DELTA)
+@pytest.mark.parametrize(
+    ("estimator", "values"),
+    [
+        (DESCENT, {"epochs": [1, 4]}),
+        (DESCENT, {"epochs": randint(1, 6)}),
+        (DPLogisticRegression(solver="objective", classes=[0, 1]), {"C": loguniform(1e-2, 1.0)}),
+        (Pipeline([("clf", DESCENT)]), {"clf": [DESCENT, Scripted()]}),
+    ],
+)
+def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values: object) -> None:
+    """Theorem T4: each candidate's own profile lies below the curve of the plan."""
+    search = DPRandomSearchCV(estimator, values, epsilon=1.0, delta=DELTA, n_iter=20)
+    search.set_params(n_iter_distribution="geometric")
+    plan = search._make_plan(4000, 3)
+    setting = plan.cost.setting
+    assert isinstance(setting, CurveSetting)
+    assert 0.99 <= plan.total.epsilon(DELTA) <= 1.0
+    model = plan.model
+    for size in (model.train_size, model.final_size):
+        for candidate in plan.candidates.draw_each(np.random.SeedSequence(0).spawn(4)):
+            made = model.fit_costs.configured(candidate, setting, size)
+            cost = profile_of(made, size.n_samples, 3)
+            assert setting.curve.covers(cost)
+            # And not by far: two percent less noise would not do.
+            assert setting.curve.least_shift(cost) > 0.98 * setting.curve.shift
+
+
+def test_a_search_over_what_sets_the_cost_is_fitted_at_its_plan() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    search = DPRandomSearchCV(
+        DESCENT, {"epochs": randint(1, 6)}, epsilon=1.0, delta=DELTA, random_state=0
+    ).fit(X, X[:, 0] > 0.0)
+    plan = search._make_plan(3000, 3)
+    fitted = search.best_estimator_
+    assert plan.cost.setting.curve.covers(fitted.privacy_.profile)
+    assert search.privacy_.epsilon_spent == pytest.approx(plan.total.epsilon(DELTA))
+
+
+def test_a_step_whose_guarantee_holds_at_one_delta_alone_keeps_to_a_budget() -> None:
+    class OneDelta(Scripted):
+        cost_parameters = frozenset({"epsilon", "delta", "mark"})
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            return PrivacyProfile.approximate(self.epsilon, self.delta)
+
+    search = DPRandomSearchCV(OneDelta(), {"mark": [1, 2]}, epsilon=1.0, delta=DELTA)
     assert isinstance(search._make_plan(4000, 3).cost.setting, BudgetSetting)
+
+
+def test_two_steps_with_budgets_share_one_budget() -> None:
+    two = make_pipeline(DPStandardScaler(bounds=(0, 1)), DESCENT)
+    values = {"dplogisticregression__epochs": [1, 4]}
+    search = DPRandomSearchCV(two, values, epsilon=1.0, delta=DELTA)
+    assert isinstance(search._make_plan(4000, 3).cost.setting, BudgetSetting)
+
+
+def test_a_candidate_that_no_noise_brings_below_the_curve_is_refused_by_name() -> None:
+    class Stubborn(Scripted):
+        cost_parameters = frozenset({"epsilon", "delta", "mark"})
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            if self.mark == 2:
+                return PrivacyProfile.approximate(3.0, 1e-6)
+            return super().privacy_profile(n_samples, n_features)
+
+    search = DPRandomSearchCV(Stubborn(), {"mark": [1, 2]}, epsilon=1.0, delta=DELTA)
+    with pytest.raises(ValueError, match="no noise brings Stubborn with {'mark': 2} below"):
+        search.privacy_profile(4000, 3)
 
 
 def test_solving_for_noise_evaluates_no_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
