@@ -69,6 +69,10 @@ class NoiseSetting:
     noise : float
     epsilon, delta : float
         What the noise costs; the step is given these, too, so that it shows them.
+
+    Notes
+    -----
+    Theorem F2.
     """
 
     prefix: str
@@ -92,6 +96,10 @@ class CurveSetting:
     curve : SharedCurve
     delta : float
         The search's, at which budgets are stated.
+
+    Notes
+    -----
+    Theorem F2.
     """
 
     curve: SharedCurve

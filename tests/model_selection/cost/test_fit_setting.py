@@ -71,6 +71,7 @@ def searches(estimator: object) -> list[object]:
 
 @pytest.mark.parametrize("search", searches(DESCENT), ids=lambda search: type(search).__name__)
 def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> None:
+    # Theorem F2.
     plan = search._make_plan(4000, 3)
     setting = plan.cost.setting
     assert isinstance(setting, NoiseSetting)
@@ -93,6 +94,7 @@ def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> No
 )
 def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values: object) -> None:
     """Theorem T4: each candidate's own profile lies below the curve of the plan."""
+    # Theorem F2.
     search = DPRandomSearchCV(estimator, values, epsilon=1.0, delta=DELTA, n_iter=20)
     search.set_params(n_iter_distribution="geometric")
     plan = search._make_plan(4000, 3)
