@@ -80,7 +80,7 @@ def _check_refit(settings: ParetoSettings) -> None:
         lower=0.0,
         lower_open=True,
         upper=500.0,
-        hint="It is the most that the model may cost; False fits none.",
+        hint="It is the largest epsilon of the model; False fits none.",
     )
 
 
@@ -89,8 +89,9 @@ def _check_release(settings: ParetoSettings, families: Families) -> None:
     if settings.delta == 0.0:
         raise ValueError("delta must be above 0 with release; got 0.")
     for name, why in _NOT_RELEASED.items():
-        if getattr(settings, name) is not None:
-            raise ValueError(f"{name} must be None with release: {why}.")
+        given = getattr(settings, name)
+        if given is not None:
+            raise ValueError(f"{name} must be None with release: {why}; got {given!r:.60}.")
     if not isinstance(settings.sampler, str):
         raise TypeError(
             "sampler must be a name with release; got an optuna sampler, which sees when "

@@ -176,7 +176,7 @@ def _sampler_class() -> Any:
     from optuna.samplers import BaseSampler
     from optuna.trial import TrialState
 
-    class ProposingSampler(BaseSampler):
+    class ProposingSampler(BaseSampler):  # type: ignore[misc, unused-ignore]
         """Propose all parameters of a trial at once."""
 
         def __init__(self, name: str, space: SearchSpace, settings: SamplerSettings) -> None:

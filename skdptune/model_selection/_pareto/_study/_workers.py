@@ -37,19 +37,24 @@ def perform(
     return replace(found, seconds=time.perf_counter() - start)
 
 
+class Deferred(Future[Any]):
+    """A future whose work is done in this thread, by `run`."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__()
+        self._work = work
+
+    def run(self) -> None:
+        """Do the work."""
+        self.set_result(self._work())
+
+
 class Inline(Executor):
     """Runs work in this thread when its result is waited for."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Return a future whose work is done by `run`."""
-        future: Future[Any] = Future()
-        future.work = functools.partial(fn, *args, **kwargs)  # type: ignore[attr-defined]
-        return future
-
-    @staticmethod
-    def run(future: Future[Any]) -> None:
-        """Do the work of a future."""
-        future.set_result(future.work())  # type: ignore[attr-defined]
+        """Return a future whose work is done later."""
+        return Deferred(functools.partial(fn, *args, **kwargs))
 
 
 class Workers:
@@ -63,9 +68,9 @@ class Workers:
     evaluate : callable
         See :class:`ParetoOptimizer`.
     n_jobs : int or None
-        As joblib understands it.
+        Number of workers, as in scikit-learn.
     most : int
-        The most workers.
+        Largest number of workers.
     """
 
     def __init__(self, evaluate: Evaluate, n_jobs: int | None, most: int) -> None:
@@ -101,8 +106,8 @@ class Workers:
 
     def first(self, futures: Sequence[Future[Evaluation]]) -> list[Future[Evaluation]]:
         """Wait until at least one future is done, and return those that are, in order."""
-        if isinstance(self._executor, Inline):
-            self._executor.run(futures[0])
+        if isinstance(futures[0], Deferred):
+            futures[0].run()
         finished = wait(futures, return_when=FIRST_COMPLETED).done
         return [future for future in futures if future in finished]
 
