@@ -39,6 +39,10 @@ _POINTS = 2**14
 # A pure run's curve is correlated point by point, and has few bends.
 _PURE_POINTS = 2**12
 _NEGLIGIBLE = 1e-17
+# Steps between the points to which bends of the envelope move.
+_STRIDE = 4
+# Ratio of the points at which the end of a curve is looked for.
+_STRETCH = 1.5
 
 
 class BoundNotApplicableError(ValueError):
@@ -79,8 +83,9 @@ def selected_halves(
     top = max(min(curve.top for curve in side) for side in curves)
     is_pure = remove.infinity == add.infinity == 0.0
     step = _grid_step(top, remove.step, _PURE_POINTS if is_pure else _POINTS)
-    # One step more: a bend between two points of the grid counts at the lower one as well.
-    size = math.ceil(min(top, LARGEST_LOSS) / step - 1e-9) + 2
+    # Bends move to points of a coarser grid, so that the curve comes down as much later; what is
+    # left at the end of the grid would count as never coming down.
+    size = math.ceil(min(top, LARGEST_LOSS) / step - 1e-9) + 2 + 2 * _STRIDE
     halves = [np.min([curve.half(step, size) for curve in side], axis=0) for side in curves]
     return Halves(step, halves[0], halves[1])
 
@@ -113,7 +118,7 @@ class _EnvelopeCurve:
 
     def half(self, step: float, size: int) -> FloatArray:
         # The end of a pure guarantee's curve is a figure of its own: no rounding there.
-        return self._envelope.half(step, size, stride=1 if self._is_pure else 4)
+        return self._envelope.half(step, size, stride=1 if self._is_pure else _STRIDE)
 
 
 class _PointCurve:
@@ -134,11 +139,18 @@ def useful_end(delta: Curve, residue: float, end: float) -> float:
     """Return an epsilon from which on nothing but the residue is left."""
     if residue == 0.0 and end < LARGEST_LOSS:
         return max(end, 1e-9)
-    enough = residue * 1.001 + _NEGLIGIBLE
-    point = min(1e-3, end)
-    while point < min(end, LARGEST_LOSS) and float(delta(np.array([point]))[0]) > enough:
-        point *= 1.5
-    return max(min(point, end, LARGEST_LOSS), 1e-9)
+    last = min(end, LARGEST_LOSS)
+    # With a fixed number of runs more is left than the residue, however large epsilon is.
+    floor = float(delta(np.array([last]))[0]) if residue > 0.0 else 0.0
+    enough = max(residue, floor) * 1.001 + _NEGLIGIBLE
+    start = min(1e-3, end)
+    # Points in proportion; the curve does not rise, so the first that will do is found by halving.
+    low, high = -1, max(math.ceil(math.log(max(last / start, 1.0)) / math.log(_STRETCH)), 0)
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_enough = float(delta(np.array([start * _STRETCH**middle]))[0]) <= enough
+        low, high = (low, middle) if is_enough else (middle, high)
+    return max(min(start * _STRETCH**high, last), 1e-9)
 
 
 def _grid_step(top: float, finest: float, points: int) -> float:

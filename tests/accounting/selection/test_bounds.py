@@ -22,7 +22,8 @@ from skdptune.accounting import (
     PrivacyProfile,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._profile import sides_of
+from skdptune.accounting._profile import renyi_of, sides_of
+from skdptune.accounting._selection._bounds import Run, bound_curve
 from tests.accounting import oracles
 from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
 
@@ -463,3 +464,59 @@ class TestAudit:
 def found_by_cunning():
     audit = TestAudit()
     return audit.audited(0.5, audit.cunning(-0.9, 3.2), lambda outputs: outputs > 3.2)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "distribution", "wanted"),
+    [
+        (3.0, 1e-8, Geometric(0.1), 6.807),
+        (4.0, 1e-8, Geometric(0.1), 8.273),
+        (1.0, 1e-6, Geometric(0.1), 2.591),
+        (3.0, 1e-8, Logarithmic(0.02), 5.663),
+    ],
+)
+def test_a_curve_comes_down_within_its_grid(epsilon, delta, distribution, wanted):
+    """Theorem S5: bends move to grid points, and must not be left over as mass at infinity."""
+    run = PrivacyProfile.approximate(epsilon, delta)
+    found = run.selected(distribution).epsilon(1e-5)
+    assert wanted * (1 - 1e-3) <= found <= wanted * 1.005
+
+
+PROFILES = {
+    "approximate": PrivacyProfile.approximate(2.0, 1e-8),
+    "gaussian": PrivacyProfile.gaussian(0.7),
+    "pure": PrivacyProfile.pure(0.8),
+    "mixture": PrivacyProfile.approximate(1.0, 1e-7) | PrivacyProfile.gaussian(0.4),
+    "sampled": PrivacyProfile.gaussian(1.2).subsampled(0.1),
+}
+COUNTS = {
+    "geometric": Geometric(0.1),
+    "logarithmic": Logarithmic(0.02),
+    "poisson": Poisson(12.0),
+    "binomial": Binomial(20, 0.5),
+    "fixed": Binomial(2, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize("counts", COUNTS)
+def test_the_grid_reads_as_the_bound_itself(name, counts):
+    """Theorems S1 and S5: read on the grid and directly, within 0.5 % or 1e-12."""
+    run, distribution = PROFILES[name], COUNTS[counts]
+    sides, grid = sides_of(run), run.selected(distribution)
+    for delta in (1e-3, 1e-5, 1e-6):
+        # At less than what is left at infinity there is no epsilon.
+        if 2.0 * distribution.mean * max(side.infinity for side in sides) >= delta:
+            continue
+        found = grid.epsilon(delta)
+        direct = 0.0
+        for own, other in (sides, sides[::-1]):
+            curve = bound_curve("envelope", Run(own, other, renyi_of(run)), distribution)
+            low, high = 0.0, 600.0
+            while high - low > 1e-9 * max(high, 1.0):
+                middle = 0.5 * (low + high)
+                is_below = float(curve.delta(np.array([middle]))[0]) <= delta
+                low, high = (low, middle) if is_below else (middle, high)
+            direct = max(direct, high)
+        # The joint hull of both halves may lower the curve (Theorem P3).
+        assert 0.98 * direct <= found <= direct * 1.005 + 1e-12
