@@ -67,19 +67,19 @@ def test_utilities_are_those_of_the_repeats() -> None:
 
 
 def test_each_fit_has_a_seed_of_its_own() -> None:
-    told: list[Any] = []
+    seeds: list[Any] = []
 
     def note(model: Any, X: Any, y: Any) -> float:
-        told.append(model.was_told_)
+        seeds.append(model.was_told_)
         return 1.0
 
     params = {"quality": 0.7, "epsilon": 1.0}
     for _ in range(2):
         assert exact(third=ThirdObjective("note", note))(params, 0, SEED).third == 1.0
-    assert len(set(told)) == 2 and told[:2] == told[2:]
-    told.clear()
+    assert len(set(seeds)) == 2 and seeds[:2] == seeds[2:]
+    seeds.clear()
     exact(third=ThirdObjective("note", note), is_seeded=False)(params, 0, SEED)
-    assert told == [None, None]
+    assert seeds == [None, None]
 
 
 def test_errors_of_exact_evaluations_are_raised() -> None:

@@ -27,7 +27,7 @@ def test_processes_see_each_other_until_they_stop(study: optuna.Study) -> None:
         assert first.alive() == {first.process}
 
 
-@pytest.mark.skipif(os.name != "posix", reason="elsewhere only the grace period tells")
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere only the grace period shows it")
 def test_process_of_this_machine_that_was_killed_is_known_at_once(study: optuna.Study) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
