@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import optimize
 
 from skdptune._validation import check_real
-from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate
+from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate, gaussian_delta
 from skdptune.mechanisms import _opendp
 from skdptune.mechanisms._randomness import RandomState, as_generator
 
 # Beyond this shift the accounting counts every loss as infinite.
 _LARGEST_SHIFT = 30.0
+_LEAST_SHIFT = 1e-6
 
 
 def gaussian_release(
@@ -157,8 +159,24 @@ def _calibrated_gaussian(epsilon: float, delta: float) -> tuple[float, PrivacyPr
         epsilon,
         delta,
         lower=1.0 / _LARGEST_SHIFT,
+        guess=_closed_form_ratio(epsilon, delta),
     )
     return found.value, found.profile
+
+
+def _closed_form_ratio(epsilon: float, delta: float) -> float:
+    """Return the noise by the closed form (Theorem P6), a touch more than its least."""
+    low, high = math.log(_LEAST_SHIFT), math.log(_LARGEST_SHIFT)
+
+    def excess(log_shift: float) -> float:
+        found = float(gaussian_delta(math.exp(log_shift), epsilon))
+        return math.log(max(found, 1e-300) / delta)
+
+    if excess(low) >= 0.0 or excess(high) <= 0.0:
+        return 1.0
+    shift = math.exp(optimize.brentq(excess, low, high, xtol=1e-9))
+    # What a grid adds to the closed form.
+    return min((1.0 + 5e-5) / shift, 1e6)
 
 
 def pure_profile(epsilon: float) -> PrivacyProfile:

@@ -349,10 +349,13 @@ def _is_erratic(distribution: RunCountDistribution) -> bool:
 
 
 def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
-    """Return the cheapest; where hardly anything is between them, that with fewest short runs."""
+    """Return the cheapest; where hardly anything is between them, that with fewest short runs.
+
+    With a total, they are compared at one curve: which is cheapest hardly depends on estimators.
+    """
     costs = []
     for model in models:
-        setting = None if epsilon is None else model.guess(epsilon)
+        setting = None if epsilon is None else model.rough_setting(epsilon)
         costs.append(model.at(setting).total.epsilon(model.delta))
     close = [m for m, c in zip(models, costs, strict=True) if c <= min(costs) * (1.0 + _TIE)]
 

@@ -154,7 +154,10 @@ class _Solver:
         self._tolerance = tolerance
 
     def solve(self, start: float) -> Calibration:
-        safe, risky = self._bracket(self._try(self._sign * math.log(start)))
+        first = self._try(self._sign * math.log(start))
+        if -self._tolerance <= first.excess <= 0.0:
+            return Calibration(self._value(first.safety), first.profile)
+        safe, risky = self._bracket(first)
         halve = False
         for _ in range(_STEPS):
             if risky is None or -safe.excess <= self._tolerance:

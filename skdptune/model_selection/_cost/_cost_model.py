@@ -307,6 +307,12 @@ class CostModel:
         )
         return costs[found.value]
 
+    def rough_setting(self, epsilon: float) -> FitSetting:
+        """Return about what each fit may cost of a total, costed without the estimator."""
+        if self.delta == 0.0:
+            return self.guess(epsilon)
+        return self._curve(self._shift_guess(epsilon))
+
     def _curve(self, shift: float) -> CurveSetting:
         failure = min(_FAILURE, self.delta / _FAILURES)
         return CurveSetting(SharedCurve(shift, failure), self.delta)
