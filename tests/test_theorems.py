@@ -192,6 +192,7 @@ def test_every_entry_has_code_and_tests_that_cite_it() -> None:
 
 
 def test_every_citation_has_an_entry() -> None:
+    # Each by its whole name, "Theorem S1, Theorem S5", so that a search for one finds it.
     known = {entry.label for entry in ledger()}
     found = {
         str(path.relative_to(ROOT)): unknown

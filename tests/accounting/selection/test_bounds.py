@@ -501,7 +501,7 @@ COUNTS = {
 @pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize("counts", COUNTS)
 def test_the_grid_reads_as_the_bound_itself(name, counts):
-    """Theorems S1 and S5: read on the grid and directly, within 0.5 % or 1e-12."""
+    """Theorem S1, Theorem S5: read on the grid and directly, within 0.5 % or 1e-12."""
     run, distribution = PROFILES[name], COUNTS[counts]
     sides, grid = sides_of(run), run.selected(distribution)
     for delta in (1e-3, 1e-5, 1e-6):
