@@ -33,6 +33,8 @@ class ParameterCosts:
         The bound that is the objective of the search.
     classes : sequence or None
         The public label set.
+    is_released : bool, default=True
+        Whether anything is released. Exact evaluations may use the real size of a random part.
     """
 
     families: Families
@@ -40,6 +42,7 @@ class ParameterCosts:
     delta: float
     privacy: str = "profile"
     classes: Any = None
+    is_released: bool = True
 
     def epsilon(self, params: dict[str, Any]) -> float:
         """Return the epsilon of a fit on all records, which the search minimises."""
@@ -72,7 +75,8 @@ class ParameterCosts:
     def train_size(self) -> FitSize:
         """Size of one fit of an evaluation."""
         layout = self.layout
-        return FitSize(layout.n_train, layout.n_final, layout.n_features, layout.train_is_random)
+        is_secret = layout.train_is_random and (self.is_released or layout.is_random)
+        return FitSize(layout.n_train, layout.n_final, layout.n_features, is_secret)
 
     @property
     def final_size(self) -> FitSize:

@@ -65,7 +65,14 @@ def make_pareto_plan(
     settings: ParetoSettings, families: Families, layout: Layout, classes: Any
 ) -> ParetoPlan:
     """Return the plan of a search, or raise if costs are unknown or above the budget."""
-    costs = ParameterCosts(families, layout, float(settings.delta), settings.privacy, classes)
+    costs = ParameterCosts(
+        families,
+        layout,
+        float(settings.delta),
+        settings.privacy,
+        classes,
+        is_released=settings.release is not None,
+    )
     if settings.release is None:
         with Quiet():
             _sampled_costs(families, costs.of_final_fit, 1)

@@ -6,12 +6,14 @@ import math
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DParetoSearchCV
 from skdptune.model_selection._cost import make_layout
 from skdptune.model_selection._pareto._costs import ParameterCosts, moments_epsilon
 from skdptune.model_selection._pareto._families import FAMILY, Families
@@ -104,3 +106,17 @@ def test_steps_may_be_categories_and_are_copied() -> None:
     made = found.configured(params, found.final_size)
     assert isinstance(made[-1], Centroids) and made[-1].epsilon == 2
     assert made[-1] is not inner
+
+
+def test_exact_evaluations_may_use_batches_of_fixed_size() -> None:
+    """Their cost depends on the number of records, which is no secret to whoever sees all."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    model = DPLogisticRegression(solver="sgd", sampling="fixed", epochs=1, classes=[0, 1])
+    space = {"epsilon": (0.5, 5.0, "log")}
+    search = DParetoSearchCV(model, space, n_initial=3, n_iter=1, random_state=0)
+    search.fit(X, (X[:, 0] > 0.0).astype(int))
+    assert len(search.pareto_front_) > 0
+    assert search.evaluations_["failure"].isna().all()
+    with pytest.raises(ValueError, match="n_public must be None with sampling='fixed'"):
+        search.set_params(release=4.0).privacy_profile(400, 3)
