@@ -19,7 +19,7 @@ from dp_accounting.pld import PLDAccountant
 from skdptune.accounting import Geometric, PrivacyProfile, calibrate, compare_bounds, tune_then_fit
 
 DELTA = 1e-5
-LAW = Geometric.from_mean(20)
+RUN_COUNT = Geometric.from_mean(20)
 
 
 def training(noise: float, sampling: float, steps: int) -> dp_event.DpEvent:
@@ -46,10 +46,10 @@ def peer_epsilon(event: dp_event.DpEvent) -> float:
 
 
 def print_speed(repetitions: int) -> None:
-    """Compare the price of a search with the price of one run."""
+    """Time the cost of a search beside the cost of one run."""
     event = training(1.0, 0.01, 10_000)
     run = PrivacyProfile.from_event(event)
-    search = run.selected(LAW)
+    search = run.selected(RUN_COUNT)
     peer = least_time(lambda: peer_epsilon(event), repetitions)
     rows = {
         "dp_accounting: one run, epsilon": peer,
@@ -57,20 +57,20 @@ def print_speed(repetitions: int) -> None:
             lambda: PrivacyProfile.from_event(event).epsilon(DELTA), repetitions
         ),
         "search (envelope): epsilon": least_time(
-            lambda: run.selected(LAW).epsilon(DELTA), repetitions
+            lambda: run.selected(RUN_COUNT).epsilon(DELTA), repetitions
         ),
         "search + final fit: epsilon": least_time(
             lambda: (search + run).epsilon(DELTA), repetitions
         ),
         "search + final fit from scratch": least_time(
-            lambda: (PrivacyProfile.from_event(event).selected(LAW) + run).epsilon(DELTA),
+            lambda: (PrivacyProfile.from_event(event).selected(RUN_COUNT) + run).epsilon(DELTA),
             repetitions,
         ),
         "search on a twentieth, then fit": least_time(
             lambda: tune_then_fit(search, run, 0.05).epsilon(DELTA), repetitions
         ),
     }
-    print("DP-SGD, 10,000 steps; geometric law of mean 20; delta 1e-5")
+    print("DP-SGD, 10,000 steps; geometric number of runs, mean 20; delta 1e-5")
     for name, seconds in rows.items():
         print(f"  {name:<34} {seconds:8.4f} s  {seconds / peer:7.2f} x the peer")
 
@@ -81,20 +81,20 @@ def print_headline() -> None:
     def run(noise: float) -> PrivacyProfile:
         return PrivacyProfile.from_event(training(noise, 0.05, 400))
 
-    def on_part(fraction: float, bound: str) -> Callable[[float], PrivacyProfile]:
+    def on_sample(fraction: float, bound: str) -> Callable[[float], PrivacyProfile]:
         return lambda noise: tune_then_fit(
-            run(noise).selected(LAW), run(noise), fraction, bound=bound
+            run(noise).selected(RUN_COUNT), run(noise), fraction, bound=bound
         )
 
     ways: dict[str, tuple[Callable[[float], PrivacyProfile], float]] = {
         "one untuned fit": (run, 1.0),
         "publish all 20 runs": (lambda noise: 20 * run(noise), 1.0),
-        "search, rdp": (lambda noise: run(noise).selected(LAW, "rdp"), 1.0),
-        "search, profile": (lambda noise: run(noise).selected(LAW, "profile"), 1.0),
-        "search, envelope": (lambda noise: run(noise).selected(LAW), 1.0),
-        "search on 1/20, then fit, rdp": (on_part(0.05, "rdp"), 0.95),
-        "search on 1/20, then fit, envelope": (on_part(0.05, "profile"), 0.95),
-        "search on 1/50, then fit, envelope": (on_part(0.02, "profile"), 0.98),
+        "search, rdp": (lambda noise: run(noise).selected(RUN_COUNT, "rdp"), 1.0),
+        "search, profile": (lambda noise: run(noise).selected(RUN_COUNT, "profile"), 1.0),
+        "search, envelope": (lambda noise: run(noise).selected(RUN_COUNT), 1.0),
+        "search on 1/20, then fit, rdp": (on_sample(0.05, "rdp"), 0.95),
+        "search on 1/20, then fit, envelope": (on_sample(0.05, "profile"), 0.95),
+        "search on 1/50, then fit, envelope": (on_sample(0.02, "profile"), 0.98),
     }
     print("Noise for epsilon 1 at delta 1e-5 in total: DP-SGD, sampling 0.05, 400 steps, ~20 runs")
     print(f"  {'':<36} {'noise':>8} {'effective':>10} {'epsilon':>9} {'seconds':>8}")
@@ -102,15 +102,15 @@ def print_headline() -> None:
         start = time.perf_counter()
         found = calibrate(cost, 1.0, DELTA, guess=4.0)
         seconds = time.perf_counter() - start
-        spent = found.profile.epsilon(DELTA)
+        reached = found.profile.epsilon(DELTA)
         print(
-            f"  {name:<36} {found.value:8.3f} {found.value / share:10.3f} {spent:9.4f}"
+            f"  {name:<36} {found.value:8.3f} {found.value / share:10.3f} {reached:9.4f}"
             f" {seconds:8.2f}"
         )
 
 
 def main() -> None:
-    """Run all parts."""
+    """Print the times, the noise of each way to tune, and a comparison of bounds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args()
@@ -118,7 +118,7 @@ def main() -> None:
     print()
     print_headline()
     print()
-    print(compare_bounds(PrivacyProfile.from_event(training(2.0, 0.01, 5000)), LAW, DELTA))
+    print(compare_bounds(PrivacyProfile.from_event(training(2.0, 0.01, 5000)), RUN_COUNT, DELTA))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
     print(f"\nPeak memory of this process: {peak:.0f} MB")
 

@@ -96,7 +96,7 @@ def our_seconds(
     seconds = []
     for count in (steps, 1):
         net.set_params(max_epochs=share * count)
-        # The price is found once for equal parameters, and has its own benchmark.
+        # The privacy cost is computed once for equal parameters, and has its own benchmark.
         net.privacy_profile(len(X))
         started = now(device)
         net.fit(X, y)
@@ -106,7 +106,7 @@ def our_seconds(
 
 
 def print_step(arguments: argparse.Namespace) -> None:
-    """Print the time of a step of ours and of Opacus in a bare loop, measured by turns."""
+    """Print the time of a step of ours and of Opacus in a bare loop, measured in turn."""
     keep_freed_memory()
     rng = np.random.default_rng(0)
     X, _, y, _ = digits()
@@ -275,10 +275,10 @@ def print_population(arguments: argparse.Namespace) -> None:
         print(f"\n{where}: {len(split[0])} records, batch {size}, {arguments.epochs} epochs")
         nets = our_nets(*case)
         started = now(arguments.device)
-        # A search knows its candidates' prices before it trains; the peers are not asked for any.
+        # A search computes its candidates' costs before it trains; the peers compute none.
         for net in nets:
             net.privacy_profile(len(split[0]))
-        print(f"  ours, prices beforehand     {now(arguments.device) - started:8.2f} s")
+        print(f"  ours, costs beforehand      {now(arguments.device) - started:8.2f} s")
         ours, words = trained(nets, split, arguments.device, at_once=True)
         print(f"  ours, at once               {words}", flush=True)
         for mode in MODES:
@@ -292,7 +292,7 @@ def print_population(arguments: argparse.Namespace) -> None:
 
 
 def now(device: str) -> float:
-    """Return seconds: the processor's for one thread, which the work of others leaves alone."""
+    """Return seconds: the processor's for one thread, so that other processes do not count."""
     if device.startswith("cuda"):
         torch.cuda.synchronize()
     is_single = device == "cpu" and torch.get_num_threads() == 1

@@ -63,7 +63,7 @@ def take_steps(
 
 
 class OpacusInSkorch(NeuralNetClassifier):
-    """What people write who want both: a skorch net that hands its parts to Opacus."""
+    """A skorch net with Opacus attached, as users without skdptune write it."""
 
     def __init__(self, *arguments: Any, private: dict[str, Any], **parameters: Any) -> None:
         super().__init__(*arguments, **parameters)

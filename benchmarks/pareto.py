@@ -195,7 +195,7 @@ def print_batches(repetitions: int) -> None:
     base = None
     for way, given in WAYS.items():
         found = [timed(seed, {"n_iter": 48} | given) for seed in range(repetitions)]
-        seconds, volumes = (np.array(part) for part in zip(*found, strict=True))
+        seconds, volumes = (np.array(column) for column in zip(*found, strict=True))
         base = seconds.mean() if base is None else base
         print(
             f"  {way:24s} {seconds.mean():6.2f} s, {base / seconds.mean():5.2f} x as fast, "
@@ -215,7 +215,7 @@ def timed(seed: int, given: dict[str, int]) -> tuple[float, float]:
 
 def print_examples(arguments: argparse.Namespace) -> None:
     """Print the hypervolume of searches as a share of that of a dense grid."""
-    # Their functions are also the ground truth of tests, and are kept there.
+    # Their functions are also the ground truth of tests, which is where they live.
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "model_selection"))
     import pareto_examples as known
 

@@ -4,9 +4,9 @@
 
 The experiment of Koskela, Redberg and Wang (2024, section 6.1): columns and target z-scored (not a
 private step; all methods get the same rows), rows clipped to norm 1, targets to 3, no intercept,
-30 ridges, logarithmic in [2.5, 2.5^10], a geometric number of runs, delta 1e-6. Each method is
-told (epsilon, delta) in total. A tuned method picks its best run on a public validation part, so
-that a run costs what its fit costs; errors are of the test part, in units of the target's
+30 ridges, logarithmic in [2.5, 2.5^10], a geometric number of runs, delta 1e-6. Each method has
+the same total (epsilon, delta). A tuned method picks its best run on public validation data, so
+that a run costs what its fit costs; errors are those on the test rows, in units of the target's
 variance. "no data" predicts zero. UCI data from SKDPTUNE_DATA, or ../shared/data.
 """
 
@@ -46,7 +46,7 @@ RIDGES = np.geomspace(2.5, 2.5**10, 30)
 TARGET_BOUND = 3.0
 COMMON = {"data_norm": 1.0, "target_bound": TARGET_BOUND, "fit_intercept": False}
 # Added to a target before its logarithm is taken; None takes none. The defaults of the estimators
-# were settled with the first three in view, the other two were not looked at for that.
+# were chosen on the first three; the other two were not looked at for that.
 LOGARITHMS = {"bike": 0.0, "elevators": 0.0, "protein": 1.0, "parkinsons": None, "airfoil": None}
 
 
@@ -64,11 +64,11 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def run_budget(epsilon: float, bound: str) -> tuple[float, float]:
-    """Return what each run may spend so that the best of them costs (epsilon, DELTA)."""
+    """Return the budget of each run for which the best of them costs (epsilon, DELTA)."""
     distribution = Geometric(1.0 / MEAN_RUNS)
     if bound == "liu-talwar":
-        # Their factor of 3; the delta is kinder to them than their theorem, whose square roots
-        # would ask for one of some 1e-16.
+        # Their factor of 3; the delta favours them over their theorem, whose square roots
+        # would need one of some 1e-16.
         return epsilon / 3.0, DELTA / MEAN_RUNS
 
     def selection(own: float):
@@ -120,7 +120,7 @@ def tuned(kind, budget, sums, validation, rng, **settings):
 
 
 def methods(epsilon: float):
-    """Return functions from the data's parts and a generator to a fitted model."""
+    """Return functions from sums, validation rows and a generator to a fitted model."""
 
     def plain(kind):
         return lambda sums, validation, rng: kind(

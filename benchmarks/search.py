@@ -87,7 +87,7 @@ def listed(seed: int) -> list[dict[str, list[float]]]:
 
 
 def liu_talwar(model, epsilon, seed):
-    """Return the search with runs of a third of the budget: their price, 3 epsilon."""
+    """Return the search with runs of a third of the budget: such a search costs 3 epsilon."""
     return ours(
         model.set_params(epsilon=epsilon / 3.0, delta=DELTA / (10.0 * MEAN_RUNS)),
         None,
@@ -100,8 +100,8 @@ def liu_talwar(model, epsilon, seed):
 WAYS: dict[str, Callable] = {
     "untuned": lambda model, epsilon, seed: model.set_params(random_state=seed),
     "ours": lambda m, e, s: ours(m, e, s, n_iter_distribution="auto"),
-    "ours, geometric law": ours,
-    "ours, Poisson law": lambda m, e, s: ours(m, e, s, n_iter_distribution="poisson"),
+    "ours, geometric": ours,
+    "ours, Poisson": lambda m, e, s: ours(m, e, s, n_iter_distribution="poisson"),
     "ours, linear rule": lambda m, e, s: ours(m, e, s, extrapolate="linear"),
     "ours, grid (noisy max)": lambda model, epsilon, seed: DPGridSearchCV(
         model, listed(seed), epsilon=epsilon, delta=DELTA, random_state=seed
@@ -154,7 +154,7 @@ def print_utility(names: list[str], ways: list[str], seeds: int, n_jobs: int) ->
 
 
 class Trivial(ClassifierMixin, BaseEstimator):
-    """Costs next to nothing to fit, so that what is left is the search's own time."""
+    """Takes next to no time to fit, so that what is left is the search's own time."""
 
     def __init__(self, epsilon=1.0, delta=0.0, constant=0):
         self.epsilon = epsilon
@@ -185,7 +185,7 @@ def print_overhead() -> None:
     searches = {
         "GridSearchCV, 2 folds": GridSearchCV(Trivial(), grid, cv=2),
         "compose": DPGridSearchCV(Trivial(), grid, selection="compose", epsilon=100.0, delta=1e-6),
-        "noisy max, 2 parts": DPGridSearchCV(Trivial(), grid, n_partitions=2, epsilon=1.0),
+        "noisy max, 2 partitions": DPGridSearchCV(Trivial(), grid, n_partitions=2, epsilon=1.0),
     }
     for name, search in searches.items():
         times = []
@@ -200,7 +200,7 @@ def print_overhead() -> None:
     start = time.perf_counter()
     DPGridSearchCV(model, large, epsilon=1.0, delta=DELTA).plan(40_000, 100, compare=False)
     elapsed = time.perf_counter() - start
-    # Measured apart: watching the memory takes time. Another size finds nothing prepared.
+    # Measured separately: tracing memory takes time. With another size nothing is cached.
     tracemalloc.start()
     DPGridSearchCV(model, large, epsilon=1.0, delta=DELTA).plan(40_001, 100, compare=False)
     peak = tracemalloc.get_traced_memory()[1]

@@ -31,9 +31,7 @@ def main() -> None:
     print("1. The best of about 20 runs, at a fixed noise of 4:\n")
     print(compare_bounds(run(4.0), RUN_COUNT, DELTA))
 
-    print(
-        f"\n2. The noise that a total of epsilon = {EPSILON:g} asks for. What counts is the noise"
-    )
+    print(f"\n2. The noise that a total of epsilon = {EPSILON:g} needs. What counts is the noise")
     print("   beside the rows of the final fit: noise / share of the rows.\n")
     ways = {
         "no tuning": (run, 1.0),

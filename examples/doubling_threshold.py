@@ -5,9 +5,9 @@
 Three pictures, after figures 1, 4 and 3 of Ding, Wu, Xu and Pan, *Constant-overhead Differentially
 Private Hyperparameter Tuning*. Utilities of 100 candidates are uniform on (0, 1); the noise is
 the paper's, drawn afresh in each round: of scale 2 / (k epsilon) on the threshold and
-4 / (k epsilon) on the candidates, for k parts of the data and a cost of epsilon per round. Needs
-matplotlib (the extra "plot"). A table of the same figures is printed, with what such a search
-really costs, and with the fidelity of our search, which ends at a utility of 1.
+4 / (k epsilon) on the candidates, for k partitions of the data and a cost of epsilon per round.
+Needs matplotlib (the extra "plot"). A table of the same figures is printed, with the true privacy
+cost of such a search, and with the fidelity of our search, which ends at a utility of 1.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def run_search(
 ) -> tuple[tuple[ThresholdRound, ...], list[int | None]]:
     """Return a search with noise for ``k * epsilon = strength``, and what each round found.
 
-    Ours ends where it has reached a utility of 1. The papers' goes on, on noise alone; so all
-    lengths are divided by a ceiling that is out of reach. A round's cost follows from the whole
-    budget, which is what the mechanism is told.
+    Ours ends where it has reached a utility of 1. The papers' continues, on noise alone; so all
+    lengths are divided by a ceiling that is out of reach. The mechanism takes the whole budget,
+    from which a round's cost follows.
     """
     is_noisy = math.isfinite(strength)
     halves = 2 + math.ceil(3 * (MANY_ROUNDS - 1) / 2)

@@ -1,8 +1,8 @@
 """Private linear regressions on data that are read once, in chunks.
 
-Ten chunks of made-up rows stand in for a file that does not fit in memory. One pass gathers exact
-sums of products; every model after that costs some algebra on small matrices. Each printed model
-is a release of its own: publish one, or add up what they cost.
+Ten chunks of synthetic rows take the place of a file that does not fit in memory. One pass sums
+products exactly; every model after that takes some algebra on small matrices. Each printed model
+is a release of its own: publish one, or add up their privacy costs.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Which accuracy does an epsilon buy? The Pareto front of a model, and models for points on it.
+"""Which accuracy is possible for an epsilon? The Pareto front of a model, and models on it.
 
     python examples/pareto_front.py [--picture front.png]
 
@@ -56,9 +56,9 @@ def main() -> None:
     print(f"\ntest accuracy without privacy: {ceiling:.3f}")
     for wish in ({"epsilon": 1.0}, {"epsilon": 4.0}, {"error": 0.1}):
         model = search.best_estimator_for(X, y, **wish, random_state=0)
-        (name, bound), spent = *wish.items(), model.privacy_.epsilon
+        (name, bound), cost = *wish.items(), model.privacy_.epsilon
         score = model.score(X_test, y_test)
-        print(f"wanted {name} ≤ {bound:<4g} spent ε = {spent:.2f}, test accuracy {score:.3f}")
+        print(f"wanted {name} ≤ {bound:<4g} cost ε = {cost:.2f}, test accuracy {score:.3f}")
 
     display = ParetoFrontDisplay.from_search(search, y="utility", annotate=(1.0, 4.0))
     display.ax_.axhline(

@@ -13,8 +13,8 @@ with Subsampling* (2023), in miniature, on the handwritten digits of scikit-lear
 * variant 2 tunes on a random tenth and trains the winner on all,
 * the baseline tunes on all records and returns the best of its models.
 
-They pay for their privacy with noise, and for their candidates with work: a gradient evaluation is
-one look at one record. Takes about three minutes; most of it goes into finding how much noise is
+Privacy costs them noise, and candidates cost them work: a gradient evaluation is the gradient of
+one record. Takes about three minutes; most of it goes into finding how much noise is
 needed. Needs the extras "nn" and "plot".
 """
 
@@ -85,7 +85,7 @@ def search_of(way: str, epsilon: float, candidates: float, seed: int) -> DPRando
         epsilon=epsilon,
         delta=DELTA,
         random_state=seed,
-        # Keeps what must stay secret, to count the work. Not for data that are really sensitive!
+        # Stores what must stay secret, to count the work. Not for data that are really sensitive!
         diagnostics=True,
         **WAYS[way],
     )

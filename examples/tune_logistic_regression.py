@@ -1,6 +1,6 @@
 """Tune and train a private classifier with one total (epsilon, delta).
 
-The handwritten digits of scikit-learn stand in for sensitive rows. Their pixels have a public
+The handwritten digits of scikit-learn take the place of sensitive rows. Their pixels have a public
 range, 0 to 16, so that scaling them needs no look at the data.
 """
 
