@@ -169,7 +169,7 @@ def _closed_form_ratio(epsilon: float, delta: float) -> float:
     low, high = math.log(_LEAST_SHIFT), math.log(_LARGEST_SHIFT)
 
     def excess(log_shift: float) -> float:
-        found = float(gaussian_delta(math.exp(log_shift), epsilon))
+        found = float(gaussian_delta(math.exp(log_shift), np.asarray(epsilon)))
         return math.log(max(found, 1e-300) / delta)
 
     if excess(low) >= 0.0 or excess(high) <= 0.0:
