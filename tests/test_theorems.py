@@ -1,6 +1,6 @@
 """Statements, code and tests of docs/theorems.md point at each other, all three ways.
 
-Sources are read, not run, so that nothing needs to be installed but pytest.
+Sources are read, not run, so that no extra needs to be installed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from pathlib import Path
 
 import pytest
 
+import skdptune
+
 ROOT = Path(__file__).resolve().parents[1]
 LEDGER = ROOT / "docs" / "theorems.md"
+# The package may be installed, and not lie beside its tests.
+CODE_ROOT = Path(skdptune.__file__).parents[1]
 FIELDS = ("Statement", "Source", "Proof", "Code", "Tests")
 HEADING = re.compile(r"^### (Theorem|Assumption) ([A-Z][0-9]+)\. (\S.*)$", re.MULTILINE)
 CITATION = re.compile(r"\b(Theorem|Assumption)(s?)\s+([A-Z][0-9]*)\b")
@@ -99,6 +103,7 @@ def source_of(names: list[str], path: Path) -> str | None:
 def citations_of_code(dotted: str, root: Path = ROOT) -> set[str] | None:
     """Return what an object of the package cites, by itself; None if it is not there."""
     parts = dotted.split(".")
+    root = CODE_ROOT if root == ROOT else root
     for size in range(len(parts), 0, -1):
         base = root.joinpath(*parts[:size])
         for path in (base.with_suffix(".py"), base / "__init__.py"):
@@ -179,8 +184,9 @@ def ledger() -> list[Entry]:
 
 def files() -> list[Path]:
     """Return all that may cite an entry; not this file, whose examples are wrong on purpose."""
-    folders = ("skdptune", "tests", "benchmarks", "examples")
-    sources = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    folders = [ROOT / name for name in ("tests", "benchmarks", "examples")]
+    folders.append(CODE_ROOT / "skdptune")
+    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     texts = [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"]
     return [path for path in (*sources, *texts) if path != Path(__file__).resolve()]
 
@@ -195,7 +201,7 @@ def test_every_citation_has_an_entry() -> None:
     # Each by its whole name, "Theorem S1, Theorem S5", so that a search for one finds it.
     known = {entry.label for entry in ledger()}
     found = {
-        str(path.relative_to(ROOT)): unknown
+        str(path): unknown
         for path in files()
         if (unknown := unknown_citations(path.read_text("utf-8"), known))
     }
@@ -204,7 +210,7 @@ def test_every_citation_has_an_entry() -> None:
 
 def test_theorems_of_papers_are_named_with_their_year() -> None:
     found = {
-        str(path.relative_to(ROOT)): nameless
+        str(path): nameless
         for path in files()
         if (nameless := nameless_theorems(path.read_text("utf-8")))
     }
