@@ -61,7 +61,7 @@ import math
 import numpy as np
 from scipy import special
 
-from skdptune.accounting import PrivacyProfile, calibrate
+from skdptune.accounting import PrivacyProfile, calibrate, gaussian_delta
 from skdptune.linear_model._solvers._margin_losses import MarginLoss
 from skdptune.linear_model._solvers._noise import (
     LARGEST_NOISE_MULTIPLIER,
@@ -77,8 +77,11 @@ _SECOND_PURE_SHARE = 0.005
 # How much more noise the determinants may cost before the regularization is raised.
 _MOST_NOISE = 2.0
 _CELLS = 256
-_POINTS = 4096
-_REACH = 12.0
+_POINTS = 2**10
+# Where normal noise is looked at, and in how many cells.
+_REACH, _KNOTS = 12.0, 512
+# Allowance for rounding, per probability: logarithms of tails are good to 1e-16 times their size.
+_ROUNDING = 1e-13
 
 
 def regularization_floor(loss: MarginLoss, radius: float, epsilon: float) -> float:
@@ -186,11 +189,9 @@ def objective_curves(
     -----
     Theorem M1.
     """
-    gaussian = PrivacyProfile.gaussian(mu)
-    # Rounding may lift what is all but certain above 1.
-    add = np.minimum(gaussian.delta(epsilons), 1.0)
+    add = gaussian_delta(mu, epsilons)
     kappa = math.log1p(loss.curvature_bound * ratio)
-    coarse = gaussian.delta(np.maximum(epsilons - kappa, 0.0))
+    coarse = gaussian_delta(mu, np.maximum(epsilons - kappa, 0.0))
     return np.minimum(coarse, _remove_curve(loss, ratio, mu, epsilons)), add
 
 
@@ -210,24 +211,39 @@ def _determinants(loss: MarginLoss, ratio: float) -> tuple[np.ndarray, np.ndarra
 
 
 def _remove_curve(loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarray) -> np.ndarray:
-    """Return ``E (1 - exp(epsilon - M(t)))_+``, M rounded up to the end of each cell of t."""
+    """Return ``E (1 - exp(epsilon - M(t)))_+``, with M replaced by its chords.
+
+    On a cell of t, where the chord is ``m + s (t - t0)``, the integral of ``exp(-chord)`` against
+    the normal density is ``exp(-m + s t0 + s**2 / 2) (F(-t0 - s) - F(-t1 - s))``.
+    """
     shares, bounds = _determinants(loss, ratio)
-    knots = np.linspace(-_REACH, _REACH, _POINTS // 4)
-    suprema = np.max(bounds + mu * np.outer(knots, shares) + 0.5 * (mu * shares) ** 2, axis=1)
-    ends = np.linspace(-_REACH, _REACH, 4 * _POINTS)
+    knots = np.linspace(-_REACH, _REACH, _KNOTS)
     # M is a supremum of lines in t, hence convex, hence below its chords.
-    losses = np.interp(ends, knots, suprema)
-    # Upper tails, so that the mass of a cell far out keeps its accuracy.
-    tails = special.ndtr(-ends)
-    masses = np.concatenate([[1.0 - tails[0]], -np.diff(tails)])
-    above = np.cumsum(masses[::-1])[::-1]
-    mirrored = np.cumsum((masses * np.exp(-losses))[::-1])[::-1]
-    first = np.searchsorted(losses, epsilons, side="right")
-    inside = first < losses.size
-    deltas = np.full(epsilons.shape, tails[-1])
-    at = first[inside]
-    deltas[inside] += np.maximum(above[at] - np.exp(epsilons[inside]) * mirrored[at], 0.0)
+    heights = np.max(bounds + mu * np.outer(knots, shares) + 0.5 * (mu * shares) ** 2, axis=1)
+    slopes = np.maximum(np.diff(heights) / np.diff(knots), 0.0)
+    cells = _chord_integrals(slopes, knots[:-1], knots[1:]) * np.exp(-heights[:-1])
+    right_of = np.append(np.cumsum(cells[::-1])[::-1], 0.0)
+    # What lies beyond the knots counts in full.
+    deltas = np.full(epsilons.shape, special.ndtr(-_REACH))
+    first = np.searchsorted(heights, epsilons, side="right")
+    below = first == 0
+    deltas[below] += special.ndtr(_REACH) - np.exp(epsilons[below]) * right_of[0]
+    inside = (first > 0) & (first < knots.size)
+    cell, levels = first[inside] - 1, epsilons[inside]
+    start = knots[cell] + (levels - heights[cell]) / slopes[cell]
+    partial = _chord_integrals(slopes[cell], start, knots[cell + 1])
+    upper = special.ndtr(-start)
+    deltas[inside] += (
+        np.maximum(upper - partial - np.exp(levels) * right_of[cell + 1], 0.0) + _ROUNDING * upper
+    )
     return np.minimum(deltas, 1.0)
+
+
+def _chord_integrals(slopes: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return the integral of ``exp(-slope (t - start))`` against the normal density."""
+    exponents = slopes * starts + 0.5 * slopes**2
+    left, right = (special.log_ndtr(-points - slopes) for points in (starts, ends))
+    return np.exp(exponents + left) - np.exp(exponents + right)
 
 
 def _normal_profile(
@@ -237,14 +253,14 @@ def _normal_profile(
     mu = 1.0 / noise_multiplier
     kappa = math.log1p(loss.curvature_bound * ratio)
     top = min(kappa + _normal_reach(mu), 500.0)
-    epsilons = np.linspace(0.0, top, _POINTS)
     # One grid for both makes their composition exact and cheap.
-    step = min(top / 2**14, 1.0)
+    step = top / _POINTS
+    epsilons = step * np.arange(_POINTS + 1)
     remove, add = objective_curves(loss, ratio, mu, epsilons)
     first = PrivacyProfile.from_curve(epsilons, remove, deltas_add=add, discretization=step)
     second_mu = _SECOND_SHARE * mu
-    near = np.linspace(0.0, _normal_reach(second_mu), _POINTS // 8)
-    tail = PrivacyProfile.gaussian(second_mu).delta(near)
+    near = step * np.arange(math.ceil(_normal_reach(second_mu) / step) + 2)
+    tail = gaussian_delta(second_mu, near)
     second = PrivacyProfile.from_curve(near, tail, discretization=step)
     return n_problems * (first + second)
 
