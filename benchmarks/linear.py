@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 import sklearn
 from scipy.special import expit
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import Ridge, SGDClassifier
 
+from skdptune.linear_model import PTRLinearRegression, SufficientStatistics
 from skdptune.linear_model._solvers import Design, fit_noisy_gradient, margin_residuals
 from skdptune.mechanisms import plan_noisy_gradient
 
@@ -174,6 +175,32 @@ def print_large(repetitions: int, n_samples: int, batch_sizes: list[int]) -> Non
     )
 
 
+def print_ridges(repetitions: int) -> None:
+    """Compare private ridge regressions on sums of one pass with fits of scikit-learn's."""
+    rows = np.random.default_rng(0).normal(size=(5000, 50))
+    targets = rows[:, 0]
+    ridges = np.geomspace(1.0, 1e5, 100)
+    sums = SufficientStatistics(7.0, 1.0).update(rows, targets)
+    models = [
+        PTRLinearRegression(alpha=ridge, data_norm=7.0, target_bound=1.0, random_state=0)
+        for ridge in ridges
+    ]
+
+    def fit_all() -> None:
+        for model in models:
+            model.fit_statistics(sums)
+
+    # The first round finds what holds for each leverage.
+    first = least_time(fit_all, 1)
+    seconds = least_time(fit_all, repetitions)
+    peer = least_time(
+        lambda: [Ridge(alpha=ridge).fit(rows, targets) for ridge in ridges], repetitions
+    )
+    print(f"100 ridges, 5,000 x 50; scikit-learn's Ridge {peer:.3f} s")
+    print(f"  first round      {first:8.3f} s  {first / peer:5.2f} of Ridge's time")
+    print(f"  later            {seconds:8.3f} s  {seconds / peer:5.2f} of Ridge's time")
+
+
 def print_versions() -> None:
     """Print what was measured."""
     versions = {"python": platform.python_version(), "numpy": np.__version__}
@@ -196,6 +223,7 @@ def main() -> None:
     arguments = parser.parse_args()
     # Before torch is loaded and anything else is allocated: a peak is of the whole process.
     print_large(arguments.repetitions, arguments.rows, arguments.batch_sizes)
+    print_ridges(arguments.repetitions)
     print_versions()
     print_adult(arguments.repetitions, arguments.epochs)
 

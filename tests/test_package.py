@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.metadata
 import importlib.resources
@@ -119,20 +118,11 @@ def test_tests_mirror_the_package() -> None:
     assert sorted(sources - tests) == [], "modules without tests"
 
 
-def test_no_test_asserts_a_time_but_slow_ones() -> None:
-    found = []
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        text = path.read_text("utf-8")
-        if not (
-            clocks := re.findall(r"\btime\.(?:perf_counter|process_time|thread_time)\(", text)
-        ):
-            continue
-        tests = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
-        for test in tests:
-            is_slow = any("mark.slow" in ast.unparse(each) for each in test.decorator_list)
-            if not is_slow and any(clock in ast.unparse(test) for clock in clocks):
-                found.append(f"{path.name}::{test.name}")
-    assert found == []
+def test_no_test_reads_a_clock() -> None:
+    # Machines are shared: tests count work, and benchmarks time it beside a peer's.
+    clock = re.compile(r"\btime\.(?:perf_counter|process_time|thread_time)(?:_ns)?\(")
+    tests = (ROOT / "tests").rglob("test_*.py")
+    assert [path.name for path in tests if clock.search(path.read_text("utf-8"))] == []
 
 
 def test_all_extra_brings_every_other() -> None:

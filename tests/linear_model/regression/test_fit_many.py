@@ -1,7 +1,5 @@
 """Many regressions fitted in one pass over the data, each as by itself."""
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +7,8 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skdptune.linear_model import PTRLinearRegression, SufficientStatistics
+from skdptune.linear_model._regression import _posterior_plan
+from tests.accounting.calls import calls_of
 from tests.linear_model.regression_examples import DELTA, X, Y, every_kind
 
 
@@ -43,20 +43,33 @@ def test_fit_many_of_frames_and_chunks():
         PTRLinearRegression.fit_many([Ridge()], X, Y)
 
 
-@pytest.mark.slow
-def test_a_hundred_ridges_after_one_pass():
-    generator = np.random.default_rng(0)
-    wide = generator.normal(size=(5000, 50))
-    sums = SufficientStatistics(7.0, 1.0).update(wide, wide[:, 0])
+def test_a_hundred_ridges_share_one_pass_one_spectrum_and_one_plan(monkeypatch):
+    counted = {
+        "passes": (SufficientStatistics, "update"),
+        "spectra": (np.linalg, "eigh"),
+        "plans": (_posterior_plan, "calibrate"),
+    }
+    counts = dict.fromkeys(counted, 0)
+
+    def count(name, function):
+        def counting(*arguments, **given):
+            counts[name] += 1
+            return function(*arguments, **given)
+
+        return counting
+
+    for name, (home, attribute) in counted.items():
+        monkeypatch.setattr(home, attribute, count(name, getattr(home, attribute)))
+    wide = np.random.default_rng(0).normal(size=(5000, 50))
     models = [
-        PTRLinearRegression(1.0, DELTA, alpha=alpha, data_norm=7.0, target_bound=1.0)
+        PTRLinearRegression(
+            1.0, 1.2e-5, alpha=alpha, data_norm=7.0, target_bound=1.0, random_state=0
+        )
         for alpha in np.geomspace(1.0, 1e5, 100)
     ]
-    seconds = []
-    # The first round finds what holds for each leverage; a busy machine may slow some of the rest.
-    for _ in range(6):
-        started = time.perf_counter()
-        for model in models:
-            model.fit_statistics(sums)
-        seconds.append(time.perf_counter() - started)
-    assert min(seconds) < 0.2
+    PTRLinearRegression.fit_many(models, wide, wide[:, 0])
+    assert counts == {"passes": 1, "spectra": 1, "plans": 1}
+    # What holds for each leverage is known by now.
+    calls = calls_of(lambda: PTRLinearRegression.fit_many(models, wide, wide[:, 0]))
+    assert counts == {"passes": 2, "spectra": 2, "plans": 1}
+    assert calls < 100 * 2000
