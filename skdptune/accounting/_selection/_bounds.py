@@ -35,7 +35,7 @@ from skdptune.accounting._selection._renyi import RenyiSelected, is_covered
 
 Curve = Callable[[FloatArray], FloatArray]
 BOUNDS = ("envelope", "profile", "rdp", "best")
-_POINTS = 2**14
+_POINTS = 2**12
 # A pure run's curve is correlated point by point, and has few bends.
 _PURE_POINTS = 2**12
 _NEGLIGIBLE = 1e-17
@@ -76,10 +76,10 @@ def selected_halves(
     """
     # Theorem S5.
     remove, add = sides
-    curves = [
-        _applicable_curves(run, distribution, bound)
-        for run in (Run(remove, add, renyi), Run(add, remove, renyi))
-    ]
+    runs = [Run(remove, add, renyi), Run(add, remove, renyi)]
+    # Equal directions have equal bounds.
+    distinct = runs[: 1 if remove.equals(add) else 2]
+    curves = [_applicable_curves(run, distribution, bound) for run in distinct]
     top = max(min(curve.top for curve in side) for side in curves)
     is_pure = remove.infinity == add.infinity == 0.0
     step = _grid_step(top, remove.step, _PURE_POINTS if is_pure else _POINTS)
@@ -87,7 +87,7 @@ def selected_halves(
     # left at the end of the grid would count as never coming down.
     size = math.ceil(min(top, LARGEST_LOSS) / step - 1e-9) + 2 + 2 * _STRIDE
     halves = [np.min([curve.half(step, size) for curve in side], axis=0) for side in curves]
-    return Halves(step, halves[0], halves[1])
+    return Halves(step, halves[0], halves[-1])
 
 
 def _applicable_curves(

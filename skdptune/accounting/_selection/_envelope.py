@@ -43,8 +43,8 @@ from scipy import optimize
 from skdptune._validation import FloatArray
 from skdptune.accounting._losses import LossDistribution, hockey_stick
 from skdptune.accounting._run_counts import RunCountDistribution
+from skdptune.accounting._selection._tradeoff import end_slopes, refined, tradeoff_cells
 
-_FEW_CELLS = 2**13
 _TINY_LOG = -745.0
 _SPECK = 1e-18
 
@@ -129,55 +129,17 @@ class Envelope:
         return hockey_stick(self._own, self._other, log_alpha)
 
 
-def tradeoff_cells(own: LossDistribution, other: LossDistribution) -> FloatArray:
-    """Return cells ``(a0, a1, b0, b1)`` that cover [0, 1], with beta linear in each.
-
-    Cumulated from the largest loss down to zero in this direction, and from the other
-    direction's largest loss down to zero, where its rounding is small; in between,
-    the test that cannot gain more: slope 1. Each cell bounds beta from below by itself.
-
-    Notes
-    -----
-    Theorem P2.
-    """
-    powers = np.append([0.0], own.infinity + _cumulated(own.positive_masses))
-    errors = np.append([0.0], _cumulated(_weighted(own)))
-    missed = 1.0 - _cumulated(_weighted(other))[::-1]
-    left_out = 1.0 - other.infinity - _cumulated(other.positive_masses)[::-1]
-    upper = np.stack([powers[:-1], powers[1:], errors[:-1], errors[1:]])
-    lower = np.stack([missed[:-1], missed[1:], left_out[:-1], left_out[1:]])
-    gap = missed[0] - powers[-1]
-    middle = np.array([[powers[-1]], [missed[0]], [errors[-1]], [errors[-1] + gap]])
-    # Nothing may be random beyond the last loss: a power of 1 is always reached.
-    cells = np.concatenate([upper, middle[:, : int(gap > 0.0)], lower], axis=1)
-    return np.clip(cells, 0.0, 1.0)
-
-
-def _cumulated(masses: FloatArray) -> FloatArray:
-    """Return 0 and the sums from the last mass down."""
-    return np.concatenate([[0.0], np.cumsum(masses[::-1])])
-
-
-def _weighted(side: LossDistribution) -> FloatArray:
-    """Return the masses of the positive losses under the other distribution of the pair."""
-    masses = side.positive_masses
-    return masses * np.exp(-side.step * np.arange(1, masses.size + 1))
-
-
 def _support_points(
     cells: FloatArray, distribution: RunCountDistribution
 ) -> tuple[FloatArray, FloatArray]:
     """Return points ``(phi'(a), phi'(b))`` whose lower hull lies below all that beta allows."""
     # Theorem S2.
-    a0, a1, b0, b1 = _subdivided(cells)
+    cells = refined(cells, distribution)
+    a0, a1, b0, b1 = cells
     x0, x1, y0, y1 = (distribution.pgf_derivative(values) for values in (a0, a1, b0, b1))
     width, rise = x1 - x0, y1 - y0
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (b1 - b0) / (a1 - a0)
-        start, end = (
-            ratio * distribution.pgf_second_derivative(b) / distribution.pgf_second_derivative(a)
-            for a, b in ((a0, b0), (a1, b1))
-        )
+        start, end = end_slopes(cells, distribution)
         offset = (end * width - rise) / (end - start)
         crossing = np.clip(np.where(np.isfinite(offset), offset, 0.0), 0.0, width)
         dip = np.minimum(y0 + start * crossing, y1 - end * (width - crossing))
@@ -185,19 +147,6 @@ def _support_points(
     x = np.concatenate([[0.0], x0, x1, (x0 + crossing)[bent]])
     y = np.concatenate([[0.0], y0, y1, np.maximum(dip[bent], y0[bent])])
     return x, y
-
-
-def _subdivided(cells: FloatArray) -> FloatArray:
-    """Cut few large cells into many, ever finer towards their right ends, where phi' is steep."""
-    wide = cells[1] > cells[0]
-    cells = cells[:, wide]
-    pieces = _FEW_CELLS // max(cells.shape[1], 1)
-    if pieces < 2:
-        return cells
-    even = np.linspace(0.0, 1.0, pieces + 1)
-    shares = np.unique(np.concatenate([even, 1.0 - np.geomspace(1e-12, 1.0, pieces + 1)]))
-    knots = [low + (high - low) * shares[:, None] for low, high in (cells[:2], cells[2:])]
-    return np.stack([half.T.ravel() for knot in knots for half in (knot[:-1], knot[1:])])
 
 
 def _lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
