@@ -66,6 +66,9 @@ member                    what a search does with it             where it is mis
                           search itself, and sets it under this  from which every fit solves
                           name, beside an ``epsilon`` and        for its own noise
                           ``delta`` that it meets
+``calibrate_to_curve``    sets what it returns, where           tries values of the
+                          candidates differ in cost, so that     ``noise_parameter``, or of
+                          the fit lies below one curve           ``epsilon``
 ``noise_level``           shows the noise of the final fit in    none is shown; surrogates of
                           its plan; with ``tuning_parameters``,  the final fit are trained
                           sets it as ``noise_multiplier`` of     without noise
@@ -116,10 +119,11 @@ from typing import Any, Protocol
 
 from numpy.typing import ArrayLike
 
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyProfile, PrivacyReport, SharedCurve
 from skdptune.mechanisms import RandomState
 
 __all__ = [
+    "CalibratesToCurve",
     "DeclaresCostParameters",
     "FitsMany",
     "Fittable",
@@ -255,6 +259,25 @@ class NamesNoiseParameter(Protocol):
     @property
     def noise_parameter(self) -> str | None:
         """Return the parameter's name; None where there is none with the present parameters."""
+        ...
+
+
+class CalibratesToCurve(Protocol):
+    """An estimator that finds by itself the parameters with which a curve covers its fit."""
+
+    def calibrate_to_curve(
+        self, curve: SharedCurve, n_samples: int, n_features: int | None = None
+    ) -> Mapping[str, Any]:
+        """Return values to set on a copy, so that its `privacy_profile` is covered by `curve`.
+
+        With about the least noise; a search checks the profile. ``delta`` is set before, and
+        ``random_state`` is not among the values.
+
+        Raises
+        ------
+        UnreachableBudgetError
+            If no values do.
+        """
         ...
 
 

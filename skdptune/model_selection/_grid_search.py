@@ -15,6 +15,7 @@ from skdptune.model_selection._cost import (
     Candidates,
     Cost,
     CostModel,
+    CurveSetting,
     FitCosts,
     FitSetting,
     Layout,
@@ -43,17 +44,17 @@ class CompositionCostModel(CostModel):
 
     def selections(
         self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
-    ) -> tuple[PrivacyProfile, PrivacyProfile, PrivacyProfile | None]:
-        """Return a run, and all runs, for records that train and for those that score."""
-        fits = self.fit_costs.composed(setting, self.train_size)
+    ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
+        """Return all runs, for records that train, and for those that score if others do."""
+        if isinstance(setting, CurveSetting):
+            fits = fit * self.n_candidates
+        else:
+            fits = self.fit_costs.composed(setting, self.train_size)
         scores = noise.profile * self.n_candidates
         if self.layout.validation > 0.0:
-            return fit | noise.profile, fits, scores
-        run = fit * max(self.layout.folds - 1, 1)
+            return fits, scores
         every = fits * max(self.layout.folds - 1, 1)
-        if noise.kind == "none":
-            return run, every, None
-        return run + noise.profile, every + scores, None
+        return every if noise.kind == "none" else every + scores, None
 
 
 @with_shared_text(SHARED_TEXT)

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, SharedCurve
 from skdptune.base import BUDGET_PARAMETERS, RESERVED_PARAMETERS, own_parameters, profile_of
 from skdptune.testing._subject import CheckDoesNotApply, Subject, require, same_profile
 
@@ -177,6 +177,23 @@ def check_noise_parameter(subject: Subject) -> None:
         require(
             same_profile(subject.profile(subject.fresh(**{name: noise})), subject.profile()),
             f"{name}={noise:g}, which the budget leads to, must cost what the budget does.",
+        )
+
+
+def check_calibration_to_curve(subject: Subject) -> None:
+    """Check that the parameters that ``calibrate_to_curve`` returns cost what the curve allows."""
+    calibrated = subject.needs_member("calibrate_to_curve")
+    for shift in (0.1, 0.5, 1.0):
+        curve = SharedCurve(shift, subject.delta / 100.0)
+        values = calibrated(curve, subject.n_samples, subject.n_features)
+        require(
+            not set(values) - set(subject.parameters),
+            f"calibrate_to_curve must return values of parameters; got {sorted(values)}.",
+        )
+        require(
+            curve.covers(subject.profile(subject.fresh(**values))),
+            f"calibrate_to_curve must return values whose cost the curve covers; those for a "
+            f"shift of {shift:g} cost more.",
         )
 
 

@@ -157,6 +157,16 @@ class IgnoresItsNoiseParameter(Right):
     noise_parameter = "clip"
 
 
+class CalibratesItself(Right):
+    def calibrate_to_curve(self, curve, n_samples, n_features=None):
+        return {"epsilon": 0.1 * curve.shift}
+
+
+class CalibratesTooLittle(Right):
+    def calibrate_to_curve(self, curve, n_samples, n_features=None):
+        return {"epsilon": 3.0 * curve.shift}
+
+
 class ScalesItsBudget(Right):
     def tuning_parameters(self, n_tune, n_final):
         return {"epsilon": self.epsilon * n_final / n_tune}

@@ -31,6 +31,7 @@ from tests.testing import estimators as toys
         (toys.HasNegativeNoise, "noise_level", "must be positive"),
         (toys.HasNoiseThatGrows, "noise_level", "must not grow with epsilon"),
         (toys.IgnoresItsNoiseParameter, "noise_parameter", "must decide alone"),
+        (toys.CalibratesTooLittle, "calibration_to_curve", "those for a shift of 0.1 cost more"),
         (toys.ScalesItsBudget, "tuning_parameters", "must leave ['epsilon'] to the search"),
     ],
 )

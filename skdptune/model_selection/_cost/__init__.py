@@ -16,7 +16,7 @@ from skdptune.model_selection._cost._cost_model import (
 )
 from skdptune.model_selection._cost._costed_candidates import CostedCandidates
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
-from skdptune.model_selection._cost._fit_setting import FitSetting, as_budget
+from skdptune.model_selection._cost._fit_setting import CurveSetting, FitSetting, as_budget
 from skdptune.model_selection._cost._labels import labels_set_the_cost
 from skdptune.model_selection._cost._layout import Layout, make_layout
 from skdptune.model_selection._cost._neighbours import neighbours_replace
@@ -29,6 +29,7 @@ from skdptune.model_selection._cost._run_counts_by_name import (
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
 
 __all__ = [
+    "CurveSetting",
     "NO_NOISE",
     "Candidates",
     "ChoiceCost",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport, search_on_split
-from skdptune.model_selection._cost._cost_model import NO_NOISE, Cost, CostModel
+from skdptune.model_selection._cost._cost_model import NO_NOISE, Cost, CostModel, ProfileOfFit
 from skdptune.model_selection._cost._fit_setting import FitSetting
 
 # From epsilon, the number of partitions and of scored records (None if these are public) to the
@@ -42,14 +42,13 @@ class ChoiceCostModel(CostModel):
     choice: ChoiceCost = free_choice
     n_partitions: int = 0
 
-    def at(self, setting: FitSetting | None) -> Cost:
-        """Return the cost at a setting of the final fit."""
+    def _of_fits(self, profile_of: ProfileOfFit, setting: FitSetting | None) -> Cost:
         layout = self.layout
-        fit = self.fit_costs.profile(setting, self.final_size)
+        fit = profile_of(setting, self.final_size)
         trained, scored = self.choice(self.choice_epsilon, self.n_partitions, self.n_score)
         final = fit if layout.final else None
         total = search_on_split(trained, scored, final, validation_fraction=layout.validation)
-        return Cost(total, fit, trained | scored, trained, scored, final, NO_NOISE, setting)
+        return Cost(total, fit, trained, scored, final, NO_NOISE, setting)
 
     @property
     def n_score(self) -> int | None:

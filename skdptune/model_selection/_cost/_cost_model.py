@@ -27,6 +27,8 @@ from skdptune.model_selection._cost._fit_setting import (
 )
 from skdptune.model_selection._cost._layout import Layout
 
+ProfileOfFit = Callable[[FitSetting | None, FitSize], PrivacyProfile]
+
 # Share of the total epsilon that may be left; a finer solution is not worth its time.
 _TOLERANCE = 4e-3
 # A solution that uses less than this share of it has failed.
@@ -77,8 +79,8 @@ class Cost:
     ----------
     total : PrivacyProfile
         Everything together.
-    fit, run : PrivacyProfile
-        One fit of a run, and a whole run: its fits and its score.
+    fit : PrivacyProfile
+        One fit of a run.
     trained, scored : PrivacyProfile
         The selection, as seen by records that train and by those that are scored on (None if
         none are held out for that).
@@ -92,7 +94,6 @@ class Cost:
 
     total: PrivacyProfile
     fit: PrivacyProfile
-    run: PrivacyProfile
     trained: PrivacyProfile
     scored: PrivacyProfile | None
     final: PrivacyProfile | None
@@ -147,11 +148,14 @@ class CostModel:
 
     def at(self, setting: FitSetting | None) -> Cost:
         """Return the cost at a setting of all fits, None for what the estimator itself says."""
+        return self._of_fits(self.fit_costs.profile, setting)
+
+    def _of_fits(self, profile_of: ProfileOfFit, setting: FitSetting | None) -> Cost:
         layout = self.layout
-        fit = self.fit_costs.profile(setting, self.train_size)
+        fit = profile_of(setting, self.train_size)
         noise = self._score_noise(fit, setting)
-        final = self.fit_costs.profile(setting, self.final_size) if layout.final else None
-        run, trained, scored = self.selections(fit, noise, setting)
+        final = profile_of(setting, self.final_size) if layout.final else None
+        trained, scored = self.selections(fit, noise, setting)
         total = search_on_split(
             trained,
             scored,
@@ -163,18 +167,23 @@ class CostModel:
         )
         if layout.chance_of_nothing > _NEVER:
             total = total + PrivacyProfile.approximate(0.0, min(layout.chance_of_nothing, 1.0))
-        return Cost(total, fit, run, trained, scored, final, noise, setting)
+        return Cost(total, fit, trained, scored, final, noise, setting)
 
     def selections(
         self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
-    ) -> tuple[PrivacyProfile, PrivacyProfile, PrivacyProfile | None]:
-        """Return a run, and the selection for records that train and for those that score."""
+    ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
+        """Return the selection for records that train, and for those that score if others do."""
         # Theorem F1.
         if self.layout.validation > 0.0:
-            return fit | noise.profile, self.select(fit), self.select(noise.profile)
+            return self.select(fit), self.select(noise.profile)
+        return self.select(self._run(fit, noise)), None
+
+    def _run(self, fit: PrivacyProfile, noise: ScoreNoise) -> PrivacyProfile:
+        """Return what a whole run costs: its fits and its score."""
+        if self.layout.validation > 0.0:
+            return fit | noise.profile
         run = fit * max(self.layout.folds - 1, 1)
-        run = run if noise.kind == "none" else run + noise.profile
-        return run, self.select(run), None
+        return run if noise.kind == "none" else run + noise.profile
 
     @property
     def train_size(self) -> FitSize:
@@ -236,6 +245,16 @@ class CostModel:
         ):
             return self._solved_curve(epsilon)
         return self._solved_budget(epsilon)
+
+    def loss(self, cost: Cost) -> float:
+        """Return the share of epsilon that the shared curve, if there is one, loses.
+
+        Beside what the same search costs if all its candidates are like the first one.
+        """
+        if not isinstance(cost.setting, CurveSetting):
+            return 0.0
+        alone = self._of_fits(self.fit_costs.first_profile, cost.setting).total
+        return 1.0 - alone.epsilon(self.delta) / cost.total.epsilon(self.delta)
 
     def check(self, cost: Cost) -> None:
         """Raise unless the fits of all candidates can be costed at the setting that was found."""
@@ -378,13 +397,14 @@ class CostModel:
         notes = [self.note]
         if layout.tuning is not None:
             notes.append(f"on {layout.tuning:.3g} of the records")
+        run = self._run(cost.fit, cost.score_noise)
         selection = PrivacyReport(
             self.selection(cost),
             self.delta,
             name="selection",
             note=", ".join(notes),
             bound=self.bound,
-            parts=[PrivacyReport(cost.run, self.delta, name="one run", parts=of_run)],
+            parts=[PrivacyReport(run, self.delta, name="one run", parts=of_run)],
         )
         if cost.final is None:
             return (selection,)

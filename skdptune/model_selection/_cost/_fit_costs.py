@@ -43,6 +43,7 @@ from skdptune.model_selection._cost._fit_setting import (
 
 # With more combinations than these, each candidate is held to its budget alone.
 _MOST_COMBINATIONS = 64
+_FEW_COMBINATIONS = 4
 _SLACK = 1.0 + 1e-9
 COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
 
@@ -194,25 +195,32 @@ class FitCosts:
         return noise_parameter(self.configured(shared[0], None, size))
 
     def can_share_a_curve(self, setting: CurveSetting, size: FitSize) -> bool:
-        """Return whether candidates differ in cost, and noise brings the first below a curve.
-
-        One calibration has one unknown, so that each candidate needs one step with a budget.
-        """
-        firsts = []
-        for space, combinations in self.spaces():
-            firsts += self._structures(space) if combinations is None else combinations
-        is_single = all(combinations is not None for _, combinations in self.spaces())
-        if is_single and len({repr(sorted(first.items())) for first in firsts}) == 1:
+        """Return whether candidates differ in cost, and noise brings the first below a curve."""
+        firsts = self._first_combinations()
+        owners = [budget_owners(self.configured(first, None, size)) for first in firsts]
+        if not all(owners):
+            return False
+        distinct = len({repr(sorted(first.items())) for first in firsts})
+        # Several private steps lose some by sharing a curve; few candidates are costed exactly.
+        few = 1 if max(map(len, owners)) == 1 else _FEW_COMBINATIONS
+        if not self.is_held_to_budget and distinct <= few:
             return False
         try:
-            bare = [self.configured(first, None, size) for first in firsts]
-            if any(len(budget_owners(made)) != 1 for made in bare):
-                return False
-            return setting.curve.covers(
-                cost_of(self.configured(firsts[0], setting, size), size.n_samples, size.n_features)
-            )
+            return setting.curve.covers(self.first_profile(setting, size))
         except UnreachableBudgetError:
             return False
+
+    def first_profile(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
+        """Return what the fit of the first candidate costs by itself."""
+        first = self._first_combinations()[0]
+        return cost_of(self.configured(first, setting, size), size.n_samples, size.n_features)
+
+    def _first_combinations(self) -> list[Combination]:
+        """Return the listed combinations that set the cost, or the structures of long spaces."""
+        firsts: list[Combination] = []
+        for space, combinations in self.spaces():
+            firsts += self._structures(space) if combinations is None else combinations
+        return firsts
 
     # Which combinations there are ---------------------------------------------------------------
 
@@ -222,6 +230,11 @@ class FitCosts:
         if not self._combinations:
             self._combinations.extend(self._combinations_of(space) for space in self.candidates)
         yield from zip(self.candidates, self._combinations, strict=True)
+
+    @property
+    def is_held_to_budget(self) -> bool:
+        """Whether too many candidates differ in cost to cost each of them."""
+        return any(combinations is None for _, combinations in self.spaces())
 
     def _combinations_of(self, space: Space) -> list[Combination] | None:
         """Return combinations of values that cover every cost in a space, or None."""
@@ -318,8 +331,8 @@ class FitCosts:
         bare = self.configured(candidate, None, size)
         # Reports what has no cost, or bad parameters.
         cost_of(bare, size.n_samples, size.n_features)
-        if len(budget_owners(bare)) != 1:
-            raise self._refusal("not every candidate has one step with an epsilon to hold it to")
+        if not budget_owners(bare):
+            raise self._refusal("not every candidate has a step with an epsilon to hold it to")
         try:
             made = self.configured(candidate, setting, size)
         except UnreachableBudgetError:

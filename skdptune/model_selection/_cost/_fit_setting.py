@@ -5,6 +5,7 @@ A search solves for one number; a setting is what that number means for an estim
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -121,41 +122,66 @@ class CurveSetting:
         UnreachableBudgetError
             If no noise does.
         """
-        (owner,) = budget_owners(estimator)
         key = plan_key(estimator, self.curve, self.delta, n_samples, n_features)
         found = _calibrated.get(key)
         if found is None:
-            found = self._settings(estimator, owner, n_samples, n_features)
+            found = self._settings(estimator, (n_samples, n_features))
             _calibrated.put(key, found)
         estimator.set_params(**found)
 
-    def _settings(
-        self, estimator: Any, owner: BudgetOwner, n_samples: int, n_features: int | None
-    ) -> dict[str, float]:
+    def _settings(self, estimator: Any, size: tuple[int, int | None]) -> dict[str, Any]:
         """Return the parameters, by their names, that make the estimator meet the curve."""
-        common: dict[str, float] = {}
-        if owner.delta is not None:
-            common[f"{owner.prefix}delta"] = self.delta if owner.delta > 0.0 else 0.0
-        place = noise_parameter(estimator)
-        epsilon = f"{owner.prefix}epsilon"
-        noise = None if place is None else f"{place[0]}{place[1]}"
-        name = epsilon if noise is None else noise
+        owners = budget_owners(estimator)
+        if len(owners) == 1:
+            # What else the estimator does has its cost, too.
+            return self._settings_of(owners[0], estimator, estimator, self.curve, size)
+        steps = dict(nested_estimators(estimator))
+        squares = sum(owner.share**2 for owner in owners)
+        found: dict[str, Any] = {}
+        for owner in owners:
+            curve = self.curve.divided(owner.share**2 / squares, len(owners))
+            step = steps[owner.prefix]
+            found |= self._settings_of(owner, estimator, step, curve, size)
+        return found
+
+    def _settings_of(
+        self,
+        owner: BudgetOwner,
+        estimator: Any,
+        costed: Any,
+        curve: SharedCurve,
+        size: tuple[int, int | None],
+    ) -> dict[str, Any]:
+        """Return the parameters of one private step with which `costed` lies below a curve."""
+        step = dict(nested_estimators(estimator))[owner.prefix]
+        delta = {} if owner.delta is None else {"delta": self.delta if owner.delta > 0.0 else 0.0}
+        estimator.set_params(**_prefixed(owner, delta))
+        by_itself = getattr(step, "calibrate_to_curve", None)
+        if by_itself is not None:
+            return _prefixed(owner, {**delta, **by_itself(curve, *size)})
+        noise = _noise_parameter_of(step, owner)
 
         def profile(value: float) -> PrivacyProfile:
-            return cost_of(estimator.set_params(**common, **{name: value}), n_samples, n_features)
+            estimator.set_params(**_prefixed(owner, {noise or "epsilon": value}))
+            return cost_of(costed, *size)
 
         found: Calibration = calibrate_to_curve(
             profile,
-            self.curve,
+            curve,
             parameter="budget" if noise is None else "noise",
             lower=1e-4 if noise is None else _LEAST_NOISE,
             upper=_LARGEST_EPSILON if noise is None else _LARGEST_NOISE,
-            guess=self.epsilon if noise is None else _USUAL_NOISE,
+            guess=curve.profile.epsilon(self.delta) if noise is None else _USUAL_NOISE,
         )
+        settings = {**delta, noise or "epsilon": found.value}
         if noise is not None:
             # Beside the noise, what it costs, so that the estimator shows it.
-            common[epsilon] = found.profile.epsilon(self.delta)
-        return {**common, name: found.value}
+            settings["epsilon"] = found.profile.epsilon(self.delta)
+        return _prefixed(owner, settings)
+
+
+def _prefixed(owner: BudgetOwner, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{owner.prefix}{name}": value for name, value in settings.items()}
 
 
 # Candidates are configured for planning, for checking and for each fit.
@@ -176,9 +202,14 @@ def noise_parameter(estimator: Any) -> tuple[str, str] | None:
     that has does not name its ``noise_parameter``.
     """
     owners = budget_owners(estimator)
-    if len(owners) != 1 or not owners[0].delta:
+    if len(owners) != 1:
         return None
-    prefix = owners[0].prefix
-    step = dict(nested_estimators(estimator))[prefix]
-    name = getattr(step, "noise_parameter", None)
-    return (prefix, name) if name in own_parameters(step) else None
+    step = dict(nested_estimators(estimator))[owners[0].prefix]
+    name = _noise_parameter_of(step, owners[0])
+    return None if name is None else (owners[0].prefix, name)
+
+
+def _noise_parameter_of(step: Any, owner: BudgetOwner) -> str | None:
+    """Return the parameter that sets all noise of a private step, None if it names none."""
+    name = getattr(step, "noise_parameter", None) if owner.delta else None
+    return name if name in own_parameters(step) else None

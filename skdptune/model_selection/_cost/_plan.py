@@ -8,6 +8,7 @@ from typing import Any
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._cost_model import Cost, CostModel
+from skdptune.model_selection._cost._fit_setting import CurveSetting, NoiseSetting
 from skdptune.model_selection._cost._layout import Layout
 
 
@@ -52,6 +53,28 @@ class Plan:
         """Return the same plan with estimators that are given the label set."""
         fit_costs = replace(self.model.fit_costs, classes=classes)
         return replace(self, model=replace(self.model, fit_costs=fit_costs))
+
+    def calibration_in_words(self) -> str:
+        """Return how the noise of the fits was found, and what that loses; empty if it is given.
+
+        Whether candidates differ in what sets their cost decides.
+        """
+        setting = self.cost.setting
+        if isinstance(setting, NoiseSetting):
+            return "One noise for all candidates, from the exact cost of the search."
+        if isinstance(setting, CurveSetting):
+            return (
+                "Each candidate's own noise, so that its cost stays below one curve for all; this "
+                f"uses {max(self.model.loss(self.cost), 0.0):.1%} of ε."
+            )
+        if setting is None:
+            return ""
+        if self.model.fit_costs.is_held_to_budget:
+            return (
+                "Each candidate's own noise for the ε of a fit; where their costs differ, the "
+                "worst cost of such a fit is assumed."
+            )
+        return "Each candidate's own noise for the ε of a fit, from the exact cost of the search."
 
     def noise_of_final(self) -> float | None:
         """Return the noise of the returned model's fit, if the estimator has a `noise_level`."""

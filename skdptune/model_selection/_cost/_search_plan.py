@@ -73,6 +73,8 @@ class SearchPlan:
         Of the number of runs; empty if it is fixed.
     score_noise : float
         Standard deviation (or scale) of the noise on a score, in units of the score.
+    calibration : str
+        How the noise of the fits was found, and what that loses.
 
     Examples
     --------
@@ -95,6 +97,7 @@ class SearchPlan:
     tuning_fraction: float | None
     n_iter_distribution: str
     score_noise: float
+    calibration: str = ""
 
     @property
     def epsilon(self) -> float:
@@ -115,7 +118,10 @@ class SearchPlan:
             head += f"; tuning on {self.tuning_fraction:.3g} of the records"
         if self.score_noise > 0.0:
             head += f"; noise of a score: {self.score_noise:.2g}"
-        return "\n".join([head, *_table([self.row, *self.alternatives])])
+        lines = [head, *_table([self.row, *self.alternatives])]
+        if self.calibration:
+            lines.append(self.calibration)
+        return "\n".join(lines)
 
 
 _COLUMNS = ("", "ε", "ε of a fit", "noise", "effective noise", "fits", "99 %", "work")

@@ -54,7 +54,8 @@ def test_refit_composes() -> None:
 def test_folds_cost_each_fit_and_one_score() -> None:
     # Theorem F1.
     cost = model(cv=3, refit=False, score_epsilon=0.3).at(None)
-    assert cost.run == fit() * 2 + cost.score_noise.profile
+    run = fit() * 2 + cost.score_noise.profile
+    assert cost.trained == run.selected(Geometric.from_mean(4))
     assert cost.score_noise.profile.epsilon(DELTA) == pytest.approx(0.3, rel=1e-2)
 
 

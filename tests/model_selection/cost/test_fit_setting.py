@@ -8,7 +8,7 @@ from scipy.stats import loguniform, randint
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, SharedCurve
 from skdptune.base import profile_of
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
@@ -19,6 +19,7 @@ from skdptune.model_selection._cost._fit_setting import (
     as_budget,
     noise_parameter,
 )
+from skdptune.model_selection._cost._plan import Plan
 from skdptune.preprocessing import DPStandardScaler
 from tests.model_selection.learners import Scripted
 
@@ -134,11 +135,54 @@ def test_a_step_whose_guarantee_holds_at_one_delta_alone_keeps_to_a_budget() -> 
     assert isinstance(search._make_plan(4000, 3).cost.setting, BudgetSetting)
 
 
-def test_two_steps_with_budgets_share_one_budget() -> None:
+def plan_of_two_steps(epochs: object) -> Plan:
     two = make_pipeline(DPStandardScaler(bounds=(0, 1)), DESCENT)
-    values = {"dplogisticregression__epochs": [1, 4]}
-    search = DPRandomSearchCV(two, values, epsilon=1.0, delta=DELTA)
-    assert isinstance(search._make_plan(4000, 3).cost.setting, BudgetSetting)
+    values = {"dplogisticregression__epochs": epochs}
+    search = DPRandomSearchCV(
+        two, values, epsilon=1.0, delta=DELTA, n_iter_distribution="geometric"
+    )
+    return search._make_plan(4000, 3)
+
+
+def test_two_steps_with_budgets_share_one_budget_where_candidates_are_few() -> None:
+    assert isinstance(plan_of_two_steps([1, 4]).cost.setting, BudgetSetting)
+
+
+def test_two_steps_with_budgets_share_one_curve_where_candidates_are_many() -> None:
+    listed, drawn = plan_of_two_steps([4]), plan_of_two_steps(randint(4, 5))
+    assert isinstance(drawn.cost.setting, CurveSetting)
+    assert drawn.total.epsilon(DELTA) <= 1.0
+    noises = []
+    for plan in (listed, drawn):
+        model = plan.model
+        made = model.fit_costs.configured(
+            {"dplogisticregression__epochs": 4}, plan.cost.setting, model.final_size
+        )
+        noises.append(made[-1].noise_level(model.final_size.n_samples, 3))
+    # Beside 2.1 times where each of the two meets an (epsilon, delta).
+    assert noises[0] < noises[1] < 1.08 * noises[0]
+    assert "% of ε" in drawn.calibration_in_words()
+    curve = drawn.cost.setting.curve
+    assert curve.covers(profile_of(made, model.final_size.n_samples, 3))
+
+
+def test_a_step_may_calibrate_itself_to_the_curve() -> None:
+    class ByItself(Scripted):
+        cost_parameters = frozenset({"epsilon", "delta", "mark"})
+
+        def calibrate_to_curve(
+            self, curve: SharedCurve, n_samples: int, n_features: int | None = None
+        ) -> dict[str, float]:
+            return {"epsilon": 0.5 * curve.shift}
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            return PrivacyProfile.gaussian(2.0 * self.epsilon)
+
+    pipeline = make_pipeline(Normalizer(), ByItself())
+    setting = CurveSetting(SharedCurve(0.8, 1e-7), DELTA)
+    setting.calibrate(pipeline, 1000, 3)
+    assert pipeline[-1].epsilon == 0.4
+    assert pipeline[-1].delta == DELTA
 
 
 def test_a_candidate_that_no_noise_brings_below_the_curve_is_refused_by_name() -> None:
