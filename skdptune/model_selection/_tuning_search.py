@@ -243,7 +243,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
             layout.tuning,
             self._runs_in_words(plan),
             scale,
-            plan.calibration_in_words(),
+            plan.calibration_in_words,
         )
 
     def _row(self, plan: Plan, name: str, fits: tuple[float, float] | None = None) -> PlanRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
@@ -54,8 +55,9 @@ class Plan:
         fit_costs = replace(self.model.fit_costs, classes=classes)
         return replace(self, model=replace(self.model, fit_costs=fit_costs))
 
+    @cached_property
     def calibration_in_words(self) -> str:
-        """Return how the noise of the fits was found, and what that loses; empty if it is given.
+        """How the noise of the fits was found, and what that loses; empty if it is given.
 
         Whether candidates differ in what sets their cost decides.
         """
