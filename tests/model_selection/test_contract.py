@@ -21,8 +21,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 from sklearn.utils.estimator_checks import check_estimator
 
-from skdptune.accounting import UnreachableBudgetError
+from skdptune.accounting import PrivacyReport, UnreachableBudgetError
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
+from skdptune.linear_model import DPLogisticRegression
 from tests.model_selection.learners import Centroids, Scripted, table
 from tests.model_selection.ways import USUAL, WAYS, Way, searchers
 
@@ -492,6 +493,20 @@ def test_report_is_a_tree_that_adds_up(way: Way) -> None:
     assert any("seed" in words for words in report.assumptions)
     unseeded = made(way, random_state=None).plan(*X.shape, compare=False).report
     assert not any("seed" in words for words in unseeded.assumptions)
+
+
+def test_report_travels_as_little_text(way: Way) -> None:
+    """Theorem P11."""
+    estimator = DPLogisticRegression(delta=DELTA)
+    search = way.make(estimator, {"C": [0.1, 1.0]}, delta=DELTA)
+    report = search.plan(*X.shape, compare=False).report
+    text = report.to_json()
+    assert len(text) < 100_000
+    again = PrivacyReport.from_json(text)
+    assert str(again) == str(report) and again.to_json() == text
+    for delta in (1e-9, 1e-7, 1e-3):
+        exact = report.epsilon_at(delta)
+        assert exact * (1.0 - 1e-12) <= again.epsilon_at(delta) <= exact * 1.001
 
 
 def test_html_holds_the_budget_tree(usual: Way) -> None:

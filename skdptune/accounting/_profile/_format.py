@@ -5,90 +5,241 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from skdptune._validation import check_integer, check_real, check_vector
-from skdptune.accounting._losses import ORDERS, LossDistribution, RenyiCurve, RenyiTable
+from skdptune._validation import FloatArray, check_real, check_vector
+from skdptune.accounting._losses import (
+    LARGEST_LOSS,
+    ORDERS,
+    LossDistribution,
+    RenyiCurve,
+    RenyiTable,
+    Sides,
+)
+from skdptune.accounting._profile._knots import (
+    IntArray,
+    Knots,
+    few_knots,
+    knots_of,
+    sides_through,
+)
 
-FORMAT = 1
+FORMAT = 2
+# Up to as many losses of either direction are written as they are.
+_FEW_LOSSES = 64
+# Most orders of a Rényi curve that are written, and the share by which chords may raise it.
+_MOST_ORDERS = 128
+_RENYI_TOLERANCE = 2e-3
+# No profile has losses at larger grid numbers.
+_LARGEST_PLACE = 2**20
+# Total variations of two directions that differ by more are not those of one pair.
+_SAME = 1e-9
+
+# Grid numbers of losses, increasing, and their masses.
+_Masses = tuple[IntArray, FloatArray]
 
 
-def packed(remove: LossDistribution, add: LossDistribution, renyi: RenyiCurve) -> dict[str, Any]:
-    """Return a profile's parts as plain values, the add direction only if it differs."""
+def packed(
+    remove: LossDistribution,
+    add: LossDistribution,
+    renyi: RenyiCurve,
+    deltas: Sequence[float] = (),
+) -> dict[str, Any]:
+    """Return a profile's parts as plain values, the add direction only if it differs.
+
+    Few losses are written as they are, more of them as the knots of an upper bound that leaves
+    epsilon alone at `deltas`. Knots say all of a profile that was read from knots, so that no
+    more is lost when it is written again.
+
+    Notes
+    -----
+    Theorem P11.
+    """
+    sides = remove, add
+    if _is_short(sides) and not _is_of_knots(sides):
+        kind, masses = "losses", [_ends_and_masses(side) for side in sides]
+    else:
+        kind = "knots"
+        masses = [(knots.places, knots.masses) for knots in few_knots(sides, deltas)]
+    written = [
+        _side_encoded(*columns, side.infinity) for side, columns in zip(sides, masses, strict=True)
+    ]
     return {
         "format": FORMAT,
-        "remove": _side_packed(remove),
-        "add": None if remove.equals(add) else _side_packed(add),
-        "rdp": _tabulated(renyi),
+        "kind": kind,
+        "step": remove.step,
+        "remove": written[0],
+        "add": None if written[0] == written[1] else written[1],
+        "rdp": _encoded(*_tabulated(renyi)),
     }
 
 
 def unpacked(
     content: Mapping[str, Any],
 ) -> tuple[LossDistribution, LossDistribution, RenyiCurve | None]:
-    """Return the parts that `packed` wrote, after checking them."""
+    """Return the parts that `packed` wrote, after checking them.
+
+    Notes
+    -----
+    Theorem P11.
+    """
     if not isinstance(content, Mapping) or content.get("format") != FORMAT:
         raise ValueError(
             f"content must be a dict written by to_dict, format {FORMAT}; got {content!r:.80}."
         )
     try:
-        remove = _side_unpacked(content["remove"])
-        add = remove if content["add"] is None else _side_unpacked(content["add"])
-        if add.step != remove.step:
-            raise ValueError(
-                f"step must be one for both directions; got {remove.step}, {add.step}."
-            )
-        return remove, add, _from_table(content["rdp"])
+        step = check_real(
+            content["step"], name="step", lower=0.0, lower_open=True, upper=LARGEST_LOSS
+        )
+        read = {"losses": _from_losses, "knots": _from_knots}[content["kind"]]
+        add = content["remove"] if content["add"] is None else content["add"]
+        return *read(step, content["remove"], add), _from_table(content["rdp"])
     except (KeyError, TypeError, binascii.Error, zlib.error) as error:
         raise ValueError(
             f"content must be a dict written by to_dict; got one that is broken: {error!r:.60}."
         ) from error
 
 
-def _side_packed(side: LossDistribution) -> dict[str, Any]:
-    """Return one direction as plain values; masses as compressed little-endian doubles."""
-    raw = np.ascontiguousarray(side.masses, dtype="<f8").tobytes()
-    return {
-        "step": side.step,
-        "lowest": side.lowest,
-        "infinity": side.infinity,
-        "masses": base64.b64encode(zlib.compress(raw)).decode("ascii"),
-    }
+# Directions --------------------------------------------------------------------------------
 
 
-def _side_unpacked(content: Mapping[str, Any]) -> LossDistribution:
-    raw = zlib.decompress(base64.b64decode(content["masses"]))
-    step = check_real(content["step"], name="step", lower=0.0, lower_open=True)
-    lowest = check_integer(content["lowest"], name="lowest")
-    infinity = check_real(content["infinity"], name="infinity", lower=0.0, upper=1.0)
-    if not raw or len(raw) % 8:
-        raise ValueError(f"masses must be doubles; got {len(raw)} bytes.")
-    masses = np.frombuffer(raw, dtype="<f8").astype(np.float64)
-    if not np.isfinite(masses).all() or masses.min() < 0.0:
-        raise ValueError("masses must be finite and not negative; got others.")
+def _is_short(sides: Sides) -> bool:
+    return all(np.count_nonzero(side.masses) <= _FEW_LOSSES for side in sides)
+
+
+def _is_of_knots(sides: Sides) -> bool:
+    """Return whether a profile is what its knots alone say."""
+    again = sides_through(sides[0].step, *map(knots_of, sides))
+    return all(side.equals(other) for side, other in zip(sides, again, strict=True))
+
+
+def _ends_and_masses(side: LossDistribution) -> _Masses:
+    """Return all losses that have mass, and the first and last ones even if they have none."""
+    places = np.union1d(np.flatnonzero(side.masses), [0, side.masses.size - 1])
+    return places + side.lowest, side.masses[places]
+
+
+def _from_losses(step: float, remove: Mapping[str, Any], add: Mapping[str, Any]) -> Sides:
+    return _all_losses(step, remove), _all_losses(step, add)
+
+
+def _all_losses(step: float, content: Mapping[str, Any]) -> LossDistribution:
+    """Return a direction whose losses were all written."""
+    places, masses, infinity = _side_decoded(content)
+    if not places.size:
+        raise ValueError("masses must be at least one; got none.")
     # Less mass than one would claim a smaller cost than any release has.
     total = float(masses.sum()) + infinity
     if not total >= 1.0 - 1e-9:
         raise ValueError(f"masses must sum to at least 1 with infinity's; got {total}.")
-    return LossDistribution(step, lowest, masses, infinity)
+    dense = np.zeros(int(places[-1] - places[0]) + 1)
+    dense[places - places[0]] = masses
+    return LossDistribution(step, int(places[0]), dense, infinity)
 
 
-def _tabulated(renyi: RenyiCurve) -> dict[str, list[float]]:
-    """Return a Rényi curve's finite values at the usual orders."""
+def _from_knots(step: float, remove: Mapping[str, Any], add: Mapping[str, Any]) -> Sides:
+    """Return both directions from their knots, whose curves must meet at epsilon = 0."""
+    knots = [Knots(*_side_decoded(content)) for content in (remove, add)]
+    if any(each.places.size and each.places[0] < 1 for each in knots):
+        raise ValueError("knots must be at positive losses; got others.")
+    variations = [each.total_variation(step) for each in knots]
+    # A direction that lost masses would claim a smaller cost than the other one has.
+    if not abs(variations[0] - variations[1]) <= _SAME * max(variations):
+        raise ValueError(f"directions must have one total variation; got {variations}.")
+    return sides_through(step, *knots)
+
+
+def _side_encoded(places: IntArray, masses: FloatArray, infinity: float) -> dict[str, Any]:
+    """Return a direction as plain values."""
+    # Second differences of places are small numbers, which compress well.
+    bends = np.diff(places, n=2, prepend=[0, 0])
+    return {"infinity": infinity, "masses": _encoded(bends, masses)}
+
+
+def _side_decoded(content: Mapping[str, Any]) -> tuple[IntArray, FloatArray, float]:
+    """Return places, masses and the mass at infinity of a direction, after checking them."""
+    bends, masses = _decoded(content["masses"], name="masses")
+    places = np.cumsum(np.cumsum(bends))
+    infinity = check_real(content["infinity"], name="infinity", lower=0.0, upper=1.0)
+    is_integer = np.array_equal(places, np.round(places))
+    if not is_integer or np.any(np.diff(places) <= 0.0) or np.any(abs(places) > _LARGEST_PLACE):
+        raise ValueError("losses must be increasing grid numbers; got others.")
+    if not np.isfinite(masses).all() or np.any(masses < 0.0):
+        raise ValueError("masses must be finite and not negative; got others.")
+    return places.astype(np.int64), masses, infinity
+
+
+# Rényi curves ------------------------------------------------------------------------------
+
+
+def _tabulated(renyi: RenyiCurve) -> tuple[FloatArray, FloatArray]:
+    """Return orders and divergences through which chords are within the tolerance.
+
+    Notes
+    -----
+    Theorem P9.
+    """
+    if isinstance(renyi, RenyiTable) and len(renyi.orders) <= _MOST_ORDERS:
+        return np.array(renyi.orders), np.array(renyi.values)
     values = renyi.at(ORDERS)
     known = np.isfinite(values)
-    return {"orders": ORDERS[known].tolist(), "values": values[known].tolist()}
+    orders, values = ORDERS[known], values[known]
+    tolerance, chosen = _RENYI_TOLERANCE, np.arange(orders.size)
+    while chosen.size > _MOST_ORDERS or tolerance == _RENYI_TOLERANCE:
+        chosen = _few_orders(orders, values, tolerance)
+        tolerance *= 2.0
+    return orders[chosen], values[chosen]
 
 
-def _from_table(content: Mapping[str, Any]) -> RenyiCurve | None:
-    """Return the curve that `_tabulated` wrote; None if nothing was known."""
-    orders = check_vector(content["orders"], name="orders", lower=1.0, lower_open=True)
-    values = check_vector(content["values"], name="values", lower=0.0)
-    if orders.size != values.size or np.any(np.diff(orders) <= 0.0):
-        raise ValueError("orders must be increasing and as many as values; got others.")
-    if not orders.size:
-        return None
-    return RenyiTable(tuple(orders.tolist()), tuple(values.tolist()))
+def _few_orders(orders: FloatArray, values: FloatArray, tolerance: float) -> IntArray:
+    """Return few indices, the first and last among them, between which chords serve."""
+    scaled = (orders - 1.0) * values
+    highest = (1.0 + tolerance) * scaled
+    chosen = [0] if orders.size else []
+    while chosen and chosen[-1] < orders.size - 1:
+        start = end = chosen[-1]
+        while end < orders.size - 1:
+            between = slice(start, end + 2)
+            line = orders[[start, end + 1]], scaled[[start, end + 1]]
+            if end > start and np.any(np.interp(orders[between], *line) > highest[between]):
+                break
+            end += 1
+        chosen.append(end)
+    return np.array(chosen, dtype=np.int64)
+
+
+def _from_table(content: Any) -> RenyiCurve | None:
+    """Return the curve that was written as a table; None if nothing was known."""
+    columns = _decoded(content, name="rdp")
+    orders = check_vector(columns[0], name="orders", lower=1.0, lower_open=True)
+    values = check_vector(columns[1], name="values", lower=0.0)
+    if np.any(np.diff(orders) <= 0.0):
+        raise ValueError("orders must be increasing; got others.")
+    return RenyiTable(tuple(orders.tolist()), tuple(values.tolist())) if orders.size else None
+
+
+# Columns -----------------------------------------------------------------------------------
+
+
+def _encoded(first: npt.ArrayLike, second: npt.ArrayLike) -> str:
+    """Return two columns of numbers as text: little-endian doubles, compressed.
+
+    Bytes of one place value stand together, as equal ones compress well.
+    """
+    columns = np.array([first, second], dtype="<f8")
+    raw = columns.view(np.uint8).reshape(-1, 8).T.tobytes()
+    return base64.b64encode(zlib.compress(raw, 9)).decode("ascii")
+
+
+def _decoded(text: Any, *, name: str) -> tuple[FloatArray, FloatArray]:
+    """Return the two columns that `_encoded` wrote."""
+    raw = zlib.decompress(base64.b64decode(text, validate=True))
+    if len(raw) % 16:
+        raise ValueError(f"{name} must be two columns of doubles; got {len(raw)} bytes.")
+    ordered = np.frombuffer(raw, dtype=np.uint8).reshape(8, -1).T.tobytes()
+    first, second = np.frombuffer(ordered, dtype="<f8").astype(np.float64).reshape(2, -1)
+    return first, second

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -483,9 +483,29 @@ class PrivacyProfile:
         """Pickle by content."""
         return _rebuilt, (self._remove, self._add, self._renyi)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values from which `from_dict` makes an equal profile (fit for JSON)."""
-        return packed(self._remove, self._add, self._renyi)
+    def to_dict(self, deltas: Sequence[float] = ()) -> dict[str, Any]:
+        """Return plain values, fit for JSON, from which `from_dict` makes an upper bound.
+
+        Parameters
+        ----------
+        deltas : sequence of float, default=()
+            Where epsilon is kept to rounding; the first sixteen count.
+
+        Returns
+        -------
+        dict
+            Less than 5 kB as JSON. What is read from it is never below this profile, costs at
+            most 0.1 % more epsilon at any delta from 1e-10 to 1e-2, and has the same largest loss
+            and mass at infinity, so that a pure guarantee stays that very guarantee. Profiles
+            of up to 64 losses are kept exactly, and so is what was read before: writing it again
+            loses nothing. Rényi divergences grow by at most 0.2 %. Pickles are always exact.
+
+        Notes
+        -----
+        Theorem P11.
+        """
+        exact = [check_real(delta, name="deltas", lower=0.0, upper=1.0) for delta in deltas]
+        return packed(self._remove, self._add, self._renyi, exact)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> PrivacyProfile:

@@ -14,7 +14,7 @@ from skdptune.accounting._profile import PrivacyProfile
 from skdptune.accounting._report._html import to_html
 from skdptune.accounting._report._view import ReportView, Row, one_line, to_text
 
-_FORMAT = 1
+_FORMAT = 2
 _KEYS = (
     "format",
     "name",
@@ -182,7 +182,17 @@ class PrivacyReport:
     # Storing -------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, fit for strict JSON, from which `from_dict` makes the report."""
+        """Return plain values, fit for strict JSON, from which `from_dict` makes the report.
+
+        Profiles are written as upper bounds of a few kilobytes (see `PrivacyProfile.to_dict`)
+        that cost the same, to rounding, at every delta at which this report and its parts show
+        figures: at their own. Elsewhere they cost at most 0.1 % more. Pickles are exact.
+        """
+        return self._to_dict(())
+
+    def _to_dict(self, deltas: tuple[float, ...]) -> dict[str, Any]:
+        """Return `to_dict` of a part, which is also shown at the deltas of what it belongs to."""
+        deltas = (*deltas, self.delta)
         return {
             "format": _FORMAT,
             "name": self.name,
@@ -192,8 +202,8 @@ class PrivacyReport:
             "epsilon": "inf" if math.isinf(self.epsilon) else self.epsilon,
             "delta": self.delta,
             "assumptions": list(self.assumptions),
-            "profile": self.profile.to_dict(),
-            "parts": [part.to_dict() for part in self.parts],
+            "profile": self.profile.to_dict(deltas),
+            "parts": [part._to_dict(deltas) for part in self.parts],
         }
 
     @classmethod

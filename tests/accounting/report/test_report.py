@@ -322,12 +322,45 @@ def round_trip(report: PrivacyReport) -> PrivacyReport:
     ],
     ids=["full", "bare", "not private", "infinite budget", "selected"],
 )
-def test_json_round_trip_keeps_everything(report: PrivacyReport) -> None:
+def test_json_round_trip_keeps_all_that_is_shown(report: PrivacyReport) -> None:
+    """Theorem P11: figures stay what they are, and what was read is written as it was."""
     for restored in (round_trip(report), PrivacyReport.from_json(report.to_json())):
-        assert restored == report
-        assert hash(restored) == hash(report)
-        assert str(restored) == str(report)
-        assert restored.epsilon_spent == report.epsilon_spent
+        assert str(restored) == str(report) and repr(restored) == repr(report)
+        assert restored._repr_html_() == report._repr_html_()
+        assert restored.epsilon == report.epsilon and restored.delta == report.delta
+        # Each part's own figure, and those at other deltas: never below what they were.
+        for part, other in zip(walk(restored), walk(report), strict=True):
+            assert str(part) == str(other)
+            assert part.epsilon_spent == pytest.approx(other.epsilon_spent, rel=1e-11)
+            for delta in (1e-9, 1e-4, 1e-2):
+                before = other.epsilon_at(delta)
+                assert before * (1.0 - 1e-12) <= part.epsilon_at(delta) <= before * 1.001
+        assert restored.to_dict() == report.to_dict()
+        assert round_trip(restored) == restored and hash(round_trip(restored)) == hash(restored)
+    assert pickle.loads(pickle.dumps(report)) == report
+
+
+def walk(report: PrivacyReport) -> list[PrivacyReport]:
+    """Return a report and all below it."""
+    return [report, *(below for part in report.parts for below in walk(part))]
+
+
+def test_parts_keep_their_figures_at_the_deltas_above_them() -> None:
+    """A part is shown at the delta of the report that is printed, whichever that is."""
+    inner = PrivacyReport(GAUSSIAN, 1e-3, name="fit")
+    middle = PrivacyReport(GAUSSIAN, 1e-6, parts=[inner])
+    report = PrivacyReport(GAUSSIAN, 1e-9, parts=[middle])
+    copies = walk(round_trip(report))
+    for depth, deltas in enumerate(([1e-9], [1e-9, 1e-6], [1e-9, 1e-6, 1e-3])):
+        for delta in deltas:
+            kept = copies[depth].epsilon_at(delta)
+            assert kept == pytest.approx(GAUSSIAN.epsilon(delta), rel=1e-12)
+
+
+def test_report_is_a_few_kilobytes_a_part() -> None:
+    parts = [PrivacyReport(GAUSSIAN, 1e-5, name=f"fit {index}") for index in range(10)]
+    report = PrivacyReport(10 * GAUSSIAN, 1e-5, parts=parts)
+    assert len(report.to_json()) < 11 * 5_300
 
 
 words = st.text(st.characters(), min_size=1, max_size=10).map(lambda text: f"a{text}")
@@ -369,7 +402,7 @@ def test_deep_report_survives_storage() -> None:
 
 def test_dict_holds_plain_values_under_known_keys() -> None:
     content = copy.deepcopy(stored())
-    assert content["format"] == 1
+    assert content["format"] == 2
     assert set(content) == {field.name for field in dataclasses.fields(PrivacyReport)} | {"format"}
     assert content["epsilon"] == 2.5
     assert type(content["parts"]) is type(content["assumptions"]) is list
@@ -386,19 +419,19 @@ def test_dict_is_independent_of_the_report() -> None:
 
 def test_indented_json_reads_the_same() -> None:
     text = PrivacyReport(HALF, 0.0).to_json(indent=2)
-    assert text.startswith('{\n  "format": 1,')
+    assert text.startswith('{\n  "format": 2,')
     assert PrivacyReport.from_json(text) == PrivacyReport(HALF, 0.0)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.5])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None, True, 1.5])
 def test_other_formats_are_refused(version: Any) -> None:
     content = stored() | {"format": version}
-    with pytest.raises(ValueError, match="format must be 1; got .* Another version"):
+    with pytest.raises(ValueError, match="format must be 2; got .* Another version"):
         PrivacyReport.from_dict(content)
 
 
 def test_dict_of_something_else_is_refused() -> None:
-    with pytest.raises(ValueError, match="format must be 1; got None"):
+    with pytest.raises(ValueError, match="format must be 2; got None"):
         PrivacyReport.from_dict({})
     with pytest.raises(TypeError, match="content must be a dict written by to_dict; got list"):
         PrivacyReport.from_dict([])  # type: ignore[arg-type]
@@ -426,7 +459,7 @@ def test_unknown_key_is_named() -> None:
         ("delta", 2, ValueError, "delta must be"),
         ("parts", {}, TypeError, "parts must be a list of dicts; got dict"),
         ("parts", [3], TypeError, "content must be a dict written by to_dict; got int"),
-        ("parts", [{"format": 7}], ValueError, "format must be 1; got 7"),
+        ("parts", [{"format": 7}], ValueError, "format must be 2; got 7"),
         ("assumptions", "n is public", TypeError, "Put it in a list."),
         (
             "profile",
