@@ -35,7 +35,7 @@ _FEW_LOSSES = 64
 _MOST_ORDERS = 128
 _RENYI_TOLERANCE = 2e-3
 # No profile has losses at larger grid numbers.
-_LARGEST_PLACE = 2**20
+_LARGEST_PLACE = 2**22
 # Total variations of two directions that differ by more are not those of one pair.
 _SAME = 1e-9
 
