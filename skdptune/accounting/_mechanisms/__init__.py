@@ -1,4 +1,4 @@
-"""What it costs to publish a choice, an answer to a threshold, or one posterior sample."""
+"""What it costs to publish a choice, an answer to a threshold, a posterior sample, noisy sums."""
 
 from skdptune.accounting._mechanisms._noisy_max import (
     exponential_mechanism,
@@ -12,6 +12,7 @@ from skdptune.accounting._mechanisms._posterior_sample import (
     posterior_sample_deltas,
     printed_posterior_epsilon,
 )
+from skdptune.accounting._mechanisms._random_allocation import random_allocation
 from skdptune.accounting._mechanisms._thresholds import (
     above_threshold,
     doubling_threshold,
@@ -29,6 +30,7 @@ __all__ = [
     "posterior_sample",
     "posterior_sample_deltas",
     "printed_posterior_epsilon",
+    "random_allocation",
     "report_noisy_max",
     "sparse_vector",
     "sparse_vector_split",

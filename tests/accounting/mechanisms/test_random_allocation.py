@@ -1,0 +1,270 @@
+"""The profile of random allocation against quadrature, simulation and the mechanism itself."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from skdptune.accounting import PrivacyProfile, random_allocation
+from skdptune.accounting._losses import gaussian_delta
+from skdptune.accounting._mechanisms._random_allocation import mean_ratio
+
+SPREAD = 1e-3
+EPSILONS = [0.0, 0.1, 0.3, 1.0, 2.0, 4.0]
+
+
+def call(strikes, shift):
+    """Return ``E[(l - strike)_+]`` of one likelihood ratio ``l``, for strikes of any sign."""
+    inside = np.maximum(strikes, 1e-300)
+    upper = np.log(inside) / shift
+    value = special.ndtr(shift / 2 - upper) - inside * special.ndtr(-shift / 2 - upper)
+    return np.where(strikes > 0.0, value, 1.0 - strikes)
+
+
+def put(strikes, shift):
+    """Return ``E[(strike - l)_+]``; 0 where the strike is not positive."""
+    inside = np.maximum(strikes, 1e-300)
+    upper = np.log(inside) / shift
+    value = inside * special.ndtr(upper + shift / 2) - special.ndtr(upper - shift / 2)
+    return np.where(strikes > 0.0, value, 0.0)
+
+
+def ratios(scores, shift):
+    return np.exp(shift * scores - 0.5 * shift**2)
+
+
+def quadrature(epsilon, shift, n_batches):
+    """Integrate the last ratio in closed form and the others, two at most, on a grid."""
+    scores = np.linspace(-9.0, 9.0 + shift, 40_001 if n_batches == 2 else 1_501)
+    weights = np.exp(-0.5 * scores**2) / math.sqrt(2.0 * math.pi) * (scores[1] - scores[0])
+    others = ratios(scores, shift)
+    if n_batches == 3:
+        others = (others[:, None] + others).ravel()
+        weights = (weights[:, None] * weights).ravel()
+    remove = weights @ call(n_batches * math.exp(epsilon) - others, shift) / n_batches
+    add = weights @ put(n_batches * math.exp(-epsilon) - others, shift) / n_batches
+    return remove, math.exp(epsilon) * add
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 1.0, 7.0])
+def test_one_batch_is_the_gaussian_mechanism(noise):
+    # Theorem M6.
+    assert random_allocation(noise, 1) == PrivacyProfile.gaussian(1.0 / noise)
+
+
+@pytest.mark.parametrize("n_batches", [2, 3])
+@pytest.mark.parametrize("noise", [0.4, 1.0, 3.0])
+def test_profile_of_few_batches_is_the_integral(n_batches, noise):
+    # Theorem M6.
+    profile = random_allocation(noise, n_batches)
+    for epsilon in EPSILONS:
+        exact = quadrature(epsilon, 1.0 / noise, n_batches)
+        for direction, value in zip(("remove", "add"), exact, strict=True):
+            claimed = profile.delta(epsilon, direction)
+            assert claimed >= value * (1.0 - 1e-9) - 1e-15
+            if value > 1e-9:
+                assert claimed <= value * (1.02 if value > 1e-5 else 1.06)
+
+
+def transformed(epsilons, shift, n_batches, size=2**20):
+    """Return both directions' deltas by one Fourier transform over ratios on an even grid."""
+    cell = min(2e-4 * n_batches, 0.02)
+    edges = cell * np.arange(size + 1)
+    values = call(edges, shift)
+    # Second differences of calls are masses that keep the mean; the spread is a cell's.
+    masses = np.diff(values, 2, prepend=values[0] + cell) / cell
+    total = np.fft.irfft(np.fft.rfft(masses[:size]) ** n_batches, size)
+    means = edges[:size] / n_batches
+    remove = [total @ np.maximum(means - math.exp(e), 0.0) for e in epsilons]
+    add = [total @ np.maximum(1.0 - math.exp(e) * means, 0.0) for e in epsilons]
+    return remove, add
+
+
+@pytest.mark.parametrize(
+    ("noise", "n_batches"), [(2.0, 10), (1.0, 10), (1.0, 100), (2.0, 1000), (1.0, 1000)]
+)
+def test_profile_agrees_with_a_transform_on_an_even_grid(noise, n_batches):
+    # Theorem M6.
+    profile = random_allocation(noise, n_batches)
+    deviation = math.sqrt(math.expm1(noise**-2) / n_batches)
+    epsilons = deviation * np.array([0.0, 0.5, 1.0, 2.0, 3.0, 4.0])
+    for direction, curve in zip(
+        ("remove", "add"), transformed(epsilons, 1.0 / noise, n_batches), strict=True
+    ):
+        claimed = profile.delta(epsilons, direction)
+        # The transform is off by some 1e-13, its grid adds some 1e-4 to the variance.
+        assert (claimed >= np.array(curve) * (1.0 - 1e-3) - 1e-11).all()
+        assert (claimed <= np.array(curve) * 1.02 + 1e-11).all()
+        assert claimed[0] == pytest.approx(curve[0], rel=1e-3)
+
+
+def simulated(epsilons, shift, n_batches, draws, seed):
+    """Return means and standard errors of both directions' deltas, from random ratios.
+
+    The largest ratio is integrated in closed form, given the others (Asmussen and Kroese 2006):
+    by symmetry the whole is as many times the part where the last one is the largest.
+    """
+    rng = np.random.default_rng(seed)
+    samples = []
+    for _ in range(0, draws, 1000):
+        others = ratios(rng.standard_normal((1000, n_batches - 1)), shift)
+        largest, total = others.max(axis=1), others.sum(axis=1)
+        tail = special.ndtr(shift / 2 - np.log(largest) / shift)
+        mean = special.ndtr(-shift / 2 - np.log(largest) / shift)
+        rows = []
+        for epsilon in epsilons:
+            strike = n_batches * math.exp(epsilon) - total
+            least = np.maximum(strike, largest)
+            # E[(l - strike)_+; l > largest], where P-tail and Q-tail are taken at the larger.
+            upper = special.ndtr(shift / 2 - np.log(least) / shift)
+            lower = special.ndtr(-shift / 2 - np.log(least) / shift)
+            remove = upper - strike * lower
+            bound = n_batches * math.exp(-epsilon) - total
+            end = np.maximum(bound, largest)
+            end_tail = special.ndtr(shift / 2 - np.log(end) / shift)
+            end_mean = special.ndtr(-shift / 2 - np.log(end) / shift)
+            add = bound * (mean - end_mean) - (tail - end_tail)
+            rows.append((remove, math.exp(epsilon) * add))
+        samples.append(np.moveaxis(np.array(rows), 2, 0))
+    values = np.concatenate(samples)
+    return values.mean(axis=0), values.std(axis=0) / math.sqrt(len(values))
+
+
+CASES = {
+    "few, loud": (2.0, 10, [0.05, 0.1, 0.3, 0.6], 40_000),
+    "few": (1.0, 10, [0.1, 0.5, 1.0, 2.0], 40_000),
+    "few, quiet": (0.5, 10, [0.5, 1.0, 3.0, 6.0], 40_000),
+    "hundred": (1.0, 100, [0.03, 0.1, 0.3, 0.6, 1.0], 40_000),
+    "hundred, quiet": (0.6, 100, [0.1, 1.0, 2.5], 40_000),
+    "thousand": (1.0, 1000, [0.01, 0.03, 0.08, 0.14], 10_000),
+    "thousand, quiet": (0.6, 1000, [0.1, 0.5, 1.0], 10_000),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_profile_of_many_batches_agrees_with_simulation(name):
+    # Theorem M6.
+    noise, n_batches, epsilons, draws = CASES[name]
+    profile = random_allocation(noise, n_batches)
+    means, errors = simulated(epsilons, 1.0 / noise, n_batches, draws, seed=1)
+    informative = 0
+    for epsilon, mean, error in zip(epsilons, means, errors, strict=True):
+        for side, direction in enumerate(("remove", "add")):
+            claimed = profile.delta(epsilon, direction)
+            assert claimed >= mean[side] - 4.5 * error[side]
+            if error[side] < 0.02 * mean[side]:
+                informative += 1
+                assert claimed <= 1.02 * mean[side] + 4.5 * error[side]
+    assert informative >= 1
+
+
+@pytest.mark.parametrize("shift", [0.05, 0.5, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("n_batches", [2, 7, 64, 1000, 1023])
+def test_ratio_is_spread_a_little_and_keeps_its_mean(shift, n_batches):
+    # Theorem M6.
+    ratio = mean_ratio(shift, n_batches, SPREAD)
+    assert ratio.mean + ratio.excess == pytest.approx(1.0, abs=1e-11)
+    assert ratio.masses.sum() + ratio.zero == pytest.approx(1.0, abs=1e-11)
+    assert max(ratio.zero, ratio.excess) < 1e-16
+    variance = float(ratio.masses @ (ratio.points - 1.0) ** 2)
+    true = math.expm1(shift**2) / n_batches
+    # What was cut off is nothing to the mean, but much to the variance of a long tail.
+    if shift <= 1.0:
+        assert true * (1.0 - 1e-6) <= variance <= true * (1.0 + SPREAD)
+
+
+@pytest.mark.parametrize(
+    ("noise", "n_batches", "rounds"),
+    [(1.0, 20, 1), (1.0, 1000, 1), (0.5, 100, 1), (0.7, 1000, 10), (2.0, 50, 100)],
+)
+def test_finer_grids_hardly_change_the_cost(noise, n_batches, rounds):
+    usual = (rounds * random_allocation(noise, n_batches)).epsilon(1e-5)
+    fine = (rounds * random_allocation(noise, n_batches, spread=1e-4)).epsilon(1e-5)
+    coarse = (rounds * random_allocation(noise, n_batches, spread=1e-2)).epsilon(1e-5)
+    assert fine <= usual * (1.0 + 1e-5) and usual <= coarse * (1.0 + 1e-5)
+    assert usual <= 1.002 * fine and coarse <= 1.02 * fine
+
+
+def test_more_noise_and_more_batches_cost_less():
+    costs = [random_allocation(noise, 50).epsilon(1e-6) for noise in (0.4, 0.5, 0.8, 1.5, 4.0)]
+    assert (np.diff(costs) < 0.0).all()
+    # Means of more independent variables are smaller in convex order.
+    for first, second in ((1, 2), (2, 3), (7, 8), (99, 110), (1000, 1300)):
+        curves = [random_allocation(0.8, count).delta(EPSILONS) for count in (first, second)]
+        assert (curves[1] <= curves[0] * (1.0 + 1e-3) + 1e-15).all()
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0, 5.0])
+def test_no_batches_cost_more_than_one(noise):
+    epsilons = np.linspace(0.0, 3.0, 31)
+    claimed = random_allocation(noise, 40).delta(epsilons)
+    assert (claimed <= gaussian_delta(1.0 / noise, epsilons) + 1e-15).all()
+
+
+def two_steps(record, noise, points):
+    """Return the density of an adaptive mechanism's two outputs, on a grid of both.
+
+    Others move the second sum by the first output, which also decides how much of its gradient
+    the record adds to the second.
+    """
+    first, second = points[:, None], points[None, :]
+
+    def density(x, mean):
+        return np.exp(-0.5 * ((x - mean) / noise) ** 2) / noise / math.sqrt(2.0 * math.pi)
+
+    others, gradient = np.sin(2.0 * first), np.cos(first)
+    before = density(first, 0.0) * density(second, others)
+    if not record:
+        return before
+    in_first = density(first, 1.0) * density(second, others)
+    in_second = density(first, 0.0) * density(second, others + gradient)
+    return 0.5 * (in_first + in_second)
+
+
+@pytest.mark.parametrize("noise", [0.5, 1.0])
+def test_profile_bounds_steps_that_depend_on_earlier_ones(noise):
+    # Theorem M6.
+    points = np.linspace(-3.0 - 7 * noise, 3.0 + 7 * noise, 1601)
+    cell = (points[1] - points[0]) ** 2
+    larger, smaller = (two_steps(record, noise, points) for record in (True, False))
+    profile = random_allocation(noise, 2)
+    for epsilon in (0.0, 0.2, 0.7, 1.5, 3.0):
+        for direction, (p, q) in {"remove": (larger, smaller), "add": (smaller, larger)}.items():
+            exact = np.maximum(p - math.exp(epsilon) * q, 0.0).sum() * cell
+            assert exact <= profile.delta(epsilon, direction) + 1e-6
+    # It is no trivial bound: the record is seen.
+    assert 0.5 * np.abs(larger - smaller).sum() * cell > 0.5 * profile.delta(0.0)
+
+
+@pytest.mark.parametrize("noise", [1.0 / 30.0, 0.051, 1e3, 1e9])
+@pytest.mark.parametrize("n_batches", [2, 3, 1000, 10**6 + 1])
+def test_extremes_have_a_profile(noise, n_batches):
+    profile = random_allocation(noise, n_batches)
+    single = PrivacyProfile.gaussian(1.0 / noise)
+    for delta in (1e-5, 1e-10):
+        assert 0.0 <= profile.epsilon(delta) <= single.epsilon(delta) * 1.001 + 1e-12
+    assert (3 * profile).epsilon(1e-5) >= profile.epsilon(1e-5)
+
+
+def test_small_deltas_are_reached():
+    profile = random_allocation(1.0, 500)
+    assert math.isfinite((100 * profile).epsilon(1e-13))
+    assert profile.delta(20.0) < 1e-16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((0.01, 10), ValueError, "noise_multiplier must be"),
+        ((math.inf, 10), ValueError, "noise_multiplier must be"),
+        (("much", 10), TypeError, "noise_multiplier must be a number"),
+        ((1.0, 0), ValueError, "n_batches must be an integer of at least 1"),
+        ((1.0, 2.5), TypeError, "n_batches must be an integer"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, error, words):
+    with pytest.raises(error, match=words):
+        random_allocation(*arguments)
+    with pytest.raises(ValueError, match="spread must be"):
+        random_allocation(1.0, 10, spread=0.5)
