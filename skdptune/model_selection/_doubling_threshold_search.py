@@ -49,7 +49,8 @@ class DoublingThresholdSearchCV(PartitionSearch):
         Number of candidates of a round with `param_distributions`.
     {budget}
     selection_epsilon : float, optional
-        What the threshold search may cost; by default a quarter of the total.
+        What the threshold search may cost; by default a quarter of the total, or all
+        of it with ``refit=False``.
     n_partitions : "auto" or int, default="auto"
         Number of disjoint partitions. "auto" follows from the budget (at least 5 / epsilon, as the
         papers advise) and from the public number of records.

@@ -85,7 +85,8 @@ class DPGridSearchCV(PartitionSearch):
         parameters: for example scikit-learn's own model. It need not be private. The default is
         `estimator` with the noise that the final fit will have relative to its signal.
     selection_epsilon : float, optional
-        What the choice of "noisy_max" may cost; by default a quarter of the total.
+        What the choice of "noisy_max" may cost; by default a quarter of the total, or all of it
+        with ``refit=False``.
     {scoring}
     cv : float or int, default=0.2
         A fraction holds each record out for validation with that chance, by a random draw of its

@@ -42,6 +42,8 @@ from skdptune.model_selection._tuning_search import SearchState, TuningSearch
 
 # The least noise that every estimator of ours can be given.
 _LEAST_NOISE = 0.05
+# Of a total: rounding must not exceed it.
+_NEARLY_ALL = 1.0 - 1e-9
 
 
 class PartitionSearch(TuningSearch):
@@ -84,7 +86,10 @@ class PartitionSearch(TuningSearch):
     ) -> ChoiceCostModel:
         """Return the cost model of a choice and a final fit."""
         epsilon = self.selection_epsilon
-        if epsilon is None:
+        if epsilon is None and self.epsilon is not None and not layout.final:
+            # There is no fit to leave anything for.
+            epsilon = self.epsilon * _NEARLY_ALL
+        elif epsilon is None:
             plain = CostModel(layout, fit_costs, lambda run: run, delta)
             epsilon = default_choice_epsilon(self.epsilon, plain)
         count = self.n_partitions

@@ -8,7 +8,7 @@ from sklearn.dummy import DummyClassifier
 
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import neg_squared_error
-from skdptune.model_selection import DPGridSearchCV
+from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV
 from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
@@ -27,6 +27,13 @@ def test_choice_costs_a_quarter_of_the_total_by_default() -> None:
     assert plan.model.choice_epsilon == 0.5
     own = DPGridSearchCV(Scripted(delta=DELTA), VALUES)._make_plan(1000, 3)
     assert own.model.choice_epsilon == pytest.approx(0.25, rel=1e-3)
+
+
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("kind", [DPGridSearchCV, DoublingThresholdSearchCV])
+def test_choice_alone_costs_the_total(kind: type, delta: float) -> None:
+    search = kind(Scripted(), VALUES, epsilon=6.0, delta=delta, refit=False)
+    assert 0.999 * 6.0 < search.privacy_profile(1000, 3).epsilon(delta) <= 6.0
 
 
 def test_components_of_the_report() -> None:
