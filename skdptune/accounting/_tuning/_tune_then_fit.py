@@ -25,7 +25,6 @@ Theorem T2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -38,11 +37,6 @@ from skdptune.accounting._losses import (
     RenyiSubsampled,
     RenyiSum,
     Sides,
-    hockey_stick,
-    largest_loss,
-    pair_masses,
-    regridded,
-    step_at_most,
 )
 from skdptune.accounting._profile import (
     PrivacyProfile,
@@ -52,12 +46,15 @@ from skdptune.accounting._profile import (
     sides_of,
 )
 from skdptune.accounting._selection import BoundNotApplicableError, useful_end
+from skdptune.accounting._tuning._dots import curves_through_dots, dots_of_losses, few_outcomes
 from skdptune.accounting._tuning._renyi import RenyiTuneThenFit
 
 VARIANTS = (1, 2)
 TUNING_BOUNDS = ("profile", "rdp")
-_SEARCH_POINTS = 2**10
-_CURVE_POINTS = 2**11
+# What may be left of a curve where its grid ends, and then counts as never coming down.
+_CUT = 5e-15
+# Beyond any alpha.
+_FAR = math.exp(1.1 * LARGEST_LOSS)
 # Evaluated at once: what stays in a core's cache.
 _CHUNK = 2**15
 
@@ -138,78 +135,122 @@ def _by_renyi(
 
 
 def _disjoint(tune: PrivacyProfile, fit: PrivacyProfile, fraction: float) -> PrivacyProfile:
-    """Return variant 1 on a grid of epsilon, through its formula in each direction."""
-    sides, fit_sides = sides_of(tune), sides_of(fit)
-    tops = largest_loss(sides), largest_loss(fit_sides)
-    thinned = step_at_most(max(tops[0], 1e-6) / _SEARCH_POINTS)
-    search = regridded(*sides, thinned) if sides[0].step < thinned else sides
-    remove = _remove_direction(search, fit_sides, fraction)
-    add = _add_direction(search[::-1], fit_sides[::-1], fraction)
-    # Outcomes of the search that only one data set gives move by at most the log of the rest.
-    last = sum(tops) - math.log1p(-fraction)
-    rest = 1.0 - fraction
-    residue = fraction * sides[0].infinity + rest * fit_sides[0].infinity
-    end = max(
-        useful_end(remove, residue, last),
-        useful_end(add, rest * fit_sides[1].infinity, last),
-    )
-    step = step_at_most(max(end, 1e-6) / _CURVE_POINTS)
-    grid = step * np.arange(math.ceil(min(end, LARGEST_LOSS) / step) + 1)
+    """Return variant 1: its formula in each direction, at few points of all curves."""
+    parts = _DisjointParts(sides_of(tune), sides_of(fit), fraction)
+    halves = Halves(*curves_through_dots((parts.remove, parts.add), parts.ends))
     renyi = RenyiTuneThenFit(renyi_of(tune), renyi_of(fit), fraction)
-    return profile_from_halves(Halves(step, remove(grid), add(grid)), renyi)
+    return profile_from_halves(halves, renyi)
 
 
-def _remove_direction(
-    search: Sides, fit: Sides, fraction: float
-) -> Callable[[FloatArray], FloatArray]:
-    # Theorem T2.
-    losses, _, weights = pair_masses(*search)
-    # Outcomes that only the smaller data set can give have likelihood ratio 0.
-    ratios = np.append(np.exp(losses), 0.0)
-    weights = np.append(weights, search[1].infinity)
-    rest = 1.0 - fraction
+class _DisjointParts:
+    """Variant 1's curve in each direction, to be read at any epsilon >= 0.
 
-    def delta(epsilons: FloatArray) -> FloatArray:
+    Parameters
+    ----------
+    search, fit : pair of LossDistribution
+        Remove and add direction of either part.
+    fraction : float
+        Probability with which a record is used for the search.
+
+    Notes
+    -----
+    Theorem T2, Theorem T6.
+
+    Both directions are sums over the same outcomes, of positive terms alone. With ``H_T`` the
+    search's curve and ``H_B(alpha) = 1`` where ``alpha`` is negative, the remove direction is
+    ``q H_T(exp(e) / q) + (1-q) sum over l of Q_T(l) H_B((exp(e) - q l) / (1-q))``. With the fit's
+    height above the least of any curve, ``E(alpha) = H_B(alpha) - (1 - alpha)`` and 0 where
+    ``alpha`` is negative, the add direction is
+    ``exp(e) (1-q) sum over l of Q_T(l) E((exp(-e) - q l) / (1-q))``.
+    """
+
+    def __init__(self, search: Sides, fit: Sides, fraction: float) -> None:
+        self._search, self._fit, self._fraction = search, fit, fraction
+        self._ratios, self._masses = few_outcomes(search)
+        dots = dots_of_losses(search[0])
+        self._searched = np.exp(search[0].step * dots.places), dots.heights
+        self._alphas, self._heights, self._excesses = _whole_curve(fit)
+
+    def remove(self, epsilons: FloatArray) -> FloatArray:
+        """Return delta where a record is removed."""
+        # Theorem T2.
+        alphas = np.exp(epsilons)
+        searched = np.interp(alphas / self._fraction, *self._searched)
+        sums = self._sums(alphas, self._heights)
+        return self._fraction * searched + (1.0 - self._fraction) * sums
+
+    def add(self, epsilons: FloatArray) -> FloatArray:
+        """Return delta where a record is added."""
+        # Theorem T2.
+        sums = self._sums(np.exp(-epsilons), self._excesses)
+        return np.exp(epsilons) * (1.0 - self._fraction) * sums
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """For each direction an epsilon from which on next to nothing but what stays is left."""
+        search, fit = ([side.infinity for side in part] for part in (self._search, self._fit))
+        # The end of a pure guarantee's curve is a figure of its own.
+        cut = _CUT if any(search) or any(fit) else 0.0
+        removed = self._fraction * search[0] + (1.0 - self._fraction) * fit[0] + cut
+        added = search[1] * fit[1] + cut
+        return (
+            useful_end(self.remove, removed, self._end_of_remove()),
+            useful_end(self.add, added, self._end_of_add()),
+        )
+
+    def _end_of_remove(self) -> float:
+        """Return the largest finite loss: that of the mixture where both parts have theirs."""
+        tops = [side.highest * side.step for side in (self._search[0], self._fit[0])]
+        return _mixed(tops[0], tops[1], self._fraction)
+
+    def _end_of_add(self) -> float:
+        """Return the largest finite loss, with one part's outcome that only P gives.
+
+        Notes
+        -----
+        Theorem T2: an outcome of the search of loss y counts as far as ``c > 0``, that is up to
+        ``y + log(1/q)``, if the fit's curve does not end before.
+        """
+        search, fit = self._search[1], self._fit[1]
+        tops = search.highest * search.step, fit.highest * fit.step
+        ends = [-_mixed(-tops[0], -tops[1], self._fraction)]
+        if fit.infinity > 0.0:
+            ends.append(tops[0] - math.log(self._fraction))
+        if search.infinity > 0.0:
+            ends.append(tops[1] - math.log1p(-self._fraction))
+        return max(ends)
+
+    def _sums(self, alphas: FloatArray, values: FloatArray) -> FloatArray:
+        """Return the means, over the search's outcomes, of a function of the fit's alpha."""
+        ratios, rest = self._fraction * self._ratios, 1.0 - self._fraction
+
         def of(chunk: FloatArray) -> FloatArray:
-            alphas = (np.exp(chunk)[:, None] - fraction * ratios) / rest
-            return rest * (_height(fit, alphas) @ weights)
+            points = (chunk[:, None] - ratios) / rest
+            found = np.interp(points.ravel(), self._alphas, values).reshape(points.shape)
+            return found @ self._masses
 
-        return fraction * search[0].infinity + _in_chunks(of, epsilons, ratios.size)
-
-    return delta
-
-
-def _add_direction(
-    search: Sides, fit: Sides, fraction: float
-) -> Callable[[FloatArray], FloatArray]:
-    # Theorem T2.
-    losses, weights, _ = pair_masses(*search)
-    inverse_ratios = np.append(np.exp(-losses), 0.0)
-    weights = np.append(weights, search[0].infinity)
-
-    def delta(epsilons: FloatArray) -> FloatArray:
-        def of(chunk: FloatArray) -> FloatArray:
-            kept = np.maximum(1.0 - fraction * np.exp(chunk)[:, None] * inverse_ratios, 0.0)
-            logs = chunk[:, None] + math.log1p(-fraction) - np.log(np.maximum(kept, 1e-300))
-            heights = hockey_stick(*fit, logs.ravel()).reshape(kept.shape)
-            return (kept * heights) @ weights
-
-        return _in_chunks(of, epsilons, inverse_ratios.size)
-
-    return delta
+        size = max(_CHUNK // ratios.size, 1)
+        return np.concatenate([of(alphas[i : i + size]) for i in range(0, alphas.size, size)])
 
 
-def _height(fit: Sides, alphas: FloatArray) -> FloatArray:
-    """Return the fit's curve at any real alpha."""
-    logs = np.log(np.maximum(alphas, 1e-300)).ravel()
-    heights = hockey_stick(*fit, logs).reshape(alphas.shape)
-    return np.where(alphas > 0.0, heights, 1.0 - alphas)
+def _mixed(first: float, second: float, fraction: float) -> float:
+    """Return the loss of a mixture of outcomes with these losses."""
+    return float(np.logaddexp(first + math.log(fraction), second + math.log1p(-fraction)))
 
 
-def _in_chunks(
-    function: Callable[[FloatArray], FloatArray], points: FloatArray, width: int
-) -> FloatArray:
-    """Evaluate at many points in bounded memory."""
-    size = max(_CHUNK // width, 1)
-    parts = [function(points[start : start + size]) for start in range(0, points.size, size)]
-    return np.concatenate(parts)
+def _whole_curve(fit: Sides) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return points ``alpha`` of a fit's curve, its heights there, and those above the least one.
+
+    The curve is linear between the points, from 0 to where only the mass at infinity is left. The
+    least height of any curve is ``1 - alpha``.
+    """
+    # Theorem P2.
+    above, below = (dots_of_losses(side) for side in fit)
+    rises, falls = fit[0].step * above.places, fit[1].step * below.places[:0:-1]
+    # Where both directions meet they are one number, of which either is a bound.
+    upper = np.maximum(above.heights, below.heights[0] * (above.places == 0))
+    excesses = np.exp(-falls) * below.heights[:0:-1]
+    alphas = np.concatenate([[0.0], np.exp(-falls), np.exp(rises), [_FAR]])
+    heights = np.concatenate([[1.0], excesses - np.expm1(-falls), upper, upper[-1:]])
+    above_least = np.concatenate([[0.0], excesses, upper + np.expm1(rises), [_FAR]])
+    return alphas, heights, above_least
