@@ -1,0 +1,206 @@
+"""Whole searches: their plans cost what was asked for, hardly less and never more."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from scipy.stats import loguniform
+from sklearn.pipeline import make_pipeline
+
+from skdptune import linear_model
+from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
+from skdptune.metrics import neg_squared_error
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DParetoSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+)
+from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
+from tests.model_selection.learners import Scripted
+
+DELTA = 1e-5
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 6.0, 20.0)
+N_SAMPLES, N_FEATURES = 30_000, 100
+REGRESSIONS = tuple(
+    name for name in linear_model.__all__ if name.endswith(("LinearRegression", "Ridge"))
+)
+
+
+class OneDelta(Scripted):
+    """A fit whose guarantee is known at one delta alone."""
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        return PrivacyProfile.approximate(self.epsilon, self.delta)
+
+
+def net() -> Any:
+    pytest.importorskip("opacus")
+    from skdptune.neural_network import MLP, DPNeuralNetClassifier
+
+    return DPNeuralNetClassifier(MLP)
+
+
+# Of each: how to make it, a parameter that does not set its cost, and those that set its budget.
+ESTIMATORS: dict[str, tuple[Callable[[], Any], str, tuple[str, ...]]] = {
+    "objective": (DPLogisticRegression, "C", ("epsilon",)),
+    "sgd": (lambda: DPLogisticRegression(solver="sgd"), "learning_rate", ("epsilon",)),
+    "output": (lambda: DPLogisticRegression(solver="output"), "C", ("epsilon",)),
+    "svm": (DPLinearSVC, "C", ("epsilon",)),
+    "net": (net, "lr", ("epsilon",)),
+    "one delta": (OneDelta, "quality", ("epsilon",)),
+    "scaled": (
+        lambda: make_pipeline(DPStandardScaler(bounds=(-3.0, 3.0)), DPLogisticRegression()),
+        "dplogisticregression__C",
+        ("dpstandardscaler__epsilon", "dplogisticregression__epsilon"),
+    ),
+    "scaled, sgd": (
+        lambda: make_pipeline(
+            DPMinMaxScaler(bounds=(-1.0, 1.0)), DPLogisticRegression(solver="sgd")
+        ),
+        "dplogisticregression__learning_rate",
+        ("dpminmaxscaler__epsilon", "dplogisticregression__epsilon"),
+    ),
+} | {
+    name: (
+        lambda name=name: getattr(linear_model, name)(data_norm=1.0, target_bound=1.0),
+        "alpha",
+        ("epsilon",),
+    )
+    for name in REGRESSIONS
+}
+
+
+def pareto(
+    estimator: Any, name: str, budgets: tuple[str, ...], epsilon: float, **more: Any
+) -> Any:
+    pytest.importorskip("optuna")
+    pytest.importorskip("moocore")
+    space = {name: (1e-2, 1.0, "log")} | {
+        budget: (0.05 * epsilon, 5.0 * epsilon, "log") for budget in budgets
+    }
+    return DParetoSearchCV(estimator, space, release=epsilon, **more)
+
+
+SEARCHES: dict[str, Callable[..., Any]] = {
+    "random": lambda estimator, name, _, **more: DPRandomSearchCV(
+        estimator, {name: loguniform(1e-2, 1.0)}, **more
+    ),
+    "grid": lambda estimator, name, _, **more: DPGridSearchCV(
+        estimator, {name: [0.01, 0.1, 1.0]}, **more
+    ),
+    "doubling": lambda estimator, name, _, **more: DoublingThresholdSearchCV(
+        estimator, {name: [0.01, 0.1, 1.0]}, **more
+    ),
+    "pareto": pareto,
+}
+# One epsilon of each pair that is costed in a moment is enough for the ordinary run.
+QUICK = {
+    ("grid", "objective"): 0.1,
+    ("doubling", "objective"): 0.5,
+    ("pareto", "objective"): 1.0,
+    ("random", "output"): 6.0,
+    ("grid", "sgd"): 0.5,
+    ("doubling", "svm"): 20.0,
+    ("doubling", "net"): 0.1,
+    ("random", "one delta"): 6.0,
+    ("grid", "one delta"): 0.1,
+    ("doubling", "scaled"): 2.0,
+    ("grid", "NoisyStatisticsRidge"): 6.0,
+    ("doubling", "PTRLinearRegression"): 2.0,
+}
+# Of many evaluations, each with its delta, none could be paid for.
+NO_PARETO = {"one delta"}
+
+
+def search_of(search: str, estimator: str, epsilon: float, **changes: Any) -> Any:
+    make, name, budgets = ESTIMATORS[estimator]
+    settings: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
+    if estimator in REGRESSIONS:
+        settings["scoring"] = neg_squared_error(bound=1.0)
+    return SEARCHES[search](make(), name, budgets, **settings | changes)
+
+
+def default_searches() -> list[Any]:
+    found = []
+    for search, estimator, epsilon in itertools.product(SEARCHES, ESTIMATORS, EPSILONS):
+        if search == "pareto" and estimator in NO_PARETO:
+            continue
+        marks = () if QUICK.get((search, estimator)) == epsilon else pytest.mark.slow
+        found.append(pytest.param(search, estimator, epsilon, marks=marks))
+    return found
+
+
+def assert_all_is_spent(search: Any, epsilon: float) -> None:
+    spent = search.privacy_profile(N_SAMPLES, N_FEATURES).epsilon(DELTA)
+    assert 0.99 * epsilon <= spent <= epsilon
+    plan = search.plan(N_SAMPLES, N_FEATURES, compare=False)
+    assert plan.row.epsilon == plan.report.epsilon_spent == spent
+
+
+@pytest.mark.parametrize(("search", "estimator", "epsilon"), default_searches())
+def test_default_search_spends_what_it_was_asked_for(
+    search: str, estimator: str, epsilon: float
+) -> None:
+    assert_all_is_spent(search_of(search, estimator, epsilon), epsilon)
+
+
+def test_every_estimator_and_search_is_quick_once() -> None:
+    assert {search for search, _ in QUICK} == set(SEARCHES)
+    assert set(QUICK) <= set(itertools.product(SEARCHES, ESTIMATORS))
+
+
+DISTRIBUTIONS = (
+    "geometric",
+    "logarithmic",
+    "negative_binomial",
+    "concentrated",
+    "poisson",
+    "binomial",
+)
+
+
+@pytest.mark.parametrize("epsilon", [6.0, pytest.param(0.1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@pytest.mark.parametrize("estimator", ["one delta", "output"])
+def test_search_on_all_records_spends_what_it_was_asked_for(
+    estimator: str, distribution: str, epsilon: float
+) -> None:
+    # A guarantee at one delta alone once made epsilon infinite, and a search used 3.54 of 6.
+    search = search_of(
+        "random", estimator, epsilon, tuning_fraction=None, n_iter_distribution=distribution
+    )
+    assert_all_is_spent(search, epsilon)
+
+
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("random", {"tuning_fraction": None, "refit": True}),
+    ("random", {"tuning_fraction": None, "cv": 3, "refit": True}),
+    ("random", {"tuning_fraction": 0.2, "variant": 2}),
+    ("random", {"n_iter_distribution": "geometric", "n_iter": 50}),
+    ("random", {"n_iter_distribution": "poisson"}),
+    ("random", {"n_iter_distribution": "geometric", "bound": "profile"}),
+    ("random", {"n_iter_distribution": "geometric", "bound": "rdp"}),
+    ("random", {"n_iter_distribution": "geometric", "bound": "best", "tuning_fraction": None}),
+    ("grid", {"selection": "compose"}),
+    ("grid", {"selection": "compose", "cv": 4, "refit": True}),
+    ("grid", {"selection_epsilon": 0.05}),
+    ("grid", {"refit": False}),
+    ("doubling", {"noise": "per-round"}),
+    ("doubling", {"max_hits": 3}),
+    ("doubling", {"refit": False}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+@pytest.mark.parametrize("estimator", ["objective", "sgd", "output", "one delta"])
+@pytest.mark.parametrize(("search", "changes"), VARIANTS, ids=str)
+def test_other_ways_to_search_spend_what_they_were_asked_for(
+    search: str, changes: dict[str, Any], estimator: str, epsilon: float
+) -> None:
+    assert_all_is_spent(search_of(search, estimator, epsilon, **changes), epsilon)
