@@ -126,3 +126,51 @@ def _small_fixed_batches(
         batches[missing] = rows
         missing = missing[(rows[:, 1:] == rows[:, :-1]).any(axis=1)]
     return batches
+
+
+def allocation_batches(
+    n_samples: int, n_batches: int, steps: int, rng: np.random.Generator
+) -> Iterator[Batch]:
+    """Yield batches in rounds of `n_batches`, each record in exactly one batch of a round.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records.
+    n_batches : int
+        Number of batches of a round. Some are empty where records are few.
+    steps : int
+        Number of batches in all; the last round may be cut short.
+    rng : numpy.random.Generator
+        Source of the draws.
+
+    Yields
+    ------
+    ndarray of int or slice
+        Increasing indices; ``slice(None)`` where a round has one batch.
+
+    Notes
+    -----
+    Theorem M6.
+
+    Each record's place is a uniform draw of its own in every round, so that the places of the
+    others have the same distribution with and without a record. Shuffling the records and cutting
+    the permutation would not do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> batches = list(allocation_batches(10, 3, 3, np.random.default_rng(0)))
+    >>> sorted(np.concatenate(batches).tolist())
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    """
+    if n_batches <= 1:
+        for _ in range(steps):
+            yield slice(None)
+        return
+    for first in range(0, steps, n_batches):
+        places = rng.integers(n_batches, size=n_samples)
+        order = np.argsort(places, kind="stable")
+        bounds = np.searchsorted(places[order], np.arange(n_batches + 1)).tolist()
+        for place in range(min(n_batches, steps - first)):
+            yield order[bounds[place] : bounds[place + 1]]

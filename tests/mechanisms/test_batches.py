@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune.mechanisms._batches import fixed_batches, poisson_batches
+from skdptune.mechanisms._batches import allocation_batches, fixed_batches, poisson_batches
 
 
 def chi_square_p_value(counts, probabilities):
@@ -113,3 +113,86 @@ def test_as_many_fixed_batches_come_as_there_are_steps():
 def test_sizes_of_few_bits_do_not_overflow():
     (batch,) = fixed_batches(10**5, np.int32(60_000), 1, np.random.default_rng(9))
     assert batch.size == 60_000
+
+
+def places_of(batches, n_samples, n_batches):
+    """Return each record's place in each round."""
+    places = np.full((len(batches) // n_batches, n_samples), -1)
+    for step, batch in enumerate(batches):
+        assert (places[step // n_batches, batch] == -1).all()
+        places[step // n_batches, batch] = step % n_batches
+    return places
+
+
+def test_every_record_is_in_one_batch_of_a_round():
+    # Theorem M6.
+    batches = list(allocation_batches(1000, 7, 21, np.random.default_rng(1)))
+    assert all((np.diff(batch) > 0).all() for batch in batches)
+    places = places_of(batches, 1000, 7)
+    assert (places >= 0).all()
+    # Every round has places of its own.
+    assert 0.05 < np.mean(places[0] == places[1]) < 0.25
+
+
+@pytest.mark.parametrize("n_batches", [2, 3])
+def test_places_are_independent_and_uniform(n_batches):
+    # Theorem M6.
+    batches = list(allocation_batches(3, n_batches, 9000 * n_batches, np.random.default_rng(2)))
+    places = places_of(batches, 3, n_batches)
+    # All records of a round together with the first one of the next.
+    joint = np.column_stack([places[:-1:2], places[1::2, 0]])
+    counts = Counter(tuple(row) for row in joint.tolist())
+    assert len(counts) == n_batches**4
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_neighbours_batches_differ_by_the_record_alone():
+    # Theorem M6.
+    for seed in range(20):
+        with_record, without = (
+            list(allocation_batches(size, 5, 5, np.random.default_rng(seed))) for size in (41, 40)
+        )
+        changed = 0
+        for larger, smaller in zip(with_record, without, strict=True):
+            assert larger[larger != 40].tolist() == smaller.tolist()
+            changed += larger.size - smaller.size
+        assert changed == 1
+
+
+def test_others_places_have_one_distribution_with_and_without_a_record():
+    # Theorem M6. Whichever record it is: of a permutation that is cut into batches, not so.
+    rng = np.random.default_rng(3)
+    sizes = {3: Counter(), 4: Counter()}
+    for size, counter in sizes.items():
+        for _ in range(12_000):
+            places = places_of(list(allocation_batches(size, 2, 2, rng)), size, 2)[0]
+            counter[tuple(places[-3:].tolist())] += 1
+    assert (
+        stats.chi2_contingency([list(dict(sorted(c.items())).values()) for c in sizes.values()])[1]
+        > 1e-3
+    )
+    assert stats.chisquare(list(sizes[4].values())).pvalue > 1e-3
+
+
+def test_sizes_of_allocated_batches_are_binomial():
+    batches = list(allocation_batches(500, 20, 2000, np.random.default_rng(4)))
+    first = [batch.size for batch in batches[::20]]
+    assert np.mean([batch.size for batch in batches]) == 25
+    assert stats.kstest(first, stats.binom(500, 0.05).cdf).pvalue > 1e-3
+
+
+def test_last_round_of_an_allocation_may_be_cut_short():
+    batches = list(allocation_batches(100, 4, 10, np.random.default_rng(5)))
+    assert len(batches) == 10
+    assert sum(batch.size for batch in batches[:4]) == 100
+    last = np.concatenate(batches[8:])
+    assert 20 < last.size < 80 and np.unique(last).size == last.size
+
+
+def test_allocation_of_few_records_leaves_batches_empty():
+    batches = list(allocation_batches(2, 9, 18, np.random.default_rng(6)))
+    assert [sum(b.size for b in batches[:9]), sum(b.size for b in batches[9:])] == [2, 2]
+    none = list(allocation_batches(0, 3, 5, np.random.default_rng(6)))
+    assert [batch.size for batch in none] == [0] * 5
+    whole = list(allocation_batches(4, 1, 3, np.random.default_rng(6)))
+    assert [np.arange(4)[batch].tolist() for batch in whole] == [[0, 1, 2, 3]] * 3

@@ -16,6 +16,7 @@ Theorem M6.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -46,7 +47,11 @@ _UNDERFLOW = 1e-40
 
 
 def random_allocation(
-    noise_multiplier: float, n_batches: int, *, spread: float = _SPREAD
+    noise_multiplier: float,
+    n_batches: int,
+    n_steps: int | None = None,
+    *,
+    spread: float = _SPREAD,
 ) -> PrivacyProfile:
     """Return the profile of noisy sums over batches, each record in one batch at random.
 
@@ -56,17 +61,19 @@ def random_allocation(
         Standard deviation of the Gaussian noise on each sum, over the largest norm that a record
         adds to a sum; at least 1/30, below which nothing is promised.
     n_batches : int
-        Number of batches; public. Every record is in exactly one of them, drawn uniformly and
-        independently of all others. What is added up may depend on the sums before.
+        Number of batches of a round; public. In each round every record is in exactly one of
+        them, drawn uniformly and independently of all else. What is added up may depend on the
+        sums before.
+    n_steps : int, optional
+        Number of sums in all. By default there is one round of `n_batches`. A last round that is
+        cut short costs less than a whole one.
     spread : float, default=0.001
         Precision: how much the bound may add to the variance of the likelihood ratio, relative
-        to it. A larger one is safe, and faster; about half of it is added to the noise of a
-        budget.
+        to it. A larger one is safe, and faster; half of it is added to the noise of a budget.
 
     Returns
     -------
     PrivacyProfile
-        Of one round. A training of ``r`` rounds, each with a new allocation, costs ``r`` times it.
 
     Notes
     -----
@@ -79,13 +86,26 @@ def random_allocation(
     Examples
     --------
     >>> from skdptune.accounting import random_allocation
-    >>> training = 10 * random_allocation(noise_multiplier=1.0, n_batches=100)
-    >>> round(training.epsilon(1e-5), 2)
+    >>> ten_rounds = random_allocation(noise_multiplier=1.0, n_batches=100, n_steps=1000)
+    >>> round(ten_rounds.epsilon(1e-5), 2)
     1.7
     """
     noise = check_real(noise_multiplier, name="noise_multiplier", lower=1.0 / 30.0, upper=1e9)
     n_batches = check_integer(n_batches, name="n_batches", lower=1)
+    if n_steps is None:
+        n_steps = n_batches
+    n_steps = check_integer(n_steps, name="n_steps", lower=1)
     spread = check_real(spread, name="spread", lower=1e-5, upper=0.01)
+    rounds, rest = divmod(n_steps, n_batches)
+    if not rest:
+        return rounds * _round(noise, n_batches, spread)
+    last = _round(noise, rest, spread).subsampled(rest / n_batches)
+    return rounds * _round(noise, n_batches, spread) + last if rounds else last
+
+
+@functools.lru_cache(maxsize=32)
+def _round(noise: float, n_batches: int, spread: float) -> PrivacyProfile:
+    """Return the profile of one round."""
     if n_batches == 1 or noise < _LEAST_NOISE:
         return PrivacyProfile.gaussian(1.0 / noise)
     return profile_from_halves(_halves(mean_ratio(1.0 / noise, n_batches, spread), n_batches))

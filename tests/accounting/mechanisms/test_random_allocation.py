@@ -202,6 +202,35 @@ def test_no_batches_cost_more_than_one(noise):
     assert (claimed <= gaussian_delta(1.0 / noise, epsilons) + 1e-15).all()
 
 
+def test_rounds_compose_and_a_part_of_a_round_is_sampled():
+    # Theorem M6.
+    one = random_allocation(1.3, 6)
+    assert random_allocation(1.3, 6, 18) == 3 * one
+    # One sum of six holds a record with probability 1/6.
+    sampled = PrivacyProfile.gaussian(1.0 / 1.3).subsampled(1.0 / 6.0)
+    assert random_allocation(1.3, 6, 1) == sampled
+    costs = [random_allocation(1.3, 6, steps).epsilon(1e-5) for steps in range(1, 14)]
+    assert (np.diff(costs) > 0.0).all()
+    both = random_allocation(1.3, 6, 10)
+    assert both.epsilon(1e-5) == pytest.approx(
+        (one + random_allocation(1.3, 6, 4)).epsilon(1e-5), rel=1e-9
+    )
+
+
+def test_a_part_of_a_round_is_the_integral():
+    # Theorem M6. Two of three batches: dP/dQ is (1 + l_1 + l_2) / 3.
+    profile = random_allocation(1.0, 3, 2)
+    scores = np.linspace(-9.0, 10.0, 40_001)
+    weights = np.exp(-0.5 * scores**2) / math.sqrt(2.0 * math.pi) * (scores[1] - scores[0])
+    for epsilon in (0.0, 0.2, 0.5, 1.0):
+        strikes = 3.0 * np.exp([epsilon, -epsilon])[:, None] - 1.0 - ratios(scores, 1.0)
+        remove = weights @ call(strikes[0], 1.0) / 3.0
+        add = math.exp(epsilon) * (weights @ put(strikes[1], 1.0)) / 3.0
+        for direction, value in (("remove", remove), ("add", add)):
+            claimed = profile.delta(epsilon, direction)
+            assert value * (1.0 - 1e-9) <= claimed <= value * 1.02 + 1e-6
+
+
 def two_steps(record, noise, points):
     """Return the density of an adaptive mechanism's two outputs, on a grid of both.
 
@@ -261,6 +290,7 @@ def test_small_deltas_are_reached():
         (("much", 10), TypeError, "noise_multiplier must be a number"),
         ((1.0, 0), ValueError, "n_batches must be an integer of at least 1"),
         ((1.0, 2.5), TypeError, "n_batches must be an integer"),
+        ((1.0, 5, 0), ValueError, "n_steps must be an integer of at least 1"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, error, words):
