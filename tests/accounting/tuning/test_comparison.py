@@ -18,8 +18,9 @@ from skdptune.accounting import (
     compare_bounds,
     selection_lower_bound,
 )
+from skdptune.accounting._tuning._two_thresholds import two_thresholds
 
-NAMES = ["one run", "composition", "rdp", "profile", "envelope", "lower bound"]
+NAMES = ["one run", "composition", "rdp", "profile", "two thresholds", "envelope", "lower bound"]
 RUN = PrivacyProfile.from_event(dp_event.GaussianDpEvent(4.0), discretization=0.01)
 POINTS = PrivacyProfile.from_curve([0.5, 1.0], [1e-3, 1e-6], discretization=0.01)
 
@@ -42,6 +43,7 @@ def test_rows_are_what_they_say(table):
         "composition": (10 * RUN).epsilon(1e-6),
         "rdp": RUN.selected(Geometric(0.1), "rdp").epsilon(1e-6),
         "profile": RUN.selected(Geometric(0.1), "profile").epsilon(1e-6),
+        "two thresholds": two_thresholds(RUN, Geometric(0.1), 1e-6).selected(Geometric(0.1))[0],
         "envelope": RUN.selected(Geometric(0.1), "envelope").epsilon(1e-6),
         "lower bound": selection_lower_bound(RUN, Geometric(0.1), 1e-6),
     }
@@ -51,6 +53,8 @@ def test_bounds_are_ordered_as_the_theory_says(table):
     found = figures(table)
     assert found["one run"] < found["lower bound"] < found["envelope"]
     assert found["envelope"] < found["profile"] < found["rdp"]
+    # Both directions of a Gaussian run agree: of one profile two points say as much as all.
+    assert found["two thresholds"] == pytest.approx(found["profile"], rel=1e-3)
 
 
 def test_rows_carry_their_time_and_note(table):
@@ -90,11 +94,11 @@ def test_missing_pandas_is_named(table, monkeypatch):
 
 
 INAPPLICABLE = [
-    (RUN, Binomial(6, 0.5), {"rdp"}),
-    (RUN, Binomial(6, 1.0), {"rdp", "profile"}),
+    (RUN, Binomial(6, 0.5), {"rdp", "two thresholds"}),
+    (RUN, Binomial(6, 1.0), {"rdp", "profile", "two thresholds"}),
     (POINTS, Geometric(0.2), {"rdp"}),
-    (POINTS, Binomial(3, 1.0), {"rdp", "profile"}),
-    (PrivacyProfile.approximate(0.3, 1e-9), Poisson(3.0), {"rdp"}),
+    (POINTS, Binomial(3, 1.0), {"rdp", "profile", "two thresholds"}),
+    (PrivacyProfile.approximate(0.3, 1e-9), Poisson(3.0), {"rdp", "two thresholds"}),
     (PrivacyProfile.pure(0.3), Logarithmic(0.1), set()),
 ]
 
@@ -108,7 +112,8 @@ def test_bounds_that_do_not_apply_have_infinity_and_say_so(profile, distribution
         assert math.isfinite(row.epsilon) == (row.name not in left_out)
     assert "does not apply" in str(table) or not left_out
     found = figures(table)
-    assert found["lower bound"] <= min(found["rdp"], found["profile"], found["envelope"]) + 1e-9
+    upper = ("rdp", "profile", "two thresholds", "envelope")
+    assert found["lower bound"] <= min(found[name] for name in upper) + 1e-9
 
 
 @pytest.mark.parametrize("distribution", [Poisson(15.0), Logarithmic(0.01), Geometric(0.01)])
@@ -116,14 +121,14 @@ def test_a_residue_above_delta_is_infinite_everywhere(distribution):
     """Fifteen runs, each of which reveals all with probability 1e-6: no epsilon has delta 1e-5."""
     found = figures(compare_bounds(POINTS, distribution, 1e-5))
     assert found["one run"] == pytest.approx(POINTS.epsilon(1e-5))
-    for name in ("composition", "profile", "envelope"):
+    for name in ("composition", "profile", "two thresholds", "envelope"):
         assert found[name] == math.inf
     assert not math.isnan(found["lower bound"])
 
 
 def test_a_release_of_nothing_costs_nothing():
     found = figures(compare_bounds(PrivacyProfile.pure(0.0), Geometric(0.1), 1e-6))
-    for name in ("one run", "composition", "envelope", "lower bound"):
+    for name in ("one run", "composition", "two thresholds", "envelope", "lower bound"):
         assert found[name] <= 1e-6
 
 
