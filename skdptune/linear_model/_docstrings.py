@@ -4,7 +4,8 @@
 CLASSIFIER_TEXT = {
     "shared_parameters": """\
 epsilon : float or None, default=1.0
-    Privacy budget of a fit; infinite for no noise. Not used where `noise_multiplier` is given.
+    Privacy budget of a fit; infinite for no noise. Not used where `noise_multiplier` is given,
+    unless `epochs` is "max".
 delta : float, default=1e-5
     The other number of the budget, far below 1 over the number of records. 0 asks for pure
     differential privacy, which "objective", "output" and "psgd" can give.
@@ -25,20 +26,24 @@ classes : sequence, optional
     is public; the solvers other than "sgd" and "adam" then accept two labels only.
 fit_intercept : bool, default=True
     Whether there is an intercept.
-epochs : float, default=20
-    Passes over the data of "psgd", "sgd" and "adam".
+epochs : float or "max", default=20
+    Passes over the data of "psgd", "sgd" and "adam". With "max", "sgd" and "adam" take as many
+    steps of noise `noise_multiplier` as `epsilon` and `delta` pay for.
 batch_size : int or float, default=256
     Expected number of records of a batch; a float is their share of all records.
-sampling : {"poisson", "fixed"}, default="poisson"
-    Whether "sgd" and "adam" draw each record for a batch independently, or batches of fixed
-    size, which takes about twice the noise.
+sampling : {"poisson", "fixed", "allocation"}, default="poisson"
+    How "sgd" and "adam" draw batches. "poisson" draws each record for each batch
+    independently. "fixed" draws batches of fixed size, which takes about twice the noise.
+    "allocation" puts each record into one batch of an epoch, at random: use it to have every
+    record once in an epoch, with a little less noise.
 learning_rate : float, optional
     Length of a step; None stands for 2 with "sgd", for 0.3 over the root of the number of
     steps with "adam", and for the largest allowed one with "psgd".
 max_grad_norm : float, default=1.0
     Norm to which "sgd" and "adam" clip the gradient of each record.
 noise_multiplier : float, optional
-    Noise in units of a record's influence. Given, it replaces `epsilon`.
+    Noise in units of a record's influence. Given, it replaces `epsilon`; with "max" epochs both
+    are needed.
 tol : float, default=1e-12
     Stopping criterion of "objective" and "output": norm of the gradient, in units of the
     largest that there can be. What is left is hidden by noise, at a cost that is included.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from skdptune._validation import check_integer
-from skdptune.linear_model._parameters import LARGEST_C
+from skdptune.linear_model._parameters import LARGEST_C, takes_most_steps
 from skdptune.linear_model._solvers import OPTIMIZERS, SGD_LEARNING_RATE
 
 _BUDGET = frozenset({"solver", "epsilon", "delta", "noise_multiplier"})
@@ -40,8 +40,11 @@ class OptionalProtocolMixin:
         """Name of the parameter that sets the noise of a fit and changes nothing else, or None.
 
         Given in place of `epsilon`, the same noise makes the same fit: "objective" raises its
-        regularization by `epsilon`, and "psgd" plans its steps.
+        regularization by `epsilon`, and "psgd" plans its steps. With "max" epochs the noise sets
+        the number of steps instead, and `epsilon` the cost.
         """
+        if takes_most_steps(self):
+            return None
         return "noise_multiplier" if self.solver in (*OPTIMIZERS, "output") else None
 
     @property
@@ -73,6 +76,27 @@ class OptionalProtocolMixin:
             noise's norm over the same where ``delta`` is 0.
         """
         return float(self._plan_before_data(n_samples, n_features).noise_multiplier)
+
+    def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> dict[str, float]:
+        """Return the number that "max" epochs stand for, under the name of their parameter.
+
+        Set beside the same ``noise_multiplier`` it makes the same fit, whatever ``epsilon`` is.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Not used.
+
+        Returns
+        -------
+        dict
+            Empty where the number of epochs is given.
+        """
+        if not takes_most_steps(self):
+            return {}
+        return {"epochs": float(self._plan_before_data(n_samples, n_features).epochs)}
 
     def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
         """Return parameters with which a fit on fewer records resembles the final fit.

@@ -7,7 +7,7 @@ from typing import Any
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.linear_model._solver_choice import SOLVERS
 from skdptune.linear_model._solvers import OPTIMIZERS
-from skdptune.mechanisms import SAMPLINGS
+from skdptune.mechanisms import MAX_EPOCHS, SAMPLINGS, check_noise_and_budget
 
 # Bounds on C within which no regularization overflows.
 LEAST_C, LARGEST_C = 1e-15, 1e15
@@ -23,13 +23,31 @@ def check_parameters(model: Any) -> None:
     check_option(model.solver, name="solver", options=SOLVERS)
     check_option(model.sampling, name="sampling", options=SAMPLINGS)
     _check_public_size(model)
-    if model.noise_multiplier is None:
+    if model.noise_multiplier is not None:
+        check_real(model.noise_multiplier, name="noise_multiplier", lower=0.0, lower_open=True)
+    if takes_most_steps(model):
+        _check_most_steps(model)
+    elif model.noise_multiplier is None:
         model._checked_budget()
     else:
         model._checked_delta()
-        check_real(model.noise_multiplier, name="noise_multiplier", lower=0.0, lower_open=True)
     _check_problem(model)
     _check_iteration(model)
+
+
+def takes_most_steps(model: Any) -> bool:
+    """Return whether a classifier takes as many steps of a given noise as its budget pays for."""
+    return isinstance(model.epochs, str) and model.epochs == MAX_EPOCHS
+
+
+def _check_most_steps(model: Any) -> None:
+    """Refuse to find the number of steps without steps, noise or budget."""
+    if model.solver not in OPTIMIZERS:
+        raise ValueError(
+            f"epochs must be a number with solver={model.solver!r}; got {MAX_EPOCHS!r}. Use "
+            "solver='sgd' or 'adam', whose steps are paid for one by one."
+        )
+    check_noise_and_budget(model.noise_multiplier, model.epsilon, model.delta)
 
 
 def _check_problem(model: Any) -> None:
@@ -46,7 +64,9 @@ def _check_problem(model: Any) -> None:
 def _check_iteration(model: Any) -> None:
     """Refuse bad parameters of how it is minimised."""
     check_real(model.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True)
-    check_real(model.epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9)
+    if not takes_most_steps(model):
+        hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget."
+        check_real(model.epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9, hint=hint)
     check_real(model.tol, name="tol", lower=0.0, upper=1e-2)
     check_integer(
         model.max_iter,
@@ -75,5 +95,6 @@ def _check_public_size(model: Any) -> None:
     if model.solver in OPTIMIZERS and model.sampling == "fixed":
         raise ValueError(
             "n_public must be None with sampling='fixed', whose cost depends on the share of "
-            f"all records that a batch has; got {model.n_public!r}. Use sampling='poisson'."
+            f"all records that a batch has; got {model.n_public!r}. Use sampling='poisson' or "
+            "'allocation'."
         )

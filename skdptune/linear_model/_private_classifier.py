@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -52,7 +52,7 @@ class PrivateLinearClassifier(
         data_norm: float | None = None,
         classes: Sequence[Any] | None = None,
         fit_intercept: bool = True,
-        epochs: float = 20,
+        epochs: float | Literal["max"] = 20,
         batch_size: int | float = 256,
         sampling: str = "poisson",
         learning_rate: float | None = None,

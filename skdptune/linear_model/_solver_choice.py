@@ -158,7 +158,7 @@ def _minimiser_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[
 
 def _permutation_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[str, Any]:
     return {
-        "epochs": max(1, round(model.epochs)),
+        "epochs": max(1, round(float(model.epochs))),
         "batch_size": _batch_records(model, n_samples),
         "learning_rate": model.learning_rate,
     }

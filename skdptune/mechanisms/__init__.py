@@ -14,6 +14,7 @@ from skdptune.mechanisms._noise import (
     laplace_release,
     noise_for_budget,
 )
+from skdptune.mechanisms._noisy_gradient_plan import steps_for_budget
 from skdptune.mechanisms._noisy_max import permute_and_flip_release
 from skdptune.mechanisms._quantiles import private_quantile, quantile_profile
 from skdptune.mechanisms._randomness import as_generator
@@ -22,12 +23,15 @@ from skdptune.mechanisms._sums import unit_sum
 # isort: split
 # For the other folders of this package.
 from skdptune.mechanisms._batches import Batch as Batch
-from skdptune.mechanisms._batches import fixed_batches as fixed_batches
 from skdptune.mechanisms._batches import poisson_batches as poisson_batches
 from skdptune.mechanisms._noise import nonprivate_profile as nonprivate_profile
 from skdptune.mechanisms._noise import pure_profile as pure_profile
+from skdptune.mechanisms._noisy_gradient_plan import MAX_EPOCHS as MAX_EPOCHS
 from skdptune.mechanisms._noisy_gradient_plan import SAMPLINGS as SAMPLINGS
 from skdptune.mechanisms._noisy_gradient_plan import NoisyGradientPlan as NoisyGradientPlan
+from skdptune.mechanisms._noisy_gradient_plan import (
+    check_noise_and_budget as check_noise_and_budget,
+)
 from skdptune.mechanisms._noisy_gradient_plan import plan_noisy_gradient as plan_noisy_gradient
 from skdptune.mechanisms._randomness import RandomState as RandomState
 
@@ -44,5 +48,6 @@ __all__ = [
     "permute_and_flip_release",
     "private_quantile",
     "quantile_profile",
+    "steps_for_budget",
     "unit_sum",
 ]

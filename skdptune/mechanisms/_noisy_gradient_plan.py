@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from dp_accounting import dp_event
-from scipy import optimize
 
 from skdptune._validation import check_integer, check_option, check_real
-from skdptune.accounting import PrivacyProfile, calibrate, gaussian_delta
+from skdptune.accounting import PrivacyProfile, calibrate, random_allocation
+from skdptune.mechanisms._batches import (
+    Batch,
+    allocation_batches,
+    fixed_batches,
+    poisson_batches,
+)
+from skdptune.mechanisms._most_steps import gaussian_shift, most_steps
 
-SAMPLINGS = ("poisson", "fixed")
+SAMPLINGS = ("poisson", "fixed", "allocation")
+# In place of a number of epochs: as many steps as the budget pays for.
+MAX_EPOCHS = "max"
 # A profile holds no losses beyond 600, and no guarantee is left long before.
 _LARGEST_EPSILON = 500.0
 # Less noise promises nothing, and its losses would fill any memory.
@@ -32,12 +42,12 @@ class NoisyGradientPlan:
         The public number of records.
     batch_size : int
         The expected batch size (for "fixed", the batch size), by which sums are divided.
-    sampling : {"poisson", "fixed"}
+    sampling : {"poisson", "fixed", "allocation"}
         How batches are drawn.
     rate : float
-        ``batch_size / n_samples``.
+        ``batch_size / n_samples``; for "allocation", 1 over the number of batches of a round.
     steps : int
-        Number of steps, ``ceil(epochs / rate)``.
+        Number of steps, ``ceil(epochs / rate)``, or as many as the budget pays for.
     noise_multiplier : float
         Standard deviation of the noise on a clipped sum, in units of the clipping norm.
     profile : PrivacyProfile
@@ -52,11 +62,38 @@ class NoisyGradientPlan:
     noise_multiplier: float
     profile: PrivacyProfile
 
+    @property
+    def epochs(self) -> float:
+        """Expected number of times that a record is looked at, in all steps."""
+        # Without the last digits, in which the rate is rounded, so that it is whole where it is.
+        return float(f"{self.steps * self.rate:.14g}")
+
+    def batches(self, n_samples: int, rng: np.random.Generator) -> Iterator[Batch]:
+        """Return the batches of all steps, drawn from the records that there really are.
+
+        Parameters
+        ----------
+        n_samples : int
+            Their number, which may differ from the public one.
+        rng : numpy.random.Generator
+            Source of the draws.
+
+        Returns
+        -------
+        iterator of ndarray of int or slice
+            Increasing indices of records, for each step.
+        """
+        if self.sampling == "fixed":
+            return fixed_batches(n_samples, self.batch_size, self.steps, rng)
+        if self.sampling == "allocation":
+            return allocation_batches(n_samples, round(1.0 / self.rate), self.steps, rng)
+        return poisson_batches(n_samples, self.rate, self.steps, rng)
+
 
 def plan_noisy_gradient(
     n_samples: int,
     *,
-    epochs: float,
+    epochs: float | Literal["max"],
     batch_size: int,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -69,28 +106,32 @@ def plan_noisy_gradient(
     ----------
     n_samples : int
         The public number of records.
-    epochs : float
+    epochs : float or "max"
         Expected number of times that a record is looked at; the number of steps is
-        ``epochs * n_samples / batch_size``, rounded up.
+        ``epochs * n_samples / batch_size``, rounded up. "max" stands for as many steps of noise
+        `noise_multiplier` as the budget pays for.
     batch_size : int
         Expected number of records of a batch, at most `n_samples`.
     epsilon, delta : float
         The budget. Infinite epsilon stands for no noise; of a finite one above 500 only 500 are
-        used. Ignored if `noise_multiplier` is given.
+        used. Ignored if `noise_multiplier` is given, unless `epochs` is "max".
     noise_multiplier : float, optional
-        The noise, in place of a budget; 0 for none.
-    sampling : {"poisson", "fixed"}, default="poisson"
+        The noise, in place of a budget; 0 for none. With "max" epochs, beside a budget.
+    sampling : {"poisson", "fixed", "allocation"}, default="poisson"
         "poisson": each record enters each batch independently. "fixed": each batch is a
-        uniform set of `batch_size` records.
+        uniform set of `batch_size` records. "allocation": an epoch has ``n_samples / batch_size``
+        batches (rounded), and each record is in one of them, drawn at random; a last epoch may be
+        cut short.
 
     Returns
     -------
     NoisyGradientPlan
-        Its cost at `delta` never exceeds `epsilon`, and is at least 99 % of it (up to 500).
+        Its cost at `delta` never exceeds `epsilon`, and is at least 99 % of it (up to 500). With
+        "max" epochs it is short of it by less than what one step more costs.
 
     Notes
     -----
-    Theorem M5.
+    Theorem M5, Theorem M6.
 
     The relation is adding or removing one record. Sampling rate, number of steps, divisor and
     noise are constants: they do not change with the neighbour's size. Write ``C`` for the
@@ -124,6 +165,11 @@ def plan_noisy_gradient(
     at most ``C`` at rate 1, which is covered. This takes about twice the noise of Poisson
     batches.
 
+    *Allocation.* A record is in one batch of an epoch, at a place of its own that is drawn
+    independently of all else, so that batches' sizes are as random as those of Poisson batches.
+    For 20 to 1,000 batches, 1 to 10 epochs and epsilon from 0.5 to 4 it takes 1 to 13 % less noise
+    than those.
+
     The noise is drawn in double precision by NumPy: as everywhere in the field, the theorem is
     about real numbers.
 
@@ -136,11 +182,18 @@ def plan_noisy_gradient(
     True
     """
     n_samples, batch_size = _checked_sizes(n_samples, batch_size)
-    epochs = check_real(epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9)
     check_option(sampling, name="sampling", options=SAMPLINGS)
-    # The factor takes back a rounding error that would cost a step.
-    steps = max(1, math.ceil(epochs * n_samples / batch_size * (1.0 - 1e-12)))
     rate = batch_size / n_samples
+    if sampling == "allocation":
+        rate = 1.0 / round(n_samples / batch_size)
+        batch_size = max(1, round(n_samples * rate))
+    if isinstance(epochs, str) and epochs == MAX_EPOCHS:
+        noise, *limits = check_noise_and_budget(noise_multiplier, epsilon, delta)
+        steps, profile = _most_steps(rate, noise, sampling, *limits)
+        return NoisyGradientPlan(n_samples, batch_size, sampling, rate, steps, noise, profile)
+    epochs = check_real(epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9)
+    # The factor takes back a rounding error that would cost a step.
+    steps = max(1, math.ceil(epochs / rate * (1.0 - 1e-12)))
     if noise_multiplier is None:
         budget = _checked_budget(epsilon, delta)
         noise, profile = _calibrated(rate, steps, sampling, *budget)
@@ -148,6 +201,63 @@ def plan_noisy_gradient(
         noise = check_real(noise_multiplier, name="noise_multiplier", lower=0.0, upper=1e9)
         profile = _profile(rate, steps, sampling, noise)
     return NoisyGradientPlan(n_samples, batch_size, sampling, rate, steps, noise, profile)
+
+
+def steps_for_budget(
+    noise_multiplier: float,
+    sampling_rate: float,
+    epsilon: float,
+    delta: float,
+    *,
+    sampling: str = "poisson",
+) -> int:
+    """Return the largest number of noisy gradient steps that a budget pays for.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise on a clipped sum, in units of the clipping norm.
+    sampling_rate : float
+        Share of the records in a batch, in (0, 1].
+    epsilon, delta : float
+        The budget, finite and positive.
+    sampling : {"poisson", "fixed", "allocation"}, default="poisson"
+        "poisson": each record enters each batch independently. "fixed": batches of fixed size.
+        "allocation": each record is in one batch of an epoch, at random; the rate is rounded to
+        1 over a number of batches.
+
+    Returns
+    -------
+    int
+        So many steps cost at most `epsilon` at `delta`, and one more would cost more. Beyond
+        10,000 steps four digits are found, and one billion is the most.
+
+    Raises
+    ------
+    UnreachableBudgetError
+        If one step costs more.
+
+    See Also
+    --------
+    noise_for_budget : The other way round, for a single release.
+
+    Notes
+    -----
+    Theorem M5, Theorem M6.
+
+    The other way to spend a budget on candidates of any rate and noise (Koskela and Kulkarni 2023,
+    arXiv:2301.11989, appendix D.1). Neighbours differ by one record, added or removed.
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import steps_for_budget
+    >>> steps_for_budget(noise_multiplier=2.0, sampling_rate=0.01, epsilon=1.0, delta=1e-5)
+    2433
+    """
+    noise, *limits = check_noise_and_budget(noise_multiplier, epsilon, delta)
+    rate = check_real(sampling_rate, name="sampling_rate", lower=0.0, upper=1.0, lower_open=True)
+    check_option(sampling, name="sampling", options=SAMPLINGS)
+    return _most_steps(rate, noise, sampling, *limits)[0]
 
 
 def _checked_sizes(n_samples: int, batch_size: int) -> tuple[int, int]:
@@ -170,6 +280,39 @@ def _checked_budget(epsilon: float | None, delta: float | None) -> tuple[float, 
         delta, name="delta", lower=0.0, lower_open=True, upper=1.0, upper_open=True, hint=hint
     )
     return epsilon, delta
+
+
+def check_noise_and_budget(
+    noise_multiplier: float | None, epsilon: float | None, delta: float | None
+) -> tuple[float, float, float]:
+    """Return noise, epsilon and delta if a number of steps follows from them, or raise."""
+    hint = "The number of steps follows from noise_multiplier, epsilon and delta together."
+    noise = check_real(
+        noise_multiplier, name="noise_multiplier", lower=0.0, lower_open=True, upper=1e9, hint=hint
+    )
+    epsilon = check_real(
+        epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True, hint=hint
+    )
+    delta = check_real(
+        delta, name="delta", lower=0.0, lower_open=True, upper=1.0, upper_open=True, hint=hint
+    )
+    return noise, epsilon, delta
+
+
+@functools.lru_cache(maxsize=64)
+def _most_steps(
+    rate: float, noise: float, sampling: str, epsilon: float, delta: float
+) -> tuple[int, PrivacyProfile]:
+    """Return the largest number of steps within the budget, and their profile."""
+    epsilon = min(epsilon, _LARGEST_EPSILON)
+    shift = gaussian_shift(epsilon, delta) or 1.0
+    guess = (shift / _shift_of_steps(rate, 1, noise / (2.0 if sampling == "fixed" else 1.0))) ** 2
+
+    # Most profiles on the way are not wanted again.
+    def profile_of(steps: int) -> PrivacyProfile:
+        return _profile.__wrapped__(rate, steps, sampling, noise)
+
+    return most_steps(profile_of, epsilon, delta, guess)
 
 
 @functools.lru_cache(maxsize=64)
@@ -197,6 +340,8 @@ def _profile(rate: float, steps: int, sampling: str, noise: float) -> PrivacyPro
         noise = noise / 2.0
     if noise < _LEAST_NOISE:
         return PrivacyProfile.from_event(dp_event.NonPrivateDpEvent())
+    if sampling == "allocation":
+        return random_allocation(noise, round(1.0 / rate), steps)
     step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
     event = dp_event.SelfComposedDpEvent(step, steps)
     return PrivacyProfile.from_event(event, _grid(rate, steps, noise))
@@ -207,26 +352,27 @@ def _grid(rate: float, steps: int, noise: float) -> float | None:
 
     A coarser grid errs on the safe side, and at 20,000 points to the spread by about 1e-4.
     """
-    mu = rate * math.sqrt(steps * math.expm1(min(noise**-2, 50.0)))
+    mu = _shift_of_steps(rate, steps, noise)
     grid = min(mu * (mu / 2.0 + 4.0) / 20_000, 2.5e-3)
     return grid if grid > 1e-4 else None
 
 
-def _noise_guess(rate: float, steps: int, sampling: str, epsilon: float, delta: float) -> float:
-    """Return about the noise of a budget, by the central limit theorem of composition.
+def _shift_of_steps(rate: float, steps: int, noise: float) -> float:
+    """Return the shift of the Gaussian release that so many steps are like.
 
-    Many steps are like one Gaussian release of ``mu = q sqrt(T (exp(1/s^2) - 1))`` (Bu, Dong,
-    Long and Su 2020); a single one at rate 1 has ``mu = 1/s``.
+    The central limit theorem of composition (Bu, Dong, Long and Su 2020).
     """
-    low, high = 1e-6, 30.0
-    at = np.asarray(epsilon)
+    return rate * math.sqrt(steps * math.expm1(min(noise**-2, 50.0)))
 
-    def excess(log_mu: float) -> float:
-        return math.log(max(float(gaussian_delta(math.exp(log_mu), at)), 1e-300) / delta)
 
-    ends = math.log(low), math.log(high)
-    if excess(ends[0]) >= 0.0 or excess(ends[1]) <= 0.0:
+def _noise_guess(rate: float, steps: int, sampling: str, epsilon: float, delta: float) -> float:
+    """Return about the noise of a budget: the inverse of `_shift_of_steps`.
+
+    A single step at rate 1 has the shift ``1/noise`` itself.
+    """
+    shift = gaussian_shift(epsilon, delta)
+    if shift is None:
         return 1.0
-    share = math.exp(optimize.brentq(excess, *ends, xtol=1e-4)) / math.sqrt(steps) / rate
+    share = shift / math.sqrt(steps) / rate
     noise = 1.0 / share if rate == 1.0 else 1.0 / math.sqrt(math.log1p(share**2))
     return min(max(noise * (2.0 if sampling == "fixed" else 1.0), 0.3), 1e6)

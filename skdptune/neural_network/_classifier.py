@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -93,12 +93,12 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         delta: float = 1e-5,
         optimizer: OptimizerFactory = torch.optim.SGD,
         lr: float = 0.5,
-        max_epochs: float = 10,
+        max_epochs: float | Literal["max"] = 10,
         batch_size: int | float = 256,
         max_grad_norm: float = 1.0,
         noise_multiplier: float | None = None,
         grad_sample_mode: GradSampleMode = "auto",
-        poisson_sampling: bool = True,
+        sampling: str = "poisson",
         max_physical_batch_size: int | None = None,
         fix_module: bool = False,
         callbacks: Callbacks = None,
@@ -123,7 +123,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
             max_grad_norm=max_grad_norm,
             noise_multiplier=noise_multiplier,
             grad_sample_mode=grad_sample_mode,
-            poisson_sampling=poisson_sampling,
+            sampling=sampling,
             max_physical_batch_size=max_physical_batch_size,
             fix_module=fix_module,
             callbacks=callbacks,

@@ -10,21 +10,24 @@ optimizer : class of torch.optim.Optimizer, default=SGD
     Takes the steps along the noisy gradients.
 lr : float, default=0.5
     Learning rate.
-max_epochs : float, default=10
-    Expected number of times that each record is used.
+max_epochs : float or "max", default=10
+    Expected number of times that each record is used. "max" stands for as many steps of noise
+    `noise_multiplier` as `epsilon` and `delta` pay for.
 batch_size : int or float, default=256
     Expected number of records in a batch, or their share of all records; at most all of them.
 max_grad_norm : float, default=1.0
     Norm to which the gradient of each record is clipped.
 noise_multiplier : float, optional
-    Standard deviation of the noise in units of `max_grad_norm`. Given, it replaces `epsilon`.
+    Standard deviation of the noise in units of `max_grad_norm`. Given, it replaces `epsilon`;
+    with "max" epochs both are needed.
 grad_sample_mode : {"auto", "hooks", "functorch", "ghost"}, default="auto"
     How Opacus computes gradients of records: layer by layer, by torch.func, or their norms only.
     "ghost" is faster and takes less memory, and is offered for networks of linear layers on
     vectors. "auto" is "ghost" for those, and "hooks" for others.
-poisson_sampling : bool, default=True
-    Whether each record enters each batch independently. Otherwise batches are random sets of
-    fixed size, which takes about twice the noise.
+sampling : {"poisson", "fixed", "allocation"}, default="poisson"
+    "poisson" draws each record for each batch independently. "fixed" draws batches of fixed
+    size, which takes about twice the noise. "allocation" puts each record into one batch of an
+    epoch, at random: use it to have every record once in an epoch, with a little less noise.
 max_physical_batch_size : int, optional
     Largest number of records in memory together; larger batches are processed in pieces.
 fix_module : bool, default=False

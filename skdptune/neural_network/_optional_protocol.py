@@ -17,7 +17,7 @@ _COST_PARAMETERS = frozenset(
         "max_epochs",
         "n_public",
         "noise_multiplier",
-        "poisson_sampling",
+        "sampling",
     }
 )
 
@@ -25,8 +25,14 @@ _COST_PARAMETERS = frozenset(
 class OptionalProtocolMixin(NetParameters):
     """Noise, cost parameters and extrapolation of a net, from its parameters alone."""
 
-    # Given in place of epsilon, the same noise makes the same fit.
-    noise_parameter = "noise_multiplier"
+    @property
+    def noise_parameter(self) -> str | None:
+        """Name of the parameter that sets the noise of a fit and changes nothing else, or None.
+
+        Given in place of `epsilon`, the same noise makes the same fit. With "max" epochs it sets
+        the number of steps instead.
+        """
+        return None if self._takes_most_steps() else "noise_multiplier"
 
     @property
     def cost_parameters(self) -> frozenset[str]:
@@ -49,6 +55,27 @@ class OptionalProtocolMixin(NetParameters):
             The noise multiplier.
         """
         return float(self._plan_before_data(n_samples).noise_multiplier)
+
+    def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> dict[str, float]:
+        """Return the number that "max" epochs stand for, under the name of their parameter.
+
+        Set beside the same ``noise_multiplier`` it makes the same fit, whatever ``epsilon`` is.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Not used.
+
+        Returns
+        -------
+        dict
+            Empty where the number of epochs is given.
+        """
+        if not self._takes_most_steps():
+            return {}
+        return {"max_epochs": self._plan_before_data(n_samples).epochs}
 
     def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
         """Return the parameters with which a fit on fewer records resembles the final fit.

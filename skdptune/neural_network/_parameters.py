@@ -7,13 +7,18 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
 import torch
 from torch import nn
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.mechanisms import NoisyGradientPlan, plan_noisy_gradient
+from skdptune.mechanisms import (
+    MAX_EPOCHS,
+    SAMPLINGS,
+    NoisyGradientPlan,
+    check_noise_and_budget,
+    plan_noisy_gradient,
+)
 from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
 
@@ -35,12 +40,12 @@ class NetParameters(PrivateEstimatorMixin):
     criterion: ModuleLike
     optimizer: OptimizerFactory
     lr: float
-    max_epochs: float
+    max_epochs: float | Literal["max"]
     batch_size: int | float
     max_grad_norm: float
     noise_multiplier: float | None
     grad_sample_mode: str
-    poisson_sampling: bool
+    sampling: str
     max_physical_batch_size: int | None
     fix_module: bool
     callbacks: Any
@@ -109,7 +114,14 @@ class NetParameters(PrivateEstimatorMixin):
                 raise ValueError(f"{name} must not be given: the net draws its batches itself.")
         _check_device(self.device)
 
+    def _takes_most_steps(self) -> bool:
+        """Return whether a fit takes as many steps of a given noise as the budget pays for."""
+        return isinstance(self.max_epochs, str) and self.max_epochs == MAX_EPOCHS
+
     def _check_noise(self) -> None:
+        if self._takes_most_steps():
+            check_noise_and_budget(self.noise_multiplier, self.epsilon, self.delta)
+            return
         if self.noise_multiplier is not None:
             self._checked_delta()
             check_real(self.noise_multiplier, name="noise_multiplier", lower=0.0, lower_open=True)
@@ -121,7 +133,16 @@ class NetParameters(PrivateEstimatorMixin):
             )
 
     def _check_sizes(self) -> None:
-        check_real(self.max_epochs, name="max_epochs", lower=0.0, lower_open=True, upper=1e9)
+        if not self._takes_most_steps():
+            hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget."
+            check_real(
+                self.max_epochs,
+                name="max_epochs",
+                lower=0.0,
+                lower_open=True,
+                upper=1e9,
+                hint=hint,
+            )
         check_real(self.lr, name="lr", lower=0.0)
         if isinstance(self.batch_size, float):
             check_real(self.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
@@ -129,12 +150,11 @@ class NetParameters(PrivateEstimatorMixin):
             check_integer(self.batch_size, name="batch_size", lower=1)
         if self.max_physical_batch_size is not None:
             check_integer(self.max_physical_batch_size, name="max_physical_batch_size", lower=1)
-        if not isinstance(self.poisson_sampling, bool | np.bool_):
-            raise TypeError(f"poisson_sampling must be a bool; got {self.poisson_sampling!r}.")
-        if self._public_size(1) and self.n_public is not None and not self.poisson_sampling:
+        check_option(self.sampling, name="sampling", options=SAMPLINGS)
+        if self._public_size(1) and self.n_public is not None and self.sampling == "fixed":
             raise ValueError(
-                "n_public must be None with poisson_sampling=False, whose cost depends on the "
-                f"number of records itself; got {self.n_public!r}."
+                "n_public must be None with sampling='fixed', whose cost depends on the number of "
+                f"records itself; got {self.n_public!r}. Use sampling='poisson' or 'allocation'."
             )
 
     def _plan_before_data(self, n_samples: int) -> NoisyGradientPlan:
@@ -152,7 +172,7 @@ class NetParameters(PrivateEstimatorMixin):
             epsilon=self.epsilon,
             delta=self.delta,
             noise_multiplier=self.noise_multiplier,
-            sampling="poisson" if self.poisson_sampling else "fixed",
+            sampling=self.sampling,
         )
 
 

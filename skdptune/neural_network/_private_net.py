@@ -39,7 +39,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         max_grad_norm: float,
         noise_multiplier: float | None,
         grad_sample_mode: str,
-        poisson_sampling: bool,
+        sampling: str,
         max_physical_batch_size: int | None,
         fix_module: bool,
         random_state: RandomState,
@@ -52,7 +52,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         self.max_grad_norm = max_grad_norm
         self.noise_multiplier = noise_multiplier
         self.grad_sample_mode = grad_sample_mode
-        self.poisson_sampling = poisson_sampling
+        self.sampling = sampling
         self.max_physical_batch_size = max_physical_batch_size
         self.fix_module = fix_module
         self.random_state = random_state

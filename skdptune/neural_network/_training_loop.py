@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from skdptune.mechanisms import fixed_batches, poisson_batches
 from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._components import NetComponents, not_offered
 from skdptune.neural_network._gradient_check import check_gradients
@@ -40,7 +39,7 @@ class TrainingLoop(TrainableNet, NetComponents):
     """
 
     grad_sample_mode: str
-    max_epochs: float
+    max_epochs: float | Literal["max"]
     # Set during `fit` alone: training outside of it would not be charged.
     _engine: NoisySteps | None = None
 
@@ -140,12 +139,10 @@ class TrainingLoop(TrainableNet, NetComponents):
         self.notify("on_train_end", X=None, y=None)
 
     def _batches(self, run: TrainingRun) -> Iterator[Any]:
-        plan, size = run.plan, len(run.X)
-        if plan.sampling == "poisson":
-            batches = poisson_batches(size, plan.rate, plan.steps, run.rng)
-        else:
-            batches = fixed_batches(size, plan.batch_size, plan.steps, run.rng)
-        for count in steps_of_epochs(plan.steps, self.max_epochs):
+        plan = run.plan
+        batches = plan.batches(len(run.X), run.rng)
+        epochs = self.max_epochs if not isinstance(self.max_epochs, str) else plan.epochs
+        for count in steps_of_epochs(plan.steps, epochs):
             self.notify("on_epoch_begin", dataset_train=None, dataset_valid=None)
             for _ in range(count):
                 self.notify("on_batch_begin", batch=None, training=True)

@@ -1,5 +1,6 @@
 """What a search may ask of a classifier: cost parameters, noise, and fits on fewer records."""
 
+import itertools
 import math
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.base import clone
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._solvers import _objective, _output, _permutation
+from skdptune.mechanisms import steps_for_budget
 
 CLASSES = [DPLogisticRegression, DPLinearSVC]
 SOLVERS = ["objective", "output", "psgd", "sgd", "adam"]
@@ -229,3 +231,66 @@ def test_impossible_sizes_are_refused(sizes, message):
 def test_bad_parameters_are_refused():
     with pytest.raises(ValueError, match="C must be"):
         DPLogisticRegression(C=-1.0).tuning_parameters(10, 100)
+
+
+# As many steps as the budget pays for ------------------------------------------------------
+
+
+def most_steps_of(kind, solver="sgd", **changes):
+    settings = {"epochs": "max", "noise_multiplier": 3.0, "batch_size": 0.05, **changes}
+    return kind(1.0, DELTA, solver=solver, random_state=0, **settings)
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam"])
+@pytest.mark.parametrize("kind", CLASSES)
+def test_most_steps_of_plan_and_fit_agree_and_spend_the_budget(kind, solver):
+    """Theorem M5."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    model = most_steps_of(kind, solver).fit(X, X[:, 0] > 0.0)
+    assert model.plan_.steps == steps_for_budget(3.0, 0.05, 1.0, DELTA) > 100
+    assert model.privacy_.profile == model.privacy_profile(400)
+    assert model.privacy_.epsilon == 1.0
+    assert 0.97 <= model.privacy_.epsilon_spent <= 1.0
+    assert model.noise_level(400) == 3.0
+    # The very same fit, by the number of its epochs, whatever epsilon is.
+    fixed = clone(model).set_params(**model.fixed_epochs(400), epsilon=None)
+    assert fixed.fixed_epochs(400) == {} and fixed.noise_parameter == "noise_multiplier"
+    np.testing.assert_array_equal(fixed.fit(X, X[:, 0] > 0.0).coef_, model.coef_)
+    assert fixed.privacy_.profile == model.privacy_.profile
+
+
+def test_noise_of_most_steps_does_not_set_the_cost():
+    """It sets the steps, so that a search has to solve for epsilon."""
+    model = most_steps_of(DPLogisticRegression)
+    assert model.noise_parameter is None
+    assert {"epochs", "epsilon", "noise_multiplier", "batch_size"} <= model.cost_parameters
+    for noise in (2.0, 4.0):
+        cost = model.set_params(noise_multiplier=noise).privacy_profile(400).epsilon(DELTA)
+        assert 0.97 <= cost <= 1.0
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"noise_multiplier": 1.2, "batch_size": 0.01}, {"sampling": "fixed"}]
+)
+def test_cost_of_most_steps_grows_with_epsilon_and_stays_below(changes):
+    """Theorem C1: what a search that solves for epsilon relies on."""
+    model = most_steps_of(DPLogisticRegression, **changes)
+    budgets = np.geomspace(1.5, 30.0, 12)
+    profiles = [model.set_params(epsilon=epsilon).privacy_profile(400) for epsilon in budgets]
+    costs = [profile.epsilon(DELTA) for profile in profiles]
+    assert np.all(np.diff(costs) > 0.0) and np.all(costs <= budgets)
+    epsilons = np.linspace(0.0, 5.0, 20)
+    for first, second in itertools.pairwise(profiles):
+        assert np.all(first.delta(epsilons) <= second.delta(epsilons) * (1.0 + 1e-6) + 1e-12)
+
+
+def test_most_steps_on_fewer_records_are_as_many():
+    model = most_steps_of(DPLogisticRegression, batch_size=100)
+    fewer = clone(model).set_params(**model.tuning_parameters(n_tune=200, n_final=2000))
+    assert fewer.privacy_profile(200) == model.privacy_profile(2000)
+
+
+def test_most_steps_of_a_public_size():
+    model = most_steps_of(DPLogisticRegression, batch_size=20, n_public=400)
+    assert model.privacy_profile(7) == most_steps_of(DPLogisticRegression).privacy_profile(400)

@@ -9,7 +9,7 @@ from skdptune.linear_model._parameters import check_parameters
 SIZE_NEEDED = [
     ({"solver": "psgd"}, "n_public must be None with solver='psgd'.*Use another solver"),
     ({"solver": "sgd", "sampling": "fixed"}, "n_public must be None with sampling='fixed'"),
-    ({"solver": "adam", "sampling": "fixed"}, "Use sampling='poisson'"),
+    ({"solver": "adam", "sampling": "fixed"}, "Use sampling='poisson' or 'allocation'"),
 ]
 
 
@@ -26,8 +26,9 @@ def test_size_is_not_hidden_from_a_proof_that_needs_it(kind, parameters, message
 
 @pytest.mark.parametrize("solver", ["objective", "output", "sgd", "adam"])
 def test_size_may_be_hidden_otherwise(solver):
-    sampling = "fixed" if solver in ("objective", "output") else "poisson"
-    check_parameters(DPLinearSVC(solver=solver, sampling=sampling, n_public=100))
+    unused = "fixed" if solver in ("objective", "output") else "poisson"
+    for sampling in (unused, "allocation"):
+        check_parameters(DPLinearSVC(solver=solver, sampling=sampling, n_public=100))
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,25 @@ def test_public_size_is_a_positive_integer(value, kind):
 
 def test_numpy_numbers_are_accepted():
     check_parameters(DPLogisticRegression(n_public=np.int64(10), C=np.float32(0.5)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"solver": "objective"}, "epochs must be a number with solver='objective'; got 'max'"),
+        ({"solver": "psgd"}, "epochs must be a number with solver='psgd'.*'sgd' or 'adam'"),
+        ({"noise_multiplier": None}, "noise_multiplier must be a number.*follows from"),
+        ({"noise_multiplier": -1.0}, "noise_multiplier must be a number"),
+        ({"epsilon": None}, "epsilon must be a number.*follows from noise_multiplier, epsilon"),
+        ({"epsilon": float("inf")}, "epsilon must be a number"),
+        ({"delta": 0.0}, "delta must be a number"),
+        ({"epochs": "most"}, "epochs must be a number.*Or 'max', beside noise_multiplier"),
+    ],
+)
+def test_most_steps_need_a_noise_and_a_budget(parameters, message):
+    settings = {"solver": "sgd", "epochs": "max", "noise_multiplier": 2.0, **parameters}
+    for kind in (DPLogisticRegression, DPLinearSVC):
+        with pytest.raises((ValueError, TypeError), match=message):
+            kind(**settings).privacy_profile(100, 3)
+        with pytest.raises((ValueError, TypeError), match=message):
+            kind(**settings).fit("no data at all", "no labels")

@@ -4,10 +4,22 @@ from itertools import combinations
 import numpy as np
 import pytest
 from dp_accounting import dp_event
+from dp_accounting.pld import PLDAccountant
 from scipy import integrate, stats
 
-from skdptune.accounting import PrivacyProfile
-from skdptune.mechanisms._noisy_gradient_plan import _calibrated, plan_noisy_gradient
+from skdptune.accounting import (
+    PrivacyProfile,
+    UnreachableBudgetError,
+    gaussian_delta,
+    random_allocation,
+)
+from skdptune.mechanisms._noisy_gradient_plan import (
+    SAMPLINGS,
+    _calibrated,
+    _most_steps,
+    plan_noisy_gradient,
+    steps_for_budget,
+)
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed"])
@@ -69,6 +81,82 @@ def test_given_noise_has_a_cost():
     plan = plan_noisy_gradient(100, epochs=4, batch_size=100, noise_multiplier=3.0)
     expected = PrivacyProfile.gaussian(2.0 / 3.0).epsilon(1e-5)
     assert plan.profile.epsilon(1e-5) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "batch_size", "epochs", "epsilon"),
+    [(1000, 100, 5, 1.0), (1000, 1000, 3, 0.1), (200, 20, 2.25, 30.0), (2000, 20, 1, 0.5)],
+)
+def test_plan_of_an_allocation_spends_the_budget_and_no_more(
+    n_samples, batch_size, epochs, epsilon
+):
+    # Theorem M6.
+    plan = plan_noisy_gradient(
+        n_samples,
+        epochs=epochs,
+        batch_size=batch_size,
+        epsilon=epsilon,
+        delta=1e-5,
+        sampling="allocation",
+    )
+    assert 0.99 * epsilon <= plan.profile.epsilon(1e-5) <= epsilon
+    n_batches = n_samples // batch_size
+    assert (plan.rate, plan.steps) == (1 / n_batches, math.ceil(epochs * n_batches))
+    assert plan.profile == random_allocation(plan.noise_multiplier, n_batches, plan.steps)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "batch_size", "n_batches", "divisor"),
+    [(1000, 300, 3, 333), (1000, 700, 1, 1000), (1000, 600, 2, 500), (7, 1, 7, 1), (10, 4, 2, 5)],
+)
+def test_batches_of_an_epoch_are_records_over_batch_size_rounded(
+    n_samples, batch_size, n_batches, divisor
+):
+    plan = plan_noisy_gradient(
+        n_samples, epochs=3, batch_size=batch_size, noise_multiplier=0.0, sampling="allocation"
+    )
+    assert (plan.rate, plan.batch_size, plan.steps) == (1 / n_batches, divisor, 3 * n_batches)
+    assert plan.epochs == 3.0
+
+
+@pytest.mark.parametrize(("epsilon", "epochs"), [(0.5, 1), (1.0, 10), (4.0, 3)])
+def test_an_allocation_takes_less_noise_than_poisson_batches(epsilon, epochs):
+    noise = {
+        sampling: plan_noisy_gradient(
+            2000,
+            epochs=epochs,
+            batch_size=100,
+            epsilon=epsilon,
+            delta=1e-5,
+            sampling=sampling,
+        ).noise_multiplier
+        for sampling in ("poisson", "allocation")
+    }
+    assert 0.8 * noise["poisson"] < noise["allocation"] < noise["poisson"]
+
+
+def test_most_steps_may_end_within_an_epoch_of_an_allocation():
+    options = {"batch_size": 50, "noise_multiplier": 1.5, "sampling": "allocation"}
+    plan = plan_noisy_gradient(1000, epochs="max", epsilon=2.0, delta=1e-5, **options)
+    assert plan.profile.epsilon(1e-5) <= 2.0
+    more = plan_noisy_gradient(1000, epochs=(plan.steps + 1) / 20, **options)
+    assert more.steps == plan.steps + 1 and more.profile.epsilon(1e-5) > 2.0
+    assert steps_for_budget(1.5, 0.05, 2.0, 1e-5, sampling="allocation") == plan.steps
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_plan_draws_its_batches_from_any_number_of_records(sampling):
+    plan = plan_noisy_gradient(
+        60, epochs=2.5, batch_size=10, noise_multiplier=1.0, sampling=sampling
+    )
+    for size in (0, 59, 60, 75):
+        batches = list(plan.batches(size, np.random.default_rng(0)))
+        counts = [np.arange(size)[batch].size for batch in batches]
+        assert len(counts) == plan.steps == 15
+        if sampling == "fixed":
+            assert set(counts) == {min(size, 10)}
+        if sampling == "allocation":
+            assert sum(counts[:6]) == sum(counts[6:12]) == size
 
 
 def test_poisson_profile_is_that_of_the_sampled_gaussian():
@@ -153,3 +241,137 @@ def test_bad_parameters_are_refused(change, error, words):
     options = {"epochs": 1, "batch_size": 10, "epsilon": 1.0, "delta": 1e-5} | change
     with pytest.raises(error, match=words):
         plan_noisy_gradient(100, **options)
+
+
+# As many steps as the budget pays for -------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+@pytest.mark.parametrize(
+    ("noise", "rate", "epsilon", "delta"),
+    [
+        (2.0, 0.01, 1.0, 1e-5),
+        (0.9, 0.01, 3.0, 1e-5),
+        (3.0, 0.05, 0.5, 1e-6),
+        (1.5, 0.2, 8.0, 1e-5),
+        (20.0, 1.0, 1.0, 1e-5),
+    ],
+)
+def test_so_many_steps_fit_and_one_more_does_not(noise, rate, epsilon, delta, sampling):
+    """Theorem M5, Theorem C1."""
+    noise = 2.0 * noise if sampling == "fixed" else noise
+    steps = steps_for_budget(noise, rate, epsilon, delta, sampling=sampling)
+    for count, fits in ((steps, True), (steps + 1, False)):
+        plan = plan_noisy_gradient(
+            10_000,
+            epochs=count * rate,
+            batch_size=round(10_000 * rate),
+            noise_multiplier=noise,
+            sampling=sampling,
+        )
+        assert plan.steps == count
+        assert (plan.profile.epsilon(delta) <= epsilon) == fits
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "epsilon", "delta"),
+    [(2.0, 0.01, 1.0, 1e-5), (1.0, 0.002, 0.7, 1e-6), (3.0, 0.05, 4.0, 1e-5)],
+)
+def test_steps_agree_with_dp_accounting(noise, rate, epsilon, delta):
+    """Theorem M5."""
+    steps = steps_for_budget(noise, rate, epsilon, delta)
+
+    def cost(count):
+        step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
+        accountant = PLDAccountant(value_discretization_interval=1e-4)
+        return accountant.compose(step, count).get_epsilon(delta)
+
+    # Grids differ, and with them a thousandth of the budget.
+    assert cost(steps) <= epsilon * 1.0001
+    assert cost(math.ceil(steps * 1.003) + 1) > epsilon
+
+
+@pytest.mark.parametrize(("noise", "epsilon"), [(20.0, 1.0), (60.0, 0.4), (8.0, 6.0)])
+def test_steps_on_all_records_agree_with_the_closed_form(noise, epsilon):
+    """Theorem M5, Theorem P6."""
+    steps = steps_for_budget(noise, 1.0, epsilon, 1e-5)
+    exact = [gaussian_delta(math.sqrt(count) / noise, epsilon) for count in (steps, steps + 1)]
+    assert exact[0] <= 1e-5 < exact[1]
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+def test_plan_of_most_epochs_is_that_of_its_steps(sampling):
+    options = {"batch_size": 100, "noise_multiplier": 4.0, "sampling": sampling}
+    budget = {"epsilon": 1.0, "delta": 1e-5}
+    plan = plan_noisy_gradient(2000, epochs="max", **options, **budget)
+    assert plan.steps == steps_for_budget(4.0, 0.05, 1.0, 1e-5, sampling=sampling)
+    assert plan.epochs == plan.steps / 20 and plan.noise_multiplier == 4.0
+    assert 0.97 <= plan.profile.epsilon(1e-5) <= 1.0
+    # The same steps, asked for by their number.
+    assert plan_noisy_gradient(2000, epochs=plan.epochs, **options) == plan
+
+
+@pytest.mark.parametrize(("steps", "batch_size", "wanted"), [(30, 10, 3.0), (7, 30, 2.1)])
+def test_epochs_of_a_plan_are_whole_where_they_are(steps, batch_size, wanted):
+    plan = plan_noisy_gradient(
+        100, epochs=steps * batch_size / 100, batch_size=batch_size, noise_multiplier=0.0
+    )
+    assert (plan.steps, plan.epochs) == (steps, wanted)
+
+
+def test_more_budget_pays_for_more_steps():
+    found = [steps_for_budget(1.5, 0.02, epsilon, 1e-5) for epsilon in np.geomspace(0.5, 20.0, 25)]
+    assert found == sorted(found) and len(set(found)) == len(found)
+    assert (
+        steps_for_budget(3.0, 0.02, 0.5, 1e-5) > found[0] > steps_for_budget(1.5, 0.04, 0.5, 1e-5)
+    )
+    assert steps_for_budget(1.5, 0.02, 0.5, 1e-8) < found[0]
+
+
+def test_same_numbers_of_steps_are_not_found_again():
+    steps_for_budget(2.0, 0.05, 1.5, 1e-6)
+    misses = _most_steps.cache_info().misses
+    steps_for_budget(2.0, 0.05, 1.5, 1e-6)
+    plan_noisy_gradient(
+        1000, epochs="max", batch_size=50, noise_multiplier=2.0, epsilon=1.5, delta=1e-6
+    )
+    assert _most_steps.cache_info().misses == misses
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.5])
+def test_a_step_that_costs_too_much_is_an_error_that_says_what_to_change(noise):
+    words = "the cost of a single step; got 0.3. Or make noise_multiplier larger"
+    with pytest.raises(UnreachableBudgetError, match=words):
+        steps_for_budget(noise, 0.01, 0.3, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"noise_multiplier": None}, TypeError, "noise_multiplier must be a number.*together"),
+        ({"noise_multiplier": 0.0}, ValueError, "noise_multiplier must be a number in"),
+        ({"epsilon": None}, TypeError, "epsilon must be a number.*together"),
+        ({"epsilon": math.inf}, ValueError, "epsilon must be"),
+        ({"epsilon": 0.0}, ValueError, "epsilon must be"),
+        ({"delta": 0.0}, ValueError, "delta must be"),
+        ({"delta": None}, TypeError, "delta must be"),
+        ({"sampling": "shuffle"}, ValueError, "sampling must be one of 'poisson', 'fixed'"),
+    ],
+)
+def test_bad_parameters_of_most_steps_are_refused(change, error, words):
+    options = {"noise_multiplier": 2.0, "epsilon": 1.0, "delta": 1e-5, **change}
+    with pytest.raises(error, match=words):
+        plan_noisy_gradient(100, epochs="max", batch_size=10, **options)
+    with pytest.raises(error, match=words):
+        steps_for_budget(sampling_rate=0.1, **options)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.1, -0.1])
+def test_rate_of_steps_is_a_share(rate):
+    with pytest.raises(ValueError, match="sampling_rate must be a number in"):
+        steps_for_budget(2.0, rate, 1.0, 1e-5)
+
+
+def test_epochs_are_a_number_or_max():
+    with pytest.raises(TypeError, match="epochs must be a number"):
+        plan_noisy_gradient(100, epochs="most", batch_size=10, noise_multiplier=1.0)

@@ -1,10 +1,15 @@
 """The optional protocol of nets: noise, cost parameters, and the fit on fewer records."""
 
+import math
+
 import pytest
 import torch
+from sklearn.base import clone
 
 from skdptune.base import profile_of
+from skdptune.mechanisms import steps_for_budget
 from skdptune.neural_network import MLP, DPNeuralNetClassifier, DPNeuralNetRegressor
+from tests.neural_network.nets import data, net_of
 
 
 @pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetRegressor])
@@ -41,7 +46,7 @@ CHANGED = {
     "max_epochs": 3,
     "n_public": 400,
     "noise_multiplier": 2.0,
-    "poisson_sampling": False,
+    "sampling": "allocation",
     "module": MLP(hidden=(3,)),
     "optimizer": torch.optim.Adam,
     "lr": 0.01,
@@ -62,3 +67,19 @@ def test_cost_depends_on_the_declared_parameters_alone(name):
     before = net.privacy_profile(1000)
     same = net.set_params(**{name: CHANGED[name]}).privacy_profile(1000) == before
     assert same == (name not in net.cost_parameters)
+
+
+def test_most_steps_of_plan_and_fit_agree_and_spend_the_budget():
+    """Theorem M5."""
+    X, y = data(200)
+    net = net_of(epsilon=2.0, max_epochs="max", noise_multiplier=2.0, batch_size=0.1)
+    net.fit(X, y)
+    steps = steps_for_budget(2.0, 0.1, 2.0, net.delta)
+    assert net.plan_.steps == steps > 50
+    assert len(net.history) == math.ceil(steps / 10)
+    assert net.privacy_.profile == profile_of(net, 200)
+    assert 0.97 * 2.0 <= net.privacy_.epsilon_spent <= 2.0 == net.privacy_.epsilon
+    assert net.noise_parameter is None
+    fixed = clone(net).set_params(**net.fixed_epochs(200), epsilon=None)
+    assert fixed.fixed_epochs(200) == {} and fixed.noise_parameter == "noise_multiplier"
+    assert profile_of(fixed, 200) == profile_of(net, 200)

@@ -26,7 +26,8 @@ from tests.neural_network.nets import KINDS, data, net_of, weights_of
         ({"max_physical_batch_size": 0}, "max_physical_batch_size must be"),
         ({"grad_sample_mode": "exact"}, "grad_sample_mode must be one of 'auto', 'hooks'"),
         ({"n_public": 0}, "n_public must be"),
-        ({"n_public": 9, "poisson_sampling": False}, "n_public must be None with poisson_samp"),
+        ({"sampling": "shuffle"}, "sampling must be one of 'poisson', 'fixed', 'allocation'"),
+        ({"n_public": 9, "sampling": "fixed"}, "n_public must be None with sampling='fixed'"),
         ({"lr": -1.0}, "lr must be"),
         ({"device": "nowhere"}, "device must be one that torch knows"),
         ({"iterator_train__shuffle": True}, "iterator_train__shuffle must not be given"),
@@ -84,3 +85,19 @@ def test_subclass_keeps_its_parameters():
     net = clone(Mine(extra=3, epsilon=2.0, classes=[0, 1], module__bias=False))
     assert (net.extra, net.epsilon, net.classes) == (3, 2.0, [0, 1])
     assert len(list(net.fit(*data()).module_.parameters())) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"noise_multiplier": None}, "noise_multiplier must be a number.*follows from"),
+        ({"epsilon": None}, "epsilon must be a number.*follows from noise_multiplier, epsilon"),
+        ({"epsilon": float("inf")}, "epsilon must be a number"),
+        ({"delta": 0.0}, "delta must be a number"),
+        ({"max_epochs": "most"}, "max_epochs must be a number.*Or 'max', beside noise_multiplier"),
+    ],
+)
+def test_most_steps_need_a_noise_and_a_budget(settings, complaint):
+    net = net_of(**{"max_epochs": "max", "noise_multiplier": 2.0, **settings})
+    with pytest.raises((ValueError, TypeError), match=complaint):
+        net.privacy_profile(100)

@@ -21,10 +21,10 @@ from tests.neural_network.nets import DELTA, KINDS, data, net_of, weights_of
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sampling", [True, False])
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "allocation"])
 def test_cost_equals_the_report_of_the_fit(kind, sampling):
     X, y = data()
-    net = net_of(kind, epsilon=0.7, poisson_sampling=sampling)
+    net = net_of(kind, epsilon=0.7, sampling=sampling)
     profile = profile_of(net, *X.shape)
     net.fit(X, y)
     assert privacy_of(net).profile == net.privacy_.profile == profile
@@ -127,8 +127,6 @@ def test_nothing_without_a_cost_is_kept(mode):
 
 
 def test_wrong_types_are_refused():
-    with pytest.raises(TypeError, match="poisson_sampling must be a bool"):
-        net_of(poisson_sampling="yes").privacy_profile(100)
     with pytest.raises(TypeError, match="sample_weight is not supported"):
         net_of().fit(*data(), sample_weight=np.ones(300))
     with pytest.raises(TypeError, match=r"must be X and y; got \['epochs'\]"):

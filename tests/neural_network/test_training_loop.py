@@ -60,9 +60,22 @@ def test_batches_are_drawn_record_by_record(batches):
 
 def test_batches_of_fixed_size(batches):
     X, y = data()
-    net_of(poisson_sampling=False, batch_size=70, max_epochs=3).fit(X, y)
+    net_of(sampling="fixed", batch_size=70, max_epochs=3).fit(X, y)
     assert {len(batch) for batch in batches} == {70}
     assert all(len(np.unique(batch[:, 0])) == 70 for batch in batches)
+
+
+def test_every_record_is_in_one_allocated_batch_of_an_epoch(batches):
+    # Theorem M6.
+    X, y = data()
+    net = net_of(sampling="allocation", batch_size=70, max_epochs=2.5).fit(X, y)
+    # 300 records make four batches, of 75 records on the average.
+    assert (net.plan_.rate, net.plan_.batch_size, len(batches)) == (0.25, 75, 10)
+    for epoch in (batches[:4], batches[4:8]):
+        seen = np.sort(np.concatenate(epoch)[:, 0])
+        np.testing.assert_array_equal(seen, np.sort(X[:, 0].astype(np.float32)))
+    assert len({len(batch) for batch in batches}) > 1
+    assert 0 < sum(len(batch) for batch in batches[8:]) < 300
 
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)

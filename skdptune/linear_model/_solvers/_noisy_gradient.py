@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from skdptune._validation import check_integer, check_kind, check_option, check_real
 from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
 from skdptune.linear_model._solvers._design import Design
-from skdptune.mechanisms import Batch, NoisyGradientPlan, fixed_batches, poisson_batches
+from skdptune.mechanisms import NoisyGradientPlan
 
 OPTIMIZERS = ("sgd", "adam")
 SGD_LEARNING_RATE = 2.0
@@ -103,7 +103,7 @@ def fit_noisy_gradient(
     is_shrunk = bool(shrinkage.any())
     step = _optimizer(optimizer, _positive(learning_rate, "learning_rate"), shape)
     sums = ClippedGradients(design, targets, residuals_of, limit)
-    batches = _batches(plan, design.n_samples, rng)
+    batches = plan.batches(design.n_samples, rng)
     # A warning that depends on the data would be a release.
     with np.errstate(all="ignore"):
         for batch, noise in zip(batches, _noises(plan, limit, shape, rng), strict=True):
@@ -138,12 +138,6 @@ def default_learning_rate(optimizer: str, steps: int) -> float:
     """
     check_option(optimizer, name="optimizer", options=OPTIMIZERS)
     return SGD_LEARNING_RATE if optimizer == "sgd" else _ADAM_DISTANCE / math.sqrt(steps)
-
-
-def _batches(plan: NoisyGradientPlan, n_samples: int, rng: np.random.Generator) -> Iterator[Batch]:
-    if plan.sampling == "fixed":
-        return fixed_batches(n_samples, plan.batch_size, plan.steps, rng)
-    return poisson_batches(n_samples, plan.rate, plan.steps, rng)
 
 
 def _noises(

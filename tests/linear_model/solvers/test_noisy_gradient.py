@@ -22,9 +22,12 @@ def residual_is_target(decision, targets):
 
 
 def make_plan(n_samples, batch_size, steps, noise, sampling="poisson"):
+    rate = batch_size / n_samples
+    if sampling == "allocation":
+        rate = 1.0 / round(1.0 / rate)
     plan = plan_noisy_gradient(
         n_samples,
-        epochs=steps * batch_size / n_samples,
+        epochs=steps * rate,
         batch_size=batch_size,
         noise_multiplier=noise,
         sampling=sampling,
@@ -99,7 +102,7 @@ def test_coefficients_can_be_regularised_one_by_one():
     np.testing.assert_allclose(weights.ravel(), [0.95, 0.9, 1.0, 0.8, 1.0])
 
 
-@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "allocation"])
 def test_noise_has_the_stated_deviation(sampling):
     # Rows of zeros and no intercept leave nothing but noise.
     design = Design.clipped(np.zeros((20, 5000)), norm=1.0, intercept=False)
@@ -155,14 +158,33 @@ def test_the_divisor_is_the_expected_batch_size():
     assert drawn != 10_000
 
 
-def test_no_data_still_makes_a_step_of_noise():
-    plan = make_plan(1, 1, 2, 1.0)
+def test_every_record_is_used_once_in_an_epoch_of_an_allocation():
+    # Theorem M6. Every record pulls by 1, and the divisor is the expected size of four batches.
+    plan = make_plan(50, 13, 20, 0.0, "allocation")
+    assert (plan.rate, plan.batch_size) == (0.25, 12)
+    design = Design.clipped(np.ones((50, 1)), norm=1.0, intercept=False)
+    weights = fit_noisy_gradient(
+        plan,
+        design,
+        residual_is_target,
+        -np.ones(50),
+        1,
+        learning_rate=1.0,
+        max_grad_norm=1.0,
+        rng=np.random.default_rng(0),
+    )
+    assert weights.item() == pytest.approx(5 * 50 / 12)
+
+
+@pytest.mark.parametrize("sampling", ["poisson", "allocation"])
+def test_no_data_still_makes_a_step_of_noise(sampling):
+    plan = make_plan(1, 1, 2, 1.0, sampling)
     weights = fit(plan, np.zeros((0, 4)), np.zeros(0))
     assert np.isfinite(weights).all()
     assert (weights != 0.0).all()
 
 
-@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "allocation"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_sparse_equals_dense(optimizer, sampling):
     rows, signs = data()
@@ -288,12 +310,13 @@ AUDITED = {
     "full batch": (20, 20, 4, 0.8, "poisson"),
     "poisson": (4, 2, 10, 0.8, "poisson"),
     "fixed": (4, 2, 10, 1.6, "fixed"),
+    "allocation": (4, 2, 10, 0.8, "allocation"),
 }
 
 
-@pytest.mark.parametrize("name", ["full batch", "poisson"])
+@pytest.mark.parametrize("name", ["full batch", "poisson", "allocation"])
 def test_audit_cannot_refute_the_profile(name):
-    # Theorem M5.
+    # Theorem M5, Theorem M6.
     plan = make_plan(*AUDITED[name])
     errors = audit(plan, 1.0, 400)
     assert not is_refuted(plan.profile, errors)
