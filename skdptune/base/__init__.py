@@ -45,6 +45,8 @@ from skdptune.base._public_size import check_secret_size as check_secret_size
 from skdptune.base._public_size import set_public_size as set_public_size
 from skdptune.base._records import by_halves as by_halves
 from skdptune.base._records import finite_rows as finite_rows
+from skdptune.base._records import proper_labels as proper_labels
+from skdptune.base._records import proper_targets as proper_targets
 from skdptune.base._records import validate_records as validate_records
 from skdptune.base._records import validate_rows as validate_rows
 from skdptune.base._records import zeroed as zeroed

@@ -118,15 +118,30 @@ def validate_records(
             f"y must be as long as X; got {targets.shape[0]} targets for {rows.shape[0]} records: "
             "inconsistent numbers of samples."
         )
+    targets, both = proper_targets(targets, improper, is_classifier=is_classifier, labels=labels)
+    return Records(zeroed(rows, both & ~improper), targets)
+
+
+def proper_targets(
+    y: NDArray[Any],
+    improper: Mask,
+    *,
+    is_classifier: bool,
+    labels: Sequence[Any] | None = None,
+) -> tuple[NDArray[Any], Mask]:
+    """Return proper targets, and which records are improper because of them or before.
+
+    Improper records have the target 0, or the first label of the public set.
+    """
     if is_classifier:
-        targets, wrong = proper_labels(targets, labels)
+        targets, wrong = proper_labels(y, labels)
     else:
-        targets, wrong = finite_rows(targets, np.float64)
+        targets, wrong = finite_rows(y, np.float64)
     both = improper | wrong
     if both.any():
-        rows, targets = zeroed(rows, wrong & ~improper), targets.copy()
+        targets = targets.copy()
         targets[both] = _first(targets, wrong, labels) if is_classifier else 0.0
-    return Records(rows, targets)
+    return targets, both
 
 
 def proper_labels(y: NDArray[Any], labels: Sequence[Any] | None) -> tuple[NDArray[Any], Mask]:

@@ -37,6 +37,7 @@ from skdptune.model_selection._running import (
     WinnerMethods,
     check_domain,
     check_form,
+    check_steps,
     public_labels,
 )
 
@@ -267,17 +268,17 @@ class BasePrivateSearch(
         if not needs_labels:
             classes = self._public_labels(y, n_samples)
         plan = self._with_classes(plan, classes)
-        for estimator in self._estimators():
-            check_domain(estimator, X, y, type(self).__name__)
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
         return plan, self._data(X, y, params), Data(X_val, y_val) if is_public else None
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
         """Refuse arguments of `fit` that no estimator could use, by their form."""
+        check_domain(X, y)
         for estimator in self._estimators():
             if not routing_is_enabled():
                 check_fit_parameters(estimator, params)
             check_form(estimator, X)
+            check_steps(estimator, X)
 
     @abstractmethod
     def _with_classes(self, plan: PlanT, classes: Any) -> PlanT:

@@ -25,6 +25,7 @@ from skdptune.model_selection._running._random_split import (
     expected_size,
     random_split,
 )
+from skdptune.model_selection._running._record_by_record import check_steps
 from skdptune.model_selection._running._results import data_independent_model, results_of
 from skdptune.model_selection._running._runs import (
     ONE_FIT,
@@ -64,6 +65,7 @@ __all__ = [
     "auto_partitions",
     "check_domain",
     "check_form",
+    "check_steps",
     "child_stream",
     "choice_noise",
     "data_independent_model",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdptune._compat import number_of_samples, safe_indexing
+from skdptune.model_selection._running._record_by_record import fit_record_by_record
 
 Records = NDArray[np.integer[Any]]
 
@@ -58,6 +59,6 @@ class Data:
         return Data(safe_indexing(self.X, records), y, chosen, self.constant)
 
     def fit(self, estimator: Any, **more: Any) -> Any:
-        """Fit an estimator to the records."""
-        arguments = (self.X,) if self.y is None else (self.X, self.y)
-        return estimator.fit(*arguments, **self.per_record, **self.constant, **more)
+        """Fit an estimator to the records, none of which can make the fit fail (Theorem R6)."""
+        arguments = {**self.per_record, **self.constant, **more}
+        return fit_record_by_record(estimator, self.X, self.y, **arguments)

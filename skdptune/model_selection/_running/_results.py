@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdptune._compat import number_of_features, safe_indexing
 from skdptune.base import declared_labels
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._engine import is_failure
+from skdptune.model_selection._running._made_up import made_up_like
 from skdptune.model_selection._running._quiet import Quiet
+from skdptune.model_selection._running._record_by_record import fit_record_by_record
+
+_PER_LABEL = 3
 
 
 def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -37,16 +40,13 @@ def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def data_independent_model(estimator: Any, data: Data) -> Any:
     """Return a data-independent model: fitted to nothing but the form of the data."""
     made = clone(estimator)
-    X = safe_indexing(data.X, np.zeros(0, dtype=int))
-    labels = declared_labels(estimator) or [0.0]
+    labels = np.asarray(declared_labels(estimator) or [0.0, 1.0])
+    blank = made_up_like(data.X, _PER_LABEL * labels.size)
+    if blank is None:
+        return made
     try:
-        if hasattr(X, "reindex"):
-            frame = X.reindex(range(len(labels)))
-            blank = frame.astype(data.X.dtypes.to_dict(), errors="ignore").fillna(0)
-        else:
-            blank = np.zeros((len(labels), number_of_features(data.X) or 1))
         with Quiet(), np.errstate(all="ignore"):
-            return made.fit(blank, np.asarray(labels))
+            return fit_record_by_record(made, blank, np.tile(labels, _PER_LABEL))
     except BaseException as problem:
         if not is_failure(problem):
             raise

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPRandomSearchCV
@@ -37,7 +33,6 @@ def test_bad_tables(name: str) -> None:
         (X[:, 0], "X must be two-dimensional"),
         (X[:, :0], "X must have columns"),
         (X + 1j, "X must be real"),
-        (np.where(X > 0.9, np.nan, X), "NaN"),
     ):
         with pytest.raises(ValueError, match=words):
             search.fit(bad, y)
@@ -52,29 +47,13 @@ def test_searches_know_each_other() -> None:
     assert not is_search(Scripted())
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_numbers_are_looked_for_where_they_are_used(bad: float) -> None:
-    frame = pd.DataFrame({"word": ["a", "b"], "idle": [bad, 1.0], "used": [1.0, 2.0]})
-    encoder = ColumnTransformer(
-        [("words", OneHotEncoder(), ["word"]), ("n", Scripted(), ["used"])]
-    )
-    check_domain(of(make_pipeline(encoder, Scripted())), frame, TARGETS, "the search")
-    frame.loc[0, "used"] = bad
-    with pytest.raises(ValueError, match="X contains"):
-        check_domain(of(make_pipeline(encoder, Scripted())), frame, TARGETS, "the search")
-    nested = of(of(make_pipeline(FunctionTransformer(), Scripted())))
-    with pytest.raises(ValueError, match="X contains"):
-        check_domain(nested, np.array([[bad], [1.0]]), TARGETS, "the search")
-
-
-def test_words_sparse_tables_and_lists() -> None:
-    check_domain(of(Scripted()), np.array([["a"], ["b"]], dtype=object), TARGETS, "the search")
-    check_domain(of(Scripted()), sparse.csr_matrix(np.eye(2)), TARGETS, "the search")
-    check_domain(of(Scripted()), [[1.0], [2.0]], TARGETS, "the search")
-    with pytest.raises(ValueError, match="X contains"):
-        check_domain(of(Scripted()), [[1.0], [float("nan")]], TARGETS, "the search")
-    with pytest.raises(ValueError, match="y contains"):
-        check_domain(of(Scripted()), np.eye(2), np.array([0.0, np.nan]), "the search")
+def test_types_that_no_estimator_takes() -> None:
+    check_domain(np.array([["a"], [np.nan]], dtype=object), TARGETS)
+    check_domain(sparse.csr_matrix(np.eye(2)), None)
+    check_domain([[1.0], [float("nan")]], [0.0, float("nan")])
+    for X, y, name in ((np.eye(2) + 1j, TARGETS, "X"), (np.eye(2), TARGETS + 1j, "y")):
+        with pytest.raises(ValueError, match=f"{name} must be real"):
+            check_domain(X, y)
 
 
 def test_labels_are_those_declared_or_found() -> None:
@@ -82,8 +61,8 @@ def test_labels_are_those_declared_or_found() -> None:
     assert labels_of(DPLogisticRegression(), y, 3) == [0, 2]
     assert labels_of(DPLogisticRegression(classes=[0, 1, 2]), y, 3) == [0, 1, 2]
     assert labels_of(Scripted(), None, 3) is None
-    with pytest.raises(ValueError, match="named in classes; got others"):
-        labels_of(DPLogisticRegression(classes=[0, 1]), y, 3)
+    assert labels_of(DPLogisticRegression(classes=[0, 1]), y, 3) == [0, 1]
+    assert labels_of(DPLogisticRegression(), np.array([2.0, np.nan, 0.0]), 3) == [0.0, 2.0]
     with pytest.raises(ValueError, match="as long as X"):
         labels_of(DPLogisticRegression(), y, 4)
     with pytest.raises(ValueError, match="classes must be named"):

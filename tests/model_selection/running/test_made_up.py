@@ -1,0 +1,82 @@
+"""Made-up data follow from the form of a table alone (Theorem R6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from skdptune.model_selection._running._made_up import made_up_like
+
+FRAME = pd.DataFrame(
+    {
+        "number": [1.5, 2.5],
+        "count": [1, 2],
+        "gap": pd.array([1, None], dtype="Int64"),
+        "flag": [True, False],
+        "word": pd.Series(["secret", "x"], dtype=object),
+        "kind": pd.Categorical(["b", "a"], categories=["a", "b", "c"]),
+        "when": pd.to_datetime(["2020", "2021"]),
+        "text": pd.array(["secret", "y"], dtype="string"),
+    }
+)
+
+
+def test_frames_keep_names_and_types() -> None:
+    made = made_up_like(FRAME, 5)
+    assert list(made.columns) == list(FRAME.columns)
+    assert made.dtypes.equals(FRAME.dtypes)
+    assert len(made) == 5
+    assert set(made["word"]) == {"made up"}
+    assert made_up_like(FRAME, 5, with_words=False)["word"].isin([0, 1]).all()
+
+
+def test_what_records_hold_changes_nothing() -> None:
+    other = FRAME.iloc[::-1].reset_index(drop=True)
+    pd.testing.assert_frame_equal(made_up_like(FRAME, 4), made_up_like(other, 4))
+    X = np.arange(6.0).reshape(3, 2)
+    assert np.array_equal(made_up_like(X, 4), made_up_like(-X, 4))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.eye(3),
+        np.eye(3, dtype=np.float32),
+        np.eye(3, dtype=int),
+        np.eye(3, dtype=bool),
+        np.eye(3, dtype=object),
+        np.array([["a", "b", "c"]]),
+        np.zeros((2, 3, 4)),
+        np.zeros((2, 3), dtype="datetime64[s]"),
+        pd.Series(["a", "b"], name="text"),
+        np.array(["a", "b"]),
+    ],
+    ids=lambda X: f"{X.dtype}-{X.ndim}",
+)
+def test_arrays(X: Any) -> None:
+    made = made_up_like(X, 4)
+    assert made.shape == (4, *X.shape[1:])
+    assert made.dtype == X.dtype
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.coo_matrix, sparse.csc_array])
+def test_sparse_tables(make: Any) -> None:
+    made = made_up_like(make(np.eye(5, dtype=np.float32)), 4)
+    assert made.shape == (4, 5)
+    assert made.dtype == np.float32
+    assert sparse.issparse(made)
+
+
+def test_lists() -> None:
+    assert made_up_like(["a", "b"], 2) == ["made up", "made up"]
+    assert made_up_like([{"a": 1}], 2) == [{}, {}]
+    assert made_up_like([[1, 2, 3]], 2).shape == (2, 3)
+
+
+@pytest.mark.parametrize("X", [[], [object()], np.ones(3)])
+def test_forms_that_are_not_known(X: Any) -> None:
+    assert made_up_like(X, 2) is None
