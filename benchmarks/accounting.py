@@ -3,6 +3,7 @@
     python benchmarks/accounting.py [runs]         profiles of runs and searches; noise; bounds
     python benchmarks/accounting.py search-costs   the plan of every default search
     python benchmarks/accounting.py lists          noise of candidates that differ in cost
+    python benchmarks/accounting.py samplings      noise of a training, by how batches are drawn
 
 Machines are shared and noisy: each figure is the least of several repetitions, and only the ratios
 to the peer in the same run mean something.
@@ -213,6 +214,31 @@ def print_lists(options: argparse.Namespace) -> None:
             print(f"  {tuning:<9} {epsilon:8g}{cells}", flush=True)
 
 
+def print_samplings(options: argparse.Namespace) -> None:
+    """Print the noise that one training needs, for each way to draw its batches."""
+    from skdptune.mechanisms import SAMPLINGS, plan_noisy_gradient
+
+    print(f"Noise multiplier of one training, delta {DELTA:g} (seconds to find it)")
+    print("  epochs  batches  epsilon" + "".join(f" {name:>20}" for name in SAMPLINGS))
+    for epochs, batches, epsilon in itertools.product(
+        options.epochs, options.batches, options.epsilons
+    ):
+        cells = ""
+        for sampling in SAMPLINGS:
+            start = time.perf_counter()
+            plan = plan_noisy_gradient(
+                100 * batches,
+                epochs=epochs,
+                batch_size=100,
+                epsilon=epsilon,
+                delta=DELTA,
+                sampling=sampling,
+            )
+            seconds = time.perf_counter() - start
+            cells += f" {plan.noise_multiplier:11.3f} ({seconds:4.1f} s)"
+        print(f"  {epochs:6d}  {batches:7d}  {epsilon:7g}{cells}", flush=True)
+
+
 def print_runs(options: argparse.Namespace) -> None:
     """Print the times of profiles, the noise of each way to tune, and a comparison of bounds."""
     print_speed(options.repetitions)
@@ -243,6 +269,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     costs.add_argument("--json", action="store_true")
     lists = parts.add_parser("lists", help=print_lists.__doc__)
     lists.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 4.0])
+    samplings = parts.add_parser("samplings", help=print_samplings.__doc__)
+    samplings.add_argument("--epochs", type=int, nargs="+", default=[1, 10])
+    samplings.add_argument("--batches", type=int, nargs="+", default=[20, 100, 1000])
+    samplings.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 4.0])
 
 
 def main() -> None:
@@ -257,6 +287,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "runs": print_runs,
     "search-costs": print_search_costs,
     "lists": print_lists,
+    "samplings": print_samplings,
 }
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def bare_seconds(
     rng = np.random.default_rng(0)
     rows = [torch.from_numpy(r) for r in poisson_batches(len(X), size / len(X), steps, rng)]
     module, optimizer, criterion, _ = attached(
-        sized(name, X).to(device), loader_of(X, y, size), settings, poisson_sampling=False
+        sized(name, X).to(device), loader_of(X, y, size), settings, sampling="fixed"
     )
     started = now(device)
     take_steps(module, optimizer, criterion, ((inputs[r], targets[r]) for r in rows), device)

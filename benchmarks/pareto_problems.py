@@ -160,7 +160,7 @@ def network(hidden: tuple[int, ...], train: int) -> Problem:
 
     names = ("max_epochs", "batch_size", "lr", "noise_multiplier", "max_grad_norm")
     model = DPNeuralNetClassifier(
-        MLP(hidden=hidden), classes=range(10), poisson_sampling=False, epsilon=None
+        MLP(hidden=hidden), classes=range(10), sampling="fixed", epsilon=None
     )
     return Problem(model, names, MNIST, mnist(train))
 

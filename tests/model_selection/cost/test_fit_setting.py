@@ -25,6 +25,9 @@ from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
 DESCENT = DPLogisticRegression(solver="sgd", epochs=2, batch_size=0.1, classes=[0, 1])
+ALLOCATION = DPLogisticRegression(
+    solver="sgd", epochs=2, batch_size=0.1, classes=[0, 1], sampling="allocation"
+)
 RATES = {"learning_rate": loguniform(0.1, 10.0)}
 
 
@@ -70,7 +73,11 @@ def searches(estimator: object) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("search", searches(DESCENT), ids=lambda search: type(search).__name__)
+@pytest.mark.parametrize(
+    "search",
+    [*searches(DESCENT), *searches(ALLOCATION)],
+    ids=lambda search: f"{type(search).__name__}-{search.estimator.sampling}",
+)
 def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> None:
     # Theorem F2.
     plan = search._make_plan(4000, 3)
@@ -89,6 +96,7 @@ def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> No
     [
         (DESCENT, {"epochs": [1, 4]}),
         (DESCENT, {"epochs": randint(1, 6)}),
+        (DESCENT, {"sampling": ["poisson", "allocation"]}),
         (DPLogisticRegression(solver="objective", classes=[0, 1]), {"C": loguniform(1e-2, 1.0)}),
         (Pipeline([("clf", DESCENT)]), {"clf": [DESCENT, Scripted()]}),
     ],
