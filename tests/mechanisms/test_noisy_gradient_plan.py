@@ -246,7 +246,7 @@ def test_bad_parameters_are_refused(change, error, words):
 # As many steps as the budget pays for -------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "allocation"])
 @pytest.mark.parametrize(
     ("noise", "rate", "epsilon", "delta"),
     [
@@ -258,7 +258,7 @@ def test_bad_parameters_are_refused(change, error, words):
     ],
 )
 def test_so_many_steps_fit_and_one_more_does_not(noise, rate, epsilon, delta, sampling):
-    """Theorem M5, Theorem C1."""
+    """Theorem M5, Theorem M6, Theorem C1."""
     noise = 2.0 * noise if sampling == "fixed" else noise
     steps = steps_for_budget(noise, rate, epsilon, delta, sampling=sampling)
     for count, fits in ((steps, True), (steps + 1, False)):
@@ -299,7 +299,7 @@ def test_steps_on_all_records_agree_with_the_closed_form(noise, epsilon):
     assert exact[0] <= 1e-5 < exact[1]
 
 
-@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "allocation"])
 def test_plan_of_most_epochs_is_that_of_its_steps(sampling):
     options = {"batch_size": 100, "noise_multiplier": 4.0, "sampling": sampling}
     budget = {"epsilon": 1.0, "delta": 1e-5}

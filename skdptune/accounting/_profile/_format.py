@@ -36,7 +36,7 @@ _MOST_ORDERS = 128
 _RENYI_TOLERANCE = 2e-3
 # No profile has losses at larger grid numbers.
 _LARGEST_PLACE = 2**22
-# Total variations of two directions that differ by more are not those of one pair.
+# Total variations that differ by more are not that of one pair.
 _SAME = 1e-9
 
 # Grid numbers of losses, increasing, and their masses.
@@ -62,9 +62,11 @@ def packed(
     sides = remove, add
     if _is_short(sides) and not _is_of_knots(sides):
         kind, masses = "losses", [_ends_and_masses(side) for side in sides]
+        variation = knots_of(remove).total_variation(remove.step)
     else:
-        kind = "knots"
-        masses = [(knots.places, knots.masses) for knots in few_knots(sides, deltas)]
+        kind, knots = "knots", few_knots(sides, deltas)
+        masses = [(each.places, each.masses) for each in knots]
+        variation = knots[0].total_variation(remove.step)
     written = [
         _side_encoded(*columns, side.infinity) for side, columns in zip(sides, masses, strict=True)
     ]
@@ -72,6 +74,7 @@ def packed(
         "format": FORMAT,
         "kind": kind,
         "step": remove.step,
+        "total_variation": variation,
         "remove": written[0],
         "add": None if written[0] == written[1] else written[1],
         "rdp": _encoded(*_tabulated(renyi)),
@@ -97,7 +100,9 @@ def unpacked(
         )
         read = {"losses": _from_losses, "knots": _from_knots}[content["kind"]]
         add = content["remove"] if content["add"] is None else content["add"]
-        return *read(step, content["remove"], add), _from_table(content["rdp"])
+        sides = read(step, content["remove"], add)
+        _check_variation(sides[0], check_real(content["total_variation"], name="total_variation"))
+        return *sides, _from_table(content["rdp"])
     except (KeyError, TypeError, binascii.Error, zlib.error) as error:
         raise ValueError(
             f"content must be a dict written by to_dict; got one that is broken: {error!r:.60}."
@@ -142,15 +147,24 @@ def _all_losses(step: float, content: Mapping[str, Any]) -> LossDistribution:
 
 
 def _from_knots(step: float, remove: Mapping[str, Any], add: Mapping[str, Any]) -> Sides:
-    """Return both directions from their knots, whose curves must meet at epsilon = 0."""
+    """Return both directions from their knots, whose curves must meet at ``epsilon = 0``."""
     knots = [Knots(*_side_decoded(content)) for content in (remove, add)]
     if any(each.places.size and each.places[0] < 1 for each in knots):
         raise ValueError("knots must be at positive losses; got others.")
     variations = [each.total_variation(step) for each in knots]
-    # A direction that lost masses would claim a smaller cost than the other one has.
     if not abs(variations[0] - variations[1]) <= _SAME * max(variations):
         raise ValueError(f"directions must have one total variation; got {variations}.")
     return sides_through(step, *knots)
+
+
+def _check_variation(side: LossDistribution, written: float) -> None:
+    """Raise if a direction has not the total variation that was written beside it.
+
+    One that lost masses would claim a smaller cost.
+    """
+    found = knots_of(side).total_variation(side.step)
+    if not abs(found - written) <= _SAME * max(found, written):
+        raise ValueError(f"total_variation must be {found}, that of the masses; got {written}.")
 
 
 def _side_encoded(places: IntArray, masses: FloatArray, infinity: float) -> dict[str, Any]:

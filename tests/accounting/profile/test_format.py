@@ -318,6 +318,15 @@ BROKEN = {
     "a knot at zero": broken(KNOTS, masses=columns([0, 1], [0.5, 0.5])),
     "a direction without its losses": broken(KNOTS, "add", masses=columns([], [])),
     "a direction without its failures": broken(KNOTS, "add", infinity=0.0),
+    "knots that are gone": {
+        **KNOTS.to_dict(),
+        "remove": {"infinity": 1e-5, "masses": columns([], [])},
+        "add": None,
+    },
+    "fewer knots": broken(LONG["laplace"], masses=columns([5], [0.1])),
+    "other losses": broken(LOSSES, masses=columns([-1, 0, 1], [0.3, 0.4, 0.3])),
+    "another total variation": {**KNOTS.to_dict(), "total_variation": 0.1},
+    "no number": {**KNOTS.to_dict(), "total_variation": "0.1"},
 }
 
 
