@@ -69,7 +69,10 @@ def check_fit_parameters(estimator: Fittable, names: Iterable[str]) -> None:
             step, _, last = last.partition("__")
             part = part.named_steps.get(step) if last else None
         known = {} if part is None else inspect.signature(part.fit).parameters
-        takes_all = any(one.kind is one.VAR_KEYWORD for one in known.values())
+        # Estimators of this package collect what they take no such argument for, to say why.
+        takes_all = any(
+            one.kind is one.VAR_KEYWORD and one.name != "refused" for one in known.values()
+        )
         if not (takes_all or last in known):
             raise TypeError(
                 f"fit must be given what {type(estimator).__name__}.fit takes; got {name!r}."

@@ -38,6 +38,7 @@ from skdptune.model_selection._running import (
     check_domain,
     check_form,
     check_steps,
+    check_targets,
     public_labels,
 )
 
@@ -278,6 +279,7 @@ class BasePrivateSearch(
             if not routing_is_enabled():
                 check_fit_parameters(estimator, params)
             check_form(estimator, X)
+            check_targets(estimator, y)
             check_steps(estimator, X)
 
     @abstractmethod

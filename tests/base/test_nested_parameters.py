@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from skdptune.base import check_fit_parameters, nested_estimators, set_seeds
+from skdptune.linear_model import DPLogisticRegression
 from tests.model_selection.learners import Centroids, Scripted
 
 
@@ -38,6 +39,9 @@ def test_parameters_of_fit_are_known() -> None:
     check_fit_parameters(Scripted(), ["sample_weight"])
     pipeline = make_pipeline(Normalizer(), Scripted())
     check_fit_parameters(pipeline, ["scripted__sample_weight"])
+    for name in ("sample_weight", "typo", "warm"):
+        with pytest.raises(TypeError, match="DPLogisticRegression.fit takes"):
+            check_fit_parameters(DPLogisticRegression(), [name])
     for name in ("sample_weight", "scripted__weights", "other__sample_weight"):
         with pytest.raises(TypeError, match=f"Pipeline.fit takes; got '{name}'"):
             check_fit_parameters(pipeline, [name])

@@ -5,6 +5,7 @@ from skdptune.model_selection._running._domain import (
     PUBLIC_VALIDATION,
     check_domain,
     check_form,
+    check_targets,
     is_search,
     public_labels,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "check_domain",
     "check_form",
     "check_steps",
+    "check_targets",
     "child_stream",
     "choice_noise",
     "data_independent_model",

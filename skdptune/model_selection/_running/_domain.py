@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -80,6 +81,33 @@ def check_form(estimator: Any, X: Any) -> None:
         raise ValueError(
             f"X must have columns; got 0 feature(s) (shape={shape}) while a minimum of 1 is "
             "required."
+        )
+
+
+def check_targets(estimator: Any, y: Any) -> None:
+    """Refuse targets that the estimator cannot use, by their form.
+
+    Theorem R5: whatever values they have, a fit would fail, or each of its runs.
+    """
+    last = estimator
+    while isinstance(last, Pipeline) and last.steps:
+        last = last.steps[-1][1]
+    if not hasattr(last, "fit"):
+        return
+    wanted = get_tags(last).target_tags
+    if y is None:
+        if wanted.required:
+            raise ValueError(
+                f"y must be given: {type(last).__name__} requires y to be passed, but the target "
+                "y is None."
+            )
+        return
+    shape = np.shape(y) if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
+    takes_several = wanted.multi_output or wanted.two_d_labels
+    if len(shape) != 1 and (len(shape) != 2 or (shape[1] != 1 and not takes_several)):
+        raise ValueError(
+            f"y should be a 1d array: {type(last).__name__} takes one target per record; got an "
+            f"array of shape {shape} instead."
         )
 
 

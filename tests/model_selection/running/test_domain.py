@@ -5,10 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPRandomSearchCV
-from skdptune.model_selection._running._domain import check_domain, is_search, public_labels
+from skdptune.model_selection._running._domain import (
+    check_domain,
+    check_targets,
+    is_search,
+    public_labels,
+)
 from tests.model_selection.learners import Scripted, table
 from tests.model_selection.ways import USUAL, WAYS
 
@@ -67,3 +74,34 @@ def test_labels_are_those_declared_or_found() -> None:
         labels_of(DPLogisticRegression(), y, 4)
     with pytest.raises(ValueError, match="classes must be named"):
         labels_of(DPLogisticRegression(), y, 3, is_random=True)
+
+
+@pytest.mark.parametrize("name", USUAL)
+@pytest.mark.parametrize("estimator", [Scripted(), make_pipeline(Normalizer(), Scripted())])
+def test_targets_that_no_run_could_use(name: str, estimator: object) -> None:
+    X, y = table(600)
+    prefix = "" if isinstance(estimator, Scripted) else "scripted__"
+    values = {f"{prefix}quality": [0.2, 0.8]}
+    search = WAYS[name].make(estimator, values, delta=DELTA)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        search.fit(X)
+    for two in (np.column_stack([y, y]), np.column_stack([y, y]).tolist()):
+        with pytest.raises(ValueError, match="should be a 1d array"):
+            search.fit(X, two)
+    assert "privacy_" not in vars(search)
+    with pytest.raises(TypeError, match="takes; got 'typo'"):
+        search.fit(X, y, typo=3)
+
+
+def test_several_targets_where_they_are_taken() -> None:
+    class Several(Scripted):
+        def __sklearn_tags__(self) -> object:
+            tags = super().__sklearn_tags__()
+            tags.target_tags.multi_output = True
+            return tags
+
+    check_targets(Several(), np.ones((3, 2)))
+    check_targets(Scripted(), np.ones((3, 1)))
+    check_targets(Normalizer(), None)
+    with pytest.raises(ValueError, match="1d array"):
+        check_targets(Several(), np.ones((3, 2, 2)))
