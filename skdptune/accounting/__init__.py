@@ -7,6 +7,7 @@ removed, and errs on the safe side: a profile is an upper bound at every epsilon
 from skdptune.accounting._budgets import (
     BudgetExceededError,
     BudgetFilter,
+    GaussianFilter,
     RenyiFilter,
     suitable_order,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "BudgetExceededError",
     "BudgetFilter",
     "Calibration",
+    "GaussianFilter",
     "Geometric",
     "Logarithmic",
     "Poisson",

@@ -161,7 +161,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     time, no failure (a fit that fails has the worst score). Its cost is fixed before the data are
     read and holds whichever evaluations the search chooses by earlier noisy scores. If all fits
     cost the same, or proposals do not depend on scores ("random", "grid"), exact curves are
-    composed; otherwise a Rényi filter (`skdptune.accounting.RenyiFilter`) admits what still fits.
+    composed; otherwise a filter (`skdptune.accounting.GaussianFilter`, or `RenyiFilter` where that
+    admits more) admits what still fits.
     Evaluations that are not paid for are not made; the search ends when the space has none left
     that are. Proposals are made one after the other, since which evaluation ends first depends on
     the data; how long a fit takes, and the progress bar, must not be published either. The model

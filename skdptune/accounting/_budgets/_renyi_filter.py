@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Sequence
 
 import numpy as np
 
-from skdptune._validation import FloatArray, check_integer, check_kind, check_real
-from skdptune.accounting._budgets._budget_filter import BudgetExceededError
+from skdptune._validation import FloatArray, check_real
+from skdptune.accounting._budgets._summing_filter import SLACK, SummingFilter
 from skdptune.accounting._losses import ORDERS, LossDistribution, RenyiTable
 from skdptune.accounting._profile import (
+    Calibration,
     PrivacyProfile,
     UnreachableBudgetError,
     calibrate,
@@ -20,14 +20,10 @@ from skdptune.accounting._profile import (
     with_failure,
 )
 
-# Sums of shares of a budget may exceed it by rounding; the guarantee is made for that much more.
-_SLACK = 1e-12
 _TOLERANCE = 1e-6
-# One for all filters, so that they can be copied and pickled.
-_RECORDING = threading.Lock()
 
 
-class RenyiFilter:
+class RenyiFilter(SummingFilter):
     r"""Keeps adaptively chosen releases within a total (epsilon, delta).
 
     Check `fits` and call `record` before each release. Which release comes next, what it costs
@@ -68,6 +64,9 @@ class RenyiFilter:
 
     See Also
     --------
+    GaussianFilter : The same by curves instead of divergences. It admits more where releases are
+        Gaussian or like it, such as noisy gradient descent; a Rényi filter admits more of pure
+        guarantees, and needs no failure where divergences are known.
     BudgetFilter : The same for rounds of threshold comparisons, with a pure budget.
 
     Notes
@@ -132,7 +131,9 @@ class RenyiFilter:
     2.0
     """
 
-    __slots__ = ("_budget", "_epsilon", "_failure", "_order", "_profile", "_spent")
+    __slots__ = ("_epsilon", "_order")
+
+    _unit = "divergence"
 
     def __init__(
         self, epsilon: float, delta: float, order: float, *, failure: float = 0.0
@@ -144,24 +145,21 @@ class RenyiFilter:
             delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True
         )
         self._order = check_real(order, name="order", lower=1.0, lower_open=True, upper_open=True)
-        self._failure = check_real(
-            failure, name="failure", lower=0.0, upper=delta, upper_open=True
-        )
-        self._budget, self._profile = self._solved(delta)
-        # A tuple, so that a copy of the filter keeps its own account.
-        self._spent: tuple[tuple[float, float], ...] = ()
+        failure = check_real(failure, name="failure", lower=0.0, upper=delta, upper_open=True)
+        found = self._solved(delta, failure)
+        super().__init__(found.value, failure, found.profile)
 
-    def _solved(self, delta: float) -> tuple[float, PrivacyProfile]:
+    def _solved(self, delta: float, failure: float) -> Calibration:
         """Return the largest budget that the total allows, and its profile."""
-        guess = _largest_budget(self._epsilon, delta - self._failure, self._order)
+        guess = _largest_budget(self._epsilon, delta - failure, self._order)
         if guess <= 0.0:
             raise UnreachableBudgetError(
                 f"epsilon must be at least {self._epsilon - guess:.6g} at delta={delta:g} for "
                 f"order {self._order:g}; got {self._epsilon!r}. A larger order needs less.",
                 self._epsilon - guess,
             )
-        found = calibrate(
-            self._of_budget,
+        return calibrate(
+            lambda budget: self._of_budget(budget, failure),
             self._epsilon,
             delta,
             parameter="budget",
@@ -170,11 +168,10 @@ class RenyiFilter:
             guess=guess * (1.0 - _TOLERANCE),
             tolerance=_TOLERANCE,
         )
-        return found.value, found.profile
 
-    def _of_budget(self, budget: float) -> PrivacyProfile:
+    def _of_budget(self, budget: float, failure: float) -> PrivacyProfile:
         """Return what releases cost whose divergences sum to `budget` and a rounding error."""
-        budget = budget * (1.0 + 2.0 * _SLACK)
+        budget = budget * (1.0 + 2.0 * SLACK)
         # The divergence grows with the order, so that the budget holds for the smaller ones, too.
         orders = np.append(ORDERS[ORDERS < self._order], self._order)
         slopes, offsets = orders - 1.0, (orders - 1.0) * np.log1p(-1.0 / orders) - np.log(orders)
@@ -186,93 +183,20 @@ class RenyiFilter:
 
         curve = RenyiTable((self._order,), (budget,))
         profile = profile_from_bound(delta, curve)
-        return with_failure(profile, self._failure * (1.0 + 2.0 * _SLACK))
+        return with_failure(profile, failure * (1.0 + 2.0 * SLACK))
 
     @property
     def order(self) -> float:
         """Order of the divergences."""
         return self._order
 
-    @property
-    def failure(self) -> float:
-        """What the probabilities of revealing everything may sum to."""
-        return self._failure
-
-    @property
-    def budget(self) -> float:
-        """What the divergences may sum to."""
-        return self._budget
-
-    @property
-    def profile(self) -> PrivacyProfile:
-        """What all releases cost together, whichever are chosen."""
-        return self._profile
-
-    @property
-    def n_parts(self) -> int:
-        """Number of releases so far."""
-        return len(self._spent)
-
-    @property
-    def spent(self) -> float:
-        """Sum of the divergences so far."""
-        return math.fsum(divergence for divergence, _ in self._spent)
-
-    @property
-    def spent_failure(self) -> float:
-        """Sum so far of the probabilities of revealing everything."""
-        return math.fsum(failure for _, failure in self._spent)
-
-    def fits(self, part: PrivacyProfile, count: int = 1) -> bool:
-        """Return whether one more release still fits, or several of the same cost.
-
-        Parameters
-        ----------
-        part : PrivacyProfile
-            What one costs, given all that was released before.
-        count : int, default=1
-            How many.
-        """
-        count = check_integer(count, name="count", lower=1)
-        *before, (divergence, failure) = self._with(part)
-        return self._is_within((*before, (count * divergence, count * failure)))
-
-    def record(self, part: PrivacyProfile) -> None:
-        """Charge one release, before it is made.
-
-        Parameters
-        ----------
-        part : PrivacyProfile
-            What it costs, given all that was released before.
-        """
-        with _RECORDING:
-            spent = self._with(part)
-            if not self._is_within(spent):
-                divergence, failure = spent[-1]
-                raise BudgetExceededError(
-                    f"part must fit into what is left, {self.budget - self.spent:.6g} of "
-                    f"divergence and {self.failure - self.spent_failure:.6g} of failure; got "
-                    f"{divergence:.6g} and {failure:.6g}. Check fits before every release."
-                )
-            self._spent = spent
-
-    def _with(self, part: PrivacyProfile) -> tuple[tuple[float, float], ...]:
-        check_kind(part, name="part", kind=PrivacyProfile, domain="a PrivacyProfile")
+    def _charge(self, part: PrivacyProfile) -> tuple[float, float]:
         divergences, failures = divergences_of(part, np.array([self._order]))
-        return (*self._spent, (float(divergences[0]), float(failures[0])))
-
-    def _is_within(self, spent: tuple[tuple[float, float], ...]) -> bool:
-        divergence, failure = (math.fsum(column) for column in zip(*spent, strict=True))
-        return divergence <= self._budget * (1.0 + _SLACK) and failure <= self._failure * (
-            1.0 + _SLACK
-        )
+        return float(divergences[0]), float(failures[0])
 
     def __repr__(self) -> str:
         """Show the parameters and the state."""
-        return (
-            f"RenyiFilter(order={self._order:g}, budget={self._budget:.6g}, "
-            f"failure={self._failure:g}; spent={self.spent:.6g}, n_parts={self.n_parts})"
-        )
+        return self._shown(f"order={self._order:g}, ")
 
 
 def suitable_order(

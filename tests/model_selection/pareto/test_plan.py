@@ -38,7 +38,7 @@ def test_report_of_a_release_is_a_tree() -> None:
     assert report.epsilon_spent <= 9.0
     assert report.parts[2].profile == PrivacyProfile.approximate(1.0, 5e-6)
     assert "NOT PRIVATE" not in str(report)
-    assert "Rényi filter of order" in str(report)
+    assert "Gaussian filter" in str(report)
 
 
 def test_proposals_are_charged_and_refused() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.accounting import PrivacyProfile, RenyiFilter
+from skdptune.accounting import GaussianFilter, PrivacyProfile, RenyiFilter
 from skdptune.model_selection._pareto._release._plan import NOTHING, ReleasePlan
 
 FloatArray = NDArray[np.float64]
@@ -43,14 +43,15 @@ class ReleaseBudget:
     _pending: list[PrivacyProfile] = field(default_factory=list, repr=False)
     _spent_divergences: FloatArray = field(init=False, repr=False)
     _refused: FloatArray | None = field(default=None, repr=False)
-    _filter: RenyiFilter | None = field(default=None, repr=False)
+    _filter: GaussianFilter | RenyiFilter | None = field(init=False, repr=False)
+    # The last fit that was composed, and the composition.
+    _composed: tuple[PrivacyProfile, PrivacyProfile] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Set the cost of the scores aside, where a record that is trained on pays for them."""
         plan = self.plan
-        if plan.kind == "filter":
-            self._filter = plan.filter()
-        elif plan.layout.folds:
+        self._filter = plan.filter()
+        if self._filter is None and plan.layout.folds:
             self._spent = plan.scores
         self._spent_divergences = _divergences(self._spent)
 
@@ -96,7 +97,8 @@ class ReleaseBudget:
         """Return whether ``count`` more evaluations, of equal fits, fit into what is left."""
         n_fits = self.plan.n_fits * count
         if self._filter is not None:
-            return self._filter.fits(fit, n_fits)
+            part, number = self._parts_of(fit)
+            return self._filter.fits(part, number * count)
         if _renyi_allows(self.plan, self._spent_divergences + n_fits * _divergences(fit)):
             return True
         # Exact curves are smaller than the quick bound.
@@ -110,8 +112,22 @@ class ReleaseBudget:
             self._pending.append(fit)
             self._spent_divergences = self._spent_divergences + n_fits * _divergences(fit)
             return
-        for _ in range(n_fits):
-            self._filter.record(fit)
+        part, number = self._parts_of(fit)
+        for _ in range(number):
+            self._filter.record(part)
+
+    def _parts_of(self, fit: PrivacyProfile) -> tuple[PrivacyProfile, int]:
+        """Return the parts that a filter is charged for an evaluation, and their number.
+
+        Several fits together are more like a Gaussian release than each of them; divergences are
+        added up either way.
+        """
+        n_fits = self.plan.n_fits
+        if n_fits == 1 or not isinstance(self._filter, GaussianFilter):
+            return fit, n_fits
+        if self._composed is None or self._composed[0] is not fit:
+            self._composed = fit, fit * n_fits
+        return self._composed[1], 1
 
 
 def _divergences(part: PrivacyProfile) -> FloatArray:

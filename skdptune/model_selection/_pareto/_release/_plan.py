@@ -6,7 +6,8 @@ noisy scores of earlier ones, and so may their costs.
 * Where all cost the same, their number is fixed beforehand and their exact curves are composed.
 * Where proposals do not depend on scores (random or grid), all evaluations are fixed before the
   data are seen, and their exact curves are composed as well.
-* Otherwise a `RenyiFilter` decides which further evaluations may be made.
+* Otherwise a `GaussianFilter` or a `RenyiFilter`, whichever admits more, decides which further
+  evaluations may be made.
 
 The scores of all evaluations cost what one Gaussian release would: each of N scores has the noise
 of that release times the root of N. With a validation part, shared by all evaluations, a record
@@ -18,10 +19,12 @@ Theorem G3.
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 
 from skdptune.accounting import (
+    GaussianFilter,
     PrivacyProfile,
     PrivacyReport,
     RenyiFilter,
@@ -59,8 +62,8 @@ class ReleasePlan:
         Of the Gaussian release that all scores are together.
     kind : {"equal", "known", "filter"}
         How costs of fits are composed.
-    order, failure : float
-        Of the filter.
+    empty_filter : GaussianFilter, RenyiFilter or None
+        The filter, with nothing recorded.
     fit : PrivacyProfile or None
         Cost of each fit, where all cost the same.
     n_guaranteed : int
@@ -81,8 +84,7 @@ class ReleasePlan:
     scores: PrivacyProfile
     shift: float
     kind: str
-    order: float = 0.0
-    failure: float = 0.0
+    empty_filter: GaussianFilter | RenyiFilter | None = None
     fit: PrivacyProfile | None = None
     n_guaranteed: int = 1
 
@@ -115,10 +117,10 @@ class ReleasePlan:
         ratio = math.sqrt(self.n_evaluations) / self.shift
         return ScoreNoise(ratio, "gaussian", PrivacyProfile.gaussian(1.0 / ratio))
 
-    def filter(self) -> RenyiFilter:
+    def filter(self) -> GaussianFilter | RenyiFilter | None:
         """Return a filter in which only scores that a trained record pays for are recorded."""
-        total = RenyiFilter(self.epsilon, self.usable_delta, self.order, failure=self.failure)
-        if self.layout.folds:
+        total = copy.copy(self.empty_filter)
+        if total is not None and self.layout.folds:
             # Together the scores are one Gaussian release, wherever they come between fits.
             total.record(self.scores)
         return total
@@ -129,7 +131,7 @@ class ReleasePlan:
         note = {
             "equal": f"{self.n_evaluations} evaluations of equal cost",
             "known": "evaluations that do not depend on scores",
-            "filter": f"evaluations chosen by scores, Rényi filter of order {self.order:g}",
+            "filter": f"evaluations chosen by scores, {_filter_name(self.empty_filter)}",
         }[self.kind]
         fits = PrivacyReport(self.trained, self.delta, name="evaluations", note=note)
         if self.layout.public:
@@ -138,6 +140,12 @@ class ReleasePlan:
         note = f"at most {self.n_evaluations}, with noise{whose}"
         scores = PrivacyReport(self.scores, self.delta, name="scores", note=note)
         return fits, scores
+
+
+def _filter_name(total: GaussianFilter | RenyiFilter | None) -> str:
+    if isinstance(total, RenyiFilter):
+        return f"Rényi filter of order {total.order:g}"
+    return "Gaussian filter"
 
 
 def chance_of_empty_fit(layout: Layout) -> float:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
-from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, suitable_order
+from skdptune.accounting import (
+    GaussianFilter,
+    PrivacyProfile,
+    RenyiFilter,
+    UnreachableBudgetError,
+    suitable_order,
+)
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._cost import Layout
 from skdptune.model_selection._pareto._release._budget import ReleaseBudget
@@ -18,12 +26,18 @@ from skdptune.model_selection._pareto._release._plan import (
 
 # With folds, the scores' share of the cost of all evaluations.
 _SCORE_SHARE = 0.1
-# Share of delta for estimators that may reveal everything with a small probability.
-_FAILURE_SHARE = 0.5
+# Shares of delta for what evaluations have above Gaussian curves: where all that are known of are
+# Gaussian, and elsewhere.
+_GAUSSIAN_FAILURE_SHARES = 0.001, 0.1
+# The same where divergences are not known, for estimators that may reveal everything with a small
+# probability.
+_RENYI_FAILURE_SHARE = 0.5
 # Shares of epsilon set aside for rounding: the first that is enough is used.
 _SLACKS = (1e-6, 5e-4, 2e-3, 1e-2)
 # Orders of which at least one has a known divergence if any has.
 _PROBED_ORDERS = (2.0, 8.0, 32.0)
+
+_Filter: TypeAlias = GaussianFilter | RenyiFilter
 
 
 def plan_release(
@@ -167,14 +181,10 @@ def _equal(plan: ReleasePlan, fit: PrivacyProfile) -> ReleasePlan:
 
 def _filtered(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> ReleasePlan:
     """Return the plan of a search whose evaluations a filter admits."""
-    is_known = all(math.isfinite(min(fit.rdp(_PROBED_ORDERS))) for fit in fits)
-    failure = 0.0 if is_known else _FAILURE_SHARE * plan.usable_delta
-    order = suitable_order(plan.epsilon, plan.usable_delta, fits, failure=failure)
-    plan = replace(plan, kind="filter", order=order, failure=failure)
-    total = replace(plan, scores=NOTHING).filter()
-    plan = replace(plan, trained=total.profile)
+    total = _best_filter(plan, fits)
+    plan = replace(plan, kind="filter", empty_filter=total, trained=total.profile)
     if plan.layout.folds:
-        plan = _with_shift(plan, math.sqrt(2.0 * _SCORE_SHARE * total.budget / order))
+        plan = _with_shift(plan, math.sqrt(_SCORE_SHARE * _squares(total)))
     if not any(ReleaseBudget(plan).charge(fit) for fit in fits):
         raise UnreachableBudgetError(
             f"release must pay for one evaluation at least; got {plan.epsilon!r} at "
@@ -183,6 +193,60 @@ def _filtered(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> ReleasePlan:
             math.inf,
         )
     return plan
+
+
+def _best_filter(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> _Filter:
+    """Return the filter of which evaluations take the least share, on the average."""
+    evaluations = [fit * plan.n_fits for fit in fits]
+    gaussian = _gaussian_filter(plan, evaluations)
+    try:
+        renyi = _renyi_filter(plan, fits)
+    except UnreachableBudgetError:
+        # At small totals, divergences prove nothing.
+        return gaussian
+    if _mean_share(gaussian, evaluations) <= _mean_share(renyi, evaluations):
+        return gaussian
+    return renyi
+
+
+def _gaussian_filter(plan: ReleasePlan, evaluations: Sequence[PrivacyProfile]) -> GaussianFilter:
+    low, high = (share * plan.usable_delta for share in _GAUSSIAN_FAILURE_SHARES)
+    total = GaussianFilter(plan.epsilon, plan.usable_delta, failure=low)
+    twins = [_after(total, evaluation) for evaluation in evaluations]
+    if all(twin.n_parts > 0 and twin.spent_failure == 0.0 for twin in twins):
+        return total
+    return GaussianFilter(plan.epsilon, plan.usable_delta, failure=high)
+
+
+def _renyi_filter(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> RenyiFilter:
+    is_known = all(math.isfinite(min(fit.rdp(_PROBED_ORDERS))) for fit in fits)
+    failure = 0.0 if is_known else _RENYI_FAILURE_SHARE * plan.usable_delta
+    order = suitable_order(plan.epsilon, plan.usable_delta, fits, failure=failure)
+    return RenyiFilter(plan.epsilon, plan.usable_delta, order, failure=failure)
+
+
+def _mean_share(total: _Filter, evaluations: Sequence[PrivacyProfile]) -> float:
+    """Return which share of a filter's total an evaluation takes, 1 if it does not fit."""
+    shares = []
+    for evaluation in evaluations:
+        twin = _after(total, evaluation)
+        # A failure of zero is never used.
+        used = max(twin.spent / twin.budget, twin.spent_failure / (twin.failure or 1.0))
+        shares.append(used if twin.n_parts else 1.0)
+    return sum(shares) / len(shares)
+
+
+def _after(total: _Filter, evaluation: PrivacyProfile) -> _Filter:
+    """Return a copy of a filter in which an evaluation is recorded, if it fits."""
+    twin = copy.copy(total)
+    if twin.fits(evaluation):
+        twin.record(evaluation)
+    return twin
+
+
+def _squares(total: _Filter) -> float:
+    """Return what the squared shifts of Gaussian releases may sum to."""
+    return 2.0 * total.budget / total.order if isinstance(total, RenyiFilter) else total.budget
 
 
 def _unreachable(

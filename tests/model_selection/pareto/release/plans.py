@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from scipy import optimize, special
 
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, RenyiFilter, suitable_order
 from skdptune.model_selection._cost import Layout, make_layout
 from skdptune.model_selection._pareto._release import ReleasePlan, plan_release
 
@@ -35,6 +36,17 @@ def planned(name: str, epsilon: float = 10.0, mus: Any = (0.4,), **more: Any) ->
     fits = [PrivacyProfile.gaussian(mu) for mu in mus]
     settings = {"n_initial": 1, "is_equal": False, "follows_scores": True, **more}
     return plan_release(layout_of(name), epsilon, DELTA, 30, 2, fits, **settings)
+
+
+def by_divergences(plan: ReleasePlan, *mus: float) -> ReleasePlan:
+    """Return a plan with the other filter, by Rényi divergences of one order."""
+    order = suitable_order(plan.epsilon, plan.usable_delta, [gaussian(mu) for mu in mus])
+    total = RenyiFilter(plan.epsilon, plan.usable_delta, order)
+    plan = replace(plan, empty_filter=total, trained=total.profile)
+    if not plan.layout.folds:
+        return plan
+    shift = math.sqrt(0.1 * 2.0 * total.budget / order)
+    return replace(plan, shift=shift, scores=gaussian(shift))
 
 
 def gaussian(mu: float) -> PrivacyProfile:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from dp_accounting import dp_event
 
-from skdptune.accounting import Geometric, PrivacyProfile, UnreachableBudgetError
+from skdptune.accounting import (
+    GaussianFilter,
+    Geometric,
+    PrivacyProfile,
+    UnreachableBudgetError,
+)
 from skdptune.model_selection._pareto._release import ReleaseBudget, plan_release
 from tests.model_selection.pareto.release.plans import (
     DELTA,
     LAYOUTS,
+    by_divergences,
     gaussian,
     gaussian_delta,
     gaussian_epsilon,
@@ -22,21 +30,32 @@ from tests.model_selection.pareto.release.plans import (
 )
 
 
+def budget_of(plan: Any) -> tuple[float, float]:
+    """Return what a filter's costs may sum to, and the cost of a fit of shift 1, recomputed."""
+    total = plan.filter()
+    if isinstance(total, GaussianFilter):
+        return largest_mu(plan.epsilon, plan.usable_delta - total.failure) ** 2, 1.0
+    a = total.order
+    factor = math.log(plan.usable_delta * (a - 1)) - a * math.log(1 - 1 / a)
+    return plan.epsilon + factor / (a - 1), a / 2
+
+
+@pytest.mark.parametrize("is_gaussian", [True, False])
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_filter_admits_what_fits_and_no_more(name: str) -> None:
-    """The sum at the one order, recomputed; with expensive and cheap ones in random order."""
+def test_filter_admits_what_fits_and_no_more(name: str, is_gaussian: bool) -> None:
+    """The sum of costs, recomputed; with expensive and cheap ones in random order."""
     # Theorem G3.
     plan = planned(name, mus=(0.1, 0.3, 0.9))
-    order = plan.order
-    limit = plan.epsilon + (
-        math.log(plan.usable_delta * (order - 1)) - order * math.log(1 - 1 / order)
-    ) / (order - 1)
+    if not is_gaussian:
+        plan = by_divergences(plan, 0.1, 0.3, 0.9)
+    assert isinstance(plan.filter(), GaussianFilter) is is_gaussian
+    limit, unit = budget_of(plan)
     spent = 0.1 * limit if name == "folds" else 0.0
     budget = ReleaseBudget(plan)
     rng = np.random.default_rng(0)
     refused = 0
     for mu in [*rng.choice([0.1, 0.3, 0.9, 1.6], size=80), *[0.05] * 30]:
-        cost = plan.n_fits * order * mu * mu / 2
+        cost = plan.n_fits * unit * mu * mu
         is_room = budget.n_charged < plan.n_evaluations
         fits = is_room and spent + cost <= limit * (1 - 1e-4)
         is_beyond = not is_room or spent + cost > limit
@@ -76,7 +95,7 @@ def squares_left(budget: Any) -> float:
     """Return what the squares of the shifts of evaluations may still sum to."""
     plan = budget.plan
     if plan.kind == "filter":
-        return 2.0 / plan.order * (budget._filter.budget - budget._filter.spent)
+        return (budget._filter.budget - budget._filter.spent) / budget_of(plan)[1]
     return largest_mu(10.0) ** 2 * (0.9 if plan.layout.folds else 1.0)
 
 
@@ -119,15 +138,40 @@ def test_refusals_do_not_bar_what_is_cheaper_together(follows: bool) -> None:
     assert sum(budget.charge(small) for _ in range(30)) == 30
 
 
-def test_exact_composition_admits_more_than_the_filter() -> None:
+def number_of(fit: PrivacyProfile, plan: Any) -> int:
+    budget = ReleaseBudget(plan)
+    while budget.charge(fit):
+        pass
+    return budget.n_charged
+
+
+def test_a_filter_of_gaussian_fits_loses_nothing_to_exact_composition() -> None:
     fit = PrivacyProfile.gaussian(0.5)
-    counts = []
-    for follows in (False, True):
-        budget = ReleaseBudget(planned("public", mus=(0.5, 0.4), follows_scores=follows))
-        while budget.charge(fit):
-            pass
-        counts.append(budget.n_charged)
-    assert counts[0] > counts[1] >= 3
+    follows = planned("public", mus=(0.5, 0.4))
+    exact = number_of(fit, planned("public", mus=(0.5, 0.4), follows_scores=False))
+    divergences = number_of(fit, by_divergences(follows, 0.5, 0.4))
+    assert exact == number_of(fit, follows) > divergences >= 3
+
+
+def test_several_fits_of_an_evaluation_are_charged_together() -> None:
+    """Their composition is more like a Gaussian release than each of them."""
+    step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(2.0))
+    fit = PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, 100), 1e-3)
+    settings: dict[str, Any] = {"n_initial": 1, "is_equal": False, "follows_scores": True}
+    plan = plan_release(layout_of("public"), 4.0, DELTA, 100, 8, [fit], **settings)
+    plan = replace(plan, empty_filter=GaussianFilter(4.0, plan.usable_delta, failure=1e-6))
+    together, one_by_one = ReleaseBudget(plan), plan.filter()
+    assert together.charge(fit)
+    for _ in range(8):
+        one_by_one.record(fit)
+    assert together._filter is not None and one_by_one is not None
+    assert together._filter.spent < 0.97 * one_by_one.spent
+    # An exact lower bound: what the fits cost together is no more than what was charged.
+    charged = math.sqrt(together._filter.spent)
+    eight = fit * 8
+    for epsilon in (0.1, 0.5, 1.0, 2.0):
+        most = gaussian_delta(charged, epsilon) + together._filter.spent_failure
+        assert eight.delta(epsilon) <= most
 
 
 def test_estimators_of_one_delta_use_what_is_set_aside() -> None:
@@ -140,7 +184,7 @@ def test_estimators_of_one_delta_use_what_is_set_aside() -> None:
     # Half of delta, two fits of 1e-7 each time.
     assert budget.n_charged == 24
     assert plan.total.epsilon(DELTA) <= 10.0
-    assert plan.total.delta(400.0) == pytest.approx(plan.failure, rel=1e-5)
+    assert plan.total.delta(400.0) == pytest.approx(plan.filter().failure, rel=1e-5)
     with pytest.raises(UnreachableBudgetError, match="far smaller than the delta of the search"):
         wide = [PrivacyProfile.approximate(0.3, 6e-6 / 2)]
         plan_release(layout_of("public"), 10.0, DELTA, 100, 2, wide, **settings)

@@ -1,0 +1,235 @@
+"""The Gaussian filter: closed forms, and all courses of interactions that choose their parts."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from dp_accounting import dp_event
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, special, stats
+
+from skdptune.accounting import (
+    GaussianFilter,
+    PrivacyProfile,
+    RenyiFilter,
+    UnreachableBudgetError,
+    suitable_order,
+)
+from tests.accounting.budgets.interactions import (
+    EPSILONS,
+    LEAKY,
+    PURE,
+    Interaction,
+    adverse,
+    check_all_courses,
+    chosen_by,
+    filled,
+    greedy,
+)
+from tests.accounting.oracles_profile import gaussian_delta, gaussian_epsilon
+
+
+def descent(rate, steps, noise):
+    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
+    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps), 1e-3)
+
+
+class TestTotal:
+    """Theorem G4."""
+
+    @pytest.mark.parametrize("share", [0.0, 0.1, 0.9])
+    @pytest.mark.parametrize(("epsilon", "delta"), [(1e-3, 1e-4), (2.0, 1e-6), (30.0, 1e-12)])
+    def test_budget_is_the_square_of_the_largest_shift(self, epsilon, delta, share):
+        total = GaussianFilter(epsilon, delta, failure=share * delta)
+        exact = gaussian_epsilon(math.sqrt(total.budget), (1.0 - share) * delta)
+        assert epsilon * (1.0 - 1e-4) <= exact <= epsilon
+        assert total.profile.epsilon(delta) <= epsilon
+        assert total.profile.delta(500.0) == pytest.approx(share * delta, rel=1e-6, abs=1e-17)
+
+    def test_profile_is_above_the_curve_and_near(self):
+        total = GaussianFilter(3.0, 1e-5, failure=1e-6)
+        for epsilon in EPSILONS:
+            exact = gaussian_delta(math.sqrt(total.budget), epsilon) + 1e-6
+            assert exact <= total.profile.delta(epsilon) <= exact * (1.0 + 1e-4)
+
+    @pytest.mark.parametrize("mu", [0.05, 0.1, 0.3])
+    def test_gaussian_parts_cost_their_square_and_no_failure(self, mu):
+        total = filled(GaussianFilter(3.0, 1e-6, failure=1e-8), PrivacyProfile.gaussian(mu))
+        assert total.n_parts == math.floor(total.budget / (mu * mu))
+        assert total.spent == pytest.approx(total.n_parts * mu * mu, rel=1e-12)
+        assert total.spent_failure == 0.0
+
+    def test_exact_shares_of_the_budget_all_fit(self):
+        total = GaussianFilter(2.0, 1e-5)
+        part = PrivacyProfile.gaussian(math.sqrt(total.budget / 7.0))
+        assert filled(total, part).n_parts == 7
+
+    def test_both_totals_run_out_together(self):
+        total = filled(GaussianFilter(2.0, 1e-5, failure=1e-6), descent(0.02, 250, 6.0))
+        assert total.n_parts > 50
+        assert total.spent / total.budget > 0.98
+        assert total.spent_failure / total.failure == pytest.approx(
+            total.spent / total.budget, rel=1e-6
+        )
+
+    @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+    @pytest.mark.parametrize(
+        "part", [PrivacyProfile.gaussian(0.05), descent(0.05, 400, 20.0), descent(0.2, 100, 50.0)]
+    )
+    def test_more_of_what_is_like_gaussian_is_admitted_than_by_divergences(self, epsilon, part):
+        order = suitable_order(epsilon, 1e-5, [part])
+        divergences = RenyiFilter(epsilon, 1e-5, order)
+
+        def number(total):
+            low, high = 1, 2
+            while total.fits(part, high):
+                low, high = high, 2 * high
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if total.fits(part, middle) else (low, middle)
+            return low
+
+        assert number(GaussianFilter(epsilon, 1e-5, failure=1e-6)) >= 1.04 * number(divergences)
+
+    def test_parts_of_one_delta_stop_at_the_set_aside_failure(self):
+        part = PrivacyProfile.approximate(0.01, 1e-7)
+        total = filled(GaussianFilter(2.0, 1e-5, failure=5e-7), part)
+        assert total.n_parts == 4
+        assert total.spent_failure <= 5e-7
+        assert not GaussianFilter(2.0, 1e-5).fits(part)
+
+
+# Interactions ------------------------------------------------------------------------------
+
+
+def binned(mu, edges=(-1.0, 0.3, 1.5)):
+    """Return a Gaussian release that shows a bin alone; its cost is a bound."""
+    ends = np.array([-np.inf, *edges, np.inf])
+    pair = [np.diff(stats.norm.cdf(ends, loc=mean)) for mean in (mu, 0.0)]
+    return tuple(zip(*(side.tolist() for side in pair), strict=True)), PrivacyProfile.gaussian(mu)
+
+
+def read(pair):
+    """Return a pair of lists of masses with the profile of its curve."""
+    p, q = np.array(pair).T
+    points = np.linspace(0.0, 6.0, 3001)
+    curves = [
+        np.maximum(a - np.exp(points)[:, np.newaxis] * b, 0.0).sum(axis=1)
+        for a, b in ((p, q), (q, p))
+    ]
+    return pair, PrivacyProfile.from_curve(points, curves[0], deltas_add=curves[1])
+
+
+BINNED = [binned(mu) for mu in (0.5, 0.7, 1.0)]
+READ = [read(binned(mu)[0]) for mu in (0.6, 0.8, 1.0)]
+
+
+def curve(mu, epsilon):
+    """A Gaussian release's curve at any epsilon, negative ones included."""
+    if mu == 0.0:
+        return max(-math.expm1(epsilon), 0.0)
+    tail = special.log_ndtr(-mu / 2 - epsilon / mu)
+    return float(special.ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon + tail))
+
+
+def two_rounds(first, second, epsilon, is_mirrored):
+    """Return delta of two Gaussian rounds, the shift of the second a function of the first.
+
+    Outcomes of the first are normal around 0 or `first`.
+    """
+
+    def density(x):
+        # Losses of the first round, and what the second adds.
+        loss = first * (x - first / 2)
+        loss = -loss if is_mirrored else loss
+        mean = 0.0 if is_mirrored else first
+        return stats.norm.pdf(x, mean) * curve(second(x), epsilon - loss)
+
+    cuts = np.linspace(-9.0, 9.0 + first, 73)
+    pieces = zip(cuts[:-1], cuts[1:], strict=True)
+    return math.fsum(integrate.quad(density, a, b, epsabs=1e-12)[0] for a, b in pieces)
+
+
+class TestAdaptiveChoices:
+    """Theorem G4."""
+
+    @pytest.mark.parametrize("choose", [greedy, adverse])
+    @pytest.mark.parametrize("parts", [PURE, BINNED, READ])
+    def test_choices_that_follow_the_losses(self, choose, parts):
+        check_all_courses(GaussianFilter(3.0, 0.05, failure=0.001), choose, parts)
+
+    @given(seed=st.integers(0, 10**9))
+    @settings(max_examples=10)
+    def test_random_choices(self, seed):
+        total = GaussianFilter(3.0, 0.05, failure=0.002)
+        check_all_courses(total, chosen_by(seed, 6), BINNED + READ)
+
+    @given(seed=st.integers(0, 10**9))
+    @settings(max_examples=10)
+    def test_parts_that_may_tell_all(self, seed):
+        total = GaussianFilter(3.0, 0.05, failure=0.02)
+        found = check_all_courses(total, chosen_by(seed, 4), LEAKY)
+        assert found.delta(60.0) <= 0.02 + 1e-12
+
+    def test_the_guarantee_is_not_idle(self):
+        """With twice the budget, the interaction breaks what is promised for the single one."""
+        total, double = (GaussianFilter(1.0, 0.1, failure=0.001) for _ in range(2))
+        double._budget *= 2.5
+        found = Interaction(double, greedy, BINNED)
+        assert any(found.delta(e) > total.profile.delta(e) for e in EPSILONS)
+
+    @pytest.mark.parametrize("is_mirrored", [False, True])
+    @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5, 3.0])
+    def test_a_second_round_that_follows_the_first(self, epsilon, is_mirrored):
+        first, rest = 0.6, 0.8
+        rules = {
+            "whole": lambda x: rest,
+            "where the loss is high": lambda x: rest if x > 0.75 else 0.0,
+            "where it is low": lambda x: rest if x < 0.25 else 0.3,
+            "in steps": lambda x: rest * (math.floor(4.0 * x) % 4) / 3.0,
+        }
+        found = {
+            name: two_rounds(first, second, epsilon, is_mirrored) for name, second in rules.items()
+        }
+        whole = found.pop("whole")
+        assert whole == pytest.approx(curve(1.0, epsilon), rel=1e-7)
+        assert max(found.values()) < whole
+        # Totals that are within the budget on average alone break the bound, far out.
+        beyond = two_rounds(
+            first, lambda x: 1.6 if x > 1.5 else 0.0, 6.0 + epsilon, is_mirrored=False
+        )
+        assert beyond > curve(1.0, 6.0 + epsilon)
+
+
+class TestState:
+    def test_repr_shows_parameters_and_state(self):
+        total = GaussianFilter(2.0, 1e-5, failure=1e-6)
+        pattern = r"GaussianFilter\(budget=[\d.]+, failure=1e-06; spent=0, n_parts=0\)"
+        assert re.fullmatch(pattern, repr(total))
+
+    def test_huge_totals_stop_at_the_largest_shift(self):
+        total = GaussianFilter(590.0, 0.5)
+        assert 25.0**2 < total.budget <= 30.0**2
+        assert total.profile.epsilon(0.5) <= 590.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((0.0, 1e-5), ValueError, r"epsilon must be a number in \(0, inf\)"),
+        ((math.inf, 1e-5), ValueError, "epsilon must be"),
+        ((1.0, 0.0), ValueError, r"delta must be a number in \(0, 1\); got 0\.0"),
+        (("1", 1e-5), TypeError, "epsilon must be"),
+        ((1.0, 1e-5, 1e-5), ValueError, r"failure must be a number in \[0, 1e-05\)"),
+        ((1.0, 1e-5, -0.1), ValueError, "failure must be"),
+        ((1e-13, 1e-13), UnreachableBudgetError, "epsilon must be at least"),
+    ],
+)
+def test_bad_parameters(arguments, error, message):
+    failure = {"failure": arguments[2]} if len(arguments) == 3 else {}
+    with pytest.raises(error, match=message):
+        GaussianFilter(*arguments[:2], **failure)
