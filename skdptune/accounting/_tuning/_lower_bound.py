@@ -13,9 +13,11 @@ beside ``A``; then the largest losses, on which the test looks; then the rest.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from skdptune._validation import FloatArray, check_kind, check_real
 from skdptune.accounting._losses import LARGEST_LOSS, LossDistribution, pair_masses
@@ -24,6 +26,10 @@ from skdptune.accounting._run_counts import RunCountDistribution, check_distribu
 
 _ATOMS = 2500
 _TINY_MASS = 1e-7
+# One in so many ends of the largest losses is tried at first.
+_STRIDE = 8
+# As a share of the other direction's best epsilon.
+_NEARLY = 0.97
 
 
 def selection_lower_bound(
@@ -80,24 +86,51 @@ def _atoms(own: LossDistribution, other: LossDistribution) -> tuple[FloatArray, 
 def _worst_order(
     p: FloatArray, q: FloatArray, distribution: RunCountDistribution, delta: float, best: float
 ) -> float:
-    """Return the largest epsilon over the family of orders, or ``best`` if that is larger."""
+    """Return the largest epsilon over the family of orders, or ``best`` if that is larger.
+
+    How much mass is best put lowest depends sharply on where the largest losses end. So all masses
+    are tried with every eighth end, then all of either parameter with the best of the other.
+    """
     cumulated = np.cumsum(p)
-    tails = np.unique(
-        np.searchsorted(cumulated, np.geomspace(delta / distribution.mean / 10.0, 0.9, 40))
-    )
+    tails, lows = _parameters(cumulated, distribution, delta)
+    # In the second direction, its best order may be found from one that is not as good.
+    found, place = _NEARLY * best, None
+    tried = list(itertools.product(range(0, tails.size, _STRIDE), range(lows.size)))
+    while tried:
+        previous = place
+        for row, column in tried:
+            for order in _orders(cumulated, int(tails[row]), float(lows[column])):
+                epsilon = _epsilon_of_order(p[order], q[order], distribution, delta, found)
+                if epsilon > found:
+                    found, place = epsilon, (row, column)
+        tried = [] if place is None or place == previous else _lines(place, tails.size, lows.size)
+    return max(found, best)
+
+
+def _parameters(
+    cumulated: FloatArray, distribution: RunCountDistribution, delta: float
+) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """Return the places where the largest losses may end, and the masses below them."""
+    tails = np.searchsorted(cumulated, np.geomspace(delta / distribution.mean / 10.0, 0.9, 40))
     remaining = np.geomspace(1e-4 / distribution.mean, 1.0, 40)
-    lows = np.unique(np.concatenate([1.0 - remaining, np.linspace(0.0, 1.0, 20)]))
-    index = np.arange(p.size)
-    for tail in tails:
-        for low in lows:
-            stop = int(np.searchsorted(cumulated, low + cumulated[tail], side="right"))
-            middle, top, rest = index[tail + 1 : stop], index[: tail + 1], index[stop:]
-            for order in (
-                np.concatenate([middle, top, rest]),
-                np.concatenate([middle[::-1], top[::-1], rest]),
-            ):
-                best = _epsilon_of_order(p[order], q[order], distribution, delta, best)
-    return best
+    return np.unique(tails), np.unique(np.append(1.0 - remaining, np.linspace(0.0, 1.0, 20)))
+
+
+def _orders(cumulated: FloatArray, tail: int, low: float) -> list[npt.NDArray[np.int64]]:
+    """Return outcomes from the lowest score up: large losses, the largest ones, the rest."""
+    index = np.arange(cumulated.size)
+    stop = int(np.searchsorted(cumulated, low + cumulated[tail], side="right"))
+    middle, top, rest = index[tail + 1 : stop], index[: tail + 1], index[stop:]
+    return [
+        np.concatenate([middle, top, rest]),
+        np.concatenate([middle[::-1], top[::-1], rest]),
+    ]
+
+
+def _lines(place: tuple[int, int], rows: int, columns: int) -> list[tuple[int, int]]:
+    """Return all places in the row and in the column of one."""
+    row, column = place
+    return [(row, each) for each in range(columns)] + [(each, column) for each in range(rows)]
 
 
 def _epsilon_of_order(

@@ -39,6 +39,7 @@ from skdptune.accounting._profile import (
     renyi_of,
     sides_of,
 )
+from skdptune.accounting._tuning._composition import composed
 from skdptune.accounting._tuning._tune_then_fit import VARIANTS, tune_then_fit
 
 _POINTS = 2**13
@@ -182,7 +183,7 @@ def search_on_split(
     others = _without_validation(trained, final, share, variant, bound)
     if scored is None or validation == 0.0:
         return others
-    seen = scored if final is None else scored + final
+    seen = scored if final is None else composed(scored, final)
     return mixture([seen, others], [validation, 1.0 - validation])
 
 
@@ -210,7 +211,7 @@ def _without_validation(
     bound: str,
 ) -> PrivacyProfile:
     if share is None:
-        return trained if final is None else trained + final
+        return trained if final is None else composed(trained, final)
     if final is None:
         return trained.subsampled(share)
     return tune_then_fit(trained, final, share, variant, bound)

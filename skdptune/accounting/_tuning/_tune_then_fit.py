@@ -46,6 +46,7 @@ from skdptune.accounting._profile import (
     sides_of,
 )
 from skdptune.accounting._selection import BoundNotApplicableError, useful_end
+from skdptune.accounting._tuning._composition import composed
 from skdptune.accounting._tuning._dots import curves_through_dots, dots_of_losses, few_outcomes
 from skdptune.accounting._tuning._renyi import RenyiTuneThenFit
 
@@ -113,7 +114,7 @@ def tune_then_fit(
     if bound == "rdp":
         return _by_renyi(tune, fit, fraction, variant)
     if variant == 2:
-        return tune.subsampled(fraction) + fit
+        return composed(tune.subsampled(fraction), fit)
     return _disjoint(tune, fit, fraction)
 
 

@@ -54,7 +54,7 @@ class TestReferenceValues:
         ("distribution", "least", "most"),
         [
             (Poisson(45.0), 0.02, 0.07),
-            (Poisson(100.0), 0.08, 0.20),
+            (Poisson(100.0), 0.05, 0.12),
             (Binomial(10, 1.0), 0.06, 0.12),
         ],
         ids=str,

@@ -258,10 +258,11 @@ REFERENCE = [
 def test_reference_figures(run, searched, distribution, fraction, first, second):
     # Theorem T1, Theorem T2.
     search = searched(distribution)
-    assert tune_then_fit(search, run, fraction, 1).epsilon(DELTA) == pytest.approx(first, rel=5e-3)
-    assert tune_then_fit(search, run, fraction, 2).epsilon(DELTA) == pytest.approx(
-        second, rel=5e-3
-    )
+    # For Poisson numbers of runs the figures are those of a bound that has been improved since.
+    lowest = 0.92 if isinstance(distribution, Poisson) else 0.995
+    for variant, figure in ((1, first), (2, second)):
+        found = tune_then_fit(search, run, fraction, variant).epsilon(DELTA)
+        assert lowest * figure <= found <= 1.005 * figure
 
 
 @pytest.mark.parametrize("mean", [15, 45])
