@@ -18,6 +18,7 @@ from skdptune.base._budgets import BUDGET_PARAMETERS as BUDGET_PARAMETERS
 from skdptune.base._budgets import Budget as Budget
 from skdptune.base._budgets import BudgetOwner as BudgetOwner
 from skdptune.base._budgets import budget_owners as budget_owners
+from skdptune.base._budgets import is_set_by_budget as is_set_by_budget
 from skdptune.base._budgets import set_budget as set_budget
 from skdptune.base._budgets import without_noise as without_noise
 from skdptune.base._budgets import worst_cost_of_budget as worst_cost_of_budget

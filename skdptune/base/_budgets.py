@@ -16,6 +16,7 @@ from skdptune.base.protocol import Parametrized
 
 # Parameters that a search sets where it has a budget to share out.
 BUDGET_PARAMETERS: tuple[str, ...] = ("epsilon", "delta", "noise_multiplier")
+_EPOCHS = ("epochs", "max_epochs")
 # At so large an epsilon hardly any noise is left.
 _LARGE_EPSILON = 50.0
 
@@ -54,7 +55,7 @@ def budget_owners(estimator: Parametrized) -> list[BudgetOwner]:
         parameters = own_parameters(part)
         if parameters.get("epsilon") is None or not has_cost(part):
             continue
-        if parameters.get("noise_multiplier") is not None:
+        if parameters.get("noise_multiplier") is not None and not takes_most_steps(part):
             continue
         if any(prefix.startswith(outer) for outer, _, _ in found):
             continue
@@ -65,6 +66,23 @@ def budget_owners(estimator: Parametrized) -> list[BudgetOwner]:
         found.append((prefix, epsilon if math.isfinite(epsilon) else 1.0, delta))
     total = sum(epsilon for _, epsilon, _ in found)
     return [BudgetOwner(prefix, epsilon / total, delta) for prefix, epsilon, delta in found]
+
+
+def takes_most_steps(step: object) -> bool:
+    """Return whether a budget sets a step's number of steps, beside a given noise."""
+    parameters = own_parameters(step)
+    return any(
+        isinstance(parameters.get(name), str) and parameters[name] == "max" for name in _EPOCHS
+    )
+
+
+def is_set_by_budget(estimator: Parametrized, name: str) -> bool:
+    """Return whether a search that has a budget sets a parameter, by its full name."""
+    prefix, separator, last = name.rpartition("__")
+    if last != "noise_multiplier":
+        return last in BUDGET_PARAMETERS
+    step = dict(nested_estimators(estimator)).get(prefix + separator)
+    return step is None or not takes_most_steps(step)
 
 
 def _inherited_delta(owner: Parametrized) -> float:
@@ -98,8 +116,13 @@ def worst_cost_of_budget(estimator: Parametrized, budget: Budget) -> PrivacyProf
 def without_noise(estimator: Parametrized, size: int, n_features: int | None) -> Any:
     """Return a copy that adds no noise, or hardly any, for fits that are charged elsewhere."""
     free = clone(estimator)
+    steps = dict(nested_estimators(free))
     for owner in budget_owners(estimator):
         name = f"{owner.prefix}epsilon"
+        if takes_most_steps(steps[owner.prefix]):
+            # Without noise there would be no end of them.
+            settings = steps[owner.prefix].fixed_epochs(size, n_features)
+            steps[owner.prefix].set_params(**settings, noise_multiplier=None)
         free.set_params(**{name: math.inf})
         try:
             cost_of(free, size, n_features)

@@ -196,6 +196,9 @@ def _scale_to_partition(alike: Any, prefix: str, step: Any, size: int, final: Fi
     has_noise = hasattr(step, "noise_level") and "noise_multiplier" in own_parameters(step)
     if has_noise:
         level = step.noise_level(final.n_samples, final.n_features)
+        if hasattr(step, "fixed_epochs"):
+            # A surrogate has no budget from which steps could follow.
+            settings |= step.fixed_epochs(final.n_samples, final.n_features)
         settings |= {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
     alike.set_params(**{f"{prefix}{name}": value for name, value in settings.items()})
     if not has_noise:

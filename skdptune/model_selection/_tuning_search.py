@@ -13,7 +13,7 @@ import numpy as np
 from skdptune._compat import Tasks
 from skdptune._validation import check_kind, check_option, check_real
 from skdptune.accounting import PrivacyReport, UnreachableBudgetError
-from skdptune.base import BUDGET_PARAMETERS, RESERVED_PARAMETERS, set_seeds
+from skdptune.base import RESERVED_PARAMETERS, is_set_by_budget, set_seeds
 from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import (
     Candidates,
@@ -185,15 +185,11 @@ class TuningSearch(BasePrivateSearch[Plan]):
 
     def _check_searched(self, candidates: Candidates) -> None:
         candidates.check_names(self.estimator)
-        reserved = RESERVED_PARAMETERS
-        if self.epsilon is not None:
-            reserved += BUDGET_PARAMETERS
+        has_budget = self.epsilon is not None
         for space in candidates:
             for name in space:
-                last = name.rpartition("__")[2]
-                if last in RESERVED_PARAMETERS or (
-                    last in BUDGET_PARAMETERS and self.epsilon is not None
-                ):
+                is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
+                if is_reserved or (has_budget and is_set_by_budget(self.estimator, name)):
                     raise ValueError(
                         f"{candidates.name} must leave {name!r} to the search; got values for it."
                     )

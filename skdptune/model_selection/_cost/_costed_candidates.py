@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base import BUDGET_PARAMETERS, RESERVED_PARAMETERS, cost_parameters
+from skdptune.base import RESERVED_PARAMETERS, cost_parameters, is_set_by_budget
 from skdptune.model_selection._cost._candidates import Space
 from skdptune.model_selection._cost._fit_costs import Combination, FitCosts
 
@@ -38,7 +38,7 @@ class CostedCandidates:
 
     def __init__(self, fit_costs: FitCosts, sets_budget: bool, tuning_estimator: Any) -> None:
         self._fit_costs = fit_costs
-        self._reserved = RESERVED_PARAMETERS + (BUDGET_PARAMETERS if sets_budget else ())
+        self._sets_budget = sets_budget
         self._own = fit_costs.estimator.get_params(deep=True)
         self._tuned = (
             None if tuning_estimator is None else set(tuning_estimator.get_params(deep=True))
@@ -54,7 +54,9 @@ class CostedCandidates:
         for name in candidate:
             if not isinstance(name, str):
                 raise TypeError(f"candidates must have names as keys; got {name!r}.")
-            if name.rpartition("__")[2] in self._reserved:
+            is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
+            is_set = self._sets_budget and is_set_by_budget(self._fit_costs.estimator, name)
+            if is_reserved or is_set:
                 raise ValueError(
                     f"candidates must leave {name!r} to the search; got a value for it."
                 )

@@ -237,3 +237,33 @@ def test_the_fit_is_costed_once_for_each_size_and_noise(monkeypatch: pytest.Monk
     settings = {"epsilon": 1.0, "delta": DELTA, "n_iter_distribution": "geometric"}
     DPRandomSearchCV(DESCENT, RATES, **settings).privacy_profile(6000, 3)
     assert len(seen) == len(set(seen)) <= 20
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"noise_multiplier": [3.0, 6.0], "learning_rate": [0.1]},
+        {"noise_multiplier": loguniform(3.0, 6.0), "batch_size": loguniform(0.05, 0.2)},
+    ],
+    ids=["list", "distribution"],
+)
+@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPGridSearchCV])
+def test_noise_and_rate_may_be_drawn_and_the_budget_spent_on_steps(
+    kind: type, values: dict[str, object]
+) -> None:
+    # Koskela and Kulkarni (2023), appendix D.1.
+    if kind is DPGridSearchCV and "batch_size" in values:
+        values = {"noise_multiplier": [3.0, 4.0, 6.0], "batch_size": [0.05, 0.2]}
+    most = DPLogisticRegression(
+        solver="sgd", epochs="max", noise_multiplier=4.0, batch_size=0.1, classes=[0, 1]
+    )
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    search = kind(most, values, epsilon=2.0, delta=DELTA, random_state=3)
+    if kind is DPRandomSearchCV:
+        search.set_params(n_iter=3, n_iter_distribution="geometric")
+    search.fit(X, (X[:, 0] > 0).astype(int))
+    model = search.best_estimator_
+    assert 0.97 * 2.0 <= search.privacy_.epsilon_spent <= 2.0
+    assert model.noise_multiplier == search.best_params_["noise_multiplier"]
+    assert model.plan_.steps > 1
