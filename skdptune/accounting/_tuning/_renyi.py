@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special
 
 from skdptune._validation import FloatArray
@@ -35,20 +36,22 @@ class RenyiTuneThenFit(RenyiCurve):
         log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)
         j = np.arange(0.0, integers[-1] + 1.0)
         tune, fit = (_moments(curve, j) for curve in (self.tune, self.fit))
-        bounds = []
-        for order in integers:
-            n = int(order)
-            k = j[: n + 1]
-            # The distribution of the sampled record is the mixture, here in the first place ...
-            remove = log_binomial(order, k) + (order - k) * log_q + k * log_rest
-            remove = remove + tune[: n + 1][::-1] + fit[: n + 1]
-            # ... and here in the second, which leaves one factor of the fit's distribution.
-            m = k[:n]
-            add = log_binomial(order - 1.0, m) + m * log_q + (order - 1.0 - m) * log_rest
-            add = add + tune[1 : n + 1] + fit[1 : n + 1][::-1]
-            worst = max(special.logsumexp(remove), special.logsumexp(add))
-            bounds.append(worst / (order - 1.0))
-        return np.array(bounds)
+        # One row for each order, one column for each term of its sums.
+        order, k = integers[:, None], j[None, :]
+        k, left = np.minimum(k, order), np.maximum(order - k, 0.0)
+        term, other = k.astype(np.int64), left.astype(np.int64)
+        # The distribution of the sampled record is the mixture, here in the first place ...
+        remove = log_binomial(order, k) + left * log_q + k * log_rest + tune[other] + fit[term]
+        # ... and here in the second, which leaves one factor of the fit's distribution.
+        add = log_binomial(order - 1.0, np.minimum(k, order - 1.0)) + k * log_q
+        add = add + (left - 1.0) * log_rest + tune[np.minimum(term + 1, j.size - 1)] + fit[other]
+        worst = np.maximum(_log_sums(remove, j <= order), _log_sums(add, j < order))
+        return worst / (integers - 1.0)
+
+
+def _log_sums(terms: FloatArray, is_used: npt.NDArray[np.bool_]) -> FloatArray:
+    sums: FloatArray = special.logsumexp(np.where(is_used, terms, -math.inf), axis=1)
+    return sums
 
 
 def _moments(curve: RenyiCurve, orders: FloatArray) -> FloatArray:

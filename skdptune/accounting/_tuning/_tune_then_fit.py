@@ -54,6 +54,8 @@ VARIANTS = (1, 2)
 TUNING_BOUNDS = ("profile", "rdp")
 # What may be left of a curve where its grid ends, and then counts as never coming down.
 _CUT = 5e-15
+# Where a curve ends that has no finite loss at all.
+_SHORTEST = 1e-9
 # Beyond any alpha.
 _FAR = math.exp(1.1 * LARGEST_LOSS)
 # Evaluated at once: what stays in a core's cache.
@@ -175,9 +177,9 @@ class _DisjointParts:
     def remove(self, epsilons: FloatArray) -> FloatArray:
         """Return delta where a record is removed."""
         # Theorem T2.
-        alphas = np.exp(epsilons)
-        searched = np.interp(alphas / self._fraction, *self._searched)
-        sums = self._sums(alphas, self._heights)
+        shifted = np.minimum(epsilons - math.log(self._fraction), math.log(_FAR))
+        searched = np.interp(np.exp(shifted), *self._searched)
+        sums = self._sums(np.exp(epsilons), self._heights)
         return self._fraction * searched + (1.0 - self._fraction) * sums
 
     def add(self, epsilons: FloatArray) -> FloatArray:
@@ -195,8 +197,8 @@ class _DisjointParts:
         removed = self._fraction * search[0] + (1.0 - self._fraction) * fit[0] + cut
         added = search[1] * fit[1] + cut
         return (
-            useful_end(self.remove, removed, self._end_of_remove()),
-            useful_end(self.add, added, self._end_of_add()),
+            useful_end(self.remove, removed, max(self._end_of_remove(), _SHORTEST)),
+            useful_end(self.add, added, max(self._end_of_add(), _SHORTEST)),
         )
 
     def _end_of_remove(self) -> float:

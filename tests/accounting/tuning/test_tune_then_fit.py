@@ -209,6 +209,31 @@ def test_any_parts_follow_the_formula(tune, fit, distribution, fraction):
     assert_follows_the_formula(search, PARTS[fit], fraction)
 
 
+EXTREMES = {
+    "nothing": PrivacyProfile.pure(0.0),
+    "everything": PrivacyProfile.approximate(0.0, 1.0),
+    "half of everything": PrivacyProfile.approximate(1.0, 0.5),
+    "pure of the largest epsilon": PrivacyProfile.pure(600.0),
+    "largest Gaussian": PrivacyProfile.gaussian(30.0),
+    "tiny Gaussian": PrivacyProfile.gaussian(1e-6),
+}
+
+
+@pytest.mark.parametrize("fraction", [1e-60, 0.3, 1.0 - 1e-16])
+@pytest.mark.parametrize("fit", EXTREMES)
+@pytest.mark.parametrize("tune", EXTREMES)
+def test_extreme_parts_have_a_curve_between_the_least_and_the_mixture(tune, fit, fraction):
+    """At epsilon 0 at most the mixture of both, at large epsilon at least what always stays."""
+    # Theorem T2.
+    profile = tune_then_fit(EXTREMES[tune], EXTREMES[fit], fraction)
+    shown = EXTREMES[tune].delta(0.0), EXTREMES[fit].delta(0.0)
+    most = fraction * shown[0] + (1.0 - fraction) * shown[1]
+    assert profile.delta(0.0) <= most + 1e-8
+    sides = sides_of(EXTREMES[tune]), sides_of(EXTREMES[fit])
+    least = fraction * sides[0][0].infinity + (1.0 - fraction) * sides[1][0].infinity
+    assert profile.delta(600.0, "remove") >= least * (1.0 - 1e-9) - 1e-15
+
+
 def test_few_outcomes_and_dots_suffice():
     """A tenth of a million terms where the sums over all outcomes have hundreds of millions."""
     # Theorem T6.
