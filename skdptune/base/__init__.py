@@ -41,7 +41,6 @@ from skdptune.base._nested_parameters import declared_labels as declared_labels
 from skdptune.base._nested_parameters import disable_caching as disable_caching
 from skdptune.base._nested_parameters import nested_estimators as nested_estimators
 from skdptune.base._nested_parameters import own_parameters as own_parameters
-from skdptune.base._nested_parameters import set_seeds as set_seeds
 from skdptune.base._public_size import check_secret_size as check_secret_size
 from skdptune.base._public_size import set_public_size as set_public_size
 from skdptune.base._records import by_halves as by_halves
@@ -51,6 +50,10 @@ from skdptune.base._records import proper_targets as proper_targets
 from skdptune.base._records import validate_records as validate_records
 from skdptune.base._records import validate_rows as validate_rows
 from skdptune.base._records import zeroed as zeroed
+from skdptune.base._seeds import forget_seeds as forget_seeds
+from skdptune.base._seeds import own_seeds as own_seeds
+from skdptune.base._seeds import set_seeds as set_seeds
+from skdptune.base._seeds import without_generator as without_generator
 
 __all__ = [
     "NoProfileError",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base._seeds import without_generator
 from skdptune.mechanisms import RandomState
 
 DEFAULT_DELTA = 1e-5
@@ -60,6 +62,11 @@ class PrivateEstimatorMixin:
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs; subclasses implement it."""
         raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is copied and pickled: of a fitted estimator no generator of its noise."""
+        # Theorem F9.
+        return without_generator(super().__getstate__())  # type: ignore[arg-type]
 
     def _checked_budget(self) -> tuple[float, float]:
         """Return (epsilon, delta) after validation; epsilon may be infinite for "no privacy"."""

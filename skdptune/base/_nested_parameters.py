@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import Pipeline
 
 from skdptune.base.protocol import Fittable, Parametrized
@@ -26,19 +25,6 @@ def nested_estimators(estimator: Parametrized) -> Iterator[tuple[str, Parametriz
 def own_parameters(estimator: Parametrized) -> dict[str, Any]:
     """Return the parameters of an estimator itself, without those of estimators inside it."""
     return estimator.get_params(deep=False)
-
-
-def set_seeds(estimator: Parametrized, seeds: np.random.SeedSequence | None) -> None:
-    """Set an independent ``random_state`` in every estimator; None for the system's entropy."""
-    names = [
-        f"{prefix}random_state"
-        for prefix, part in nested_estimators(estimator)
-        if "random_state" in own_parameters(part)
-    ]
-    values: Sequence[int | None] = [None] * len(names)
-    if seeds is not None:
-        values = [int(word) for word in seeds.generate_state(len(names)) >> 1]
-    estimator.set_params(**dict(zip(names, values, strict=True)))
 
 
 def declared_labels(estimator: Parametrized) -> list[Any] | None:

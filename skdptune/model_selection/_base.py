@@ -27,6 +27,7 @@ from skdptune.base import (
     SEEDED,
     check_fit_parameters,
     warn_of_large_delta,
+    without_generator,
 )
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
 from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key
@@ -121,6 +122,11 @@ class BasePrivateSearch(
     def _labels_set_the_cost(self) -> bool:
         """Return whether the cost may depend on a label set that nobody has declared."""
         return True
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is copied and pickled: of a fitted search no generator of its noise."""
+        # Theorem F9.
+        return without_generator(super().__getstate__())
 
     # The plan, before data --------------------------------------------------------------------
 

@@ -27,7 +27,8 @@ error_score : {"worst", "raise"}, default="worst"
     fails can depend on one record. "raise" needs `diagnostics`.
 random_state : int, Generator, RandomState or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs,
-    whose noise is no secret to whoever knows the seed.
+    whose noise is no secret to whoever knows the seed. Models that are published hold the
+    `random_state` of the estimator that was given, not the one of their fit.
 diagnostics : bool, default=False
     Whether to keep what must stay secret in ``diagnostics_``. The fitted search is then **not
     private**.

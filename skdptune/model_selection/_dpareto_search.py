@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
 from skdptune.accounting import PrivacyReport
-from skdptune.base import set_seeds
+from skdptune.base import forget_seeds, own_seeds, set_seeds
 from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout
 from skdptune.model_selection._pareto import (
@@ -432,8 +432,10 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
                 f"epsilons belong; got {size}."
             )
         made = costs.configured(found, costs.final_size)
+        own = own_seeds(made)
         set_seeds(made, spawned(Streams.of(random_state).final, 1)[0])
-        return self._data(X, y, params).fit(made)
+        # Theorem F9.
+        return forget_seeds(self._data(X, y, params).fit(made), own)
 
     def _sk_visual_block_(self) -> Any:
         if not isinstance(self.estimator, list) or hasattr(self, "best_estimator_"):

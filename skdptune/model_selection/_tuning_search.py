@@ -13,7 +13,13 @@ import numpy as np
 from skdptune._compat import Tasks
 from skdptune._validation import check_kind, check_option, check_real
 from skdptune.accounting import PrivacyReport, UnreachableBudgetError
-from skdptune.base import RESERVED_PARAMETERS, is_set_by_budget, set_seeds
+from skdptune.base import (
+    RESERVED_PARAMETERS,
+    forget_seeds,
+    is_set_by_budget,
+    own_seeds,
+    set_seeds,
+)
 from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import (
     Candidates,
@@ -356,8 +362,13 @@ class TuningSearch(BasePrivateSearch[Plan]):
         size = model.final_size if plan.layout.final else model.train_size
         model.fit_costs.check([choice.candidate], setting, size)
         made = model.fit_costs.configured(choice.candidate, setting, size)
+        own = own_seeds(made)
         set_seeds(made, state.streams.final)
-        if plan.layout.final:
+        # Theorem F9.
+        return forget_seeds(self._fitted_final(made, state, choice), own)
+
+    def _fitted_final(self, made: Any, state: SearchState, choice: Choice) -> Any:
+        if state.plan.layout.final:
             try:
                 with Quiet(), np.errstate(all="ignore"):
                     state.data.take(state.split.final).fit(made, **self._start_from(choice.model))

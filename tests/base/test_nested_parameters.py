@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from skdptune.base import check_fit_parameters, nested_estimators, set_seeds
+from skdptune.base import check_fit_parameters, nested_estimators
 from skdptune.linear_model import DPLogisticRegression
-from tests.model_selection.learners import Centroids, Scripted
+from tests.model_selection.learners import Scripted
 
 
 def test_nested_estimators_have_prefixes() -> None:
@@ -21,18 +19,6 @@ def test_nested_estimators_have_prefixes() -> None:
         "normalizer__",
         "scripted__",
     ]
-
-
-def test_seeds_are_fresh_and_independent() -> None:
-    pair = make_pipeline(Scripted(random_state=1), Centroids(random_state=1))
-    set_seeds(pair, np.random.SeedSequence(5))
-    found = (pair[0].random_state, pair[1].random_state)
-    assert len({1, *found}) == 3
-    again = clone(pair)
-    set_seeds(again, np.random.SeedSequence(5))
-    assert (again[0].random_state, again[1].random_state) == found
-    set_seeds(pair, None)
-    assert pair[0].random_state is pair[1].random_state is None
 
 
 def test_parameters_of_fit_are_known() -> None:

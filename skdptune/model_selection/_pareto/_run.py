@@ -11,7 +11,7 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base import set_seeds
+from skdptune.base import forget_seeds, own_seeds, set_seeds
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._pareto._checks import third_objective_of
 from skdptune.model_selection._pareto._evaluation import (
@@ -180,15 +180,17 @@ class ParetoRun:
         """Return a model fitted to all records; a released one shows no failure."""
         costs = self.plan.costs
         model = costs.configured(record.params, costs.final_size)
+        own = own_seeds(model)
         set_seeds(model, self.streams.final)
         try:
             with Quiet(), np.errstate(all="ignore"):
                 data.fit(model)
-            return model
         except BaseException as problem:
             if self.plan.release is None or not is_failure(problem):
                 raise
-            return data_independent_model(model, data)
+            model = data_independent_model(model, data)
+        # Theorem F9.
+        return forget_seeds(model, own)
 
 
 def _without_seconds(record: Record) -> Record:

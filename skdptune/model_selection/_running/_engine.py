@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.base import set_seeds
+from skdptune.base import forget_seeds, own_seeds, set_seeds
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._quiet import Quiet
@@ -31,7 +31,7 @@ class Outcome:
     Attributes
     ----------
     model : estimator
-        Fitted, unless there is an `error`.
+        Fitted, unless there is an `error`; without the seed of its fit.
     values : ndarray or None
         One value per scored record; None if the candidate failed.
     error : BaseException or None
@@ -74,10 +74,14 @@ def fit_and_score(
     -----
     Theorem F4. Given the trained models, one record of `scored` changes its own value alone.
     """
+    own = [own_seeds(model) for model in models]
     for model, seed in zip(models, seeds, strict=True):
         set_seeds(model, seed)
     with Quiet(), np.errstate(all="ignore"):
         fitted = _fitted(models, train, raises)
+        # Theorem F9.
+        for model, known in zip(models, own, strict=True):
+            forget_seeds(model, known)
         probed = train if tries_one else None
         return [
             _scored(model, problem, probed, scored, scorer, raises)

@@ -1,0 +1,121 @@
+"""Seeds of fits: lent to an estimator for its fit, and taken back from what is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from skdptune.base._nested_parameters import nested_estimators, own_parameters
+from skdptune.base.protocol import Parametrized
+
+Seeds = dict[str, Any]
+_NAME = "random_state"
+_GENERATORS = (
+    np.random.Generator,
+    np.random.RandomState,
+    np.random.SeedSequence,
+    np.random.BitGenerator,
+)
+
+
+def own_seeds(estimator: Parametrized) -> Seeds:
+    """Return the ``random_state`` of an estimator and of those inside it, by parameter name."""
+    return {
+        f"{prefix}{_NAME}": own_parameters(part)[_NAME]
+        for prefix, part in nested_estimators(estimator)
+        if _NAME in own_parameters(part)
+    }
+
+
+def set_seeds(estimator: Parametrized, seeds: np.random.SeedSequence | None) -> None:
+    """Set an independent ``random_state`` in every estimator; None for the system's entropy."""
+    names = list(own_seeds(estimator))
+    values: Sequence[int | None] = [None] * len(names)
+    if seeds is not None:
+        values = [int(word) for word in seeds.generate_state(len(names)) >> 1]
+    estimator.set_params(**dict(zip(names, values, strict=True)))
+
+
+def forget_seeds(fitted: Any, own: Seeds) -> Any:
+    """Take the seeds of a fit out of what it made, and return it.
+
+    Parameters
+    ----------
+    fitted : estimator
+        Changed in place: estimators among its parameters get back the ``random_state`` that they
+        had before `set_seeds`, and so do their fitted copies; others that it made get None.
+        Generators are never given back, since their state can be run backwards, and those among
+        fitted attributes are replaced by fresh ones.
+    own : dict
+        `own_seeds` before `set_seeds`.
+
+    Notes
+    -----
+    Theorem F9.
+    """
+    parts = dict(nested_estimators(fitted))
+    returned = {id(part): own.get(f"{prefix}{_NAME}") for prefix, part in parts.items()}
+    # A composition that fits copies gave them the seeds of its parameters.
+    lent = {name: value for name, value in own_seeds(fitted).items() if type(value) is int}
+    of_copies = {seed: own.get(name) for name, seed in lent.items()}
+    for part in list(_estimators_in(fitted)):
+        parameters = own_parameters(part)
+        _replace_generators(part, parameters)
+        if _NAME not in parameters:
+            continue
+        seed = parameters[_NAME]
+        value = of_copies.get(seed) if type(seed) is int else None
+        value = returned.get(id(part), value)
+        part.set_params(**{_NAME: None if isinstance(value, _GENERATORS) else value})
+    return fitted
+
+
+def without_generator(state: dict[str, Any]) -> dict[str, Any]:
+    """Return the state of an object to be copied or pickled, without a generator of its noise.
+
+    One that was not fitted yet keeps its generator, to be fitted elsewhere.
+
+    Notes
+    -----
+    Theorem F9.
+    """
+    if "privacy_" in state and isinstance(state.get(_NAME), _GENERATORS):
+        return {**state, _NAME: None}
+    return state
+
+
+def _estimators_in(root: Any) -> Iterator[Any]:
+    """Iterate over all estimators that can be reached from an object."""
+    seen: dict[int, Any] = {}
+    waiting = [root]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, type | ModuleType | str | bytes):
+            continue
+        seen[id(thing)] = thing
+        if hasattr(type(thing), "get_params"):
+            yield thing
+        if isinstance(thing, dict):
+            waiting += thing.values()
+        elif isinstance(thing, list | tuple | set | frozenset):
+            waiting += thing
+        elif isinstance(thing, np.ndarray):
+            waiting += thing.ravel().tolist() if thing.dtype == object else []
+        elif not callable(thing) or hasattr(type(thing), "get_params"):
+            waiting += getattr(thing, "__dict__", {}).values()
+
+
+def _replace_generators(part: Any, parameters: dict[str, Any]) -> None:
+    """Replace generators among the fitted attributes of an estimator by fresh ones."""
+    for name, value in list(getattr(part, "__dict__", {}).items()):
+        if name in parameters:
+            continue
+        if isinstance(value, np.random.Generator):
+            setattr(part, name, np.random.default_rng())
+        elif isinstance(value, np.random.RandomState):
+            setattr(part, name, np.random.RandomState())
+        elif isinstance(value, _GENERATORS):
+            setattr(part, name, type(value)())

@@ -1,0 +1,250 @@
+"""Nothing published can replay its noise: no search, model or study holds what it drew from."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+
+from skdptune.base import _seeds, own_seeds
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection._running import Data, _streams
+from skdptune.preprocessing import DPStandardScaler
+from tests.model_selection.ways import WAYS
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1.0, 1.0, size=(400, 3))
+Y = (X[:, 0] > 0.0).astype(int)
+GENERATORS: tuple[Any, ...] = (
+    np.random.Generator,
+    np.random.RandomState,
+    np.random.SeedSequence,
+    np.random.BitGenerator,
+)
+KINDS = ("logistic", "pipeline", "columns")
+SEARCHES = ("random", "random-refit", "random-folds", "grid", "grid-compose", "doubling")
+# One of each kind of final model: a run's own, and a fit of its own.
+CASES = [(name, "pipeline", 0) for name in SEARCHES]
+CASES += [("random", "columns", 0), ("grid", "columns", 0), ("grid", "logistic", None)]
+
+
+def estimator(kind: str, seed: Any = None) -> tuple[Any, dict[str, list[Any]]]:
+    """Return an estimator with noise of its own in each step, and what is searched."""
+    model = DPLogisticRegression(solver="output", data_norm=2.0, random_state=seed)
+    if kind == "logistic":
+        return model, {"C": [0.1, 1.0]}
+    scaler = DPStandardScaler(bounds=(-1.0, 1.0), random_state=seed)
+    step = scaler if kind == "pipeline" else ColumnTransformer([("scaled", scaler, [0, 1, 2])])
+    return make_pipeline(step, model), {"dplogisticregression__C": [0.1, 1.0]}
+
+
+def things(root: Any) -> Iterator[Any]:
+    """Iterate over everything that a pickle of an object holds, by pickling it."""
+    seen: list[Any] = []
+
+    class Watching(pickle.Pickler):
+        def reducer_override(self, thing: Any) -> Any:
+            seen.append(thing)
+            return NotImplemented
+
+    Watching(io.BytesIO()).dump(root)
+    yield from seen
+
+
+def numbers(root: Any) -> set[int]:
+    """Return all whole numbers that the attributes and arrays of an object's graph hold."""
+    found: set[int] = set()
+    waiting = [thing.__dict__ for thing in things(root) if hasattr(thing, "__dict__")]
+    waiting += [thing for thing in things(root) if isinstance(thing, np.ndarray)]
+    waiting += [root]
+    seen: set[int] = set()
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, np.ndarray):
+            found |= set(thing.ravel().tolist()) if thing.dtype.kind in "iu" else set()
+        elif isinstance(thing, int | np.integer):
+            found.add(int(thing))
+        elif isinstance(thing, dict):
+            waiting += [*thing.keys(), *thing.values()]
+        elif isinstance(thing, list | tuple | set | frozenset):
+            waiting += thing
+    return found
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Note every seed that a search draws, and the entropy of all of its streams."""
+    noted: set[int] = set()
+    original = _seeds.set_seeds
+
+    def noting(made: Any, seeds: Any) -> None:
+        original(made, seeds)
+        noted.update(seed for seed in own_seeds(made).values() if seed is not None)
+
+    for module in (
+        "_tuning_search",
+        "_dpareto_search",
+        "_running._engine",
+        "_pareto._run",
+    ):
+        monkeypatch.setattr(f"skdptune.model_selection.{module}.set_seeds", noting)
+    return noted
+
+
+def assert_cannot_be_replayed(published: Any, drawn: set[int]) -> None:
+    for thing in things(published):
+        assert not isinstance(thing, GENERATORS), type(thing)
+        assert type(thing).__module__ != "torch._C" or type(thing).__name__ != "Generator"
+    assert not drawn & numbers(published)
+    found = pickle.dumps(published)
+    # Short ones are found in any pickle.
+    long = [seed.to_bytes(4, "little") for seed in drawn if seed >= 1 << 24]
+    assert [seed for seed in long if seed in found] == []
+
+
+@pytest.mark.parametrize(("name", "kind", "seed"), CASES)
+def test_no_search_holds_a_seed_that_it_drew(
+    name: str, kind: str, seed: int | None, drawn: set[int]
+) -> None:
+    # Theorem F9.
+    model, values = estimator(kind)
+    search = WAYS[name].make(model, values, epsilon=4.0, delta=1e-4, random_state=seed)
+    search.fit(X, Y)
+    assert bool(drawn) == (seed is not None)
+    for published in (search, search.best_estimator_, search.privacy_, vars(search)):
+        assert_cannot_be_replayed(published, drawn)
+    assert set(own_seeds(search.best_estimator_).values()) == {None}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_of_searches_have_the_seed_of_the_users_estimator(kind: str) -> None:
+    # Theorem F9.
+    model, values = estimator(kind, 12345)
+    search = WAYS["random"].make(model, values, epsilon=4.0, delta=1e-4).fit(X, Y)
+    assert set(own_seeds(search.best_estimator_).values()) == {12345}
+
+
+def test_searches_still_repeat_themselves() -> None:
+    model, values = estimator("columns")
+    search = WAYS["random-refit"].make(model, values, epsilon=4.0, delta=1e-4, random_state=3)
+    first, second = (clone(search).fit(X, Y).decision_function(X) for _ in range(2))
+    assert np.array_equal(first, second)
+    other = clone(search).set_params(random_state=4).fit(X, Y).decision_function(X)
+    assert not np.array_equal(first, other)
+
+
+def test_what_is_kept_for_diagnosis_holds_no_seed(drawn: set[int]) -> None:
+    # Theorem F9.
+    model, values = estimator("pipeline")
+    for kind in (DPRandomSearchCV, DPGridSearchCV):
+        search = kind(model, values, epsilon=4.0, delta=1e-4, diagnostics=True, random_state=0)
+        search.fit(X, Y)
+        assert drawn
+        assert_cannot_be_replayed(search, drawn)
+
+
+def test_a_final_fit_that_fails_holds_no_seed(
+    drawn: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Theorem F9.
+    model, values = estimator("pipeline")
+    search = WAYS["random-refit"].make(model, values, epsilon=4.0, delta=1e-4)
+
+    fit, sizes = Data.fit, []
+
+    def failing(data: Data, made: Any, **more: Any) -> Any:
+        sizes.append(data.n_samples)
+        if data.n_samples == len(X):
+            raise ValueError("no fit")
+        return fit(data, made, **more)
+
+    monkeypatch.setattr(Data, "fit", failing)
+    search.fit(X, Y)
+    assert len(X) in sizes
+    assert drawn
+    assert_cannot_be_replayed(search, drawn)
+
+
+@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+def test_generators_of_searches_stay_with_the_user(make: Any, drawn: set[int]) -> None:
+    # Theorem F9. Both can be run backwards.
+    generator = make(0)
+    model, values = estimator("logistic", make(1))
+    search = WAYS["random"].make(model, values, epsilon=4.0, delta=1e-4, random_state=generator)
+    assert pickle.loads(pickle.dumps(search)).random_state is not None
+    search.fit(X, Y)
+    assert search.random_state is generator
+    assert drawn
+    assert search.best_estimator_.random_state is None
+    for copied in (pickle.loads(pickle.dumps(search)), copy.copy(search), copy.deepcopy(search)):
+        assert copied.random_state is None
+        assert copied.best_score_ == search.best_score_
+    # A clone is the user's own, and not fitted.
+    assert clone(search).random_state is not None
+
+
+def test_streams_of_the_system_have_no_seed() -> None:
+    streams = _streams.Streams.of(None)
+    assert set(vars(streams).values()) == {None}
+
+
+def test_pareto_models_hold_no_seed(drawn: set[int]) -> None:
+    # Theorem F9.
+    pytest.importorskip("optuna")
+    model, values = estimator("logistic")
+    search = DParetoSearchCV(
+        model,
+        {"epsilon": (0.5, 4.0), **values},
+        n_initial=3,
+        n_iter=0,
+        refit=True,
+        random_state=0,
+    ).fit(X, Y)
+    made = search.best_estimator_for(X, Y, epsilon=4.0, random_state=3)
+    assert drawn
+    for published in (search.best_estimator_, made):
+        assert_cannot_be_replayed(published, drawn)
+        assert published.random_state is None
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+@pytest.mark.parametrize("in_search", [False, True])
+def test_nets_hold_no_generator(optimizer: str, in_search: bool, drawn: set[int]) -> None:
+    # Theorem F9.
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("opacus")
+    from skdptune.neural_network import MLP, DPNeuralNetClassifier
+
+    net = DPNeuralNetClassifier(
+        MLP(hidden=(4,)),
+        epsilon=4.0,
+        delta=1e-4,
+        classes=[0, 1],
+        max_epochs=1,
+        optimizer=getattr(torch.optim, optimizer),
+    )
+    records = X.astype(np.float32)
+    if in_search:
+        search = DPRandomSearchCV(
+            net, {"lr": [0.1, 0.2]}, n_iter=2, epsilon=4.0, delta=1e-4, random_state=0
+        ).fit(records, Y)
+        published = search.best_estimator_
+        assert drawn
+    else:
+        published = net.fit(records, Y)
+    assert published.random_state is None
+    assert_cannot_be_replayed(published, drawn)
+    for _, value in published.optimizer_.state_dict()["state"].items():
+        assert not any(isinstance(one, torch.Generator) for one in value.values())
