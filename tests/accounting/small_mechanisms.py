@@ -1,7 +1,7 @@
 """Small mechanisms at random: their exact output distributions, and what the package claims.
 
 A mechanism is an expression, such as the composition of a search on a sample with a fit. Its
-output distributions on two neighbouring data sets are enumerated in 60 digits, with generating
+output distributions on two neighbouring data sets are enumerated in 250 digits, with generating
 functions of their own; its claim is the profile that the package's operators give. Nothing but the
 claims comes from the package.
 """
@@ -32,7 +32,8 @@ from skdptune.accounting import (
 )
 
 EXACT = mpmath.MPContext()
-EXACT.dps = 60
+# Far more than sixty: masses may be 100 orders of magnitude apart, and their sums must hold both.
+EXACT.dps = 250
 ZERO, ONE = EXACT.mpf(0), EXACT.mpf(1)
 MOST_OUTCOMES = 150
 # A choice of few outcomes: all orders of their scores are tried.
@@ -191,7 +192,7 @@ def from_points(
     if points is None:
         ends = [abs(loss) for loss in pair.losses()]
         top = max(ends, default=0.0) + 0.1
-        points = np.unique([0.0, *ends, *(top * rng.random(8)), top])
+        points = np.unique(np.round([0.0, *ends, *(top * rng.random(8)), top], 9))
         step = (None, 1e-2, 1e-3)[rng.integers(3)]
     remove, add = ([rounded_up(pair.delta(e, side)) for e in points] for side in DIRECTIONS)
     claim = PrivacyProfile.from_curve(
