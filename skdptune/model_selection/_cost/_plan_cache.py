@@ -11,7 +11,8 @@ from typing import Any
 
 import joblib
 
-_SIZE = 32
+# Profiles of a plan take some ten megabytes.
+_SIZE = 8
 
 
 def plan_key(*content: Any) -> str | None:
@@ -28,7 +29,7 @@ class PlanCache:
 
     Parameters
     ----------
-    size : int, default=32
+    size : int, default=8
         Most plans that are kept.
     """
 
