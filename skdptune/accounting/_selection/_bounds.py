@@ -32,6 +32,7 @@ from skdptune.accounting._run_counts import (
 )
 from skdptune.accounting._selection._envelope import Envelope
 from skdptune.accounting._selection._renyi import RenyiSelected, is_covered
+from skdptune.accounting._selection._tradeoff import IntArray
 
 Curve = Callable[[FloatArray], FloatArray]
 BOUNDS = ("envelope", "profile", "rdp", "best")
@@ -41,6 +42,9 @@ _PURE_POINTS = 2**12
 _NEGLIGIBLE = 1e-17
 # Steps between the points to which bends of the envelope move.
 _STRIDE = 4
+# Values of a curve near which positions are priced, and the least of them.
+_LEVELS = 48
+_LEAST_LEVEL = 1e-13
 # Ratio of the points at which the end of a curve is looked for.
 _STRETCH = 1.5
 
@@ -105,20 +109,47 @@ def bound_curve(name: str, run: Run, distribution: RunCountDistribution) -> Boun
 
 
 class _EnvelopeCurve:
-    """The envelope, with the end of its useful range found."""
+    """The least of the envelope and of bounds in which every position is used only once."""
 
     def __init__(
         self, own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
     ) -> None:
         self._envelope = Envelope(own, other, distribution)
         self._is_pure = own.infinity == 0.0
-        self.delta = self._envelope.delta
+        self._positions = self._envelope.positions() if _is_crowded(distribution) else None
         residue = distribution.mean * own.infinity
-        self.top = useful_end(self.delta, residue, self._envelope.top)
+        self.top = useful_end(self._envelope.delta, residue, self._envelope.top)
+
+    def delta(self, epsilons: FloatArray) -> FloatArray:
+        points, back = np.unique(epsilons, return_inverse=True)
+        values = self._envelope.delta(points)
+        return self._with_positions(values, points, np.arange(points.size))[back]
 
     def half(self, step: float, size: int) -> FloatArray:
         # The end of a pure guarantee's curve is a figure of its own: no rounding there.
-        return self._envelope.half(step, size, stride=1 if self._is_pure else _STRIDE)
+        values = self._envelope.half(step, size, stride=1 if self._is_pure else _STRIDE)
+        if self._positions is None or values[0] <= _LEAST_LEVEL:
+            return values
+        levels = np.geomspace(values[0], max(float(values[-1]), _LEAST_LEVEL), _LEVELS)
+        falls = np.searchsorted(-values, -levels)
+        places = np.unique(np.minimum(falls, size - 1))
+        return self._with_positions(values, step * np.arange(size), places)
+
+    def _with_positions(
+        self, values: FloatArray, epsilons: FloatArray, places: IntArray
+    ) -> FloatArray:
+        """Return the values, lowered at some places; what convexity makes of them comes later."""
+        # Theorem S6.
+        if self._positions is None:
+            return values
+        lowered = values.copy()
+        for priced in self._positions.priced(epsilons[places], values[places]):
+            index = int(np.searchsorted(epsilons[places], priced.epsilon))
+            around = places[max(index - 1, 0) : index + 2]
+            # Half way to the next, too: next to its own epsilon a bound is nearly as good.
+            nearby = np.append(places[index], (around[:-1] + around[1:]) // 2)
+            lowered[nearby] = np.minimum(lowered[nearby], priced.delta(epsilons[nearby]))
+        return lowered
 
 
 class _PointCurve:
@@ -133,6 +164,11 @@ class _PointCurve:
 
 
 BoundCurve = _EnvelopeCurve | _PointCurve
+
+
+def _is_crowded(distribution: RunCountDistribution) -> bool:
+    """Return whether a price of positions can lower the bound to speak of."""
+    return not isinstance(distribution, TruncatedNegativeBinomial) or distribution.eta > 5.0
 
 
 def useful_end(delta: Curve, residue: float, end: float) -> float:

@@ -43,6 +43,7 @@ from scipy import optimize
 from skdptune._validation import FloatArray
 from skdptune.accounting._losses import LossDistribution, hockey_stick
 from skdptune.accounting._run_counts import RunCountDistribution
+from skdptune.accounting._selection._positions import Positions
 from skdptune.accounting._selection._tradeoff import end_slopes, refined, tradeoff_cells
 
 _TINY_LOG = -745.0
@@ -67,9 +68,10 @@ class Envelope:
     def __init__(
         self, own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
     ) -> None:
-        self._own, self._other = own, other
-        points = _support_points(tradeoff_cells(own, other), distribution)
-        slopes, widths = _lower_hull(*points)
+        self._own, self._other, self._distribution = own, other, distribution
+        self._cells = tradeoff_cells(own, other)
+        slopes, widths = _lower_hull(*_support_points(self._cells, distribution))
+        self._edges = slopes, widths
         # Bends of no weight at all, far below, would only stretch the range: there H counts as 1.
         # A pure guarantee keeps them: its delta must reach zero.
         speck = (np.cumsum(widths) <= _SPECK) & (own.infinity > 0.0)
@@ -88,6 +90,10 @@ class Envelope:
         return np.array(
             [float(self._widths @ self._height(e + self._log_slopes)) for e in epsilons]
         )
+
+    def positions(self) -> Positions:
+        """Return the bounds in which every position is used only once."""
+        return Positions(self._own, self._other, self._distribution, self._cells, *self._edges)
 
     def half(self, step: float, size: int, stride: int = 4) -> FloatArray:
         """Return the bound at ``0, step, ..., (size - 1) * step``, in one correlation.

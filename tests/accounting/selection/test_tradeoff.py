@@ -13,7 +13,7 @@ from scipy import stats
 from skdptune.accounting import Binomial, Geometric, Logarithmic, Poisson, PrivacyProfile
 from skdptune.accounting._losses import least_errors
 from skdptune.accounting._profile import sides_of
-from skdptune.accounting._selection import _tradeoff
+from skdptune.accounting._selection import _bounds, _tradeoff
 from skdptune.accounting._selection._tradeoff import refined, tradeoff_cells
 from tests.accounting import oracles
 from tests.accounting.oracles import DISTRIBUTIONS, STEP
@@ -100,6 +100,8 @@ def test_the_largest_loss_of_a_pure_guarantee_stays():
 )
 def test_cells_that_are_eight_times_as_fine_save_next_to_nothing(run, distribution, monkeypatch):
     """Theorem S2: at most 0.05 % of epsilon, on the whole grid of the result."""
+    # Prices of positions (Theorem S6) are sought roughly, on grids of their own.
+    monkeypatch.setattr(_bounds, "_is_crowded", lambda _: False)
     deltas = [1e-1, 1e-2, 1e-3, 1e-4] + [1e-6, 1e-8] * (run.epsilon(1e-9) < np.inf)
     quick = np.array([run.selected(distribution).epsilon(delta) for delta in deltas])
     for name in ("_MOST_LOSSES", "_FEW_CELLS", "_MORE_CELLS"):
@@ -116,4 +118,4 @@ def test_one_outcome_of_large_mass_does_not_make_the_tangents_meet_far_below():
     for distribution in (Poisson(100.0), Poisson(20.0), Geometric(0.01)):
         expected = alone.selected(distribution).epsilon(1e-2)
         got = among_others.selected(distribution).epsilon(1e-2)
-        assert expected * (1 - 2e-3) <= got <= 1.03 * expected
+        assert expected * (1 - 2e-3) <= got <= 1.05 * expected
