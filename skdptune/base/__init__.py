@@ -43,10 +43,14 @@ from skdptune.base._nested_parameters import nested_estimators as nested_estimat
 from skdptune.base._nested_parameters import own_parameters as own_parameters
 from skdptune.base._public_size import check_secret_size as check_secret_size
 from skdptune.base._public_size import set_public_size as set_public_size
+from skdptune.base._records import Records as Records
 from skdptune.base._records import by_halves as by_halves
 from skdptune.base._records import finite_rows as finite_rows
 from skdptune.base._records import proper_labels as proper_labels
 from skdptune.base._records import proper_targets as proper_targets
+from skdptune.base._records import sorted_labels as sorted_labels
+from skdptune.base._records import table_shape as table_shape
+from skdptune.base._records import target_array as target_array
 from skdptune.base._records import validate_records as validate_records
 from skdptune.base._records import validate_rows as validate_rows
 from skdptune.base._records import zeroed as zeroed

@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_LABELS, PUBLIC_SIZE, PrivateEstimatorMixin
+from skdptune.base import (
+    PUBLIC_LABELS,
+    PUBLIC_SIZE,
+    PrivateEstimatorMixin,
+    Records,
+    sorted_labels,
+    validate_records,
+)
 from skdptune.linear_model._optional_protocol import OptionalProtocolMixin
 from skdptune.linear_model._parameters import check_parameters
 from skdptune.linear_model._solver_choice import SOLVERS
@@ -123,7 +130,9 @@ class PrivateLinearClassifier(
         Parameters
         ----------
         X : {array-like, CSR matrix} of shape (n_samples, n_features)
-            Rows longer than ``data_norm`` are shortened to it.
+            Rows longer than ``data_norm`` are shortened to it. A record that holds anything but
+            finite numbers, or whose label is missing or none of ``classes``, counts as a row of
+            zeros with the first label: it cannot make the fit fail.
         y : array-like of shape (n_samples,)
             Labels.
         coef_init : array-like of the shape of ``coef_``, optional
@@ -138,6 +147,8 @@ class PrivateLinearClassifier(
         """
         self._check_parameters()
         self._check_arguments(coef_init, intercept_init, refused)
+        # An interrupted fit leaves no model, and none of before.
+        self.__dict__.pop("privacy_", None)
         X, y = self._validated(X, y)
         codes = self._encode(y)
         n_samples = self._public_size(X.shape[0])
@@ -184,16 +195,16 @@ class PrivateLinearClassifier(
             fit_intercept=self.fit_intercept,
         )
 
-    def _validated(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        return validate_data(
+    def _validated(self, X: Any, y: Any) -> Records:
+        return validate_records(
             self,
             X,
             y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            accept_large_sparse=False,
+            labels=self.classes,
+            is_classifier=True,
+            accept_sparse=True,
             # An error must not reveal that a random subset is empty.
-            ensure_min_samples=1 if self.n_public is None else 0,
+            min_samples=1 if self.n_public is None else 0,
         )
 
     def _row_bound(self, n_features: int) -> float:
@@ -207,9 +218,10 @@ class PrivateLinearClassifier(
         if self.classes is not None:
             self.classes_ = np.unique(np.asarray(self.classes))
             return self._codes(y)
+        labels = sorted_labels(y)
         # Its warnings depend on the labels present, so declared labels do without it.
         check_classification_targets(y)
-        self.classes_ = np.unique(y)
+        self.classes_ = labels
         if self.classes_.size < 2:
             raise ValueError(
                 "y must have at least two classes, or classes= must name them; got one class."
@@ -225,11 +237,7 @@ class PrivateLinearClassifier(
     def _codes(self, y: np.ndarray) -> np.ndarray:
         if y.size == 0:
             return np.zeros(0, dtype=np.intp)
-        codes = np.searchsorted(self.classes_, y)
-        codes = np.minimum(codes, self.classes_.size - 1)
-        if not np.array_equal(self.classes_[codes], y):
-            raise ValueError("y must hold only labels named in classes; got others.")
-        return codes
+        return np.searchsorted(self.classes_, y)
 
     def _is_binary_only(self) -> bool:
         return self.classes is None and self.solver not in OPTIMIZERS
@@ -294,6 +302,10 @@ class PrivateLinearClassifier(
         if scores.ndim == 1:
             return self.classes_[(scores > 0.0).astype(np.intp)]
         return self.classes_[scores.argmax(axis=1)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` has ended without an error."""
+        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of a noisy linear classifier, for scikit-learn."""

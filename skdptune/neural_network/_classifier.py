@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skorch import NeuralNetClassifier
 
 from skdptune._docstrings import with_shared_text
-from skdptune.base import PUBLIC_LABELS
+from skdptune.base import PUBLIC_LABELS, sorted_labels
 from skdptune.mechanisms import RandomState
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import codes_of
@@ -145,12 +145,12 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
             )
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
-        X, y = self._validated_pair(X, y)
+        X, y = self._validated_pair(X, y, labels=self.classes, is_classifier=True)
         if self.classes is not None:
             labels = np.unique(np.asarray(self.classes))
         else:
+            labels = sorted_labels(y)
             check_classification_targets(y)
-            labels = np.unique(y)
             if labels.size < 2:
                 raise ValueError(
                     "y must have at least two classes, or classes= must name them; got one class."

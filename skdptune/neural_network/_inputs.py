@@ -15,17 +15,22 @@ def as_array(values: Any) -> Any:
     return values
 
 
+def own_array(rows: np.ndarray, given: Any) -> np.ndarray:
+    """Return rows in memory that is not the caller's, in C order."""
+    is_own = rows.flags.c_contiguous and rows.flags.writeable
+    if is_own and isinstance(given, np.ndarray) and not np.may_share_memory(rows, given):
+        return rows
+    return np.array(rows, order="C")
+
+
 def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return labels as numbers 0, 1, ...: their positions in `classes`, which increases."""
+    """Return labels, each among `classes`, as numbers 0, 1, ...: their positions there."""
     if labels.size == 0:
         return np.zeros(0, dtype=np.int64)
-    codes = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
-    if not np.array_equal(classes[codes], labels):
-        raise ValueError("y must hold only labels named in classes; got others.")
-    return codes.astype(np.int64)
+    return np.searchsorted(classes, labels).astype(np.int64)
 
 
 def as_columns(targets: np.ndarray) -> np.ndarray:
-    """Return targets as 32-bit numbers, one column for each."""
+    """Return a copy of targets as 32-bit numbers, one column for each."""
     columns = targets[:, None] if targets.ndim == 1 else targets
-    return np.ascontiguousarray(columns, dtype=np.float32)
+    return np.array(columns, dtype=np.float32, order="C")

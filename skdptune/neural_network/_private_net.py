@@ -11,9 +11,9 @@ import torch
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_SIZE
+from skdptune.base import PUBLIC_SIZE, validate_records
 from skdptune.mechanisms import NoisyGradientPlan, RandomState, as_generator
-from skdptune.neural_network._inputs import as_array
+from skdptune.neural_network._inputs import as_array, own_array
 from skdptune.neural_network._optional_protocol import OptionalProtocolMixin
 from skdptune.neural_network._parameters import ModuleLike
 from skdptune.neural_network._population import PopulationTrainer, TrainableNet
@@ -80,7 +80,9 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         Parameters
         ----------
         X : array-like or tensor of shape (n_samples, ...)
-            Records, converted to 32-bit floating-point numbers.
+            Records, converted to 32-bit floating-point numbers. One that then holds anything but
+            finite numbers, or has no proper label or target, counts as a record of zeros with the
+            first label, or the target 0: it cannot make the fit fail.
         y : array-like or tensor of shape (n_samples,) or (n_samples, n_targets)
             Labels or targets.
 
@@ -142,20 +144,18 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         """Return records, targets as the criterion takes them, and the number of outputs."""
 
     def _validated_pair(self, X: Any, y: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
-        X, y = validate_data(
+        rows, targets = validate_records(
             self,
             as_array(X),
             as_array(y),
             dtype=np.float32,
-            order="C",
-            # Tensors share this memory, which must not be the caller's, nor read-only.
-            copy=True,
             allow_nd=True,
             # An error must not show that a random sample of the records is empty.
-            ensure_min_samples=1 if self.n_public is None else 0,
+            min_samples=1 if self.n_public is None else 0,
             **settings,
         )
-        return X, y
+        # Tensors share this memory, which must not be the caller's, nor read-only.
+        return own_array(rows, X), targets
 
     def _check_finite(self) -> None:
         weights = torch.cat([p.detach().reshape(-1) for p in self.module_.parameters()])

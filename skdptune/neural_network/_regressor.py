@@ -11,7 +11,7 @@ from skorch import NeuralNetRegressor
 from skdptune._docstrings import with_shared_text
 from skdptune.mechanisms import RandomState
 from skdptune.neural_network._docstrings import SHARED_TEXT
-from skdptune.neural_network._inputs import as_array, as_columns
+from skdptune.neural_network._inputs import as_columns
 from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._parameters import (
     Callbacks,
@@ -121,9 +121,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         )
 
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
-        # scikit-learn's check of several targets refuses an empty sample.
-        is_empty = self.n_public is not None and np.size(as_array(y)) == 0
-        X, y = self._validated_pair(X, y, multi_output=not is_empty, y_numeric=True)
+        X, y = self._validated_pair(X, y, n_outputs=None, target_dtype=np.float32)
         columns = as_columns(y)
         self._is_flat = y.ndim == 1
         return X, columns, columns.shape[1]

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune._validation import check_integer, check_kind
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin
+from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, validate_rows
 from skdptune.mechanisms import as_generator, private_quantile, pure_profile
 from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds, check_feature_range
 from skdptune.preprocessing._stateless import FLOATS
@@ -133,6 +133,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            A record that holds anything but finite numbers counts as a row of zeros.
         y : None
             Ignored.
 
@@ -142,7 +143,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         """
         profile = self.privacy_profile(1)
         least = 1 if self.n_public is None else 0
-        rows = validate_data(self, X, dtype=FLOATS, ensure_min_samples=least)
+        self.__dict__.pop("privacy_", None)
+        rows, _ = validate_rows(self, X, min_samples=least)
         low, high = bounds_per_feature(self.bounds, rows.shape[1])
         self.n_samples_seen_ = self._public_size(rows.shape[0])
         found = self._quantiles(rows, low, high)
@@ -154,6 +156,10 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         self.min_ = start - self.data_min_ * self.scale_
         self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,))
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` has ended without an error."""
+        return hasattr(self, "privacy_")
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the features, scaled.
@@ -208,8 +214,21 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         if np.any(high / 4.0 - low / 4.0 >= _WIDEST):
             raise ValueError(f"bounds must be a finite distance apart; got {self.bounds!r}.")
         _check_quantile_range(self.quantile_range)
-        check_feature_range(self.feature_range)
+        self._check_scale(low, high)
         check_kind(self.clip, name="clip", kind=(bool, np.bool_), domain="True or False")
+
+    def _check_scale(self, low: np.ndarray, high: np.ndarray) -> None:
+        """Refuse ranges for which a scale or offset that the fit may find is no number."""
+        start, end = check_feature_range(self.feature_range)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            width = np.float64(end) - start
+            largest = width / (_LEAST_SHARE * (high - low))
+            reach = largest * np.maximum(np.abs(low), np.abs(high)) + max(abs(start), abs(end))
+        if not np.isfinite(reach).all() or np.any(width / (high - low) == 0.0):
+            raise ValueError(
+                "feature_range must be neither so wide nor so narrow beside bounds that the scale "
+                f"may be infinite or 0; got {self.feature_range!r} with bounds {self.bounds!r}."
+            )
 
     def __sklearn_tags__(self) -> Any:
         """Declare what is kept and what is random."""

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune._validation import check_integer, check_kind
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin
+from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, validate_rows
 from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget, unit_sum
 from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds
 from skdptune.preprocessing._stateless import FLOATS
@@ -20,6 +20,7 @@ from skdptune.preprocessing._stateless import FLOATS
 # smaller its second: see the Notes of DPStandardScaler.
 _CENTRE = {"gaussian": 1.0, "laplace": 0.875}
 _LEAST_VARIANCE = 1e-12
+_TINY, _LARGEST = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
 
 class DPStandardScaler(
@@ -155,6 +156,7 @@ class DPStandardScaler(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            A record that holds anything but finite numbers counts as a row of zeros.
         y : None
             Ignored.
 
@@ -163,9 +165,10 @@ class DPStandardScaler(
         self
         """
         self._check_parameters()
+        self.__dict__.pop("privacy_", None)
         ratio, profile = self._costed()
         least = 1 if self.n_public is None else 0
-        rows = validate_data(self, X, dtype=FLOATS, ensure_min_samples=least)
+        rows, _ = validate_rows(self, X, min_samples=least)
         n_samples, n_features = self._public_size(rows.shape[0]), rows.shape[1]
         low, high = bounds_per_feature(self.bounds, n_features)
         self._warn_of_large_delta(n_samples)
@@ -174,6 +177,10 @@ class DPStandardScaler(
         self._release(rows, low, high)
         self.privacy_ = self._make_report(profile, (PUBLIC_SIZE,))
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` has ended without an error."""
+        return hasattr(self, "privacy_")
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the features, less their means, over their deviations.
@@ -245,7 +252,8 @@ class DPStandardScaler(
         self.mean_ = self.var_ = self.scale_ = None
         if not (self.with_mean or self.with_std):
             return
-        half = high / 2.0 - low / 2.0
+        # Bounds next to each other may have no half of their distance.
+        half = np.maximum(high / 2.0 - low / 2.0, _TINY)
         middle = low / 2.0 + high / 2.0
         units = np.clip((np.clip(rows, low, high) - middle) / half, -1.0, 1.0)
         first, second = self._noisy_moments(units)
@@ -255,7 +263,8 @@ class DPStandardScaler(
             least = min(max(doubt, _LEAST_VARIANCE), 1.0)
             share = np.clip(second - first**2, least, 1.0)
             self.scale_ = half * np.sqrt(share)
-            self.var_ = self.scale_**2
+            with np.errstate(over="ignore"):
+                self.var_ = np.minimum(self.scale_**2, _LARGEST)
 
     def _noisy_moments(self, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the private first and second moments of features in [-1, 1]."""

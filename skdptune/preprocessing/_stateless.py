@@ -9,6 +9,7 @@ from sklearn.utils.validation import validate_data
 
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base import validate_rows
 
 FLOATS = ("float64", "float32")
 
@@ -37,7 +38,7 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         return PrivacyProfile.pure(0.0)
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the parameters and the number of features; nothing else is looked at.
+        """Check the parameters and the form of the table; no entry is looked at.
 
         Parameters
         ----------
@@ -50,7 +51,8 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         self
         """
         self._check_parameters()
-        rows = self._validated(X, reset=True)
+        # A cost of nothing must follow from nothing: not even from whether numbers are finite.
+        rows, _ = validate_rows(self, X, accept_sparse=bool(self._accept_sparse))
         self._check_width(rows.shape[1])
         self.privacy_ = PrivacyReport(
             self.privacy_profile(rows.shape[0]), 0.0, name=type(self).__name__
@@ -63,11 +65,11 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
     def _check_width(self, n_features: int) -> None:
         """Raise if the parameters do not suit the number of features."""
 
-    def _validated(self, X: Any, *, reset: bool = False, copy: bool = False) -> Any:
+    def _validated(self, X: Any, *, copy: bool = False) -> Any:
         return validate_data(
             self,
             X,
-            reset=reset,
+            reset=False,
             copy=copy,
             dtype=FLOATS,
             accept_sparse=self._accept_sparse,

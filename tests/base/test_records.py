@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 import warnings
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -14,28 +12,24 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from skdptune.base._records import by_halves, finite_rows, validate_records, validate_rows
+from skdptune.base._records import (
+    by_halves,
+    finite_rows,
+    sorted_labels,
+    target_array,
+    validate_records,
+    validate_rows,
+)
+from tests.base.nasty_records import (
+    IMPROPER,
+    PROPER,
+    Stubborn,
+    as_frame,
+    as_list,
+    as_objects,
+)
 
 LABELS = ["no", "yes"]
-
-
-class Stubborn:
-    """Refuses all that is asked of it."""
-
-    def __float__(self) -> float:
-        raise RuntimeError("secret")
-
-    def __eq__(self, other: object) -> bool:
-        raise RuntimeError("secret")
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-PROPER = [0, 1.5, -3, 2**40, True, "2.5", np.float32(0.25), Decimal("0.5"), np.int8(3)]
-IMPROPER: list[Any] = [
-    *(np.nan, np.inf, -np.inf, None, "word", "", b"x", pd.NA, pd.NaT, 10**400, 1j, {}, (1, 2)),
-    *(datetime.date(2020, 1, 1), np.datetime64("2020"), Stubborn(), "nan", "-inf", object()),
-]
 
 
 def records(rng: np.random.Generator, n_improper: int) -> list[list[Any]]:
@@ -45,18 +39,7 @@ def records(rng: np.random.Generator, n_improper: int) -> list[list[Any]]:
     return found
 
 
-def as_objects(table: list[list[Any]]) -> np.ndarray:
-    made = np.empty((len(table), 3), dtype=object)
-    for i, row in enumerate(table):
-        for j, entry in enumerate(row):
-            made[i, j] = entry
-    return made
-
-
-FORMS = {
-    "array": as_objects,
-    "frame": lambda table: pd.DataFrame(as_objects(table), columns=["a", "b", "c"], dtype=object),
-}
+FORMS = {"array": as_objects, "frame": as_frame, "list": as_list}
 
 
 @pytest.mark.filterwarnings("error")
@@ -119,6 +102,40 @@ def test_sparse_rows(make: Any) -> None:
     assert_array_equal(given.toarray(), table)
 
 
+def test_repeated_entries_of_sparse_rows_are_added_up() -> None:
+    # A row's length is read from its entries, which must not be parts of one number.
+    table = sparse.csr_matrix((np.ones(4), [0, 0, 0, 0], [0, 4]), shape=(1, 2))
+    rows, _ = finite_rows(table, float)
+    assert_array_equal(rows.data, [4.0])
+    assert table.nnz == 4
+    huge = sparse.csr_matrix(([1.7e308, 1.7e308], [0, 0], [0, 2]), shape=(1, 2))
+    rows, improper = finite_rows(huge, float)
+    assert_array_equal(improper, [True])
+    assert not rows.toarray().any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_proper_numbers_are_not_copied(dtype: type) -> None:
+    table = np.ones((3, 2), dtype=dtype)
+    assert np.shares_memory(finite_rows(table, float)[0], table)
+    broken = np.array([[np.nan, 1.0], [1.0, 2.0]], dtype=dtype)
+    given = broken.copy()
+    assert_array_equal(finite_rows(broken, float)[0], [[0, 0], [1, 2]])
+    assert_array_equal(broken, given)
+
+
+def test_finite_numbers_whose_sum_overflows_are_proper() -> None:
+    table = np.full((4, 3), 1.7e308)
+    assert_array_equal(finite_rows(table, float)[0], table)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (0, 2, 2)])
+def test_no_records(shape: tuple[int, ...]) -> None:
+    rows, improper = finite_rows(np.ones(shape), np.float32)
+    assert rows.shape == shape
+    assert improper.shape == (0,)
+
+
 # Targets -----------------------------------------------------------------------------------------
 
 
@@ -167,6 +184,29 @@ def test_improper_rows_lose_their_targets() -> None:
     X, y = validate_records(BaseEstimator(), [[1.0], [np.nan]], [5.0, 6.0])
     assert_array_equal(X[:, 0], [1, 0])
     assert_array_equal(y, [5, 0])
+
+
+@pytest.mark.parametrize("target", IMPROPER, ids=lambda value: type(value).__name__)
+def test_lists_of_targets(target: Any) -> None:
+    # Theorem R5.
+    assert_array_equal(finite_rows(target_array([1, 2.0, target]), float)[0], [1, 2, 0])
+
+
+@pytest.mark.parametrize("labels", [[b"a", b"b"], [0.5, 1.5], [False, True], ["a", "b"]])
+def test_declared_labels_of_any_type(labels: list[Any]) -> None:
+    X, y = validate_records(
+        BaseEstimator(), np.ones((2, 1)), labels, labels=labels, is_classifier=True
+    )
+    assert_array_equal(y, labels)
+    assert_array_equal(X[:, 0], [1, 1])
+
+
+def test_labels_without_an_order_are_refused_unquoted() -> None:
+    y = np.array(["secret", 3], dtype=object)
+    with pytest.raises(TypeError, match="y must hold labels of one type") as caught:
+        sorted_labels(y)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__suppress_context__
 
 
 def test_several_targets() -> None:

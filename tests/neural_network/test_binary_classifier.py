@@ -23,9 +23,11 @@ from skdptune.neural_network import (
     LogisticHead,
 )
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
+from tests.base.nasty_records import FIT_TAKES_ANY_RECORD
 from tests.neural_network.nets import DELTA, data, net_of, weights_of
 
 EXPECTED_FAILURES = {
+    **FIT_TAKES_ANY_RECORD,
     "check_no_attributes_set_in_init": "skorch keeps its history and state from the start",
     "check_do_not_raise_errors_in_init_or_set_params": (
         "the name of **components, which stand for module__hidden and the like, is no parameter"
@@ -167,7 +169,7 @@ def test_outputs_without_an_axis_are_the_same():
     sizes = {"module__in_features": 4, "module__out_features": 1}
     wanted = binary(module=nn.Linear, **sizes).fit(X, y)
     found = binary(module=Squeezed, **sizes).fit(X, y)
-    np.testing.assert_array_equal(found.predict_proba(X), wanted.predict_proba(X))
+    np.testing.assert_allclose(found.predict_proba(X), wanted.predict_proba(X), rtol=1e-5)
 
 
 def test_module_with_two_outputs_is_refused():

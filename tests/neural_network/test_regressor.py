@@ -8,9 +8,11 @@ from sklearn.utils.estimator_checks import check_estimator
 from torch import nn
 
 from skdptune.neural_network import MLP, DPNeuralNetRegressor, LogisticHead
+from tests.base.nasty_records import FIT_TAKES_ANY_TARGET
 
 DELTA = 1e-4
 EXPECTED_FAILURES = {
+    **FIT_TAKES_ANY_TARGET,
     "check_no_attributes_set_in_init": "skorch keeps its history and state from the start",
     "check_do_not_raise_errors_in_init_or_set_params": (
         "the name of **components, which stand for module__hidden and the like, is no parameter"

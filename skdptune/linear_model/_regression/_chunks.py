@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from skdptune.base import target_array
+
 # Rows of one piece of a memory-mapped array; they are in memory at the same time.
 _ROWS = 2**16
 
@@ -23,7 +25,7 @@ def is_streamed(X: Any) -> bool:
     return isinstance(X, np.memmap) or _is_dask(X) or isinstance(X, Iterator)
 
 
-def chunks_of(X: Any, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def chunks_of(X: Any, y: Any) -> Iterator[tuple[Any, np.ndarray]]:
     """Iterate over pieces of rows and their targets.
 
     Parameters
@@ -33,7 +35,7 @@ def chunks_of(X: Any, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
     Yields
     ------
-    rows, targets : ndarray, ndarray
+    rows, targets : array-like, ndarray
     """
     if isinstance(X, Iterator):
         yield from _pairs(X, y)
@@ -43,7 +45,7 @@ def chunks_of(X: Any, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     if _is_dask(X):
         yield from _dask_chunks(X, y)
         return
-    targets = np.ravel(np.asarray(y)) if np.shape(y)[1:] == (1,) else np.asarray(y)
+    targets = target_array(y)
     if X.ndim != 2 or targets.shape != X.shape[:1]:
         raise ValueError(
             "X and y must be of shapes (n_samples, n_features) and (n_samples,); got "
@@ -53,7 +55,7 @@ def chunks_of(X: Any, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield X[start : start + _ROWS], targets[start : start + _ROWS]
 
 
-def _pairs(X: Iterator[Any], y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _pairs(X: Iterator[Any], y: Any) -> Iterator[tuple[Any, np.ndarray]]:
     if y is not None:
         raise ValueError("y must be None with an iterator of chunks, which brings its targets.")
     for pair in X:
@@ -62,7 +64,7 @@ def _pairs(X: Iterator[Any], y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
                 "an iterator of chunks must give pairs (X_chunk, y_chunk); got "
                 f"{type(pair).__name__}."
             )
-        yield np.asarray(pair[0]), np.asarray(pair[1])
+        yield pair[0], target_array(pair[1])
 
 
 def _is_dask(X: Any) -> bool:
@@ -77,7 +79,7 @@ def _dask_chunks(X: Any, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         raise ValueError(f"X must be two-dimensional; got {X.ndim} dimensions.")
     X = X.rechunk({1: -1})
     if not _is_dask(y):
-        y = np.asarray(y)
+        y = target_array(y)
     is_known = not any(np.isnan(size) for size in X.chunks[0])
     if is_known and np.shape(y) != X.shape[:1]:
         raise ValueError(f"y must be of shape {X.shape[:1]}; got {np.shape(y)}.")

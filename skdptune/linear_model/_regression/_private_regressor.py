@@ -11,21 +11,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune._validation import check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin
+from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, table_shape, validate_records
 from skdptune.linear_model._regression._chunks import chunks_of, is_streamed
 from skdptune.linear_model._regression._fit_many import fit_in_one_pass
 from skdptune.linear_model._regression._optional_protocol import (
     LARGEST_ALPHA,
     OptionalProtocolMixin,
 )
-from skdptune.linear_model._regression._ridge_problem import Noise, RidgeProblem
+from skdptune.linear_model._regression._ridge_problem import RidgeProblem
 from skdptune.linear_model._regression._sufficient_statistics import (
     CONSTANT,
     SufficientStatistics,
     check_bound,
     squared_radius,
 )
-from skdptune.linear_model._solvers import largest_subset_size, row_norm
+from skdptune.linear_model._solvers import largest_subset_size, noise_generator, row_norm
 
 
 class PrivateLinearRegressor(
@@ -133,7 +133,9 @@ class PrivateLinearRegressor(
         ----------
         X : array-like of shape (n_samples, n_features), or iterator
             Rows longer than ``data_norm`` are shortened to it. Memory-mapped and dask arrays are
-            read piece by piece; an iterator gives chunks, as pairs ``(X_chunk, y_chunk)``.
+            read piece by piece; an iterator gives chunks, as pairs ``(X_chunk, y_chunk)``. A
+            record that holds anything but finite numbers counts as a row of zeros with the
+            target 0: it cannot make the fit fail.
         y : array-like of shape (n_samples,)
             Targets; those beyond ``target_bound`` are clipped to it. None with an iterator.
 
@@ -142,6 +144,7 @@ class PrivateLinearRegressor(
         self
         """
         self._check_parameters()
+        self.__dict__.pop("privacy_", None)
         statistics, size = self._statistics_of(X, y)
         return self._fit_checked(statistics, size)
 
@@ -158,6 +161,7 @@ class PrivateLinearRegressor(
         self
         """
         self._check_parameters()
+        self.__dict__.pop("privacy_", None)
         check_kind(
             statistics,
             name="statistics",
@@ -225,12 +229,12 @@ class PrivateLinearRegressor(
         alpha = self._scaled_alpha(features) or 0.0
         radius2 = squared_radius(self.fit_intercept)
         problem = RidgeProblem(values, vectors, moment, gram, radius2, alpha, size)
-        weights = self._weights(plan, problem, Noise.of(self.random_state))
+        weights = self._weights(plan, problem, noise_generator(self.random_state))
         self._set_weights(weights, statistics)
         self.privacy_ = self._make_report(plan.profile, self._assumptions(features))
         return self
 
-    def _weights(self, plan: Any, problem: RidgeProblem, noise: Noise) -> np.ndarray:
+    def _weights(self, plan: Any, problem: RidgeProblem, rng: np.random.Generator) -> np.ndarray:
         """Return private weights, in units of the bounds."""
         raise NotImplementedError
 
@@ -243,14 +247,12 @@ class PrivateLinearRegressor(
         """Return the sums over the data, and the number of records."""
         if is_streamed(X):
             return self._statistics_of_chunks(X, y)
-        X, y = validate_data(
+        X, y = validate_records(
             self,
             X,
             y,
-            dtype=[np.float64, np.float32],
-            y_numeric=True,
             # An error must not reveal that a random subset is empty.
-            ensure_min_samples=1 if self.n_public is None else 0,
+            min_samples=1 if self.n_public is None else 0,
         )
         return SufficientStatistics(*self._bounds(X.shape[1])).update(X, y), X.shape[0]
 
@@ -258,9 +260,10 @@ class PrivateLinearRegressor(
         statistics = None
         for rows, targets in chunks_of(X, y):
             if statistics is None:
-                if rows.ndim != 2:
-                    raise ValueError(f"each chunk must have two dimensions; got {rows.ndim}.")
-                statistics = SufficientStatistics(*self._bounds(rows.shape[1]))
+                shape = table_shape(rows)
+                if len(shape) != 2:
+                    raise ValueError(f"each chunk must have two dimensions; got {len(shape)}.")
+                statistics = SufficientStatistics(*self._bounds(shape[1]))
             statistics.update(rows, targets)
         if statistics is None:
             raise ValueError("X must hold at least one chunk; got none.")
@@ -299,6 +302,10 @@ class PrivateLinearRegressor(
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_) + self.intercept_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether `fit` has ended without an error."""
+        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of a noisy linear regression, for scikit-learn."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._validation import check_kind, check_real
+from skdptune.base import finite_rows, table_shape
 
 # The constant feature of an intercept, in units of the longest row. A larger one would add more to
 # the norm of rows, and so to the noise; it is a power of 2, so that its sums are exact.
@@ -86,16 +87,20 @@ class SufficientStatistics:
 
         Parameters
         ----------
-        X : ndarray of shape (n_samples, n_features)
-            Real numbers of any precision; read once, block by block, and not changed.
-        y : ndarray of shape (n_samples,)
+        X : array-like of shape (n_samples, n_features)
+            Real numbers of any precision; read once, block by block, and not changed. A record
+            that holds anything but finite numbers counts as a row of zeros with the target 0.
+        y : array-like of shape (n_samples,)
 
         Returns
         -------
         self
         """
-        X, y = np.asarray(X), np.asarray(y)
+        X, no_numbers = _read(X, "X")
+        y, no_targets = _read(y, "y")
         self._check_chunk(X, y)
+        if no_numbers.any() or no_targets.any():
+            y = np.where(no_numbers | no_targets, np.nan, y)
         if not hasattr(self, "n_features_in_"):
             self.n_features_in_ = X.shape[1]
             width = self.width + 1
@@ -115,9 +120,6 @@ class SufficientStatistics:
                 "each chunk must be of shapes (n_samples, n_features) and (n_samples,); got "
                 f"{X.shape} and {y.shape}."
             )
-        for name, array in (("X", X), ("y", y)):
-            if array.dtype.kind not in "fiub":
-                raise TypeError(f"{name} must be real numbers; got dtype {array.dtype}.")
         known = getattr(self, "n_features_in_", X.shape[1])
         if X.shape[1] != known:
             raise ValueError(f"each chunk must have {known} columns; got {X.shape[1]}.")
@@ -125,26 +127,31 @@ class SufficientStatistics:
     def _add(self, rows: np.ndarray, targets: np.ndarray) -> None:
         """Add one block, in units of 2^-20 of the bounds."""
         size, d = rows.shape
-        if rows.dtype not in (np.float32, np.float64):
-            rows = rows.astype(np.float64)
+        scale = _UNIT / self.data_norm
         block = self._buffer[:size]
         units = block[:, :d]
         with np.errstate(over="ignore", invalid="ignore"):
+            targets = targets.astype(np.float64)
+            if rows.dtype != np.float64 and not (rows.dtype == np.float32 and scale < 1e30):
+                rows = rows.astype(np.float64)
             # In the precision of the rows, one row at a time: twice as fast as in double.
-            np.multiply(rows, _UNIT / self.data_norm, out=units, casting="unsafe")
+            np.multiply(rows, scale, out=units, casting="unsafe")
             squares = np.einsum("ij,ij->i", units, units)
+        improper = ~np.isfinite(targets)
         if not np.isfinite(squares).all():
             _shorten_huge_rows(rows, units, squares)
+            improper |= ~np.isfinite(squares)
+        if improper.any():
+            units[improper], squares[improper] = 0.0, 0.0
+            targets[improper] = 0.0
         limit = _UNIT * _SHRINKAGE
         long = np.flatnonzero(squares > limit * limit)
         if long.size:
             units[long] *= (limit / np.sqrt(squares[long]))[:, None]
         if self.fit_intercept:
             block[:, d] = CONSTANT * _UNIT
-        if not np.isfinite(targets).all():
-            raise ValueError("y must be finite; got NaN or infinity.")
         bound = self.target_bound
-        bounded = np.clip(targets.astype(np.float64), -bound, bound)
+        bounded = np.clip(targets, -bound, bound)
         block[:, -1] = np.clip(bounded * (_UNIT / bound), -_UNIT, _UNIT)
         np.trunc(block, out=block)
         self._sums += (block.T @ block).astype(np.int64)
@@ -180,6 +187,18 @@ class SufficientStatistics:
         return state
 
 
+def _read(values: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return an array of real numbers, and which records hold something else."""
+    kind = getattr(getattr(values, "dtype", None), "kind", "O")
+    if kind not in "fiubOUS":
+        raise TypeError(f"{name} must be real numbers; got dtype {values.dtype}.")
+    if isinstance(values, np.ndarray) and kind in "fiub" and values.ndim:
+        return values, np.zeros(values.shape[0], dtype=bool)
+    if not table_shape(values):
+        raise ValueError(f"{name} must have records; got a single value.")
+    return finite_rows(values, np.float64)
+
+
 def squared_radius(fit_intercept: bool) -> float:
     """Return the largest squared norm of a row in units of ``data_norm``, constant included.
 
@@ -199,11 +218,11 @@ def check_bound(value: Any, *, name: str) -> float:
 
 
 def _shorten_huge_rows(rows: np.ndarray, units: np.ndarray, squares: np.ndarray) -> None:
-    """Shorten rows whose squares overflow; refuse those that are not finite."""
+    """Shorten rows whose squares overflow; leave those that are not finite."""
     for index in np.flatnonzero(~np.isfinite(squares)):
         row = rows[index].astype(np.float64)
         if not np.isfinite(row).all():
-            raise ValueError("X must be finite; got NaN or infinity.")
+            continue
         largest = float(np.abs(row).max())
         row = row / largest
         length = math.sqrt(float(row @ row))

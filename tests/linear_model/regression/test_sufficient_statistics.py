@@ -114,14 +114,23 @@ def test_rows_are_not_changed():
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_values_that_are_not_finite_are_refused(bad):
+def test_records_that_are_not_finite_count_as_zeros(bad):
+    # Theorem R5.
     X, y = ROWS[:5].copy(), TARGETS[:5].copy()
     X[2, 1] = bad
-    with pytest.raises(ValueError, match="X must be finite"):
-        SufficientStatistics(1.0, 1.0).update(X, y)
     y[3] = bad
-    with pytest.raises(ValueError, match="y must be finite"):
-        SufficientStatistics(1.0, 1.0).update(ROWS[:5], y)
+    sums = SufficientStatistics(1.0, 1.0).update(X, y)
+    X[2:4], y[2:4] = 0.0, 0.0
+    expected = SufficientStatistics(1.0, 1.0).update(X, y)
+    for found, wanted in zip(sums.gram_and_moment, expected.gram_and_moment, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    assert sums.n_samples == 5
+
+
+@pytest.mark.parametrize("bound", [1e-100, 1e-30, 1.0, 1e100])
+def test_zeros_in_single_precision_are_zeros(bound):
+    sums = SufficientStatistics(bound, 1.0).update(np.zeros((3, 2), np.float32), np.ones(3))
+    np.testing.assert_array_equal(sums.gram_and_moment[0][:2, :2], np.zeros((2, 2)))
 
 
 def test_bad_chunks_are_refused():

@@ -1,0 +1,103 @@
+"""Values that make no proper record, and neighbouring data sets that differ in one such record."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+class Stubborn:
+    """Refuses all that is asked of it."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("secret")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("secret")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+PROPER = [0, 1.5, -3, 2**40, True, "2.5", np.float32(0.25), Decimal("0.5"), np.int8(3)]
+IMPROPER: list[Any] = [
+    *(np.nan, np.inf, -np.inf, None, "word", "", b"x", pd.NA, pd.NaT, 10**400, 1j, {}, (1, 2)),
+    *(datetime.date(2020, 1, 1), np.datetime64("2020"), Stubborn(), "nan", "-inf", object()),
+]
+# Numbers whose squares, sums or differences overflow, or have few digits.
+EXTREME = [1e200, -1e200, 1.7e308, -1.7e308, 5e-324, -1e-310, 1e39, "1e300", 2**200]
+IMPROPER_NUMBERS = [np.nan, np.inf, -np.inf]
+EXTREME_NUMBERS = [float(value) for value in EXTREME]
+
+# Checks of scikit-learn that ask `fit` to refuse what a record holds.
+FIT_TAKES_ANY_RECORD = {
+    "check_estimators_nan_inf": "a record that is not finite counts as zeros and fails no fit",
+    "check_dtype_object": "an entry that is no number makes its record zeros and fails no fit",
+}
+FIT_TAKES_ANY_TARGET = {
+    **FIT_TAKES_ANY_RECORD,
+    "check_supervised_y_no_nan": "a target that is not finite makes its record zeros",
+}
+
+
+def as_objects(table: Any) -> np.ndarray:
+    made = np.empty((len(table), len(table[0])), dtype=object)
+    for i, row in enumerate(table):
+        for j, entry in enumerate(row):
+            made[i, j] = entry
+    return made
+
+
+def as_frame(table: Any) -> pd.DataFrame:
+    names = [f"x{j}" for j in range(len(table[0]))]
+    return pd.DataFrame(as_objects(table), columns=names, dtype=object)
+
+
+def as_list(table: Any) -> list[list[Any]]:
+    return [list(row) for row in table]
+
+
+def as_doubles(table: Any) -> np.ndarray:
+    return np.array(as_list(table), dtype=np.float64)
+
+
+FORMS = {"objects": as_objects, "frame": as_frame, "list": as_list, "doubles": as_doubles}
+# Values that each form can hold.
+VALUES = {
+    name: ([*IMPROPER_NUMBERS, *EXTREME_NUMBERS] if name == "doubles" else [*IMPROPER, *EXTREME])
+    for name in FORMS
+}
+
+
+def nasty_rows(form: str, width: int, seed: int = 0) -> Iterator[list[Any]]:
+    """Yield rows with one value of each kind, in a random place, and rows full of it."""
+    rng = np.random.default_rng(seed)
+    for value in VALUES[form]:
+        row = rng.normal(size=width).tolist()
+        row[int(rng.integers(width))] = value
+        yield row
+        yield [value] * width
+
+
+def with_record(rows: Any, targets: Any, row: Any, target: Any, form: str) -> tuple[Any, Any]:
+    """Return a data set with one record more at its end, its targets as objects."""
+    y = np.empty(len(targets) + 1, dtype=object)
+    y[:-1] = list(targets)
+    y[-1] = target
+    return FORMS[form]([*as_list(rows), row]), y
+
+
+class InterruptingGenerator(np.random.Generator):
+    """A generator at whose first draw the user presses Ctrl-C."""
+
+    def __init__(self) -> None:
+        super().__init__(np.random.PCG64(0))
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_") or name == "bit_generator":
+            return super().__getattribute__(name)
+        raise KeyboardInterrupt
