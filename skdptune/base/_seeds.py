@@ -117,5 +117,5 @@ def _replace_generators(part: Any, parameters: dict[str, Any]) -> None:
             setattr(part, name, np.random.default_rng())
         elif isinstance(value, np.random.RandomState):
             setattr(part, name, np.random.RandomState())
-        elif isinstance(value, _GENERATORS):
+        elif isinstance(value, np.random.SeedSequence | np.random.BitGenerator):
             setattr(part, name, type(value)())

@@ -102,7 +102,9 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     storage : None, str or optuna storage, default=None
         A path (SQLite file), a URL or an optuna storage keeps the study, which can then be resumed
         after a crash and shared by several processes; give them the same `random_state`, so that
-        they split the records alike. None keeps it in memory.
+        they split the records alike: without one, each process, and each that resumes the study,
+        splits them anew. A new file may be read by its user alone. It holds a seed only if you
+        give one, and of the data a salted hash. None keeps the study in memory.
     study_name : str, optional
         Name in the storage. A study of this name is resumed if its data, estimators and space are
         the same.

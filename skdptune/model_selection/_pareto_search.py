@@ -88,14 +88,16 @@ def pareto_search(
     storage : None, path, URL or optuna storage, default=None
         Where the study is kept: in memory, in an SQLite file, or in a data base. A stored study is
         resumed until it has ``n_initial + n_iter`` evaluations; those that a crash cut off are
-        repeated. Several processes, and with a URL several machines, can work on one study.
+        repeated. Several processes, and with a URL several machines, can work on one study. A new
+        file may be read by its user alone; it holds a seed only if you give one.
     study_name : str or None, default=None
         The study's name in its storage; None is ``"pareto_search"``.
     n_jobs : int or None, default=None
         Workers for the evaluations of a batch, at most ``batch_size`` of them: processes, or
         threads where joblib's backend is threading or a function cannot be pickled.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds proposals and repeats. A resumed study keeps its seed.
+        Seeds proposals and repeats. A resumed study keeps its seed; without one, later
+        evaluations have fresh seeds, which nothing keeps.
     verbose : int, default=0
         Above 0, shows a progress bar.
 
@@ -158,7 +160,10 @@ def pareto_search(
     study = optimizer.run()
     records = optimizer.records()
     warn_of_failures(records, stacklevel=3)
-    seed = np.random.SeedSequence(optimizer.entropy, spawn_key=(3,))
+    seed = None
+    # Theorem F10: without a seed the result holds none either.
+    if optimizer.seeds.is_seeded:
+        seed = np.random.SeedSequence(optimizer.seeds.evaluations, spawn_key=(3,))
     return ParetoResult(
         records,
         space,
@@ -202,9 +207,11 @@ class Oracles:
         third = self._third(params, seed, time.perf_counter() - start)
         return Evaluation(epsilon, utilities, third)
 
-    def utilities(self, params: dict[str, Any], seed: np.random.SeedSequence) -> tuple[float, ...]:
+    def utilities(
+        self, params: dict[str, Any], seed: np.random.SeedSequence | None
+    ) -> tuple[float, ...]:
         """Return one utility per repeat."""
-        seeds = _children(seed, self.n_repeats)
+        seeds = _children(np.random.SeedSequence() if seed is None else seed, self.n_repeats)
         if self.takes_seed:
             return tuple(self.utility(dict(params), each) for each in seeds)
         return tuple(self.utility(dict(params)) for _ in seeds)

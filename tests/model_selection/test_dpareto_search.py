@@ -605,6 +605,21 @@ def test_a_stored_study_of_other_data_or_estimators_is_not_resumed(tmp_path: Any
         made(Trade(), **given).fit(X, Y)
 
 
+def test_a_study_without_a_seed_is_resumed_on_the_same_data(tmp_path: Any) -> None:
+    # Theorem F10.
+    given = {"storage": str(tmp_path / "study.db"), "random_state": None}
+    first = made(**given).fit(X, Y)
+    more = made(**{**given, "n_iter": 4}).fit(X, Y)
+    assert len(more.evaluations_) == len(first.evaluations_) + 2
+    assert list(more.evaluations_["error"][: len(first.evaluations_)]) == list(
+        first.evaluations_["error"]
+    )
+    with pytest.raises(ValueError, match="of the same data, estimators and settings"):
+        made(**given).fit(X[::-1], Y)
+    with pytest.raises(ValueError, match="of the same data, estimators and settings"):
+        made(**{**given, "random_state": 3}).fit(X, Y)
+
+
 def test_estimator_without_a_profile_is_refused_before_any_evaluation() -> None:
     with pytest.raises(NoProfileError):
         made(LogisticRegression(), {"C": (0.1, 1.0)}).fit(X, Y)

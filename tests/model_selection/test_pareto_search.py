@@ -299,3 +299,28 @@ def test_package_does_not_load_optuna_before_a_search() -> None:
         [sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True
     )
     assert loaded.stdout.strip() == ""
+
+
+def test_results_without_a_seed_hold_none() -> None:
+    # Theorem F10.
+    seeds: list[np.random.SeedSequence] = []
+
+    def utility(params: dict[str, float], seed: np.random.SeedSequence) -> float:
+        seeds.append(seed)
+        return 1.0 / (1.0 + params["noise"])
+
+    found = pareto_search(
+        lambda params: 1.0 / params["noise"],
+        utility,
+        {"noise": (0.1, 10.0)},
+        n_initial=3,
+        n_iter=0,
+    )
+    entropy = str(seeds[0].entropy)
+    assert {str(seed.entropy) for seed in seeds} == {entropy}
+    assert entropy not in str(found.study_.user_attrs)
+    found.best_params_for(epsilon=5.0, verify=True)
+    assert str(seeds[-1].entropy) != entropy
+    assert not any(
+        isinstance(value, np.random.SeedSequence) for value in found._utility.keywords.values()
+    )

@@ -61,7 +61,7 @@ class ParetoRun:
         """Return the evaluations and their optuna study, None if that must not be shown."""
         exact = self._exact_evaluator(data, public)
         if self.plan.release is None:
-            optimizer = self._exact_optimizer(exact)
+            optimizer = self._exact_optimizer(exact, data, public)
             study = optimizer.run()
             return optimizer.records(), study
         optimizer = self._released_optimizer(exact, self.plan.release)
@@ -89,7 +89,9 @@ class ParetoRun:
             third_objective_of(settings),
         )
 
-    def _exact_optimizer(self, evaluator: ExactEvaluator) -> ParetoOptimizer:
+    def _exact_optimizer(
+        self, evaluator: ExactEvaluator, data: Data, public: Data | None
+    ) -> ParetoOptimizer:
         settings, third = self.settings, evaluator.third
         is_stored = settings.storage is not None
         return ParetoOptimizer(
@@ -101,7 +103,7 @@ class ParetoRun:
             storage=settings.storage,
             study_name=settings.study_name,
             n_jobs=settings.n_jobs,
-            fingerprint=self._fingerprint(evaluator) if is_stored else "",
+            fingerprint=self._fingerprint(data, public) if is_stored else "",
             **self._common_arguments(),
         )
 
@@ -133,8 +135,9 @@ class ParetoRun:
             "random_state": None if draw is None else int(draw.generate_state(1)[0] >> 1),
         }
 
-    def _fingerprint(self, evaluator: ExactEvaluator) -> str:
+    def _fingerprint(self, data: Data, public: Data | None) -> str:
         """Return a hash of all that evaluations depend on beside their parameters."""
+        split = self.streams.random_split
         found: str = joblib.hash(
             (
                 [clone(estimator) for estimator in self.plan.families],
@@ -143,8 +146,10 @@ class ParetoRun:
                 self.settings.privacy,
                 self.settings.n_repeats,
                 self.scorer.name,
-                evaluator.material.data.X,
-                evaluator.material.data.y,
+                data,
+                public,
+                # With a seed all processes split the records alike; without, each for itself.
+                None if split is None else split.generate_state(4),
             )
         )
         return found

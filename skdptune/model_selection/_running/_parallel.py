@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from joblib import effective_n_jobs
+
 from skdptune._compat import Parallel, delayed
 from skdptune.model_selection._running._dask_cluster import active_client, perform_on_cluster
+from skdptune.model_selection._running._private_folder import private_folder
 from skdptune.model_selection._running._quiet import Quiet
 
 Result = TypeVar("Result")
 _ATTEMPTS = 3
+# Bytes from which an array is shared through a file. Workers of the same settings are used again,
+# with the folder that they were started with: no other caller of joblib may have these settings.
+_LEAST_SHARED = 1_000_003
 
 
 def perform_all(
@@ -31,12 +37,25 @@ def perform_all(
                 client = None if last or n_jobs == 1 else active_client()
                 if client is not None:
                     return list(perform_on_cluster(client, function, tasks, common))
-                parallel = Parallel(n_jobs=1 if last else n_jobs, pre_dispatch=pre_dispatch)
+                parallel = _parallel(1 if last else n_jobs, pre_dispatch)
                 return list(parallel(delayed(function)(task, *common) for task in tasks))
         except Exception as problem:
             if last or not _is_loss_of_workers(problem):
                 raise
     raise RuntimeError("no attempt was made")
+
+
+def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Any:
+    """Return joblib's parallel loop, whose workers share records in a private folder alone."""
+    # Theorem F10.
+    if effective_n_jobs(n_jobs) == 1:
+        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)
+    return Parallel(
+        n_jobs=n_jobs,
+        pre_dispatch=pre_dispatch,
+        temp_folder=private_folder(),
+        max_nbytes=_LEAST_SHARED,
+    )
 
 
 def _is_loss_of_workers(problem: BaseException) -> bool:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from pathlib import Path
 from typing import Any
 
+import joblib
+import numpy as np
 import pytest
 
 from skdptune.model_selection._running import _parallel
 from skdptune.model_selection._running._parallel import perform_all
+from skdptune.model_selection._running._private_folder import private_folder
 
 
 class TerminatedWorkerError(Exception):
@@ -18,7 +24,7 @@ def test_lost_workers_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs: list[Any] = []
 
     class Losing:
-        def __init__(self, n_jobs: Any, pre_dispatch: Any) -> None:
+        def __init__(self, n_jobs: Any, **settings: Any) -> None:
             jobs.append(n_jobs)
 
         def __call__(self, tasks: Any) -> Any:
@@ -30,6 +36,23 @@ def test_lost_workers_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_parallel, "delayed", lambda f: lambda *a, **k: (f, a, k))
     assert perform_all(pow, [2, 3], 2, n_jobs=4, pre_dispatch="all") == [4, 9]
     assert jobs == [4, 4, 1]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files")
+def test_records_are_shared_in_a_private_folder() -> None:
+    # Theorem F10.
+    def file_of(task: int, shared: np.ndarray) -> tuple[str, int]:
+        # Sent by content, since workers do not find this module.
+        return str(shared.filename), int(shared[task])
+
+    shared = np.arange(200_000)
+    # Workers that somebody else has started have another folder.
+    joblib.Parallel(n_jobs=2)(joblib.delayed(np.sum)(shared) for _ in range(2))
+    found = perform_all(file_of, [3, 4], shared, n_jobs=2, pre_dispatch="all")
+    assert [value for _, value in found] == [3, 4]
+    folder = private_folder()
+    assert [file for file, _ in found if not file.startswith(folder)] == []
+    assert stat.S_IMODE(Path(folder).stat().st_mode) == 0o700
 
 
 def test_other_errors_are_not_tried_again() -> None:

@@ -15,9 +15,10 @@ from skdptune.model_selection._pareto._study._heartbeat import Heartbeat
 from skdptune.model_selection._pareto._study._loop import EvaluationLoop, LoopSettings
 from skdptune.model_selection._pareto._study._records import Evaluate, Record, records_of
 from skdptune.model_selection._pareto._study._storage import (
+    StudySeeds,
     open_study,
     quiet_optuna,
-    study_entropy,
+    study_seeds,
 )
 from skdptune.model_selection._pareto._study._workers import Workers
 
@@ -29,9 +30,9 @@ class ParetoOptimizer:
     ----------
     evaluate : callable ``(params, number, seed) -> Evaluation``
         Evaluates parameters (dict) once. ``number`` counts the study's evaluations from 0,
-        ``seed`` is the evaluation's own :class:`numpy.random.SeedSequence`; both are the same
-        when an evaluation is repeated after a crash. An evaluation that raises has failed. It
-        runs in a worker: with processes it is pickled.
+        ``seed`` is the evaluation's own :class:`numpy.random.SeedSequence`; the number is the same
+        when an evaluation is repeated after a crash, and in a seeded study the seed is. An
+        evaluation that raises has failed. It runs in a worker: with processes it is pickled.
     space : SearchSpace
     n_initial, n_iter, batch_size, sampler, reference_point, storage, study_name, n_jobs, \
 random_state, verbose
@@ -44,17 +45,18 @@ random_state, verbose
     max_refusals : int
         See ``proposal_filter``.
     fingerprint : str
-        Identifies what is evaluated: a study of another fingerprint is not resumed.
+        Identifies what is evaluated: a study of another fingerprint is not resumed. A stored study
+        keeps a salted hash of it.
 
     Attributes
     ----------
     study : optuna.Study
         After ``run``.
-    entropy : int
-        Seed of all random numbers of the study, after ``run``.
+    seeds : StudySeeds
+        After ``run``.
     """
 
-    entropy: int
+    seeds: StudySeeds
 
     def __init__(
         self,
@@ -115,10 +117,10 @@ random_state, verbose
         objectives = ["epsilon", "error", *([self.third] if self.third else [])]
         space = self.space.describe()
         self.study = open_study(self.storage, self.study_name, objectives, space, self.fingerprint)
-        self.entropy = study_entropy(self.study, self.random_state)
+        self.seeds = study_seeds(self.study, self.random_state)
         settings = SamplerSettings(
             self.reference_point,
-            self.entropy,
+            self.seeds.proposals,
             self.n_initial,
             self.n_initial + self.n_iter,
             self.third == "time",
@@ -128,7 +130,7 @@ random_state, verbose
     def _loop_settings(self) -> LoopSettings:
         return LoopSettings(
             self.space,
-            self.entropy,
+            self.seeds.evaluations,
             self.n_initial,
             self.n_initial + self.n_iter,
             self.batch_size,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,22 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 _DEFAULT_NAME = "pareto_search"
+_FINGERPRINT = "fingerprint"
+# User attributes: the entropy of everything, where a user gave a seed, or that of proposals alone.
+_ENTROPY = "entropy"
+_PROPOSALS = "proposals"
+_SALT_BYTES = 16
+# So that guesses at the data are slow as well.
+_HASH_ROUNDS = 100_000
 # What a study must have in common with one that it is resumed from, in words.
 _IN_WORDS = {
     "objectives": "objectives",
     "space": "space",
-    "fingerprint": "data, estimators and settings",
+    _FINGERPRINT: "data, estimators and settings",
 }
+_REFUSAL = (
+    "study_name must be new, or that of a study of the same {0}, {3}; got {1!r}, which has {2}."
+)
 
 
 def optuna() -> Any:
@@ -63,12 +76,26 @@ def open_storage(storage: Any) -> Any:
     return _data_base(f"sqlite:///{Path(storage).expanduser().resolve()}", engine_kwargs=waiting)
 
 
+def create_private(path: Path) -> None:
+    """Create an empty file that only the user may read and write, if there is none."""
+    # Theorem F10.
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
 def _data_base(url: str, **given: Any) -> Any:
     """Return optuna's storage at a URL.
 
     Of several processes that create its tables at the same time all but one fail; they try again.
     """
+    from sqlalchemy.engine import make_url
     from sqlalchemy.exc import DBAPIError
+
+    place = make_url(url)
+    file = place.database or ":memory:"
+    # SQLite also takes names of other things than files.
+    if place.get_backend_name() == "sqlite" and not file.startswith((":", "file:")):
+        create_private(Path(file))
 
     for seconds in (0.1, 0.3, 1.0):
         with contextlib.suppress(DBAPIError):
@@ -87,28 +114,76 @@ def open_study(
         directions=["minimize"] * len(objectives),
         load_if_exists=True,
     )
-    common = {"objectives": objectives, "space": space}
-    if fingerprint:
-        common["fingerprint"] = fingerprint
-    for name, value in common.items():
+    for name, value in {"objectives": objectives, "space": space}.items():
         known = study.user_attrs.get(name)
         if known is None:
             study.set_user_attr(name, value)
         elif known != value:
-            raise ValueError(
-                f"study_name must be new, or that of a study of the same {_IN_WORDS[name]}, "
-                f"{value}; got {study.study_name!r}, which has {known}."
-            )
+            raise ValueError(_REFUSAL.format(_IN_WORDS[name], study.study_name, known, value))
+    if fingerprint:
+        _check_fingerprint(study, fingerprint)
     return study
 
 
-def study_entropy(study: Any, random_state: Any) -> int:
-    """Return the seed of all random numbers of a study: drawn once, then kept in the study."""
-    known = study.user_attrs.get("entropy")
+def _check_fingerprint(study: Any, fingerprint: str) -> None:
+    """Raise if a study has another fingerprint; keep that of a new one, salted."""
+    # Theorem F10.
+    known = study.user_attrs.get(_FINGERPRINT)
     if known is None:
-        known = str(_entropy(random_state))
-        study.set_user_attr("entropy", known)
-    return int(known)
+        study.set_user_attr(_FINGERPRINT, salted(fingerprint, os.urandom(_SALT_BYTES)))
+        return
+    salt = bytes.fromhex(str(known).partition("$")[0])
+    if not hmac.compare_digest(salted(fingerprint, salt), str(known)):
+        raise ValueError(
+            f"study_name must be new, or that of a study of the same {_IN_WORDS[_FINGERPRINT]}; "
+            f"got {study.study_name!r}, which is one of others."
+        )
+
+
+def salted(fingerprint: str, salt: bytes) -> str:
+    """Return a salt and a slow hash of a fingerprint with it.
+
+    Whoever has several files cannot tell whether they are about the same data, nor look a hash
+    up in a table.
+    """
+    found = hashlib.pbkdf2_hmac("sha256", fingerprint.encode(), salt, _HASH_ROUNDS)
+    return f"{salt.hex()}${found.hex()}"
+
+
+@dataclass(frozen=True)
+class StudySeeds:
+    """Where the random numbers of a study come from.
+
+    Attributes
+    ----------
+    proposals : int
+        Seeds proposals. It is kept in the study, and tells nothing of evaluations unless a user
+        gave a seed.
+    evaluations : int
+        Seeds evaluations. Of a study without a seed it is kept nowhere, and another one in each
+        process.
+    is_seeded : bool
+        Whether a user gave a seed, now or when the study was new.
+    """
+
+    proposals: int
+    evaluations: int
+    is_seeded: bool
+
+
+def study_seeds(study: Any, random_state: Any) -> StudySeeds:
+    """Return the seeds of a study: what proposals need is drawn once, and kept in the study."""
+    # Theorem F10.
+    known = study.user_attrs
+    if _ENTROPY not in known and _PROPOSALS not in known:
+        name = _PROPOSALS if random_state is None else _ENTROPY
+        study.set_user_attr(name, str(_entropy(random_state)))
+        # As another process may have written it just now.
+        known = study.user_attrs
+    if _ENTROPY in known:
+        entropy = int(known[_ENTROPY])
+        return StudySeeds(entropy, entropy, True)
+    return StudySeeds(int(known[_PROPOSALS]), _entropy(None), False)
 
 
 def _entropy(random_state: Any) -> int:

@@ -57,26 +57,30 @@ def test_same_seed_same_search() -> None:
 
 def test_resumed_study_is_the_one_that_was_not_stopped(tmp_path: Path) -> None:
     for n_iter in (0, 4, 10, 10):
-        made = ran(n_iter=n_iter, storage=tmp_path / "study.db", random_state=None)
+        made = ran(n_iter=n_iter, storage=tmp_path / "study.db", random_state=0)
         assert len(made.records()) == 5 + n_iter
-        if n_iter == 0:
-            entropy = made.entropy
-    assert made.entropy == entropy
-    again = optimizer()
-    again.random_state = _Fixed(entropy)
-    again.run()
-    assert results(made) == results(again)
+    assert results(made) == results(ran(random_state=0))
 
 
-class _Fixed(np.random.Generator):
-    """A generator whose first integer is known: a study's entropy."""
+def test_a_study_without_a_seed_is_resumed_with_fresh_ones(tmp_path: Path) -> None:
+    # Theorem F10.
+    given: dict[int, int] = {}
 
-    def __init__(self, value: int) -> None:
-        super().__init__(np.random.PCG64(0))
-        self.value = value
+    def noting(params: dict[str, Any], number: int, seed: np.random.SeedSequence) -> Evaluation:
+        assert number not in given
+        given[number] = int(str(seed.entropy))
+        return evaluate(params, number, seed)
 
-    def integers(self, *given: Any, **named: Any) -> int:
-        return self.value
+    for n_iter in (0, 10):
+        made = ran(noting, n_iter=n_iter, storage=tmp_path / "study.db", random_state=None)
+    assert sorted(given) == list(range(15))
+    assert len({given[number] for number in range(5)}) == 1
+    assert len({given[number] for number in range(5, 15)}) == 1
+    assert given[0] != given[5]
+    content = (tmp_path / "study.db").read_bytes()
+    assert not any(str(entropy).encode() in content for entropy in given.values())
+    # Proposals go on where they were.
+    assert len({str(record.params) for record in made.records()}) == 15
 
 
 def test_several_optimizers_share_one_study(tmp_path: Path) -> None:
