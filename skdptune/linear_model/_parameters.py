@@ -54,7 +54,7 @@ def _check_problem(model: Any) -> None:
     """Refuse bad parameters of what is minimised."""
     check_real(model.C, name="C", lower=LEAST_C, upper=LARGEST_C)
     if model.data_norm is not None:
-        check_real(model.data_norm, name="data_norm", lower=0.0, lower_open=True, upper=1e7)
+        check_real(model.data_norm, name="data_norm", lower=1e-100, upper=1e7)
     if model.classes is not None and len(set(model.classes)) < max(len(model.classes), 2):
         raise ValueError(
             f"classes must be at least two different labels; got {list(model.classes)!r}."

@@ -154,10 +154,12 @@ class PrivateLinearClassifier(
         n_samples = self._public_size(X.shape[0])
         self._warn_of_large_delta(n_samples)
         plan = self._plan(n_samples, X.shape[1], len(self.classes_))
-        design = Design.clipped(X, self._row_bound(X.shape[1]), self.fit_intercept)
-        rng = noise_generator(self.random_state)
         start = self._initial_weights(coef_init, intercept_init, X.shape[1])
-        weights = SOLVERS[self.solver].weights(self, plan, design, codes, rng, start)
+        rng = noise_generator(self.random_state)
+        # A warning of overflow would tell of the data.
+        with np.errstate(all="ignore"):
+            design = Design.clipped(X, self._row_bound(X.shape[1]), self.fit_intercept)
+            weights = SOLVERS[self.solver].weights(self, plan, design, codes, rng, start)
         self._set_weights(weights.T)
         self.plan_ = plan
         self.privacy_ = self._make_report(plan.profile, self._assumptions(X.shape[1]))

@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from skdptune.base import PrivacyWarning
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
+from skdptune.linear_model._solver_choice import Descent, Perturbation
+from tests.base.nasty_records import (
+    FORMS,
+    IMPROPER,
+    InterruptingGenerator,
+    as_list,
+    nasty_rows,
+    with_record,
+)
 
 KINDS = [DPLogisticRegression, DPLinearSVC]
 # Those whose proofs let the size be secret.
@@ -154,3 +164,103 @@ def test_start_of_another_shape_is_refused():
 def test_other_arguments_are_refused_by_name():
     with pytest.raises(TypeError, match=r"alone; got \['start'\] as well"):
         DPLogisticRegression().fit(X, Y > 0, start=1)
+
+
+# Whatever a record holds --------------------------------------------------------------------
+
+
+class Reached(Exception):
+    """The rows have reached the solver."""
+
+
+ROWS, LABELS = X[:20], Y[:20]
+# What a record may have for a label; the classes are 0, 1 and 2.
+STRANGE_LABELS = [7, -1, 0.5, "maybe", *IMPROPER]
+
+
+def reaching(monkeypatch, model, rows, labels):
+    """Return the clipped rows, norms and labels that reach the solver."""
+    found = []
+
+    def weights(self, model, plan, design, codes, rng, start):
+        clipped = np.asarray(sparse.csr_matrix(design.rows).toarray(), dtype=float)
+        found.append((clipped * design.scale[:, None], design.squared_norms, codes))
+        raise Reached
+
+    monkeypatch.setattr(Descent, "weights", weights)
+    monkeypatch.setattr(Perturbation, "weights", weights)
+    with pytest.raises(Reached):
+        model.fit(rows, labels)
+    return found[0]
+
+
+def check_one_row_more(before, after, bound, is_proper=None):
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(new[:-1], old)
+    rows, squares, codes = after
+    assert np.isfinite(rows).all()
+    assert np.linalg.norm(rows[-1] / bound) <= 1.0
+    assert 0.0 <= squares[-1] <= bound**2 + 1.0
+    assert codes[-1] in (0, 1, 2)
+    if is_proper is False:
+        assert not rows[-1].any()
+        assert codes[-1] == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bound", [1e-90, 2.0])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_record_changes_its_own_row_alone(kind, form, bound, monkeypatch):
+    # Theorem R5.
+    model = subset_model(kind, "objective", data_norm=bound)
+    before = reaching(monkeypatch, model, FORMS[form](ROWS), LABELS)
+    for row in nasty_rows(form, 3):
+        data = with_record(ROWS, LABELS, row, 1, form)
+        after = reaching(monkeypatch, model, *data)
+        check_one_row_more(before, after, bound)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("label", STRANGE_LABELS, ids=repr)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_label_changes_its_own_row_alone(kind, label, monkeypatch):
+    # Theorem R5.
+    model = subset_model(kind, "objective", data_norm=2.0)
+    before = reaching(monkeypatch, model, ROWS, LABELS)
+    data = with_record(ROWS, LABELS, [1.0, 1.0, 1.0], label, "doubles")
+    check_one_row_more(before, reaching(monkeypatch, model, *data), 2.0, is_proper=False)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("solver", [*SECRET, "psgd"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_record_makes_a_fit_fail(kind, solver, form):
+    # Theorem R5.
+    rows = [*as_list(ROWS), *nasty_rows(form, 3)]
+    labels = np.resize(np.array([0, 1, 2, *STRANGE_LABELS], dtype=object), len(rows))
+    for data_norm in (None, 1.0):
+        model = subset_model(kind, solver, data_norm=data_norm)
+        model.set_params(n_public=None if solver == "psgd" else 400, delta=1e-6)
+        model.fit(FORMS[form](rows), labels)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.intercept_).all()
+        assert model.classes_.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("solver", [*SECRET, "psgd"])
+def test_an_interrupted_fit_leaves_nothing_of_the_data(solver):
+    left = []
+    for rows in (X, -3.0 * X):
+        model = subset_model(DPLogisticRegression, solver)
+        model.set_params(n_public=None if solver == "psgd" else 400)
+        model.fit(X, Y).set_params(random_state=InterruptingGenerator())
+        before = set(vars(model)) - {"privacy_"}
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(rows, Y)
+        assert set(vars(model)) == before
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+        left.append(model.coef_)
+    np.testing.assert_array_equal(*left)

@@ -11,6 +11,8 @@ from scipy import sparse
 
 # Slightly less than 1, so that no rounding breaks the guarantee's premise.
 _SHRINKAGE = 1.0 - 16.0 * float(np.finfo(np.float64).eps)
+# The products of longer rows may overflow, and fail for all records.
+_LONGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Design:
     Attributes
     ----------
     rows : ndarray or CSR matrix of shape (n_samples, n_features)
-        The data as given.
+        The data as given, but for rows longer than 1e100, which are clipped here already.
     scale : ndarray of shape (n_samples,)
         Factor in (0, 1] that brings a row's norm down to the bound.
     squared_norms : ndarray of shape (n_samples,)
@@ -38,7 +40,12 @@ class Design:
     def clipped(cls, rows: Any, norm: float, intercept: bool) -> Design:
         """Return the design of rows clipped to a norm; each row is treated by itself."""
         # Theorem M0.
-        lengths = _norms(rows)
+        with np.errstate(over="ignore"):
+            lengths = np.sqrt(_squared_norms(rows))
+        huge = np.flatnonzero(~(lengths <= _LONGEST))
+        if huge.size:
+            rows = _with_short_rows(rows, huge, min(norm, _LONGEST) * _SHRINKAGE)
+            lengths = np.sqrt(_squared_norms(rows))
         tiny = np.finfo(np.float64).tiny
         scale = np.minimum(1.0, norm * _SHRINKAGE / np.maximum(lengths, tiny))
         return cls(rows, scale, (lengths * scale) ** 2 + float(intercept), intercept)
@@ -88,15 +95,15 @@ def row_norm(data_norm: float | None, n_features: int | None) -> float:
     return math.sqrt(n_features)
 
 
-def _norms(rows: Any) -> np.ndarray:
-    """Return the Euclidean norm of each row, without overflow for any finite row."""
-    with np.errstate(over="ignore"):
-        norms = np.sqrt(_squared_norms(rows))
-    for index in np.flatnonzero(~np.isfinite(norms)):
-        row = rows[[index]].toarray() if sparse.issparse(rows) else rows[[index]]
-        largest = float(np.abs(row).max())
-        norms[index] = largest * float(np.linalg.norm(row.astype(np.float64) / largest))
-    return norms
+def _with_short_rows(rows: Any, chosen: np.ndarray, norm: float) -> Any:
+    """Return a copy in which each of the chosen rows, which are long, has the given norm."""
+    rows = rows.copy()
+    for index in chosen:
+        own = slice(rows.indptr[index], rows.indptr[index + 1]) if sparse.issparse(rows) else index
+        entries = rows.data if sparse.issparse(rows) else rows
+        row = entries[own] / np.abs(entries[own]).max()
+        entries[own] = row * (norm / float(np.linalg.norm(row)))
+    return rows
 
 
 def _squared_norms(rows: Any) -> np.ndarray:

@@ -36,12 +36,27 @@ def test_products_are_those_of_the_clipped_matrix(intercept, container, outputs)
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
 def test_no_row_is_longer_than_the_norm_whatever_its_size(container):
     # Theorem M0.
-    X = np.array([[1e200, -1e200], [1e308, 1e308], [1e-320, 0.0], [0.0, 0.0], [3.0, 4.0]])
-    design = Design.clipped(container(X), 2.0, False)
-    clipped = X * design.scale[:, None]
+    X = np.array([[1e200, -1e200], [1.7e308, 1.7e308], [1e-320, 0], [0, 0], [3, 4], [0, 1e120]])
+    given = container(X)
+    design = Design.clipped(given, 2.0, False)
+    rows = design.rows.toarray() if sparse.issparse(given) else design.rows
+    clipped = rows * design.scale[:, None]
+    assert (given != container(X)).sum() == 0
     assert np.isfinite(design.squared_norms).all()
     assert (np.linalg.norm(clipped, axis=1) <= 2.0).all()
-    np.testing.assert_allclose(np.linalg.norm(clipped, axis=1), [2.0, 2.0, 0.0, 0.0, 2.0])
+    np.testing.assert_allclose(np.linalg.norm(clipped, axis=1), [2, 2, 0, 0, 2, 2])
+
+
+@pytest.mark.parametrize("norm", [1e-100, 1.0, 1e7, np.inf])
+def test_no_product_overflows(norm):
+    X = np.array([[1e308, -1e308], [1.7e308, 1.7e308], [1e150, 0.0]])
+    design = Design.clipped(X, norm, True)
+    assert np.isfinite(design.squared_norms).all()
+    assert np.isfinite(design.decision(np.full(3, 1e50))).all()
+    np.testing.assert_array_less(design.scale, 1.0 + 1e-15)
+    lengths = np.hypot(*(design.rows * design.scale[:, None]).T / min(norm, 1e100))
+    np.testing.assert_allclose(lengths, 1.0)
+    assert (lengths <= 1.0).all()
 
 
 def test_clipping_looks_at_one_row_at_a_time():
