@@ -83,12 +83,16 @@ def nasty_rows(form: str, width: int, seed: int = 0) -> Iterator[list[Any]]:
         yield [value] * width
 
 
+def as_column(values: Any) -> np.ndarray:
+    """Return values of any type as an array of objects."""
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
 def with_record(rows: Any, targets: Any, row: Any, target: Any, form: str) -> tuple[Any, Any]:
     """Return a data set with one record more at its end, its targets as objects."""
-    y = np.empty(len(targets) + 1, dtype=object)
-    y[:-1] = list(targets)
-    y[-1] = target
-    return FORMS[form]([*as_list(rows), row]), y
+    return FORMS[form]([*as_list(rows), row]), as_column([*targets, target])
 
 
 class InterruptingGenerator(np.random.Generator):

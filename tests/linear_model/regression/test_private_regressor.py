@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import loguniform
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
@@ -25,7 +26,17 @@ from skdptune.linear_model import (
 )
 from skdptune.metrics import neg_squared_error
 from skdptune.preprocessing import RowNormClipper
-from tests.base.nasty_records import FIT_TAKES_ANY_TARGET
+from tests.base.nasty_records import (
+    EXTREME,
+    FIT_TAKES_ANY_TARGET,
+    FORMS,
+    IMPROPER,
+    InterruptingGenerator,
+    as_column,
+    as_list,
+    nasty_rows,
+    with_record,
+)
 from tests.linear_model import perturbation_oracles as oracles
 from tests.linear_model.regression_examples import DELTA, KINDS, X, Y, every_kind
 
@@ -315,3 +326,99 @@ def test_audit_of_a_search_finds_no_violation():
     thresholds = np.quantile(together, [0.3, 0.5, 0.7, 0.8, 0.9])
     found = max(oracles.epsilon_lower_bound(together, without, 0.01, t) for t in thresholds)
     assert 0.0 < found <= promised
+
+
+# Whatever a record holds --------------------------------------------------------------------
+
+
+class Reached(Exception):
+    """The sums have reached the noise."""
+
+
+def sums_of(model, rows, targets, monkeypatch):
+    """Return the exact sums that reach the noise, and the number of records."""
+    found = []
+
+    def fit_checked(self, statistics, n_samples):
+        found.append((statistics._sums.copy(), statistics.n_samples, n_samples))
+        raise Reached
+
+    monkeypatch.setattr(type(model), "_fit_checked", fit_checked)
+    with pytest.raises(Reached):
+        model.fit(rows, targets)
+    return found[0]
+
+
+def in_one_piece(rows, targets):
+    return rows, targets
+
+
+def in_pieces(rows, targets):
+    cut = len(rows) - 3
+    return iter([(rows[:cut], targets[:cut]), (rows[cut:], targets[cut:])]), None
+
+
+TARGETS = [*IMPROPER, *EXTREME, 0.5]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("pieces", [in_one_piece, in_pieces])
+@pytest.mark.parametrize("bound", [1e-100, 1.5, 1e100])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_record_adds_its_own_products_alone(form, bound, pieces, monkeypatch):
+    # Theorem L0, Theorem R5.
+    model = OutputPerturbationLinearRegression(data_norm=bound, target_bound=2.0)
+    rows, targets = X[:10], Y[:10]
+    before, size, _ = sums_of(model, *pieces(FORMS[form](rows), targets), monkeypatch)
+    records = list(nasty_rows(form, 3))
+    for row, target in zip(records, np.resize(as_column(TARGETS), len(records)), strict=True):
+        data = with_record(rows, targets, row, target, form)
+        after, n_samples, n_public = sums_of(model, *pieces(*data), monkeypatch)
+        # One list of lists alone would be a table of three dimensions.
+        form_alone = "objects" if form == "list" else form
+        alone = with_record(rows[:0], targets[:0], row, target, form_alone)
+        own = sums_of(model, *alone, monkeypatch)[0]
+        np.testing.assert_array_equal(after - before, own)
+        assert n_samples == n_public == size + 1
+        assert 0 <= np.trace(own[:3, :3]) <= 2**40
+        assert 0 <= own[-1, -1] <= 2**40
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("target", IMPROPER, ids=lambda value: type(value).__name__)
+def test_a_target_that_is_no_number_counts_as_a_row_of_zeros(target, monkeypatch):
+    # Theorem R5.
+    model = OutputPerturbationLinearRegression(data_norm=1.5, target_bound=2.0)
+    zeros = sums_of(model, [[0.0, 0.0, 0.0]], [0.0], monkeypatch)[0]
+    data = with_record(X[:0], Y[:0], [1.0, 1.0, 1.0], target, "doubles")
+    np.testing.assert_array_equal(sums_of(model, *data, monkeypatch)[0], zeros)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", FORMS)
+@every_kind
+def test_no_record_makes_a_fit_fail(kind, form):
+    # Theorem R5.
+    rows = [*as_list(X[:40]), *nasty_rows(form, 3)]
+    targets = np.resize(as_column(TARGETS), len(rows))
+    model = kind(1.0, 1e-6, data_norm=1.5, target_bound=2.0, random_state=0)
+    for data in ((FORMS[form](rows), targets), (iter([(FORMS[form](rows), targets)]), None)):
+        model.fit(*data)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.intercept_)
+
+
+@every_kind
+def test_an_interrupted_fit_leaves_nothing_of_the_data(kind):
+    left = []
+    for rows in (X, -3.0 * X):
+        model = kind(1.0, DELTA, data_norm=1.5, target_bound=2.0, random_state=0).fit(X, Y)
+        model.set_params(random_state=InterruptingGenerator())
+        before = set(vars(model)) - {"privacy_"}
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(rows, Y)
+        assert set(vars(model)) == before
+        with pytest.raises(NotFittedError):
+            model.predict(X)
+        left.append(model.coef_)
+    np.testing.assert_array_equal(*left)
