@@ -343,18 +343,7 @@ def _profile(rate: float, steps: int, sampling: str, noise: float) -> PrivacyPro
     if sampling == "allocation":
         return random_allocation(noise, round(1.0 / rate), steps)
     step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
-    event = dp_event.SelfComposedDpEvent(step, steps)
-    return PrivacyProfile.from_event(event, _grid(rate, steps, noise))
-
-
-def _grid(rate: float, steps: int, noise: float) -> float | None:
-    """Return a grid of the losses that is as fine as their spread asks for; None if usual.
-
-    A coarser grid errs on the safe side, and at 20,000 points to the spread by about 1e-4.
-    """
-    mu = _shift_of_steps(rate, steps, noise)
-    grid = min(mu * (mu / 2.0 + 4.0) / 20_000, 2.5e-3)
-    return grid if grid > 1e-4 else None
+    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps))
 
 
 def _shift_of_steps(rate: float, steps: int, noise: float) -> float:

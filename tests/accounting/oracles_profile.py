@@ -10,7 +10,7 @@ import math
 
 import mpmath
 import numpy as np
-from scipy import integrate, stats
+from scipy import fft, integrate, optimize, stats
 
 DIRECTIONS = ("remove", "add")
 
@@ -285,3 +285,60 @@ def renyi_of_tune_then_fit(tune, fit, fraction, order):
                 * moment(fit, order - j)
             )
         return float(mpmath.log(max(first, second)) / (order - 1))
+
+
+def sampled_gaussian_epsilons(rate, noise, count, deltas, points):
+    """Epsilons of removing a record from ``count`` noisy sums of Poisson samples, about.
+
+    The loss of one is moved to the nearest points of a grid, which leaves its mean alone and adds
+    ``step**2 / 6`` to its variance at most; the transform is one of long doubles, whose noise is
+    2,000 times lower than that of doubles. Two grids give the limit of a fine one.
+    """
+    coarse, fine = (
+        _sampled_gaussian_epsilons(rate, noise, count, deltas, n) for n in (points, 2 * points)
+    )
+    return fine + (fine - coarse) / 3.0
+
+
+def _sampled_gaussian_epsilons(rate, noise, count, deltas, points):
+    mu = 1.0 / noise
+    outcomes = np.linspace(-12.0, 12.0 + mu, 400_001)
+    losses = np.log1p(rate * np.expm1(mu * outcomes - mu * mu / 2.0))
+    density = (1.0 - rate) * np.exp(-0.5 * outcomes**2) + rate * np.exp(
+        -0.5 * (outcomes - mu) ** 2
+    )
+    masses = density / density.sum()
+    spread = math.sqrt(masses @ losses**2)
+    step = spread / points
+    cells = np.floor(losses / step)
+    share = losses / step - cells
+    low = int(cells.min())
+    line = np.zeros(int(cells.max()) - low + 2, dtype=np.longdouble)
+    np.add.at(line, (cells - low).astype(int), masses * (1.0 - share))
+    np.add.at(line, (cells - low).astype(int) + 1, masses * share)
+    mean = count * float(masses @ losses)
+    reach = losses.max() + 14.0 * spread * math.sqrt(count)
+    length = fft.next_fast_len(int(2.0 * reach / step), real=True)
+    folded = np.append(line, np.zeros(-line.size % length)).reshape(-1, length).sum(axis=0)
+    together = fft.irfft(_long_power(fft.rfft(folded), count), length)
+    # The loss of each place within half a length of the mean.
+    first = math.floor(mean / step) - length // 2
+    places = first + (np.arange(length) + count * low - first) % length
+    order = np.argsort(places)
+    totals, weights = step * places[order], together[order]
+
+    def excess(epsilon, delta):
+        above = totals > epsilon
+        return float(np.sum(-weights[above] * np.expm1(epsilon - totals[above]))) - delta
+
+    return np.array([optimize.brentq(excess, 0.0, totals[-1], (delta,), 1e-9) for delta in deltas])
+
+
+def _long_power(values, count):
+    result = np.ones_like(values)
+    while count:
+        if count % 2:
+            result = result * values
+        values = values * values
+        count //= 2
+    return result

@@ -1,11 +1,6 @@
 """The numbers behind a profile: privacy loss distributions and Rényi curves."""
 
-from skdptune.accounting._losses._closed_forms import (
-    gaussian_delta,
-    gaussian_halves,
-    randomised_response,
-    subsampled_halves,
-)
+from skdptune.accounting._losses._closed_forms import gaussian_delta, subsampled_halves
 from skdptune.accounting._losses._composition import composed_sides, self_composed_sides
 from skdptune.accounting._losses._curves import (
     MOST_POINTS,
@@ -26,12 +21,14 @@ from skdptune.accounting._losses._curves import (
     worst_of,
 )
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution
-from skdptune.accounting._losses._dp_accounting import (
-    is_renyi_supported,
-    losses_of_event,
-    to_pld,
+from skdptune.accounting._losses._dp_accounting import is_renyi_supported, to_pld
+from skdptune.accounting._losses._events import losses_of_event
+from skdptune.accounting._losses._forms import (
+    Form,
+    GaussianForm,
+    ResponseForm,
+    SampledGaussianForm,
 )
-from skdptune.accounting._losses._events import suitable_step
 from skdptune.accounting._losses._renyi import (
     INTEGER_ORDERS,
     ORDERS,
@@ -49,6 +46,8 @@ from skdptune.accounting._losses._renyi import (
 )
 
 __all__ = [
+    "Form",
+    "GaussianForm",
     "Halves",
     "INTEGER_ORDERS",
     "LARGEST_LOSS",
@@ -64,13 +63,14 @@ __all__ = [
     "RenyiSum",
     "RenyiTable",
     "RenyiUnknown",
+    "ResponseForm",
+    "SampledGaussianForm",
     "Sides",
     "at_integer_orders",
     "common_step",
     "composed_sides",
     "connect_dots",
     "gaussian_delta",
-    "gaussian_halves",
     "half_through_points",
     "halves_of_bound",
     "hockey_stick",
@@ -80,12 +80,10 @@ __all__ = [
     "log_binomial",
     "losses_of_event",
     "pair_masses",
-    "randomised_response",
     "regridded",
     "self_composed_sides",
     "step_at_most",
     "subsampled_halves",
-    "suitable_step",
     "to_pld",
     "upper_half",
     "with_bounded_size",

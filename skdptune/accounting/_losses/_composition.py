@@ -1,4 +1,4 @@
-"""Composition of loss distributions by dp_accounting's Fourier transforms, rounding included."""
+"""Composition of loss distributions: directly where few masses meet, else by transforms."""
 
 from __future__ import annotations
 
@@ -6,47 +6,92 @@ import math
 
 import numpy as np
 
-from skdptune.accounting._losses._curves import Sides, on_common_grid, with_bounded_size
-from skdptune.accounting._losses._distribution import TAIL_MASS, LossDistribution
-from skdptune.accounting._losses._dp_accounting import from_pmf, to_pmf
+from skdptune.accounting._losses._convolution import (
+    TAIL,
+    added,
+    convolved,
+    rare_part,
+    without_ends,
+)
+from skdptune.accounting._losses._curves import (
+    Sides,
+    on_suitable_grid,
+    regridded,
+    step_at_most,
+    with_bounded_size,
+)
+from skdptune.accounting._losses._distribution import LossDistribution
 
-_LARGEST_TRANSFORM = 2**21
+_LARGEST_TRANSFORM, _USUAL_TRANSFORM = 2**21, 2**19
+# A grid of so many points to the spread of a loss widens the sum of many by a ten-thousandth.
+_PER_LOSS = 30.0
 _FEW_MASSES = 16
+# Rare losses are those that all copies together meet with this probability,
+_RARE = 1e-4
+# and they matter where they reach further than so many spreads of the sum of the others.
+_FAR = 10.0
+# Fewer copies have no sum to speak of.
+_MANY = 2
 
 
-def composed_sides(first: Sides, second: Sides) -> Sides:
-    """Return the composition of two releases, both directions of it."""
-    mine, theirs = on_common_grid(first, second)
-    remove, add = (composed(a, b) for a, b in zip(mine, theirs, strict=True))
+def composed_sides(first: Sides, second: Sides, share: float = 1.0) -> Sides:
+    """Return the composition of two releases, both directions of it.
+
+    Of what may go to infinity only a share goes there.
+    """
+    mine, theirs = on_suitable_grid(first, second)
+    tail = share * _tail(*mine, *theirs)
+    remove, add = (composed(a, b, tail) for a, b in zip(mine, theirs, strict=True))
     return remove, add
 
 
-def self_composed_sides(sides: Sides, count: int) -> Sides:
-    """Return ``count`` copies, composed by halves where one transform would be too large."""
-    if all(_is_small_enough(side, count) for side in sides):
-        remove, add = (self_composed(side, count) for side in sides)
+def self_composed_sides(sides: Sides, count: int, share: float = 1.0) -> Sides:
+    """Return ``count`` copies, composed by halves where one transform would be too large.
+
+    Of what may go to infinity only a share goes there.
+    """
+    tail = share * _tail(*sides)
+    sides = _on_grid_of_sum(sides, count) if tail > 0.0 else sides
+    if count <= 2 or all(_size_of_sum(side, count, tail) <= _LARGEST_TRANSFORM for side in sides):
+        remove, add = (self_composed(side, count, tail) for side in sides)
         return remove, add
-    half = with_bounded_size(*self_composed_sides(sides, count // 2))
-    doubled = with_bounded_size(*self_composed_sides(half, 2))
+    # Two halves and what they make each take their part of the share.
+    share *= 0.25
+    half = with_bounded_size(*self_composed_sides(sides, count // 2, share))
+    doubled = with_bounded_size(*self_composed_sides(half, 2, share))
     if count % 2:
-        doubled = with_bounded_size(*composed_sides(doubled, sides))
+        doubled = with_bounded_size(*composed_sides(doubled, sides, share))
     return doubled
 
 
-def composed(first: LossDistribution, second: LossDistribution) -> LossDistribution:
-    """Return the composition of two distributions on one grid."""
-    # Theorem P4.
+def _on_grid_of_sum(sides: Sides, count: int) -> Sides:
+    """Return both directions on a grid no finer than the sum of many copies needs."""
+    step = sides[0].step
+    size = max(_size_of_sum(side, count, 1.0) for side in sides)
+    finest = min(side.deviation for side in sides) / _PER_LOSS
+    wanted = min(step * size / _USUAL_TRANSFORM, finest)
+    if wanted < 2.0 * step:
+        return sides
+    return regridded(*sides, step_at_most(wanted))
+
+
+def composed(
+    first: LossDistribution, second: LossDistribution, tail: float | None = None
+) -> LossDistribution:
+    """Return the composition of two distributions on one grid.
+
+    Notes
+    -----
+    Theorem P4.
+
+    Up to ``tail`` may go to infinity from the upper end, by default nothing if nothing is there.
+    """
     few, many = sorted((first, second), key=lambda side: np.count_nonzero(side.masses))
+    if few.infinity >= 1.0 or many.infinity >= 1.0:
+        return LossDistribution(first.step, 0, np.zeros(1), 1.0)
     if np.count_nonzero(few.masses) <= _FEW_MASSES:
         return _directly_composed(few, many)
-    pmf = to_pmf(first).compose(to_pmf(second), tail_mass_truncation=0.0)
-    result = from_pmf(
-        pmf,
-        tail=_tail(first.infinity + second.infinity),
-        error=_transform_error(max(first.masses.size, second.masses.size), 1),
-    )
-    top = float(first.masses[-1] * second.masses[-1])
-    return _with_honest_top(result, top)
+    return convolved([(first, 1), (second, 1)], _tail(first, second) if tail is None else tail)
 
 
 def _directly_composed(few: LossDistribution, many: LossDistribution) -> LossDistribution:
@@ -54,49 +99,57 @@ def _directly_composed(few: LossDistribution, many: LossDistribution) -> LossDis
     masses = np.zeros(few.masses.size + many.masses.size - 1)
     for place in np.flatnonzero(few.masses):
         masses[place : place + many.masses.size] += few.masses[place] * many.masses
+    # A product and some additions.
+    masses *= 1.0 + 2.0 * _FEW_MASSES * np.finfo(np.float64).eps
     infinity = few.infinity + many.infinity - few.infinity * many.infinity
     return LossDistribution(few.step, few.lowest + many.lowest, masses, infinity)
 
 
-def _is_small_enough(losses: LossDistribution, count: int) -> bool:
-    """Return whether ``count`` copies can be composed in one transform of moderate size."""
-    return losses.masses.size * math.isqrt(count) <= _LARGEST_TRANSFORM
+def self_composed(
+    losses: LossDistribution, count: int, tail: float | None = None
+) -> LossDistribution:
+    """Return the composition of ``count >= 1`` copies of a distribution.
 
+    Notes
+    -----
+    Theorem P4.
 
-def self_composed(losses: LossDistribution, count: int) -> LossDistribution:
-    """Return the composition of ``count >= 1`` copies of a distribution."""
-    # Theorem P4.
-    if losses.infinity >= 1.0:
-        return losses
-    tail = _tail(losses.infinity)
-    if losses.masses.size * count > _LARGEST_TRANSFORM:
-        # Too many losses to keep the last one: a share of them goes to infinity.
-        tail = TAIL_MASS
-    pmf = to_pmf(losses).self_compose(count, tail_mass_truncation=tail)
-    result = from_pmf(pmf, tail=tail, error=_transform_error(losses.masses.size, count))
-    return _with_honest_top(result, float(losses.masses[-1]) ** count)
-
-
-def _transform_error(size: int, count: int) -> float:
-    """Return an allowance for what a Fourier transform's rounding may take from a tail.
-
-    Products of transforms are off by a fraction of the unit of rounding times the logarithm of
-    their size, powers by the root of the exponent more; this is several times what closed forms
-    show.
+    Up to a few times ``tail`` may go to infinity, by default nothing if nothing is there.
     """
-    roundings = 0.25 * math.log2(size + 1.0) + 2.0 * (math.sqrt(count) - 1.0)
-    return float(np.finfo(np.float64).eps) * roundings
+    if losses.infinity >= 1.0 or count == 1:
+        return losses
+    tail = _tail(losses) if tail is None else tail
+    first = _first_rare_loss(without_ends(losses, tail / count), count) if tail > 0.0 else None
+    if first is None:
+        return convolved([(losses, count)], tail)
+    common = losses.masses[: first - losses.lowest]
+    bulk = LossDistribution(losses.step, losses.lowest, common, losses.infinity)
+    return added(convolved([(bulk, count)], tail), rare_part(losses, first, count, tail))
 
 
-def _tail(infinity: float) -> float:
+def _first_rare_loss(losses: LossDistribution, count: int) -> int | None:
+    """Return the grid number from which on losses are rare; None if they reach no further."""
+    if count < _MANY:
+        return None
+    masses = losses.masses
+    keep = int(np.searchsorted(-np.cumsum(masses[::-1])[::-1], -_RARE / count, side="right"))
+    first = losses.lowest + keep
+    if keep == 0 or 2 * first > losses.highest:
+        return None
+    common = LossDistribution(losses.step, losses.lowest, masses[:keep], losses.infinity)
+    spread = common.deviation * math.sqrt(count)
+    return first if losses.highest * losses.step > _FAR * spread else None
+
+
+def _size_of_sum(losses: LossDistribution, count: int, tail: float) -> float:
+    """Return about how many losses ``count`` copies have, but for ends that may be cut."""
+    size = float(losses.masses.size)
+    if tail == 0.0:
+        return size * count
+    spread = losses.deviation * math.sqrt(count) / losses.step
+    return min(20.0 * spread + size, size * count)
+
+
+def _tail(*sides: LossDistribution) -> float:
     # A guarantee without mass at infinity (a pure one) must not get any from tidying up.
-    return TAIL_MASS if infinity > 0.0 else 0.0
-
-
-def _with_honest_top(result: LossDistribution, top: float) -> LossDistribution:
-    """Make sure that the noise of a Fourier transform has not erased the largest loss."""
-    if result.infinity > 0.0 or result.masses[-1] >= top:
-        return result
-    masses = result.masses.copy()
-    masses[-1] = top
-    return LossDistribution(result.step, result.lowest, masses, result.infinity)
+    return TAIL if any(side.infinity > 0.0 for side in sides) else 0.0

@@ -29,6 +29,10 @@ from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribu
 _UNIT = 1e-4
 # Most points of an upper half, where a caller leaves the step open.
 MOST_POINTS = 2**17
+# A grid of so many points to the spread of a composition is fine enough for it,
+_PER_SPREAD = 400.0
+# unless a larger mass than this would be spread over two of them.
+_LARGEST_SMOOTH_MASS = 0.02
 # What is left at the end of a bound's grid becomes mass at infinity.
 _NEGLIGIBLE = 1e-16
 
@@ -90,16 +94,45 @@ def connect_dots(step: float, remove: FloatArray, add: FloatArray) -> Sides:
     ``exp(step) c(k-1) - c(k)``; all differences are taken between neighbouring heights,
     so that tails keep their relative accuracy.
     """
-    halves = _joined(step, remove, add)
-    total_variation = halves[0][0]
-    tails = [np.append(-np.diff(half) / math.expm1(step), 0.0) for half in halves]
-    # Clipping only adds mass, which only raises the curve.
-    upper, lower = (np.maximum(math.exp(step) * tail[:-1] - tail[1:], 0.0) for tail in tails)
-    middle = max(1.0 - total_variation - tails[0][0] - tails[1][0], 0.0)
-    return (
-        _assemble(step, upper, lower, middle, float(halves[0][-1])),
-        _assemble(step, lower, upper, middle, float(halves[1][-1])),
+    upper, lower = _joined(step, remove, add)
+    mine, theirs = (
+        normalised(side.step, side.lowest, side.masses, side.infinity)
+        for side in connected(step, upper, lower)
     )
+    return mine, theirs
+
+
+def connected(step: float, remove: FloatArray, add: FloatArray, further: float = 0.0) -> Sides:
+    """Return the loss distributions of two convex upper halves that meet at ``epsilon = 0``.
+
+    Parameters
+    ----------
+    step : float
+        Grid of epsilon.
+    remove, add : ndarray
+        Falling, convex but for rounding, and equal at 0; or one and the same.
+    further : float, default=0.0
+        ``c`` of the first half beyond its last point, where it goes on falling; 0 if what is left
+        there becomes mass at infinity.
+
+    Notes
+    -----
+    Theorem P1.
+    """
+    growth = math.expm1(step)
+    first, second = (
+        np.append(np.maximum(-np.diff(half), 0.0) / growth, 0.0) for half in (remove, add)
+    )
+    first[-1] = further
+    # Clipping only adds mass, which only raises the curve.
+    upper, lower = (np.maximum(math.exp(step) * c[:-1] - c[1:], 0.0) for c in (first, second))
+    # A few units of rounding, so that the masses never sum to less than they should.
+    rounding = 8.0 * np.finfo(float).eps
+    middle = max(1.0 - remove[0] - first[0] - second[0], 0.0) + rounding
+    side = _assemble(step, upper, lower, middle, float(remove[-1]))
+    if add is remove:
+        return side, side
+    return side, _assemble(step, lower, upper, middle, float(add[-1]))
 
 
 def _joined(step: float, remove: FloatArray, add: FloatArray) -> list[FloatArray]:
@@ -142,7 +175,7 @@ def _assemble(
     """Return masses at positive losses, at zero, and the other direction's at negative ones."""
     mirrored = other * np.exp(-step * np.arange(1, other.size + 1))
     masses = np.concatenate([mirrored[::-1], [middle], own])
-    return normalised(step, -other.size, masses, infinity)
+    return LossDistribution(step, -other.size, masses, infinity)
 
 
 def upper_half(losses: LossDistribution, step: float) -> FloatArray:
@@ -152,11 +185,17 @@ def upper_half(losses: LossDistribution, step: float) -> FloatArray:
 
 
 def regridded(remove: LossDistribution, add: LossDistribution, step: float) -> Sides:
-    """Return both directions on the grid ``step``, exactly where the grids fit."""
+    """Return both directions on the grid ``step``, exactly where the grids fit.
+
+    Notes
+    -----
+    Theorem P1.
+    """
     factor = remove.step / step
     if abs(factor - round(factor)) <= 1e-9 * factor and round(factor) >= 1:
         return remove.on_finer_grid(round(factor), step), add.on_finer_grid(round(factor), step)
-    return connect_dots(step, upper_half(remove, step), upper_half(add, step))
+    mine = remove.on_grid(step)
+    return mine, mine if add is remove else add.on_grid(step)
 
 
 def with_bounded_size(remove: LossDistribution, add: LossDistribution) -> Sides:
@@ -228,6 +267,25 @@ def on_common_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
     if step < extent / (2 * MOST_POINTS):
         step = step_at_most(extent / (2 * MOST_POINTS))
     return regridded(*first, step), regridded(*second, step)
+
+
+def on_suitable_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
+    """Return both pairs on one grid that suits their composition, as coarse as that may be.
+
+    A grid serves if it is fine beside the spread of the composition, and one of them is on it that
+    has no losses that stand out: those have to stay where they are, above all a pure guarantee's.
+    """
+    finest = math.hypot(first[0].deviation, second[0].deviation) / _PER_SPREAD
+    steps = [
+        own.step
+        for own, other in (first, second)
+        if own.step <= finest
+        and max(own.infinity, other.infinity) > 0.0
+        and own.masses.max(initial=0.0) <= _LARGEST_SMOOTH_MASS
+    ]
+    if not steps or first[0].step == second[0].step:
+        return on_common_grid(first, second)
+    return regridded(*first, max(steps)), regridded(*second, max(steps))
 
 
 def common_step(first: float, second: float) -> float:

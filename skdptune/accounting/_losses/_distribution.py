@@ -56,6 +56,16 @@ class LossDistribution:
         return max(self.lowest + self.masses.size - 1, 0)
 
     @cached_property
+    def deviation(self) -> float:
+        """Standard deviation of the finite losses."""
+        total = float(self.masses.sum())
+        if total <= 0.0:
+            return 0.0
+        places = np.arange(self.masses.size)
+        centre = float(self.masses @ places) / total
+        return self.step * math.sqrt(float(self.masses @ (places - centre) ** 2) / total)
+
+    @cached_property
     def positive_masses(self) -> FloatArray:
         """Masses at the losses ``1 * step, 2 * step, ...``."""
         return self._masses_between(1, self.highest)
@@ -117,6 +127,44 @@ class LossDistribution:
         masses = np.zeros((self.masses.size - 1) * factor + 1)
         masses[::factor] = self.masses
         return LossDistribution(step, self.lowest * factor, masses, self.infinity)
+
+    def on_grid(self, step: float) -> LossDistribution:
+        """Return an upper bound on another grid: each mass goes to the two points around it.
+
+        The shares keep both probabilities of the pair, so that the curve stays the same at every
+        point of the new grid and becomes a chord between two of them.
+
+        Notes
+        -----
+        Theorem P1.
+        """
+        factor = step / self.step
+        if abs(factor - round(factor)) > 1e-9 * factor or round(factor) < 1:
+            return self._spread(step)
+        many = round(factor)
+        first = self.lowest // many
+        padding = self.lowest - first * many
+        masses = np.zeros(-(-(padding + self.masses.size) // many) * many)
+        masses[padding : padding + self.masses.size] = self.masses
+        rows = masses.reshape(-1, many)
+        up = rows @ (np.expm1(-self.step * np.arange(many)) / np.expm1(-self.step * many))
+        coarse = np.append(rows.sum(axis=1) - up, 0.0)
+        coarse[1:] += up
+        last = coarse.size if coarse[-1] > 0.0 else -1
+        return LossDistribution(step, first, np.maximum(coarse[:last], 0.0), self.infinity)
+
+    def _spread(self, step: float) -> LossDistribution:
+        """Return the masses on a grid that does not fit into this one or around it."""
+        losses = self.step * np.arange(self.lowest, self.lowest + self.masses.size)
+        # A loss a rounding error below a grid point belongs to it.
+        cells = np.floor(losses / step + 1e-9)
+        into = np.maximum(losses - cells * step, 0.0)
+        up = self.masses * np.minimum(np.expm1(-into) / math.expm1(-step), 1.0)
+        places = (cells - cells[0]).astype(np.int64)
+        coarse: FloatArray = np.zeros(int(places[-1]) + 2)
+        coarse += np.bincount(places, self.masses - up, minlength=coarse.size)
+        coarse += np.bincount(places + 1, up, minlength=coarse.size)
+        return LossDistribution(step, int(cells[0]), coarse, self.infinity)
 
     def equals(self, other: LossDistribution) -> bool:
         """Return whether both hold the same numbers."""

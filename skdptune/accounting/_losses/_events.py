@@ -1,21 +1,156 @@
-"""The grid of losses that suits an event of dp_accounting."""
+"""The losses of an event of dp_accounting: closed forms where known, its own accountant's else."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 
 from dp_accounting import dp_event
 
-from skdptune.accounting._losses._curves import step_at_most
+from skdptune.accounting._losses._closed_forms import laplace_halves
+from skdptune.accounting._losses._composition import composed_sides, self_composed_sides
+from skdptune.accounting._losses._curves import Sides, connected, step_at_most
 from skdptune.accounting._losses._distribution import LARGEST_LOSS
+from skdptune.accounting._losses._dp_accounting import (
+    everything_lost,
+    is_supported,
+    losses_of_single_event,
+)
+from skdptune.accounting._losses._forms import (
+    Form,
+    GaussianForm,
+    ResponseForm,
+    SampledGaussianForm,
+)
 
-# Spread and reach of the losses of one application.
+# Spread and reach of losses.
 Scales = tuple[float, float]
 _USUAL: Scales = (1.0, 1.0)
+# What an event consists of: parts of a closed form or not, with their numbers.
+Parts = Iterator[tuple[Form | dp_event.DpEvent, int]]
+
+
+def losses_of_event(
+    event: dp_event.DpEvent, step: float | None = None
+) -> tuple[Sides, Form | None] | None:
+    """Return both directions of an event, and their closed form where there is one.
+
+    Parameters
+    ----------
+    event : DpEvent
+    step : float, optional
+        Grid of the losses. The default suits them.
+
+    Returns
+    -------
+    (Sides, Form or None), or None if the PLD accountant of dp_accounting has no answer.
+    """
+    if not is_supported(event):
+        return None
+    parts = list(_parts(event, 1))
+    if any(isinstance(part, dp_event.NonPrivateDpEvent) for part, _ in parts):
+        return everything_lost(step or 1e-4), None
+    forms = _merged([(part, count) for part, count in parts if isinstance(part, Form)])
+    sides = [form.sides(step) for form in forms]
+    sides += [
+        self_composed_sides(_losses_of_one(part, step), count)
+        for part, count in parts
+        if not isinstance(part, Form)
+    ]
+    if len(sides) == len(forms) == 1:
+        return sides[0], forms[0]
+    if not sides:
+        nothing = ResponseForm(0.0, 0.0)
+        return nothing.sides(step), nothing
+    return functools.reduce(composed_sides, sides), None
+
+
+def _merged(forms: list[tuple[Form, int]]) -> list[Form]:
+    """Return as few closed forms as make up the same."""
+    found: list[Form] = []
+    for form, count in forms:
+        new = form.repeated(count) or form
+        for index, known in enumerate(found):
+            both = known.composed(new)
+            if both is not None:
+                found[index] = both
+                break
+        else:
+            found.append(new)
+    return found
+
+
+@functools.singledispatch
+def _parts(event: dp_event.DpEvent, count: int) -> Parts:
+    """Yield what an event consists of."""
+    yield event, count
+
+
+@_parts.register
+def _(event: dp_event.NoOpDpEvent, count: int) -> Parts:
+    yield from ()
+
+
+@_parts.register
+def _(event: dp_event.SelfComposedDpEvent, count: int) -> Parts:
+    yield from _parts(event.event, count * int(event.count))
+
+
+@_parts.register
+def _(event: dp_event.ComposedDpEvent, count: int) -> Parts:
+    for part in event.events:
+        yield from _parts(part, count)
+
+
+@_parts.register
+def _(event: dp_event.GaussianDpEvent, count: int) -> Parts:
+    noise = float(event.noise_multiplier)
+    if noise > 0.0:
+        yield from _if_any(GaussianForm(1.0 / noise), 1.0 / noise, count)
+    else:
+        yield _not_private(event, noise), count
+
+
+@_parts.register
+def _(event: dp_event.PoissonSampledDpEvent, count: int) -> Parts:
+    # A rate of single precision would leave few digits of 1 - rate.
+    rate = float(event.sampling_probability)
+    if rate == 1.0:
+        yield from _parts(event.event, count)
+    elif isinstance(event.event, dp_event.GaussianDpEvent) and 0.0 <= rate < 1.0:
+        noise = float(event.event.noise_multiplier)
+        if noise > 0.0:
+            form = SampledGaussianForm(1.0 / noise, rate)
+            yield from _if_any(form, rate / noise, count)
+        elif rate > 0.0:
+            yield _not_private(event, noise), count
+    else:
+        yield event, count
+
+
+def _if_any(form: Form, shift: float, count: int) -> Parts:
+    """Yield a form unless it is of noise without end, or of no sample."""
+    if shift > 0.0 and count > 0:
+        yield form, count
+
+
+def _not_private(event: dp_event.DpEvent, noise: float) -> dp_event.DpEvent:
+    return dp_event.NonPrivateDpEvent() if noise == 0.0 else event
+
+
+# Events without a closed form -------------------------------------------------------------
+
+
+def _losses_of_one(event: dp_event.DpEvent, step: float | None) -> Sides:
+    if step is None:
+        step = suitable_step(event)
+    if isinstance(event, dp_event.LaplaceDpEvent) and event.noise_multiplier > 0:
+        return connected(*laplace_halves(1.0 / event.noise_multiplier, step))
+    return losses_of_single_event(event, step)
 
 
 def suitable_step(event: dp_event.DpEvent) -> float:
-    """Return 1e-4; less where one application spreads less, more where losses reach far."""
+    """Return 1e-4; less where losses spread less, more where they reach far."""
     spread, reach = _scales(event)
     fine = min(step_at_most(max(spread / 20.0, 1e-7)), 1e-4)
     return max(fine, step_at_most(min(reach, LARGEST_LOSS) / 2**20))
@@ -28,14 +163,6 @@ def _scales(event: dp_event.DpEvent) -> Scales:
 
 
 @_scales.register
-def _(event: dp_event.GaussianDpEvent) -> Scales:
-    if not event.noise_multiplier:
-        return _USUAL
-    mu = 1.0 / event.noise_multiplier
-    return mu, mu * mu / 2.0 + 9.0 * mu
-
-
-@_scales.register
 def _(event: dp_event.LaplaceDpEvent) -> Scales:
     largest = 1.0 / event.noise_multiplier if event.noise_multiplier else 1.0
     return largest, largest
@@ -45,14 +172,3 @@ def _(event: dp_event.LaplaceDpEvent) -> Scales:
 def _(event: dp_event.PoissonSampledDpEvent) -> Scales:
     spread, reach = _scales(event.event)
     return event.sampling_probability * spread or 1.0, reach
-
-
-@_scales.register
-def _(event: dp_event.SelfComposedDpEvent) -> Scales:
-    return _scales(event.event)
-
-
-@_scales.register
-def _(event: dp_event.ComposedDpEvent) -> Scales:
-    parts = [_scales(part) for part in event.events] or [_USUAL]
-    return min(spread for spread, _ in parts), max(reach for _, reach in parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from skdptune._validation import (
 )
 from skdptune.accounting._losses import (
     LARGEST_LOSS,
+    Form,
+    GaussianForm,
     Halves,
     LossDistribution,
     RenyiCurve,
@@ -30,21 +33,19 @@ from skdptune.accounting._losses import (
     RenyiSubsampled,
     RenyiSum,
     RenyiUnknown,
+    ResponseForm,
     Sides,
     composed_sides,
     connect_dots,
-    gaussian_halves,
     half_through_points,
     halves_of_bound,
     hockey_stick,
     is_renyi_supported,
     least_errors,
     losses_of_event,
-    randomised_response,
     self_composed_sides,
     step_at_most,
     subsampled_halves,
-    suitable_step,
     to_pld,
     with_bounded_size,
     worst_of,
@@ -93,11 +94,13 @@ class PrivacyProfile:
     4.77
     """
 
-    __slots__ = ("_add", "_remove", "_renyi")
+    __slots__ = ("_add", "_form", "_remove", "_renyi")
 
     _remove: LossDistribution
     _add: LossDistribution
     _renyi: RenyiCurve
+    # Known of what was not read from a file: compositions of closed forms stay exact.
+    _form: Form | None
 
     def __init__(self) -> None:
         raise TypeError(
@@ -113,6 +116,7 @@ class PrivacyProfile:
         remove: LossDistribution,
         add: LossDistribution,
         renyi: RenyiCurve | None = None,
+        form: Form | None = None,
     ) -> PrivacyProfile:
         """Build a profile from loss distributions on one grid."""
         profile = object.__new__(cls)
@@ -122,7 +126,13 @@ class PrivacyProfile:
         object.__setattr__(profile, "_remove", remove)
         object.__setattr__(profile, "_add", add)
         object.__setattr__(profile, "_renyi", renyi or RenyiUnknown())
+        object.__setattr__(profile, "_form", form)
         return profile
+
+    @classmethod
+    def _from_form(cls, form: Form, renyi: RenyiCurve | None = None) -> PrivacyProfile:
+        """Build a profile from a closed form."""
+        return cls._make(*form.sides(), renyi, form)
 
     @classmethod
     def _from_halves(cls, halves: Halves, renyi: RenyiCurve | None = None) -> PrivacyProfile:
@@ -156,24 +166,15 @@ class PrivacyProfile:
         1.477
         """
         check_kind(event, name="event", kind=dp_event.DpEvent, domain="a dp_accounting.DpEvent")
-        if discretization is None:
-            discretization = suitable_step(event)
-        step = check_real(
-            discretization, name="discretization", lower=0.0, lower_open=True, upper=1.0
-        )
-        losses = losses_of_event(event, step)
-        renyi: RenyiCurve | None = None
-        reveals_all = losses is not None and losses[0].infinity >= 1.0
-        if not reveals_all and is_renyi_supported(event):
-            renyi = RenyiOfEvent(event)
-        if losses is not None:
-            return cls._make(*losses, renyi)
-        if renyi is None:
-            raise ValueError(
-                "event must be one that an accountant of dp_accounting supports; "
-                f"got {event}. Give its curve to from_curve if you know it."
+        if discretization is not None:
+            discretization = check_real(
+                discretization, name="discretization", lower=0.0, lower_open=True, upper=1.0
             )
-        return cls._from_halves(halves_of_bound(renyi.delta), renyi)
+        try:
+            return _profile_of_event(event, discretization)
+        except TypeError:
+            # An event of a list cannot be looked up.
+            return _profile_of_event.__wrapped__(event, discretization)
 
     @classmethod
     def pure(cls, epsilon: float) -> PrivacyProfile:
@@ -193,8 +194,8 @@ class PrivacyProfile:
         """
         bound = check_real(epsilon, name="epsilon", lower=0.0, upper=LARGEST_LOSS)
         infinity = check_real(delta, name="delta", lower=0.0, upper=1.0)
-        losses = randomised_response(bound, infinity)
-        return cls._make(losses, losses, RenyiOfPure(bound) if infinity == 0.0 else None)
+        renyi = RenyiOfPure(bound) if infinity == 0.0 else None
+        return cls._from_form(ResponseForm(bound, infinity), renyi)
 
     @classmethod
     def gaussian(cls, mu: float) -> PrivacyProfile:
@@ -211,7 +212,7 @@ class PrivacyProfile:
         if mu == 0.0:
             return cls.pure(0.0)
         event = dp_event.GaussianDpEvent(1.0 / mu)
-        return cls._from_halves(gaussian_halves(mu), RenyiOfEvent(event))
+        return cls._from_form(GaussianForm(mu), RenyiOfEvent(event))
 
     @classmethod
     def from_curve(
@@ -277,8 +278,13 @@ class PrivacyProfile:
         # Theorem P4.
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
-        sides = composed_sides(self._both, other._both)
-        return self._make(*sides, RenyiSum((self._renyi, other._renyi)))
+        if self._is_nothing or other._is_nothing:
+            return other if self._is_nothing else self
+        renyi = RenyiSum((self._renyi, other._renyi))
+        form = self._form.composed(other._form) if self._form and other._form else None
+        if form is not None:
+            return self._from_form(form, renyi)
+        return self._make(*composed_sides(self._both, other._both), renyi)
 
     def __radd__(self, other: object) -> PrivacyProfile:
         """Let ``sum`` start from 0."""
@@ -295,8 +301,11 @@ class PrivacyProfile:
             return PrivacyProfile.pure(0.0)
         if count == 1:
             return self
-        sides = self_composed_sides(self._both, count)
-        return self._make(*sides, RenyiMultiple(count, self._renyi))
+        renyi = RenyiMultiple(count, self._renyi)
+        form = self._form.repeated(count) if self._form else None
+        if form is not None:
+            return self._from_form(form, renyi)
+        return self._make(*self_composed_sides(self._both, count), renyi)
 
     __rmul__ = __mul__
 
@@ -312,8 +321,9 @@ class PrivacyProfile:
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
         renyi = RenyiMaximum((self._renyi, other._renyi))
-        if self == other:
-            return self._make(self._remove, self._add, renyi)
+        for one, two in ((self, other), (other, self)):
+            if one._covers(two):
+                return self._make(one._remove, one._add, renyi, one._form)
         return self._from_halves(worst_of(self._both, other._both), renyi)
 
     def subsampled(self, fraction: float) -> PrivacyProfile:
@@ -338,6 +348,9 @@ class PrivacyProfile:
         if fraction == 1.0:
             return self
         renyi = RenyiSubsampled(self._renyi, fraction)
+        form = self._form.subsampled(fraction) if self._form else None
+        if form is not None:
+            return self._from_form(form, renyi)
         return self._from_halves(subsampled_halves(self._both, fraction), renyi)
 
     def selected(
@@ -404,6 +417,16 @@ class PrivacyProfile:
         pairs = self._pairs if direction is None else (self._pairs[direction == "add"],)
         values = np.max([hockey_stick(*pair, points) for pair in pairs], axis=0)
         return float(values[0]) if np.ndim(epsilon) == 0 else values
+
+    @property
+    def _is_nothing(self) -> bool:
+        return isinstance(self._form, ResponseForm) and self._form.is_nothing
+
+    def _covers(self, other: PrivacyProfile) -> bool:
+        """Return whether the other one is known to cost no more at any epsilon."""
+        if self._form is not None and other._form is not None:
+            return self._form.covers(other._form)
+        return self == other
 
     @property
     def _both(self) -> Sides:
@@ -516,3 +539,22 @@ class PrivacyProfile:
 
 def _rebuilt(*parts: Any) -> PrivacyProfile:
     return PrivacyProfile._make(*parts)
+
+
+@functools.lru_cache(maxsize=128)
+def _profile_of_event(event: dp_event.DpEvent, step: float | None) -> PrivacyProfile:
+    """Return the profile of an event, which searches of one process ask for again and again."""
+    losses = losses_of_event(event, step)
+    renyi: RenyiCurve | None = None
+    reveals_all = losses is not None and losses[0][0].infinity >= 1.0
+    if not reveals_all and is_renyi_supported(event):
+        renyi = RenyiOfEvent(event)
+    if losses is not None:
+        sides, form = losses
+        return PrivacyProfile._make(*sides, renyi, form if step is None else None)
+    if renyi is None:
+        raise ValueError(
+            "event must be one that an accountant of dp_accounting supports; "
+            f"got {event}. Give its curve to from_curve if you know it."
+        )
+    return PrivacyProfile._from_halves(halves_of_bound(renyi.delta), renyi)

@@ -29,7 +29,35 @@ def test_gaussian_curve_keeps_its_digits_however_small_the_tail(mu):
             assert value == pytest.approx(exact, rel=1e-9, abs=0.0)
 
 
-@pytest.mark.parametrize("mu", [1e-3, 1.0, 14.0, 30.0])
+@pytest.mark.parametrize("mu", [1e-9, 1e-4, 0.02, 0.099, 0.1, 0.3, 2.0, 29.0, 31.0, 100.0])
+def test_gaussian_curve_is_good_to_what_is_paid_for_it(mu):
+    # Theorem P6.
+    epsilons = np.linspace(0.0, mu * mu / 2.0 + 13.0 * mu, 40)
+    values = _closed_forms.gaussian_delta(mu, epsilons)
+    for epsilon, value in zip(epsilons, values, strict=True):
+        exact = gaussian_delta(mu, epsilon)
+        # The oracle's digits end at 1e-60 of 1.
+        if exact > 1e-45:
+            assert value == pytest.approx(exact, rel=0.25 * _closed_forms.ROUNDING, abs=0.0)
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 3.0])
+def test_laplace_curve_is_never_below_the_integral(mu):
+    """``P(loss > e) - exp(e) Q(loss > e)`` of two shifted Laplace distributions."""
+    step, remove, add = _closed_forms.laplace_halves(mu, mu / 64.0)
+    assert remove is add and remove.size == 65 and remove[-1] == 0.0
+    for place, value in enumerate(remove[:-1]):
+        with mpmath.workdps(40):
+            epsilon = step * mpmath.mpf(place)
+            # Up to the outcome (mu - e) / 2 the loss is at least e.
+            cut = (mpmath.mpf(mu) - epsilon) / 2
+            mine = 1 - mpmath.exp(-cut) / 2
+            theirs = mpmath.exp(cut - mpmath.mpf(mu)) / 2
+            exact = float(mine - mpmath.exp(epsilon) * theirs)
+        assert exact <= value <= exact * (1.0 + 1e-11)
+
+
+@pytest.mark.parametrize("mu", [1e-3, 1.0, 14.0, 30.0, 75.0, 1e4])
 def test_gaussian_curve_stays_finite_and_between_zero_and_one(mu):
     values = _closed_forms.gaussian_delta(mu, np.linspace(0.0, 600.0, 999))
     assert np.all((values >= 0.0) & (values <= 1.0))

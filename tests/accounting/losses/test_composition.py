@@ -5,7 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from skdptune.accounting._losses._composition import composed, self_composed
+from skdptune.accounting._losses import _composition, _curves
+from skdptune.accounting._losses._composition import (
+    composed,
+    composed_sides,
+    self_composed,
+    self_composed_sides,
+)
 from skdptune.accounting._losses._distribution import LossDistribution
 from tests.accounting.oracles_profile import hockey_stick_of_losses
 
@@ -13,6 +19,15 @@ from tests.accounting.oracles_profile import hockey_stick_of_losses
 def distribution(masses, step=0.25, lowest=-2, infinity=0.0):
     masses = np.array(masses, dtype=float)
     return LossDistribution(step, lowest, masses / masses.sum() * (1.0 - infinity), infinity)
+
+
+PLACES = np.arange(-4500, 4501)
+NORMAL = LossDistribution(
+    1e-3,
+    -4500,
+    np.exp(-0.5 * ((PLACES - 125) / 500.0) ** 2) / (500.0 * math.sqrt(2 * math.pi)),
+    1e-18,
+)
 
 
 def atoms_of(losses):
@@ -81,6 +96,53 @@ def test_composition_keeps_the_largest_loss_of_a_pure_guarantee():
         assert result.highest == count and result.masses[-1] > 0.0
     twice = composed(result, result)
     assert twice.infinity == 0.0 and twice.highest == 6000 and twice.masses[-1] > 0.0
+
+
+REACHING_FAR = {
+    "exponential": distribution([1e5 if k == 3 else math.exp(-0.06 * k) for k in range(400)]),
+    "jump": distribution([math.exp(-((k - 8) ** 2) / 8) + 1e-9 * (k > 300) for k in range(400)]),
+}
+
+
+@pytest.mark.parametrize("losses", REACHING_FAR.values(), ids=REACHING_FAR.keys())
+@pytest.mark.parametrize("count", [2, 12, 40])
+def test_losses_that_reach_far_keep_small_tails(losses, count):
+    # Theorem P12.
+    losses = LossDistribution(0.01, losses.lowest, losses.masses, 1e-300)
+    exact = np.ones(1)
+    for _ in range(count):
+        exact = np.convolve(exact, losses.masses)
+    found = self_composed(losses, count)
+    wanted = np.cumsum(exact[::-1])[::-1]
+    for place in range(1, exact.size, 37):
+        tail = found.masses[max(place + count * losses.lowest - found.lowest, 0) :].sum()
+        if wanted[place] > 1e-12:
+            assert wanted[place] * (1.0 - 1e-11) <= tail + found.infinity
+            assert tail <= wanted[place] * (1.0 + 1e-3)
+
+
+@pytest.mark.parametrize("count", [2, 7, 64, 1000])
+def test_copies_by_halves_cost_what_copies_at_once_do(monkeypatch, count):
+    at_once = self_composed_sides((NORMAL, NORMAL), count)
+    monkeypatch.setattr(_composition, "_LARGEST_TRANSFORM", 40_000)
+    monkeypatch.setattr(_curves, "MOST_POINTS", 2**12)
+    by_halves = self_composed_sides((NORMAL, NORMAL), count)
+    for one, other in zip(at_once, by_halves, strict=True):
+        for delta in (1e-2, 1e-6, 1e-12):
+            assert other.epsilon(delta) == pytest.approx(one.epsilon(delta), rel=3e-3)
+            assert other.epsilon(delta) >= one.epsilon(delta) * (1.0 - 1e-6)
+
+
+def test_a_composition_stays_on_a_grid_that_is_fine_enough():
+    """A loss that is not on it goes to the two points around it."""
+    third = LossDistribution(1 / 3, -1, np.array([0.4, 0.0, 0.6]), 0.0)
+    for first, second in (((NORMAL, NORMAL), (third, third)), ((third, third), (NORMAL, NORMAL))):
+        remove, add = composed_sides(first, second)
+        assert remove.step == add.step == NORMAL.step
+    # A pure guarantee is not rounded for another one.
+    pure = LossDistribution(0.01, -1, np.array([0.4, 0.0, 0.6]), 0.0)
+    remove, _ = composed_sides((pure, pure), (third, third))
+    assert remove.epsilon(0.0) == pytest.approx(1 / 3 + 0.01, rel=1e-12)
 
 
 def test_certain_disclosure_composes():

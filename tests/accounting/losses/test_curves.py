@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from skdptune.accounting._losses import _curves
 from skdptune.accounting._losses._distribution import LossDistribution
+from skdptune.accounting._losses._sampled_gaussian import SampledGaussian
 from tests.accounting.oracles_profile import (
     hockey_stick_of_losses,
     least_curve,
@@ -115,6 +116,38 @@ def test_directions_mirror_each_other(remove, add):
     for epsilon in (-1.7, -0.9, -0.6, -0.1):
         mirrored = 1.0 - math.exp(epsilon) + math.exp(epsilon) * naive_delta(second, -epsilon)
         assert naive_delta(first, epsilon) == pytest.approx(mirrored, abs=1e-9)
+
+
+@pytest.mark.parametrize("step", [0.02, 0.3])
+def test_convex_halves_are_connected_as_they_are(step):
+    # Theorem P1.
+    release = SampledGaussian(1.0, 0.3)
+    remove, add = (curve(step * np.arange(60)) for curve in (release.remove, release.add))
+    remove[0] = add[0] = min(remove[0], add[0])
+    for one, other, halves in zip(
+        _curves.connected(step, remove, add),
+        _curves.connect_dots(step, remove, add),
+        (remove, add),
+        strict=True,
+    ):
+        points = step * np.arange(60)
+        assert np.all(one.delta(points) >= halves * (1.0 - 1e-12))
+        np.testing.assert_allclose(one.delta(points), halves, rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(one.delta(points), other.delta(points), rtol=1e-9, atol=1e-15)
+        assert one.masses.sum() + one.infinity == pytest.approx(1.0, abs=1e-13)
+    same, mirrored = _curves.connected(step, remove, remove)
+    assert same is mirrored
+
+
+def test_a_half_may_go_on_falling_beyond_its_end():
+    """What is beyond comes from elsewhere: the last dot keeps its own share of it."""
+    step, many = 0.1, 40
+    half = 0.4 * np.exp(-1.9 * step * np.arange(many + 1))
+    whole = _curves.connected(step, half, half)[0]
+    short = half[:11]
+    further = (half[10] - half[11]) / math.expm1(step)
+    start = _curves.connected(step, short, short, further)[0]
+    np.testing.assert_allclose(start.positive_masses, whole.positive_masses[:10], rtol=1e-9)
 
 
 def test_connected_dots_of_a_fine_grid_lose_nothing():

@@ -119,6 +119,39 @@ def test_a_finer_grid_changes_nothing(losses, factor):
         assert finer.epsilon(delta) == pytest.approx(losses.epsilon(delta), rel=1e-9, abs=0.0)
 
 
+@pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "beyond any use"])
+@pytest.mark.parametrize("factor", [1.0, 2.0, 3.0, 8.0, 1.7, 0.6, 2.0 / 3.0])
+def test_another_grid_keeps_both_probabilities_and_the_curve_at_its_points(name, factor):
+    # Theorem P1.
+    losses = EXAMPLES[name]
+    step = losses.step * factor
+    moved = losses.on_grid(step)
+    assert (moved.step, moved.infinity) == (step, losses.infinity)
+    mine, theirs = (
+        [side.masses.sum(), side.masses @ np.exp(-side.step * places)]
+        for side in (losses, moved)
+        for places in [np.arange(side.lowest, side.lowest + side.masses.size)]
+    )
+    assert theirs == pytest.approx(mine, rel=1e-12, abs=0.0)
+    # At its own points the curve is what it was, between them the chord.
+    points = step * np.arange(moved.highest + 2)
+    np.testing.assert_allclose(moved.delta(points), losses.delta(points), rtol=1e-9, atol=1e-300)
+    between = np.linspace(0.0, points[-1], 57)
+    assert np.all(moved.delta(between) >= losses.delta(between) * (1.0 - 1e-12))
+
+
+def test_another_grid_rounds_a_largest_loss_up():
+    assert distribution([0.5, 0.5], lowest=3).on_grid(0.7).epsilon(0.0) == pytest.approx(1.4)
+    assert distribution([0.5, 0.5], lowest=3).on_grid(0.5).epsilon(0.0) == 1.0
+
+
+def test_deviation_is_that_of_the_finite_losses():
+    losses = distribution([0.2, 0.0, 0.3], lowest=-1, infinity=0.5)
+    assert losses.deviation == pytest.approx(0.25 * math.sqrt(4 * 0.6 * 0.4))
+    assert EXAMPLES["nothing but zero"].deviation == 0.0
+    assert EXAMPLES["nothing but infinity"].deviation == 0.0
+
+
 weights = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12).filter(lambda w: sum(w) > 0.1)
 
 

@@ -1,0 +1,365 @@
+"""Convolution of loss distributions by tilted Fourier transforms, their rounding paid for.
+
+A Fourier transform errs by about the same amount at every loss, however small the mass there is.
+Of tilted masses (`_tilting`) it errs by a share of what they are after tilting. So slope 0 serves
+the bulk of a composition and another slope its upper tail: each bounds every mass from above, and
+the smaller bound counts.
+
+Large losses that a composition hardly ever meets make a tail that no slope levels out. They get a
+transform of their own (`rare_part`), which errs by a share of their mass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from skdptune._validation import FloatArray
+from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution
+from skdptune.accounting._losses._tilting import UNIT, Cumulant, Parts, tilted
+
+ComplexArray = NDArray[np.complex128]
+# Bounds on masses, and what of each is an allowance for rounding.
+Bounds = tuple[FloatArray, FloatArray]
+
+# Mass that a composition of many releases may leave to infinity.
+TAIL = 1e-17
+# Roundings that a value meets per halving of a transform's length, and outside of the transform.
+_PER_STAGE, _OUTSIDE = 8.0, 32.0
+# Supports up to here are convolved directly, in positive numbers alone.
+_DIRECT = 1500
+# Smaller tails, in multiples of what is cut off, are not looked at; of larger ones at most this
+# share may be an allowance.
+_FLOOR, _SHARE = 100.0, 1e-5
+_MOST_SLOPES = 6
+# A tail of exp(-22) is where the second slope serves best.
+_USUAL_EXPONENT = 22.0
+# Larger tails are seen well with slope 0.
+_LEAST_EXPONENT = 3.0
+# exp(-60) is nothing beside a unit of rounding.
+_INVISIBLE = -60.0
+
+
+def convolved(parts: Parts, tail: float) -> LossDistribution:
+    """Return upper bounds on the masses of a sum of independent losses.
+
+    Parameters
+    ----------
+    parts : sequence of (LossDistribution, count)
+        Distributions on one grid, none of them with all its mass at infinity.
+    tail : float
+        Mass that may go up from either end of the sum. With 0 every finite loss stays finite.
+
+    Notes
+    -----
+    Theorem P4, Theorem P12.
+    """
+    infinity = -math.expm1(sum(count * math.log1p(-part.infinity) for part, count in parts))
+    parts = [(without_ends(part, tail / count), count) for part, count in parts]
+    infinity += tail * len(parts)
+    low = sum(count * part.lowest for part, count in parts)
+    size = 1 + sum(count * (part.masses.size - 1) for part, count in parts)
+    step = parts[0][0].step
+    if size <= _DIRECT:
+        return LossDistribution(step, low, _directly(parts, size), min(infinity, 1.0))
+    cumulant = Cumulant(parts)
+    low, size, beyond = _window(parts, cumulant, (low, size), tail)
+    exponent = min(_USUAL_EXPONENT, 0.8 * cumulant.largest_exponent())
+    first = cumulant.slope_of_tail(exponent) if exponent > _LEAST_EXPONENT else None
+    floor = _FLOOR * (tail or TAIL)
+    masses = _least(_Sum(parts), (low, size), floor, first, cumulant.slope_of_mean)
+    masses[0] += tail
+    # The largest loss counts, however improbable.
+    masses[-1] = max(masses[-1], np.finfo(float).tiny)
+    return LossDistribution(step, low, masses, min(infinity + beyond, 1.0))
+
+
+def rare_part(losses: LossDistribution, first: int, count: int, tail: float) -> LossDistribution:
+    """Return upper bounds on the masses that rare losses add to a sum of common ones.
+
+    Parameters
+    ----------
+    losses : LossDistribution
+        The losses of one copy.
+    first : int
+        Grid number from which on losses are rare.
+    count : int
+        Number of copies.
+    tail : float
+        Mass that may go up from either end, positive.
+
+    Returns
+    -------
+    LossDistribution
+        The sum of all copies less the sum of what is common in them. At infinity is only what went
+        beyond the end of the grid.
+
+    Notes
+    -----
+    Theorem P12.
+    """
+    losses = without_ends(losses, tail / count)
+    if losses.highest < first:
+        return LossDistribution(losses.step, first, np.zeros(1), min(tail, 1.0))
+    cumulant = Cumulant([(losses, count)])
+    ends = count * losses.lowest, 1 + count * (losses.masses.size - 1)
+    low, size, beyond = _window([(losses, count)], cumulant, ends, tail)
+    rare = Cumulant([(_above(losses, first), 1)])
+    steepest = cumulant.slope_of_tail(-math.log(tail))
+
+    def next_slope(place: int) -> float:
+        return min(rare.slope_of_mean(place - cumulant.mean), steepest)
+
+    source = _RareSum(losses, first, count)
+    masses = _least(source, (low, size), _FLOOR * tail, None, next_slope)
+    masses[0] += tail
+    return LossDistribution(losses.step, low, masses, min(beyond + tail, 1.0))
+
+
+def added(first: LossDistribution, second: LossDistribution) -> LossDistribution:
+    """Return the sum of two sets of masses on one grid."""
+    low = min(first.lowest, second.lowest)
+    top = max(each.lowest + each.masses.size for each in (first, second))
+    masses = np.zeros(top - low)
+    for each in (first, second):
+        masses[each.lowest - low : each.lowest - low + each.masses.size] += each.masses
+    infinity = min(first.infinity + second.infinity, 1.0)
+    return LossDistribution(first.step, low, masses, infinity)
+
+
+def _above(losses: LossDistribution, first: int) -> LossDistribution:
+    """Return what lies at and above a place."""
+    masses = losses.masses[first - losses.lowest :]
+    return LossDistribution(losses.step, first, masses, losses.infinity)
+
+
+def without_ends(part: LossDistribution, tail: float) -> LossDistribution:
+    """Return a distribution without an upper end of mass below ``tail`` (lost) and empty ends."""
+    masses = part.masses
+    keep = int(np.searchsorted(-np.cumsum(masses[::-1])[::-1], -tail, side="left"))
+    some = np.flatnonzero(masses[: max(keep, 1)])
+    first, last = (int(some[0]), int(some[-1])) if some.size else (0, 0)
+    return LossDistribution(
+        part.step, part.lowest + first, masses[first : last + 1], part.infinity
+    )
+
+
+def _window(
+    parts: Parts, cumulant: Cumulant, ends: tuple[int, int], tail: float
+) -> tuple[int, int, float]:
+    """Return where the sum is worth keeping (lowest place, size), and what is left beyond."""
+    low, top = ends[0], ends[0] + ends[1] - 1
+    if tail == 0.0:
+        return *ends, 0.0
+    exponent = -math.log(tail)
+    first, last, beyond = low, min(top, math.floor(LARGEST_LOSS / parts[0][0].step)), 0.0
+    if cumulant.largest_exponent(-1.0) > 1.1 * exponent:
+        down = tilted(parts, cumulant.slope_of_tail(exponent, -1.0))
+        first = max(low, min(math.floor(down.place_of_tail(tail)), last))
+    if cumulant.largest_exponent() > 1.1 * exponent or last < top:
+        up = tilted(parts, cumulant.slope_of_tail(exponent))
+        last = max(first, min(last, math.ceil(up.place_of_tail(tail))))
+        beyond = up.tail(last + 1) if last < top else 0.0
+    return first, last - first + 1, beyond
+
+
+# Directly ---------------------------------------------------------------------------------
+
+
+def _directly(parts: Parts, size: int) -> FloatArray:
+    """Return the convolution, by sums of positive products."""
+    result = np.ones(1)
+    copies = 0
+    for part, count in parts:
+        result = np.convolve(result, _direct_power(part.masses, count))
+        copies += count
+    # A product of size numbers is off by less, sums of products too.
+    return result * (1.0 + 2.0 * UNIT * size * (math.log2(copies) + 2.0))
+
+
+def _direct_power(masses: FloatArray, count: int) -> FloatArray:
+    if count == 1:
+        return masses
+    half = _direct_power(masses, count // 2)
+    square = np.convolve(half, half)
+    return np.convolve(square, masses) if count % 2 else square
+
+
+# By transforms ----------------------------------------------------------------------------
+
+
+class _Source(Protocol):
+    """What can be bounded at any slope."""
+
+    def bounds(self, slope: float, low: int, size: int) -> Bounds:
+        """Return upper bounds on the masses from a place on, and the allowances in them."""
+
+
+def _least(
+    source: _Source,
+    window: tuple[int, int],
+    floor: float,
+    slope: float | None,
+    next_slope: Callable[[int], float],
+) -> FloatArray:
+    """Return the least bounds of a few slopes: as many as it takes to see all tails clearly."""
+    masses, allowance = source.bounds(0.0, *window)
+    slopes = [0.0]
+    while len(slopes) < _MOST_SLOPES:
+        if slope is None:
+            share, place = _worst_share(masses, allowance, floor)
+            slope = next_slope(window[0] + place)
+            if share <= _SHARE or any(abs(slope - each) <= 0.01 * slope for each in slopes):
+                break
+        other, other_allowance = source.bounds(slope, *window)
+        smaller = other < masses
+        np.copyto(masses, other, where=smaller)
+        np.copyto(allowance, other_allowance, where=smaller)
+        slopes.append(slope)
+        slope = None
+    return masses
+
+
+def _worst_share(masses: FloatArray, allowance: FloatArray, floor: float) -> tuple[float, int]:
+    """Return the largest share of a tail that is an allowance, and where that tail starts."""
+    tails = np.cumsum(masses[::-1])
+    shares = np.cumsum(allowance[::-1]) / tails
+    first = int(np.searchsorted(tails, floor))
+    if first >= tails.size:
+        return 0.0, 0
+    worst = first + int(np.argmax(shares[first:]))
+    return float(shares[worst]), tails.size - 1 - worst
+
+
+class _Sum:
+    """The sum of all copies of all parts."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._longest = max(part.masses.size for part, _ in parts)
+
+    def bounds(self, slope: float, low: int, size: int) -> Bounds:
+        """Return upper bounds on the masses from a place on, and the allowances in them."""
+        length = _length(size, self._longest)
+        error = _transform_error(length)
+        tilt = tilted(self._parts, slope)
+        spectra = [_spectrum(weights, 0, length) for weights in tilt.weights]
+        counts = [count for _, count in self._parts]
+        sizes = [np.abs(spectrum) + error for spectrum in spectra]
+        logs = np.sum([n * np.log(each) for n, each in zip(counts, sizes, strict=True)], axis=0)
+        used = np.flatnonzero(logs > _INVISIBLE)
+        largest = np.exp(logs[used]) * _multiplicity(used, length)
+        # The mean over all frequencies bounds each mass, as it does each error of one.
+        allowance = sum(
+            n * float(np.sum(largest / each[used])) for n, each in zip(counts, sizes, strict=True)
+        )
+        allowance = (allowance + float(largest.sum())) * error / length + math.exp(_INVISIBLE)
+        product = np.zeros(length // 2 + 1, dtype=np.complex128)
+        product[used] = _product_of_powers([each[used] for each in spectra], counts)
+        start = low - sum(count * part.lowest for part, count in self._parts)
+        masses = _from_spectrum(product, start, size, length) + allowance
+        if not slope:
+            scale = math.exp(tilt.log_scale) * (1.0 + 2.0 * tilt.error)
+            return masses * scale, np.full(size, allowance * scale)
+        back = tilt.back(low, size) * (1.0 + 2.0 * tilt.error)
+        return masses * back, allowance * back
+
+
+class _RareSum:
+    """What rare losses add to the sum of all copies: ``(a + b)^n - a^n`` of two spectra."""
+
+    def __init__(self, losses: LossDistribution, first: int, count: int) -> None:
+        self._losses, self._split, self._count = losses, first - losses.lowest, count
+
+    def bounds(self, slope: float, low: int, size: int) -> Bounds:
+        """Return upper bounds on the masses from a place on, and the allowances in them."""
+        n, length = self._count, _length(size, self._losses.masses.size)
+        error = _transform_error(length)
+        tilt = tilted([(self._losses, n)], slope)
+        common, rare = np.split(tilt.weights[0], [self._split])
+        rate = float(rare.sum())
+        a, b = _spectrum(common, 0, length), _spectrum(rare, self._split, length)
+        both = np.abs(a) + np.abs(b) + error
+        used = np.flatnonzero((n - 1.0) * np.log(both) > _INVISIBLE - math.log(n))
+        a, b, both = a[used], b[used], both[used]
+        weights = _multiplicity(used, length) * n * both ** (n - 1.0)
+        # Errors of the rare and of the common spectrum, and of the way back.
+        rates = rate + (n - 1.0) * np.abs(b) / both + np.abs(b)
+        allowance = float(weights @ rates) * error / length + math.exp(_INVISIBLE) * rate
+        product = np.zeros(length // 2 + 1, dtype=np.complex128)
+        product[used] = _difference_of_powers(a, b, n)
+        start = low - n * self._losses.lowest
+        masses = _from_spectrum(product, start, size, length) + allowance
+        back = tilt.back(low, size) * (1.0 + 2.0 * tilt.error)
+        return masses * back, allowance * back
+
+
+def _length(size: int, longest: int) -> int:
+    """Return a length for a window that no part is wrapped around often in, of small factors."""
+    return int(fft.next_fast_len(max(size, longest // 8), real=True))
+
+
+def _transform_error(length: int) -> float:
+    """Return how far a transform may be off at any frequency, and its power per copy.
+
+    Each of its outputs is a sum of the masses, here of total 1, times factors of size 1, and no
+    mass meets more roundings than these on its way.
+    """
+    return UNIT * (_PER_STAGE * math.log2(length) + _OUTSIDE)
+
+
+def _spectrum(weights: FloatArray, start: int, length: int) -> ComplexArray:
+    """Return the transform of masses that begin at a place, wrapped around where too many."""
+    start %= length
+    if start + weights.size > length:
+        padded = np.zeros(-(-(start + weights.size) // length) * length)
+        padded[start : start + weights.size] = weights
+        weights = padded.reshape(-1, length).sum(axis=0)
+    elif start:
+        weights = np.concatenate([np.zeros(start), weights])
+    spectrum: ComplexArray = fft.rfft(weights, length)
+    return spectrum
+
+
+def _from_spectrum(spectrum: ComplexArray, start: int, size: int, length: int) -> FloatArray:
+    """Return masses at ``start, start + 1, ...``, modulo the length, without negative noise."""
+    masses: FloatArray = fft.irfft(spectrum, length)
+    return np.maximum(np.roll(masses, -(start % length))[:size], 0.0)
+
+
+def _multiplicity(used: NDArray[np.intp], length: int) -> FloatArray:
+    """Return how many of all frequencies those of a real transform stand for."""
+    alone = (used == 0) | (2 * used == length)
+    return np.where(alone, 1.0, 2.0)
+
+
+def _product_of_powers(spectra: list[ComplexArray], counts: list[int]) -> ComplexArray:
+    product = np.ones(spectra[0].shape, dtype=np.complex128)
+    for spectrum, count in zip(spectra, counts, strict=True):
+        product *= spectrum if count == 1 else _power(spectrum, count)
+    return product
+
+
+def _power(spectrum: ComplexArray, count: int) -> ComplexArray:
+    """Return an integer power by logarithm and angle, whose errors it only multiplies."""
+    size = np.exp(count * np.log(np.maximum(np.abs(spectrum), 1e-300)))
+    angle = count * np.angle(spectrum)
+    return size * (np.cos(angle) + 1j * np.sin(angle))
+
+
+def _difference_of_powers(a: ComplexArray, b: ComplexArray, count: int) -> ComplexArray:
+    """Return ``(a + b)^count - a^count``, without cancellation where ``b`` is small."""
+    small = np.abs(b) < 0.1 * np.abs(a)
+    ratio = np.where(small, b, 0.0) / np.where(small, a, 1.0)
+    x, y = ratio.real, ratio.imag
+    # count * log(1 + ratio), and the exponential of it less 1.
+    growth = 0.5 * count * np.log1p(2.0 * x + x * x + y * y)
+    angle = count * np.arctan2(y, 1.0 + x)
+    real = np.expm1(growth) * np.cos(angle) - 2.0 * np.sin(0.5 * angle) ** 2
+    near = _power(a, count) * (real + 1j * np.exp(growth) * np.sin(angle))
+    return np.where(small, near, _power(a + b, count) - _power(a, count))

@@ -1,0 +1,252 @@
+"""Convolution by tilted transforms: against direct sums, closed forms and longer floats."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import fft, stats
+
+from skdptune.accounting._losses import _convolution
+from skdptune.accounting._losses._closed_forms import gaussian_halves
+from skdptune.accounting._losses._convolution import (
+    TAIL,
+    added,
+    convolved,
+    rare_part,
+    without_ends,
+)
+from skdptune.accounting._losses._curves import connected
+from skdptune.accounting._losses._distribution import LossDistribution
+from tests.accounting.oracles_profile import gaussian_delta, gaussian_epsilon
+
+
+def distribution(masses, lowest=0, infinity=0.0, step=0.01):
+    masses = np.array(masses, dtype=float)
+    return LossDistribution(step, lowest, masses / masses.sum() * (1.0 - infinity), infinity)
+
+
+rng = np.random.default_rng(0)
+PLACES = np.arange(400)
+SHAPES = {
+    "normal": distribution(stats.norm.pdf(PLACES, 200, 30), lowest=-190),
+    "spike and long tail": distribution(np.exp(-0.06 * PLACES) + 1e5 * (PLACES == 3), lowest=-3),
+    "far jump": distribution(1e9 * stats.norm.pdf(PLACES, 8, 2) + (PLACES > 300), lowest=-9),
+    "random": distribution(rng.random(400) ** 40, lowest=-100),
+    "gaps": distribution((PLACES % 7 == 0) * rng.random(400), lowest=-100),
+    "some at infinity": distribution(stats.norm.pdf(PLACES, 200, 30), lowest=-190, infinity=1e-7),
+}
+every_shape = pytest.mark.parametrize("losses", SHAPES.values(), ids=SHAPES.keys())
+
+
+@pytest.fixture
+def by_transforms(monkeypatch):
+    """However few masses there are."""
+    monkeypatch.setattr(_convolution, "_DIRECT", 0)
+
+
+def direct_power(losses, count):
+    """All masses by sums of positive products, whose relative error is some 1e-13."""
+    masses = np.ones(1)
+    for _ in range(count):
+        masses = np.convolve(masses, losses.masses)
+    return masses
+
+
+def tails(masses):
+    return np.cumsum(masses[::-1])[::-1]
+
+
+def aligned(result, lowest, size):
+    """Masses of a result at given places, what lies below added to the first."""
+    masses = np.zeros(size)
+    start = result.lowest - lowest
+    kept = result.masses[max(-start, 0) :]
+    masses[max(start, 0) : max(start, 0) + kept.size] = kept[: size - max(start, 0)]
+    assert kept[size - max(start, 0) :].sum() == 0.0
+    return masses
+
+
+def check_upper_bound(result, exact, lowest, *, above, floor):
+    """Every tail of finite losses at least the exact one, and hardly more where it counts."""
+    # Of the parts' own mass at infinity nothing is a tail; of what was cut off a few times TAIL.
+    gone = min(result.infinity, 4.0 * TAIL)
+    found = tails(aligned(result, lowest, exact.size)) + gone
+    wanted = tails(exact)
+    assert np.all(found >= wanted * (1.0 - 1e-11))
+    counts = wanted > floor
+    assert np.all(found[counts] <= wanted[counts] * (1.0 + above) + gone)
+
+
+LIGHT = ("normal", "random", "gaps", "some at infinity")
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("count", [1, 2, 3, 12, 40])
+def test_bounds_are_direct_sums_rounded_up(by_transforms, name, count):
+    # Theorem P12.
+    losses = SHAPES[name]
+    result = convolved([(losses, count)], TAIL)
+    lost = -math.expm1(count * math.log1p(-losses.infinity))
+    assert lost <= result.infinity <= lost * (1.0 + 1e-12) + 3.0 * TAIL
+    # Long tails need `rare_part` to be seen clearly.
+    above = 1e-6 if name in LIGHT else math.inf
+    check_upper_bound(
+        result, direct_power(losses, count), count * losses.lowest, above=above, floor=1e-14
+    )
+
+
+@every_shape
+def test_without_a_tail_no_loss_is_moved(by_transforms, losses):
+    result = convolved([(losses, 5)], 0.0)
+    exact = direct_power(losses, 5)
+    first, last = np.flatnonzero(exact)[[0, -1]]
+    assert (result.lowest, result.masses.size) == (5 * losses.lowest + first, last - first + 1)
+    assert result.masses[-1] > 0.0
+    assert np.all(result.masses >= exact[first : last + 1] * (1.0 - 1e-11))
+
+
+@pytest.mark.parametrize("first", SHAPES)
+@pytest.mark.parametrize("second", ["normal", "spike and long tail", "some at infinity"])
+def test_different_parts_are_convolved(by_transforms, first, second):
+    # Theorem P12.
+    one, other = SHAPES[first], SHAPES[second]
+    exact = np.convolve(direct_power(one, 2), direct_power(other, 3))
+    result = convolved([(one, 2), (other, 3)], TAIL)
+    above = 1e-6 if first in LIGHT and second in LIGHT else math.inf
+    check_upper_bound(result, exact, 2 * one.lowest + 3 * other.lowest, above=above, floor=1e-13)
+
+
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=2, max_size=60).filter(lambda w: sum(w) > 0.1),
+    st.integers(1, 30),
+    st.floats(0.0, 40.0),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_mass_of_any_shape_is_understated(weights, count, decay):
+    # Theorem P12.
+    masses = np.array(weights) * np.exp(-decay * np.arange(len(weights)) / len(weights))
+    losses = distribution(masses, lowest=-3)
+    exact = direct_power(losses, count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_convolution, "_DIRECT", 0)
+        by_transform = convolved([(losses, count)], TAIL)
+    check_upper_bound(by_transform, exact, -3 * count, above=math.inf, floor=1e-13)
+    directly = convolved([(losses, count)], TAIL)
+    check_upper_bound(directly, exact, -3 * count, above=1e-9, floor=1e-13)
+
+
+@pytest.mark.parametrize("count", [10, 10**4, 10**6, 10**8])
+def test_many_normal_losses_sum_to_a_normal_one(count):
+    """A Gaussian release of shift 1 in ever more parts: mpmath's curve down to 1e-14."""
+    # Theorem P12.
+    mu = 1.0 / math.sqrt(count)
+    step = mu / 40.0 if count < 10**7 else mu / 8.0
+    one = connected(*gaussian_halves(mu, step))[0]
+    result = convolved([(one, count)], TAIL)
+    for delta in (1e-2, 1e-5, 1e-9, 1e-12, 1e-14):
+        exact = gaussian_epsilon(1.0, delta)
+        assert exact * (1.0 - 1e-9) <= result.epsilon(delta)
+        # The chords of each part make the sum wider by 1 / 12 of the square of step / mu.
+        assert result.epsilon(delta) <= exact * (1.0 + 0.5 * (step / mu) ** 2 + 1e-5)
+    points = np.linspace(0.0, 7.0, 30)
+    for epsilon, value in zip(points, result.delta(points), strict=True):
+        assert value >= gaussian_delta(1.0, epsilon) * (1.0 - 1e-9)
+
+
+@every_shape
+@pytest.mark.parametrize("slope", [0.0, 0.01, 0.05])
+@pytest.mark.parametrize("count", [1, 3, 1000])
+def test_allowances_are_many_times_the_rounding(losses, slope, count):
+    """Longer floats show what a transform and its power are really off by."""
+    # Theorem P12.
+    source = _convolution._Sum([(losses, count)])
+    spread = losses.deviation / losses.step * math.sqrt(count)
+    size = int(min(20.0 * spread + 400, 400 * count))
+    low = int(count * losses.lowest)
+    masses, allowance = source.bounds(slope, low, size)
+    tilt = _convolution.tilted([(losses, count)], slope)
+    length = _convolution._length(size, 400)
+    weights = np.zeros(max(length, 400), dtype=np.longdouble)
+    weights[:400] = tilt.weights[0]
+    weights = np.append(weights, np.zeros(-weights.size % length)).reshape(-1, length).sum(axis=0)
+    exact = fft.irfft(fft.rfft(weights) ** count, length)[:size]
+    assert exact.dtype == np.longdouble
+    back = tilt.back(low, size)
+    error = np.abs(np.maximum((masses - allowance) / back, 0.0) - exact)
+    assert np.all(8.0 * error <= allowance / back + 8.0 * count * 1e-13 * exact)
+
+
+@pytest.mark.parametrize("count", [2, 5, 30])
+@pytest.mark.parametrize("first", [40, 150, 301])
+def test_rare_and_common_losses_make_up_all(count, first):
+    # Theorem P12.
+    masses = np.exp(-0.5 * PLACES) + 1e-9 * (PLACES > 100) * np.exp(-0.02 * PLACES)
+    losses = distribution(masses, lowest=-1)
+    common = distribution(losses.masses[: first + 1] / losses.masses.sum())
+    common = LossDistribution(0.01, -1, losses.masses[: first + 1], 0.0)
+    rest = rare_part(losses, first, count, TAIL)
+    exact = direct_power(losses, count)
+    exact[: (first + 1) * count - count + 1] -= direct_power(common, count)
+    wanted = tails(np.maximum(exact, 0.0))
+    found = tails(aligned(rest, -count, exact.size)) + rest.infinity
+    some = (wanted > 1e-15) & (np.arange(exact.size) > first)
+    assert some.any()
+    assert np.all(found[some] >= wanted[some] * (1.0 - 1e-9))
+    assert np.all(found[some] <= wanted[some] * (1.0 + 1e-2) + 1e-16)
+    # Both together: the whole.
+    whole = added(convolved([(common, count)], TAIL), rest)
+    check_upper_bound(whole, direct_power(losses, count), -count, above=2e-2, floor=1e-14)
+
+
+@pytest.mark.parametrize("small", [1e-12, 1e-3, 0.05, 0.5])
+def test_a_difference_of_powers_does_not_cancel(small):
+    a = np.exp(1j * np.linspace(-3.0, 3.0, 13)) * np.linspace(0.1, 1.0, 13)
+    b = small * np.exp(2j * np.linspace(0.0, 3.0, 13)) * 0.3
+    with np.errstate(over="ignore"):
+        x, y = a.astype(np.clongdouble), b.astype(np.clongdouble)
+        exact = sum(math.comb(7, k) * x ** (7 - k) * y**k for k in range(1, 8))
+    found = _convolution._difference_of_powers(a, b, 7)
+    scale = 7 * np.abs(b) * (np.abs(a) + np.abs(b)) ** 6
+    assert np.all(np.abs(found - exact) <= 1e-13 * scale)
+
+
+def test_what_wraps_around_only_adds(by_transforms):
+    """A part longer than the window of the sum."""
+    masses = np.append(np.ones(3), np.full(3000, 1e-22))
+    losses = distribution(masses)
+    result = convolved([(losses, 4)], TAIL)
+    assert result.masses.size < 100
+    exact = direct_power(LossDistribution(0.01, 0, losses.masses[:3], 0.0), 4)
+    check_upper_bound(result, exact, 0, above=1e-9, floor=1e-9)
+
+
+def test_ends_of_no_mass_are_cut():
+    part = distribution([0.0, 0.0, 0.5, 0.0, 0.5, 1e-20, 0.0], lowest=-4)
+    cut = without_ends(part, 1e-18)
+    assert (cut.lowest, cut.masses.tolist()) == (-2, [0.5, 0.0, 0.5])
+    kept = without_ends(part, 0.0)
+    assert (kept.lowest, kept.masses.size) == (-2, 4)
+    assert without_ends(distribution([1.0]), 0.5).masses.tolist() == [1.0]
+
+
+def test_losses_beyond_reason_go_to_infinity(by_transforms):
+    losses = distribution(stats.norm.pdf(np.arange(200), 100, 20), step=1.0)
+    result = convolved([(losses, 7)], TAIL)
+    assert result.lowest + result.masses.size - 1 <= 600
+    assert result.infinity >= 0.9
+
+
+def test_the_slopes_are_few_where_tails_are_light(monkeypatch):
+    """Two transforms there and back for a sum of many alike: slope 0, and one for the tail."""
+    calls = []
+    original = _convolution._Sum.bounds
+
+    def counted(self, slope, low, size):
+        calls.append(slope)
+        return original(self, slope, low, size)
+
+    monkeypatch.setattr(_convolution._Sum, "bounds", counted)
+    convolved([(SHAPES["normal"], 5000)], TAIL)
+    assert len(calls) == 2 and calls[0] == 0.0 < calls[1]
