@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdptune.base import privacy_of, profile_of
-from tests.base.nasty_records import FIT_TAKES_ANY_RECORD
+from tests.base.nasty_records import (
+    FIT_TAKES_ANY_RECORD,
+    FORMS,
+    InterruptingGenerator,
+    as_list,
+    nasty_rows,
+)
 
 # Array API is checked where an environment variable of SciPy asks for it, and else skipped.
 MAY_BE_SKIPPED = {"check_array_api_input", "check_readonly_memmap_input"}
@@ -72,6 +79,45 @@ def check_cost_parameters(others: dict[str, Any], *estimators: Any) -> None:
                 changing.add(name)
         assert estimator.cost_parameters == estimators[0].cost_parameters
     assert changing == estimators[0].cost_parameters
+
+
+def check_any_record(estimator: Any, rows_at: Any) -> None:
+    """Whatever a record holds, it changes its own row of what reaches the noise (Theorem R5).
+
+    `rows_at` is called with a scaler and data, and returns the rows that reach the noise.
+    """
+    for form, make in FORMS.items():
+        before = rows_at(clone(estimator), make(DATA))
+        for row in nasty_rows(form, 3):
+            after = rows_at(clone(estimator), make([*as_list(DATA), row]))
+            np.testing.assert_array_equal(after[:-1], before)
+            assert np.isfinite(after).all()
+        everything = make([*as_list(DATA), *nasty_rows(form, 3)])
+        check_finite(clone(estimator).fit(everything))
+
+
+def check_finite(fitted: Any) -> None:
+    for name, value in vars(fitted).items():
+        if name.endswith("_") and isinstance(value, float | int | np.ndarray):
+            if name != "feature_names_in_":
+                assert np.isfinite(value).all(), name
+
+
+def check_interrupt(estimator: Any) -> None:
+    """An interrupted fit leaves nothing that depends on data."""
+    left = []
+    for rows in (DATA, -3.0 * DATA):
+        again = clone(estimator).set_params(random_state=InterruptingGenerator())
+        try:
+            again.fit(rows)
+        except KeyboardInterrupt:
+            left.append({**vars(again), "random_state": None})
+        try:
+            again.transform(rows)
+        except NotFittedError:
+            left.append("not fitted")
+    assert str(left[0]) == str(left[2])
+    assert left[1] == left[3] == "not fitted"
 
 
 ALL = [check_frames, check_copies, check_cost]

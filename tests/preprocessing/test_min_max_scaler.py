@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -182,3 +183,57 @@ def test_cost_changes_through_the_named_parameters_and_no_others() -> None:
         "n_public": 10,
     }
     conventions.check_cost_parameters(others, DPMinMaxScaler(1.0, bounds=BOUNDS))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bounds", [BOUNDS, (0.0, 1e308), (1e300, 1.1e300)])
+def test_any_record(bounds, monkeypatch) -> None:
+    # Theorem R5.
+    def rows_at(scaler, X):
+        found = []
+
+        def quantiles(self, rows, low, high):
+            found.append(rows)
+            return np.array([low, high])
+
+        with monkeypatch.context() as patched:
+            patched.setattr(DPMinMaxScaler, "_quantiles", quantiles)
+            scaler.fit(X)
+        return found[0]
+
+    conventions.check_any_record(DPMinMaxScaler(bounds=bounds, random_state=0), rows_at)
+
+
+def test_interrupted_fit() -> None:
+    conventions.check_interrupt(DPMinMaxScaler(bounds=BOUNDS))
+
+
+EXTREMES = [0.0, 1.0, -1.0, 1e-310, 1e-300, 1e-20, 1e20, 1e300, -1e300, 8e307, 1e308, -1e308]
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_range_makes_a_scale_infinite() -> None:
+    rows = np.array([[0.0], [1e300], [-1e300]])
+    n_fitted = n_refused = 0
+    for low, high in itertools.combinations(sorted(EXTREMES), 2):
+        for start, end in itertools.combinations(sorted(EXTREMES), 2):
+            scaler = DPMinMaxScaler(bounds=(low, high), feature_range=(start, end), random_state=0)
+            try:
+                scaler.privacy_profile(10)
+            except ValueError as problem:
+                assert "must be" in str(problem)
+                n_refused += 1
+                continue
+            # What is refused follows from parameters, so that no fit raises.
+            conventions.check_finite(scaler.fit(rows))
+            assert (scaler.scale_ > 0.0).all()
+            n_fitted += 1
+    assert n_fitted > 1000
+    assert n_refused > 1000
+
+
+def test_ordinary_ranges_are_not_refused() -> None:
+    for bounds in ((0, 1e-200), (-1e200, 1e200), (1e9, 1e9 + 1)):
+        for feature_range in ((0, 1), (-1, 1), (0, 255), (0, 1e-6)):
+            scaler = DPMinMaxScaler(bounds=bounds, feature_range=feature_range)
+            assert scaler.privacy_profile(10).epsilon(0.0) <= 1.0

@@ -374,3 +374,30 @@ def test_cost_changes_through_the_named_parameters_and_no_others() -> None:
         DPStandardScaler(1.0, bounds=BOUNDS, with_std=False),
         DPStandardScaler(1.0, bounds=BOUNDS, with_mean=False),
     )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bounds", [BOUNDS, (-1e308, 1e308), (0.0, 5e-324), (1e300, 1.1e300)])
+def test_any_record(bounds, monkeypatch) -> None:
+    # Theorem R5.
+    def rows_at(scaler, X):
+        found = []
+
+        def moments(self, units):
+            found.append(units)
+            return np.zeros(3), np.zeros(3)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(DPStandardScaler, "_noisy_moments", moments)
+            scaler.fit(X)
+        assert np.abs(found[0]).max() <= 1.0
+        return found[0]
+
+    conventions.check_any_record(
+        DPStandardScaler(1.0, 1e-6, bounds=bounds, random_state=0), rows_at
+    )
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_interrupted_fit(delta) -> None:
+    conventions.check_interrupt(DPStandardScaler(1.0, delta, bounds=BOUNDS))

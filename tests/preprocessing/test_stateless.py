@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.preprocessing import BoundedScaler, RowNormClipper
+from tests.base.nasty_records import FORMS, nasty_rows
 
 EVERY = [RowNormClipper(), BoundedScaler((-3, 3))]
 
@@ -61,3 +63,14 @@ def test_input_is_left_alone(transformer) -> None:
     rows = np.full((2, 2), 5.0)
     transformer.fit(rows).transform(rows)
     np.testing.assert_array_equal(rows, 5.0)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("transformer", EVERY, ids=str)
+def test_fit_looks_at_no_entry(transformer, form) -> None:
+    # Theorem R5.
+    for row in nasty_rows(form, 3):
+        fitted = clone(transformer).fit(FORMS[form]([[1.0, 2.0, 3.0], row]))
+        assert fitted.n_features_in_ == 3
+        assert fitted.privacy_.epsilon == 0.0

@@ -229,7 +229,9 @@ class PrivateLinearRegressor(
         alpha = self._scaled_alpha(features) or 0.0
         radius2 = squared_radius(self.fit_intercept)
         problem = RidgeProblem(values, vectors, moment, gram, radius2, alpha, size)
-        weights = self._weights(plan, problem, noise_generator(self.random_state))
+        # A warning of overflow would tell of the data.
+        with np.errstate(all="ignore"):
+            weights = self._weights(plan, problem, noise_generator(self.random_state))
         self._set_weights(weights, statistics)
         self.privacy_ = self._make_report(plan.profile, self._assumptions(features))
         return self
@@ -238,7 +240,7 @@ class PrivateLinearRegressor(
         """Return private weights, in units of the bounds."""
         raise NotImplementedError
 
-    def _bounds(self, n_features: int) -> tuple[float, float, bool]:
+    def _bounds(self, n_features: int | None) -> tuple[float, float, bool]:
         """Return what decides the sums: bounds of rows and targets, and the intercept."""
         target_bound = check_bound(self.target_bound, name="target_bound")
         return row_norm(self.data_norm, n_features), target_bound, self.fit_intercept
@@ -278,7 +280,26 @@ class PrivateLinearRegressor(
         constant = CONSTANT * float(bounded[d]) if self.fit_intercept else 0.0
         self.intercept_ = constant * statistics.target_bound
 
-    def _assumptions(self, n_features: int) -> tuple[str, ...]:
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return what a fit's report will assume, from parameters and public sizes alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns; needed where `data_norm` is not given.
+
+        Returns
+        -------
+        tuple of str
+        """
+        # Theorem F11.
+        return self._assumptions(n_features)
+
+    def _assumptions(self, n_features: int | None) -> tuple[str, ...]:
         data_norm, target_bound, _ = self._bounds(n_features)
         return (
             PUBLIC_SIZE,
