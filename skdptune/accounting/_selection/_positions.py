@@ -46,11 +46,15 @@ BoolArray = NDArray[np.bool_]
 # Sizes of the grid on which outcomes get positions.
 _OUTCOMES = 64
 _POSITIONS = 128
-# The grid ends where that many times fewer searches return a run of that rank, in e-folds.
+# Where the grid ends: a run of that rank is returned more seldom by so many e-folds.
 _REACH = 25.0
+# Closer to 1, positions cannot be told apart.
+_LEAST_REACH = 1e-9
+# Ranks and positions next to zero.
 _SMALL = np.geomspace(1e-8, 0.5, 32)
-# Number of epsilons for which that is done; in between, the positions are, too.
+# Number of epsilons for which that is done; positions for others lie between those found.
 _ASSIGNMENTS = 24
+# Cells over which prices are integrated.
 _PIECES = 1024
 _LEAST_RATIO = 1e-9
 # A smaller saving is not worth the search.
@@ -97,7 +101,7 @@ class _Edges(NamedTuple):
         return np.interp(x, self.x, self.y)
 
     def inverse(self, y: FloatArray) -> FloatArray:
-        """Return the largest point, within the range, whose value is at most ``y``."""
+        """Return the largest point of the range, up to ties, of value ``y`` at most."""
         return np.interp(y, self.y, self.x)
 
 
@@ -172,6 +176,8 @@ class Positions:
         -----
         Theorem S6.
         """
+        if self._reach < _LEAST_REACH:
+            return []
         ends = self._ends()
         ratios = np.maximum.accumulate(np.diff(self._least_error(ends)) / np.diff(ends))
         ratios = np.maximum(ratios, _LEAST_RATIO)
@@ -320,7 +326,7 @@ class _Integrand:
         self._below = distribution.pgf(max(start, 0.0)) - distribution.pgf(0.0)
         cells = cells[:, cells[1] > start]
         spans = cells[1] - cells[0]
-        pieces = np.ceil(spans * (_PIECES / float(spans.sum()))).astype(np.int64)
+        pieces = np.ceil(spans * (_PIECES / max(float(spans.sum()), _TINY))).astype(np.int64)
         a0, a1, b0, b1 = cut(cells, np.maximum(pieces, 1))
         middle = 0.5 * (b0 + b1)
         self._widths = a1 - a0

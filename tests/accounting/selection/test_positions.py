@@ -302,6 +302,34 @@ class TestInvariants:
         got = run.selected(distribution).epsilon(0.0)
         assert got == pytest.approx(curve.top, rel=2e-3)
 
+    @pytest.mark.parametrize(
+        "run",
+        [
+            PrivacyProfile.approximate(1.0, 1.0),
+            PrivacyProfile.pure(0.0),
+            PrivacyProfile.pure(600.0),
+            PrivacyProfile.gaussian(1e-4),
+            PrivacyProfile.from_curve([0.5, 1.0], [0.3, 1e-6], deltas_add=[1e-3, 0.0]),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize(
+        "distribution",
+        [
+            Poisson(1e-6),
+            Poisson(1e12),
+            Binomial(1, 0.3),
+            Binomial(10**9, 1.0),
+            TruncatedNegativeBinomial(1e6, 0.5),
+            TruncatedNegativeBinomial(50.0, 1e-100),
+        ],
+        ids=str,
+    )
+    def test_extreme_runs_and_numbers_of_runs_have_a_curve(self, run, distribution):
+        values = run.selected(distribution).delta([0.0, 1.0, 5.0])
+        assert ((values >= 0.0) & (values <= 1.0)).all()
+        assert (np.diff(values) <= 1e-12).all()
+
     def test_heavy_tails_are_spared_the_search(self):
         """Prices save nothing there, and nothing is spent on them."""
         assert not _bounds._is_crowded(Geometric(0.05))
