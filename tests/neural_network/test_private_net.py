@@ -8,13 +8,30 @@ import pandas as pd
 import pytest
 import torch
 from opacus.accountants import PRVAccountant
+from opacus.optimizers import DPOptimizer
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from skorch import NeuralNet
 
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.neural_network import (
+    MLP,
+    DPNeuralNetBinaryClassifier,
+    DPNeuralNetClassifier,
+    DPNeuralNetRegressor,
+)
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
+from tests.base.nasty_records import (
+    EXTREME,
+    FORMS,
+    IMPROPER,
+    InterruptingGenerator,
+    as_column,
+    as_list,
+    nasty_rows,
+    with_record,
+)
 from tests.neural_network.nets import DELTA, KINDS, data, net_of, weights_of
 
 # Privacy cost ----------------------------------------------------------------------------
@@ -171,3 +188,114 @@ def test_types_of_input_give_the_same_net(kind, convert):
     found = net_of(kind).fit(convert(X), targets)
     np.testing.assert_array_equal(weights_of(found), weights_of(wanted))
     np.testing.assert_array_equal(found.predict(convert(X)), wanted.predict(X))
+
+
+# Whatever a record holds --------------------------------------------------------------------
+
+
+ROWS = np.random.default_rng(4).normal(size=(12, 3))
+LABELS = np.resize([0, 1], 12)
+STRANGE_LABELS = [7, -1, 0.5, "maybe", *IMPROPER]
+TARGETS = [*IMPROPER, *EXTREME, 0.5]
+# Every public class, with what its records may have for a target.
+NETS = {
+    "classifier": (DPNeuralNetClassifier, {"classes": [0, 1]}, STRANGE_LABELS),
+    "binary": (DPNeuralNetBinaryClassifier, {"classes": [0, 1]}, STRANGE_LABELS),
+    "regressor": (DPNeuralNetRegressor, {}, TARGETS),
+}
+
+
+def any_net(name, **settings):
+    kind, more, _ = NETS[name]
+    return net_of(kind, module=MLP(hidden=(4,)), n_public=100, **more, **settings)
+
+
+def reaching(net, X, y):
+    """Return the records and targets that are trained on."""
+    run = net._training_run(X, y)
+    return run.X.numpy(), run.targets.numpy(), run.plan, run.sizes
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", NETS)
+def test_a_record_changes_its_own_row_alone(name, form):
+    # Theorem R5.
+    net = any_net(name)
+    before = reaching(net, FORMS[form](ROWS), LABELS)
+    strange = NETS[name][2]
+    label = 1
+    records = [(row, label) for row in nasty_rows(form, 3)]
+    records += [([1.0, 1.0, 1.0], target) for target in strange]
+    for row, target in records:
+        after = reaching(net, *with_record(ROWS, LABELS, row, target, form))
+        for old, new in zip(before[:2], after[:2], strict=True):
+            np.testing.assert_array_equal(new[:-1], old)
+            assert np.isfinite(new).all()
+        assert before[2:] == after[2:]
+        is_strange = strange is STRANGE_LABELS and target is not label
+        if is_strange or any(value is one for value in (*row, target) for one in IMPROPER):
+            assert not after[0][-1].any()
+            assert not after[1][-1].any()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
+@pytest.mark.parametrize("name", NETS)
+def test_no_record_makes_a_fit_fail(name, mode):
+    # Theorem R5.
+    for form in ("objects", "doubles"):
+        rows = [*as_list(ROWS), *nasty_rows(form, 3), *as_list(np.full((3, 3), 3e38))]
+        targets = np.resize(as_column([*LABELS, *NETS[name][2]]), len(rows))
+        net = any_net(name, grad_sample_mode=mode, batch_size=30)
+        net.fit(FORMS[form](rows), targets)
+        assert np.isfinite(weights_of(net)).all()
+        assert np.isfinite(net.predict(ROWS)).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_record_makes_a_fit_of_many_fail():
+    # Theorem R5.
+    rows = [*as_list(ROWS), *nasty_rows("objects", 3), *as_list(np.full((3, 3), 3e38))]
+    for name, (kind, _, strange) in NETS.items():
+        targets = np.resize(as_column([*LABELS, *strange]), len(rows))
+        nets = [any_net(name, random_state=seed, batch_size=30) for seed in range(3)]
+        for net in kind.fit_many(nets, FORMS["objects"](rows), targets):
+            assert np.isfinite(weights_of(net)).all()
+
+
+def test_several_targets_are_zeros_together():
+    y = np.array([[1.0, 2.0], [np.nan, 1.0], [1e200, 1.0]])
+    rows, targets, _, sizes = reaching(any_net("regressor"), np.ones((3, 2)), y)
+    np.testing.assert_array_equal(rows, [[1, 1], [0, 0], [0, 0]])
+    np.testing.assert_array_equal(targets, [[1, 2], [0, 0], [0, 0]])
+    assert sizes["n_outputs"] == 2
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_an_interrupted_fit_leaves_nothing_of_the_data(name):
+    left = []
+    for rows in (ROWS, -3.0 * ROWS):
+        net = any_net(name, random_state=InterruptingGenerator())
+        with pytest.raises(KeyboardInterrupt):
+            net.fit(rows, LABELS)
+        with pytest.raises(NotFittedError):
+            net.predict(rows)
+        left.append(sorted(vars(net)))
+    assert left[0] == left[1]
+    assert "module_" not in left[0]
+
+
+@pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
+@pytest.mark.parametrize("name", NETS)
+def test_a_step_interrupted_before_its_noise_leaves_nothing_of_the_data(name, mode, monkeypatch):
+    def add_noise(optimizer):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DPOptimizer, "add_noise", add_noise)
+    left = []
+    for rows in (ROWS, -3.0 * ROWS):
+        net = any_net(name, grad_sample_mode=mode, batch_size=100).fit(rows, LABELS)
+        assert all(not vars(p) and p.grad is None for p in net.module_.parameters())
+        left.append(weights_of(net))
+    np.testing.assert_array_equal(*left)
