@@ -196,10 +196,22 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+# No Rényi bound is known for the others.
+WITH_RENYI = {"sgd", "output"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
-@pytest.mark.parametrize("estimator", ["objective", "sgd", "output", "one delta"])
-@pytest.mark.parametrize(("search", "changes"), VARIANTS, ids=str)
+@pytest.mark.parametrize("epsilon", [0.1, 6.0])
+@pytest.mark.parametrize(
+    ("search", "changes", "estimator"),
+    [
+        (search, changes, estimator)
+        for search, changes in VARIANTS
+        for estimator in ("objective", "sgd", "output", "one delta")
+        if changes.get("bound") != "rdp" or estimator in WITH_RENYI
+    ],
+    ids=str,
+)
 def test_other_ways_to_search_spend_what_they_were_asked_for(
     search: str, changes: dict[str, Any], estimator: str, epsilon: float
 ) -> None:
