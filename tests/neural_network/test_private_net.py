@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 from opacus.accountants import PRVAccountant
-from opacus.optimizers import DPOptimizer
+from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from skorch import NeuralNet
@@ -292,7 +292,8 @@ def test_a_step_interrupted_before_its_noise_leaves_nothing_of_the_data(name, mo
     def add_noise(optimizer):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DPOptimizer, "add_noise", add_noise)
+    for kind in (DPOptimizer, DPOptimizerFastGradientClipping):
+        monkeypatch.setattr(kind, "add_noise", add_noise)
     left = []
     for rows in (ROWS, -3.0 * ROWS):
         net = any_net(name, grad_sample_mode=mode, batch_size=100).fit(rows, LABELS)
