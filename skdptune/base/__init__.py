@@ -14,6 +14,14 @@ from skdptune.base._reports import privacy_of
 
 # isort: split
 # For the other folders of this package.
+from skdptune.base._assumptions import ADD_OR_REMOVE as ADD_OR_REMOVE
+from skdptune.base._assumptions import REPLACE as REPLACE
+from skdptune.base._assumptions import ZERO_OUT as ZERO_OUT
+from skdptune.base._assumptions import assumptions_in as assumptions_in
+from skdptune.base._assumptions import assumptions_of as assumptions_of
+from skdptune.base._assumptions import neighbouring_of as neighbouring_of
+from skdptune.base._assumptions import once as once
+from skdptune.base._assumptions import weakest as weakest
 from skdptune.base._budgets import BUDGET_PARAMETERS as BUDGET_PARAMETERS
 from skdptune.base._budgets import Budget as Budget
 from skdptune.base._budgets import BudgetOwner as BudgetOwner
@@ -54,6 +62,7 @@ from skdptune.base._records import target_array as target_array
 from skdptune.base._records import validate_records as validate_records
 from skdptune.base._records import validate_rows as validate_rows
 from skdptune.base._records import zeroed as zeroed
+from skdptune.base._reports import report_of as report_of
 from skdptune.base._seeds import forget_seeds as forget_seeds
 from skdptune.base._seeds import own_seeds as own_seeds
 from skdptune.base._seeds import set_seeds as set_seeds

@@ -128,6 +128,9 @@ def replaces_records(estimator: object) -> bool:
 
     Bounds for sampling and for disjoint parts, which are about adding one, then do not apply.
     """
+    own = getattr(estimator, "neighbouring", "")
+    if isinstance(own, str) and own.startswith("replace"):
+        return True
     return any(kind.__module__.partition(".")[0] in _REPLACING for kind in type(estimator).__mro__)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from skdptune._validation import check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
+from skdptune.base._assumptions import REPLACE, assumption_registry
 from skdptune.base._costs import NoProfileError, register_profile
 from skdptune.base._reports import report_registry
 
@@ -25,6 +26,7 @@ def register() -> None:
 
     register_profile(DiffprivlibMixin)(_cost_of)
     report_registry.register(DiffprivlibMixin, _report)
+    assumption_registry.register(DiffprivlibMixin, _assumptions)
 
 
 def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
@@ -54,5 +56,13 @@ def _is_missing(model: Any, parameters: dict[str, Any], name: str) -> bool:
 
 def _report(model: Any, n_samples: int | None) -> PrivacyReport:
     return PrivacyReport(
-        _cost_of(model, 1, None), 0.0, name=type(model).__name__, assumptions=(_RELATION,)
+        _cost_of(model, 1, None),
+        0.0,
+        name=type(model).__name__,
+        assumptions=(_RELATION,),
+        neighbouring=REPLACE,
     )
+
+
+def _assumptions(model: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
+    return (_RELATION,)

@@ -8,6 +8,7 @@ from typing import Any
 
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base._assumptions import ADD_OR_REMOVE
 from skdptune.base._seeds import without_generator
 from skdptune.mechanisms import RandomState
 
@@ -58,6 +59,26 @@ class PrivateEstimatorMixin:
     delta: float
     random_state: RandomState
     n_public: int | None = None
+    # How neighbours differ, in the words of reports; a subclass may have another relation.
+    neighbouring: str = ADD_OR_REMOVE
+
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return what a fit's report will assume, from parameters and public sizes alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns.
+
+        Returns
+        -------
+        tuple of str
+        """
+        return (PUBLIC_SIZE,)
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs; subclasses implement it."""
@@ -107,4 +128,5 @@ class PrivateEstimatorMixin:
             epsilon=asked,
             name=type(self).__name__,
             assumptions=(*assumptions, *seeded),
+            neighbouring=self.neighbouring,
         )

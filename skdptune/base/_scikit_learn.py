@@ -21,12 +21,21 @@ from sklearn.preprocessing import (
 )
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base._assumptions import (
+    assumption_registry,
+    assumptions_of,
+    neighbouring_of,
+    once,
+    weakest,
+)
 from skdptune.base._costs import NoProfileError, cost_of, no_profile, register_profile
 from skdptune.base._reports import report_of, report_registry
 
 FREE = PrivacyProfile.pure(0.0)
 KEYWORDS = (None, "passthrough", "drop")
 _ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
+_PUBLIC_CATEGORIES = "the categories that an encoder is given are public"
+Step = tuple[str, Any, int | None]
 # These fix the number of columns by rules that look at no value.
 _STATELESS = (
     Binarizer,
@@ -85,21 +94,33 @@ for _kind in _CONDITIONS:
     register_profile(_kind)(_cost_of_leaf)
 
 
-@register_profile(Pipeline)
-def _pipeline(pipeline: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    costed = []
+def _steps_of_pipeline(pipeline: Any, n_features: int | None) -> list[Step]:
+    steps = []
     for name, step in pipeline.steps:
-        costed.append((name, step, n_features))
+        steps.append((name, step, n_features))
         # How many columns other steps return is not known here.
         if not (_is_keyword(step) or isinstance(step, OneToOneFeatureMixin)):
             n_features = None
-    return _composed(costed, n_samples)
+    return steps
+
+
+def _steps_of_union(union: Any, n_features: int | None) -> list[Step]:
+    return [(name, step, n_features) for name, step in union.transformer_list]
+
+
+def _steps_of_columns(transformer: Any, n_features: int | None) -> list[Step]:
+    steps = [(name, step, None) for name, step, _ in transformer.transformers]
+    return [*steps, ("remainder", transformer.remainder, None)]
+
+
+@register_profile(Pipeline)
+def _pipeline(pipeline: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    return _composed(_steps_of_pipeline(pipeline, n_features), n_samples)
 
 
 @register_profile(FeatureUnion)
 def _union(union: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    steps = [(name, step, n_features) for name, step in union.transformer_list]
-    return _composed(steps, n_samples)
+    return _composed(_steps_of_union(union, n_features), n_samples)
 
 
 @register_profile(ColumnTransformer)
@@ -111,18 +132,17 @@ def _columns(transformer: Any, n_samples: int, n_features: int | None) -> Privac
                 ", which may look at the data.",
                 (name,),
             )
-    steps = [(name, step, None) for name, step, _ in transformer.transformers]
-    return _composed([*steps, ("remainder", transformer.remainder, None)], n_samples)
+    return _composed(_steps_of_columns(transformer, n_features), n_samples)
 
 
 def _is_keyword(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step in KEYWORDS)
 
 
-def _composed(steps: Iterable[tuple[str, Any, int | None]], n_samples: int) -> PrivacyProfile:
+def _composed(steps: Iterable[Step], n_samples: int) -> PrivacyProfile:
     """Compose steps that all see the same records, each with its number of columns if known."""
     # Theorem R3.
-    total = FREE
+    total, relations = FREE, set()
     for name, step, n_features in steps:
         if _is_keyword(step):
             continue
@@ -130,9 +150,63 @@ def _composed(steps: Iterable[tuple[str, Any, int | None]], n_samples: int) -> P
             cost = cost_of(step, n_samples, n_features)
         except NoProfileError as error:
             raise error.within(name) from None
+        if cost != FREE:
+            relations.add(neighbouring_of(step))
         # Adding a cost of zero could still round.
         total = cost if total == FREE else total if cost == FREE else total + cost
+    # Theorem F11.
+    weakest(relations)
     return total
+
+
+# Assumptions before a fit ------------------------------------------------------------------
+
+
+def _assumed(steps: Iterable[Step], n_samples: int) -> tuple[str, ...]:
+    return once(
+        sentence
+        for _, step, n_features in steps
+        if not _is_keyword(step)
+        for sentence in assumptions_of(step, n_samples, n_features)
+    )
+
+
+@assumption_registry.register
+def _assumed_by_pipeline(
+    pipeline: Pipeline, n_samples: int, n_features: int | None
+) -> tuple[str, ...]:
+    return _assumed(_steps_of_pipeline(pipeline, n_features), n_samples)
+
+
+@assumption_registry.register
+def _assumed_by_union(
+    union: FeatureUnion, n_samples: int, n_features: int | None
+) -> tuple[str, ...]:
+    return _assumed(_steps_of_union(union, n_features), n_samples)
+
+
+@assumption_registry.register
+def _assumed_by_columns(
+    columns: ColumnTransformer, n_samples: int, n_features: int | None
+) -> tuple[str, ...]:
+    return _assumed(_steps_of_columns(columns, n_features), n_samples)
+
+
+@assumption_registry.register
+def _assumed_by_function(
+    step: FunctionTransformer, n_samples: int, n_features: int | None
+) -> tuple[str, ...]:
+    # Assumption R4.
+    return (_ROW_BY_ROW,)
+
+
+@assumption_registry.register(OneHotEncoder)
+@assumption_registry.register(OrdinalEncoder)
+def _assumed_by_encoder(encoder: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
+    return (_PUBLIC_CATEGORIES,)
+
+
+# Reports after a fit -----------------------------------------------------------------------
 
 
 @report_registry.register
@@ -159,11 +233,12 @@ def _columns_report(columns: ColumnTransformer, n_samples: int | None) -> Privac
     return _report(columns, steps, n_samples)
 
 
-@report_registry.register
-def _function_report(step: FunctionTransformer, n_samples: int | None) -> PrivacyReport:
-    # Assumption R4.
-    profile = cost_of(step, 1, None)
-    return PrivacyReport(profile, 0.0, name=type(step).__name__, assumptions=(_ROW_BY_ROW,))
+@report_registry.register(FunctionTransformer)
+@report_registry.register(OneHotEncoder)
+@report_registry.register(OrdinalEncoder)
+def _free_report(step: Any, n_samples: int | None) -> PrivacyReport:
+    profile, assumed = cost_of(step, 1, None), assumptions_of(step, 1)
+    return PrivacyReport(profile, 0.0, name=type(step).__name__, assumptions=assumed)
 
 
 def _report(whole: Any, steps: Iterable[Any], n_samples: int | None) -> PrivacyReport:
@@ -178,4 +253,6 @@ def _report(whole: Any, steps: Iterable[Any], n_samples: int | None) -> PrivacyR
         name=type(whole).__name__,
         parts=parts,
         assumptions=tuple(assumed),
+        # Theorem F11.
+        neighbouring=weakest(part.neighbouring for part in parts),
     )

@@ -69,6 +69,12 @@ member                    what a search does with it             where it is mis
 ``calibrate_to_curve``    sets what it returns, where           tries values of the
                           candidates differ in cost, so that     ``noise_parameter``, or of
                           the fit lies below one curve           ``epsilon``
+``privacy_assumptions``   states them in ``plan()`` and its own  those of the fitted winner's
+                          report, for every candidate whose      ``privacy_`` alone
+                          cost may differ
+``neighbouring``          states the weakest relation of all     "add or remove one record"
+                          candidates' steps; mixtures with
+                          "replace ..." are refused
 ``noise_level``           shows the noise of the final fit in    none is shown; surrogates of
                           its plan; with ``tuning_parameters``,  the final fit are trained
                           sets it as ``noise_multiplier`` of     without noise
@@ -134,12 +140,14 @@ __all__ = [
     "HasPrivacyProfile",
     "HasPublicSize",
     "HasRandomState",
+    "NamesNeighbours",
     "NamesNoiseParameter",
     "Parametrized",
     "PrivateEstimator",
     "ReportsNoiseLevel",
     "ScalesToFewerRecords",
     "StartsFromWeights",
+    "StatesAssumptions",
 ]
 
 
@@ -277,6 +285,30 @@ class CalibratesToCurve(Protocol):
         ------
         UnreachableBudgetError
             If no values do.
+        """
+        ...
+
+
+class StatesAssumptions(Protocol):
+    """An estimator that names what its guarantee rests on before it is fitted."""
+
+    def privacy_assumptions(self, n_samples: int, n_features: int | None = None) -> Sequence[str]:
+        """Return sentences, those of the later report's ``assumptions`` that are known by now.
+
+        ValueError says that they follow from a number of columns that is not given.
+        """
+        ...
+
+
+class NamesNeighbours(Protocol):
+    """An estimator that names the neighbours that its guarantee is about, as its reports do."""
+
+    @property
+    def neighbouring(self) -> str:
+        """Return how neighbouring data sets differ.
+
+        "add or remove one record", "replace one of a public number of records", or "add or remove
+        one record's contribution at its place, the public number of records unchanged".
         """
         ...
 

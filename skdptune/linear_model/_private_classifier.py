@@ -14,8 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
+    ADD_OR_REMOVE,
     PUBLIC_LABELS,
     PUBLIC_SIZE,
+    ZERO_OUT,
     PrivateEstimatorMixin,
     Records,
     sorted_labels,
@@ -209,7 +211,7 @@ class PrivateLinearClassifier(
             min_samples=1 if self.n_public is None else 0,
         )
 
-    def _row_bound(self, n_features: int) -> float:
+    def _row_bound(self, n_features: int | None) -> float:
         # Clipped gradients need no bound on rows.
         if self.solver in OPTIMIZERS and self.data_norm is None:
             return math.inf
@@ -258,8 +260,33 @@ class PrivateLinearClassifier(
             weights[:, -1].astype(np.float64) if self.fit_intercept else np.zeros(len(weights))
         )
 
-    def _assumptions(self, n_features: int) -> tuple[str, ...]:
-        bound = self._row_bound(n_features)
+    @property
+    def neighbouring(self) -> str:  # type: ignore[override]
+        """How neighbouring data sets differ, in the words of reports."""
+        return ZERO_OUT if self.solver == "psgd" else ADD_OR_REMOVE
+
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return what a fit's report will assume, from parameters and public sizes alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Number of columns; without it a bound on rows may be missing.
+
+        Returns
+        -------
+        tuple of str
+        """
+        # Theorem F11.
+        return self._assumptions(n_features)
+
+    def _assumptions(self, n_features: int | None) -> tuple[str, ...]:
+        is_known = n_features is not None or self.data_norm is not None
+        bound = self._row_bound(n_features) if is_known else math.inf
         sentences = [PUBLIC_SIZE]
         if self.classes is None:
             sentences.append(PUBLIC_LABELS)

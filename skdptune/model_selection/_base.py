@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -25,8 +26,14 @@ from skdptune.base import (
     PUBLIC_LABELS,
     PUBLIC_SIZE,
     SEEDED,
+    assumptions_in,
+    assumptions_of,
     check_fit_parameters,
+    neighbouring_of,
+    once,
+    report_of,
     warn_of_large_delta,
+    weakest,
     without_generator,
 )
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
@@ -308,7 +315,27 @@ class BasePrivateSearch(
 
     # The report -----------------------------------------------------------------------------
 
-    def _assumptions(self, plan: PlanT) -> tuple[str, ...]:
+    def _variants(self, plan: PlanT) -> Sequence[Any]:
+        """Return estimators that have all assumptions of those that the search may fit."""
+        return self._estimators()
+
+    def _neighbouring(self, plan: PlanT) -> str:
+        """Return the neighbours that the guarantees of all parts are about."""
+        # Theorem F11.
+        return weakest(neighbouring_of(estimator) for estimator in self._variants(plan))
+
+    def _assumptions(self, plan: PlanT, model: Any = None) -> tuple[str, ...]:
+        """Return all assumptions, once each: the search's own, its parts', and its model's."""
+        # Theorem F11.
+        layout = plan.layout
+        parts = [
+            assumptions_of(estimator, layout.n_final, layout.n_features)
+            for estimator in self._variants(plan)
+        ]
+        of_model = () if model is None else assumptions_of_model(model, layout.n_final)
+        return once(chain(self._own_assumptions(plan), *parts, of_model))
+
+    def _own_assumptions(self, plan: PlanT) -> tuple[str, ...]:
         sentences = [PUBLIC_SIZE]
         if any(is_classifier(estimator) for estimator in self._estimators()):
             sentences.append(PUBLIC_LABELS)
@@ -317,3 +344,12 @@ class BasePrivateSearch(
         if self.random_state is not None:
             sentences.append(SEEDED)
         return tuple(sentences)
+
+
+def assumptions_of_model(model: Any, n_samples: int) -> tuple[str, ...]:
+    """Return the assumptions that a published model reports; none of one that was not fitted."""
+    # They are as public as the model is.
+    try:
+        return assumptions_in(report_of(model, n_samples))
+    except (AttributeError, TypeError, ValueError):
+        return ()

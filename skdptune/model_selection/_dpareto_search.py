@@ -301,8 +301,13 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             scale = noise.ratio * layout.sensitivity(self._scorer())
         return SearchPlan(report, row, (), None, "", scale)
 
-    def _report(self, plan: ParetoPlan) -> PrivacyReport:
-        return plan_report(self, plan, type(self).__name__, self._assumptions(plan))
+    def _report(self, plan: ParetoPlan, model: Any = None) -> PrivacyReport:
+        assumptions = self._assumptions(plan, model)
+        neighbouring = self._neighbouring(plan)
+        return plan_report(self, plan, type(self).__name__, assumptions, neighbouring)
+
+    def _variants(self, plan: ParetoPlan) -> Sequence[Any]:
+        return list(plan.families.variants)
 
     # Running --------------------------------------------------------------------------------
 
@@ -330,11 +335,11 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             study=study,
             privacy=plan.costs.epsilon,
         )
-        self._publish(plan, result)
+        self._publish(plan, result, model)
         if best is not None:
             self._publish_best(plan, records[best], best, model)
 
-    def _publish(self, plan: ParetoPlan, result: ParetoResult) -> None:
+    def _publish(self, plan: ParetoPlan, result: ParetoResult, model: Any) -> None:
         """Set the public attributes, and delete those of an earlier fit."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
@@ -355,7 +360,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         self.scorer_ = self._scorer()
         self.multimetric_ = False
         self.n_splits_ = plan.layout.folds or 1
-        self.privacy_ = self._report(plan)
+        self.privacy_ = self._report(plan, model)
 
     def _publish_best(self, plan: ParetoPlan, record: Record, index: int, model: Any) -> None:
         scorer = self.scorer_

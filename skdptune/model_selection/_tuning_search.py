@@ -14,6 +14,7 @@ from skdptune._compat import Tasks
 from skdptune._validation import check_kind, check_option, check_real
 from skdptune.accounting import PrivacyReport, UnreachableBudgetError
 from skdptune.base import (
+    REPLACE,
     RESERVED_PARAMETERS,
     forget_seeds,
     is_set_by_budget,
@@ -63,8 +64,6 @@ from skdptune.model_selection._running import (
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
 )
-_ADD_OR_REMOVE = "add or remove one record"
-_REPLACE = "replace one of a public number of records"
 
 
 @dataclass(frozen=True)
@@ -402,22 +401,25 @@ class TuningSearch(BasePrivateSearch[Plan]):
             self.best_estimator_ = model
             if hasattr(model, "feature_names_in_"):
                 self.feature_names_in_ = model.feature_names_in_
-        self.privacy_ = self._report(plan)
+        self.privacy_ = self._report(plan, model)
         if self.diagnostics:
             self.diagnostics_ = deepcopy(choice.diagnostics)
 
-    def _report(self, plan: Plan) -> PrivacyReport:
+    def _report(self, plan: Plan, model: Any = None) -> PrivacyReport:
         return PrivacyReport(
             plan.total,
             plan.delta,
             epsilon=plan.asked,
             name=type(self).__name__,
             parts=plan.components,
-            assumptions=self._assumptions(plan),
-            neighbouring=_REPLACE if plan.layout.replaces else _ADD_OR_REMOVE,
+            assumptions=self._assumptions(plan, model),
+            neighbouring=REPLACE if plan.layout.replaces else self._neighbouring(plan),
             bound=plan.model.bound,
         )
 
-    def _assumptions(self, plan: Plan) -> tuple[str, ...]:
-        sentences = super()._assumptions(plan)
+    def _variants(self, plan: Plan) -> Sequence[Any]:
+        return plan.model.fit_costs.variants()
+
+    def _own_assumptions(self, plan: Plan) -> tuple[str, ...]:
+        sentences = super()._own_assumptions(plan)
         return (_NOT_PRIVATE, *sentences) if self.diagnostics else sentences

@@ -166,12 +166,30 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
                 "diverged: lower lr, or raise epsilon."
             )
 
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return what a fit's report will assume, from parameters and public sizes alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Ignored.
+
+        Returns
+        -------
+        tuple of str
+        """
+        # Theorem F11.
+        module = self.module
+        if isinstance(module, torch.nn.Module) and any(True for _ in module.parameters()):
+            return PUBLIC_SIZE, "the weights that the module started with are public"
+        return (PUBLIC_SIZE,)
+
     def _assumptions(self, plan: NoisyGradientPlan, steps_taken: int) -> tuple[str, ...]:
-        sentences = [PUBLIC_SIZE]
-        if isinstance(self.module, torch.nn.Module) and any(
-            True for _ in self.module.parameters()
-        ):
-            sentences.append("the weights that the module started with are public")
+        sentences = [*self.privacy_assumptions(plan.steps)]
         if steps_taken < plan.steps:
             sentences.append(
                 f"training stopped after {steps_taken} of {plan.steps} steps; the cost is that of "

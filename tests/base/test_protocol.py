@@ -29,6 +29,8 @@ NOT_OF_ESTIMATORS = {
     *("dist", "pmf", "ppf", "rvs"),
     *("client", "uses_threads"),
     *("_is_private_search", "best_estimator_"),
+    # Of any object, and of the operating system.
+    *("__dict__", "getuid"),
     *("bounds", "centered"),
     # Of steps of pipelines, as scikit-learn asks.
     "transform",
@@ -82,7 +84,7 @@ def test_every_protocol_is_in_the_tables() -> None:
             {
                 *("FitsMany", "HasBudget", "HasClasses", "HasNoiseMultiplier", "HasPublicSize"),
                 *("HasRandomState", "NamesNoiseParameter", "ReportsNoiseLevel"),
-                "ScalesToFewerRecords",
+                *("ScalesToFewerRecords", "NamesNeighbours", "StatesAssumptions"),
             },
         ),
     ],

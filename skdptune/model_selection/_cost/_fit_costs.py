@@ -72,6 +72,10 @@ class FitSize:
     is_secret: bool
 
 
+# For what does not depend on sizes.
+_ANY_SIZE = FitSize(1, 1, None, False)
+
+
 @dataclass(frozen=True)
 class FitCosts:
     """Costs of the fits of a search's candidates.
@@ -214,6 +218,10 @@ class FitCosts:
         """Return what the fit of the first candidate costs by itself."""
         first = self._first_combinations()[0]
         return cost_of(self.configured(first, setting, size), size.n_samples, size.n_features)
+
+    def variants(self) -> list[Any]:
+        """Return the estimator with each combination of listed values that sets its cost."""
+        return [self.configured(first, None, _ANY_SIZE) for first in self._first_combinations()]
 
     def _first_combinations(self) -> list[Combination]:
         """Return the listed combinations that set the cost, or the structures of long spaces."""

@@ -60,6 +60,16 @@ class Families:
                 if isinstance(values, list | tuple):
                     yield from (value for value in values if hasattr(value, "get_params"))
 
+    @property
+    def variants(self) -> Iterator[Any]:
+        """The estimators, and each with one listed value of one parameter at a time."""
+        for name, member in self.members.items():
+            yield member
+            for key, values in self._spaces[name].items():
+                # A tuple is a range, of numbers that name no other kind of guarantee.
+                for value in values if isinstance(values, list) else ():
+                    yield clone(member).set_params(**{key: value})
+
     def split(self, params: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the selected family's name, and the parameters of its estimator."""
         family = "" if self.is_single else params[FAMILY]

@@ -139,7 +139,11 @@ class ProposalFilter:
 
 
 def plan_report(
-    settings: ParetoSettings, plan: ParetoPlan, name: str, assumptions: tuple[str, ...]
+    settings: ParetoSettings,
+    plan: ParetoPlan,
+    name: str,
+    assumptions: tuple[str, ...],
+    neighbouring: str,
 ) -> PrivacyReport:
     """Return the report of the cost of everything that a search shows."""
     epsilon: float | None = None
@@ -157,4 +161,5 @@ def plan_report(
         name=name,
         parts=parts,
         assumptions=(sentence, *assumptions),
+        neighbouring=neighbouring,
     )
