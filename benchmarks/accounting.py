@@ -3,6 +3,7 @@
     python benchmarks/accounting.py [runs]         profiles of runs and searches; noise; bounds
     python benchmarks/accounting.py search-costs   the plan of every default search
     python benchmarks/accounting.py lists          noise of candidates that differ in cost
+    python benchmarks/accounting.py poisson-means  epsilon of Poisson numbers of runs
     python benchmarks/accounting.py samplings      noise of a training, by how batches are drawn
 
 Machines are shared and noisy: each figure is the least of several repetitions, and only the ratios
@@ -24,10 +25,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
+from scipy import optimize
 
-from skdptune.accounting import Geometric, PrivacyProfile, calibrate, compare_bounds, tune_then_fit
+from skdptune.accounting import (
+    Geometric,
+    Poisson,
+    PrivacyProfile,
+    RunCountDistribution,
+    calibrate,
+    compare_bounds,
+    selection_lower_bound,
+    tune_then_fit,
+)
+from skdptune.accounting._profile import sides_of
+from skdptune.accounting._selection._envelope import Envelope
 
 DELTA = 1e-5
 RUN_COUNT = Geometric.from_mean(20)
@@ -117,6 +131,50 @@ def print_headline() -> None:
         print(
             f"  {name:<36} {found.value:8.3f} {found.value / share:10.3f} {reached:9.4f}"
             f" {seconds:8.2f}"
+        )
+
+
+# Poisson numbers of runs ---------------------------------------------------------------------
+
+MEANS_DELTA = 1e-6
+
+
+def envelope_epsilon(run: PrivacyProfile, distribution: RunCountDistribution) -> float:
+    """Return what Theorem S1 says without Theorem S6, both of which make the default bound."""
+    remove, add = sides_of(run)
+    curves = [Envelope(*sides, distribution) for sides in ((remove, add), (add, remove))]
+
+    def excess(epsilon: float) -> float:
+        return max(float(curve.delta(np.array([epsilon]))[0]) for curve in curves) - MEANS_DELTA
+
+    top = max(curve.top for curve in curves)
+    return 0.0 if excess(0.0) <= 0.0 else float(optimize.brentq(excess, 0.0, top, xtol=1e-5))
+
+
+def run_of_envelope(epsilon: float, distribution: RunCountDistribution) -> PrivacyProfile:
+    """Return the Gaussian run whose search costs epsilon by Theorem S1."""
+
+    def excess(log_shift: float) -> float:
+        run = PrivacyProfile.gaussian(math.exp(log_shift))
+        return envelope_epsilon(run, distribution) - epsilon
+
+    found = optimize.brentq(excess, math.log(epsilon / 200.0), math.log(epsilon), xtol=1e-4)
+    return PrivacyProfile.gaussian(math.exp(found))
+
+
+def print_poisson_means(options: argparse.Namespace) -> None:
+    """Print what a Poisson number of Gaussian runs costs by each theorem, and at least."""
+    print(f"Gaussian runs, a Poisson number of them, delta {MEANS_DELTA:g}; epsilon by")
+    print(f"  {'mean':>6} {'envelope (S1)':>14} {'positions (S6)':>15} {'at least':>9} {'gap':>7}")
+    for target, mean in itertools.product(options.epsilons, options.means):
+        distribution = Poisson.from_mean(mean)
+        run = run_of_envelope(target, distribution)
+        default = run.selected(distribution).epsilon(MEANS_DELTA)
+        least = selection_lower_bound(run, distribution, MEANS_DELTA)
+        print(
+            f"  {mean:6g} {envelope_epsilon(run, distribution):14.3f} {default:15.3f} {least:9.3f}"
+            f" {default / least - 1.0:7.1%}",
+            flush=True,
         )
 
 
@@ -269,6 +327,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     costs.add_argument("--json", action="store_true")
     lists = parts.add_parser("lists", help=print_lists.__doc__)
     lists.add_argument("--epsilons", type=float, nargs="+", default=[0.5, 1.0, 4.0])
+    means = parts.add_parser("poisson-means", help=print_poisson_means.__doc__)
+    means.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
+    means.add_argument("--means", type=float, nargs="+", default=[10.0, 30.0, 100.0, 300.0])
     samplings = parts.add_parser("samplings", help=print_samplings.__doc__)
     samplings.add_argument("--epochs", type=int, nargs="+", default=[1, 10])
     samplings.add_argument("--batches", type=int, nargs="+", default=[20, 100, 1000])
@@ -287,6 +348,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "runs": print_runs,
     "search-costs": print_search_costs,
     "lists": print_lists,
+    "poisson-means": print_poisson_means,
     "samplings": print_samplings,
 }
 
