@@ -200,6 +200,7 @@ class PrivateLinearClassifier(
         )
 
     def _validated(self, X: Any, y: Any) -> Records:
+        # Theorem R5.
         return validate_records(
             self,
             X,

@@ -255,10 +255,10 @@ class NoisySteps:
             DPTensorFastGradientClipping(
                 self._module, self._optimizer, losses, loss_reduction="sum"
             ).backward()
-        except (AttributeError, TypeError) as problem:
+        except (AttributeError, TypeError):
             if all(parameter._norm_sample is not None for parameter in self._parameters):
                 raise
-            raise NotPrivateError(_MISSING_GRADIENT) from problem
+            raise NotPrivateError(_MISSING_GRADIENT) from None
 
     def _check_parameters(self) -> None:
         """Refuse an optimizer whose parameters are not those that Opacus clips."""

@@ -144,6 +144,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         """Return records, targets as the criterion takes them, and the number of outputs."""
 
     def _validated_pair(self, X: Any, y: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
+        # Theorem R5.
         rows, targets = validate_records(
             self,
             as_array(X),

@@ -69,7 +69,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
 
     Notes
     -----
-    Theorem R1.
+    Theorem R1, Theorem R5.
 
     Two quantiles per feature, each by `skdptune.mechanisms.private_quantile` at ``epsilon`` over
     twice the number of features, compose to `epsilon`. If they come out in the wrong order they

@@ -80,7 +80,7 @@ class DPStandardScaler(
 
     Notes
     -----
-    Theorem R1.
+    Theorem R1, Theorem R5.
 
     The bounds are mapped to [-1, 1]; ``u`` is a record's value there. With `with_std` the release
     is the sum of ``(u, u^2 - c)`` over records, one pair per feature, plus noise.

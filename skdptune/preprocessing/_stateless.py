@@ -51,7 +51,7 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         self
         """
         self._check_parameters()
-        # A cost of nothing must follow from nothing: not even from whether numbers are finite.
+        # Theorem R5. A cost of nothing follows from nothing, not even from what is finite.
         rows, _ = validate_rows(self, X, accept_sparse=bool(self._accept_sparse))
         self._check_width(rows.shape[1])
         self.privacy_ = PrivacyReport(

@@ -51,7 +51,7 @@ class SufficientStatistics:
 
     Notes
     -----
-    Theorem L0, Theorem L9.
+    Theorem L0, Theorem L9, Theorem R5.
 
     Entries are rounded towards zero to multiples of ``data_norm * 2**-20`` (targets:
     ``target_bound * 2**-20``) before they are multiplied. No norm grows by that, all sums are

@@ -49,6 +49,7 @@ def test_no_row_is_longer_than_the_norm_whatever_its_size(container):
 
 @pytest.mark.parametrize("norm", [1e-100, 1.0, 1e7, np.inf])
 def test_no_product_overflows(norm):
+    # Theorem M0.
     X = np.array([[1e308, -1e308], [1.7e308, 1.7e308], [1e150, 0.0]])
     design = Design.clipped(X, norm, True)
     assert np.isfinite(design.squared_norms).all()
