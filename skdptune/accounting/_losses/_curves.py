@@ -31,8 +31,14 @@ _UNIT = 1e-4
 MOST_POINTS = 2**17
 # A grid of so many points to the spread of a composition is fine enough for it,
 _PER_SPREAD = 400.0
+# and one of so many hardly less than any finer one,
+_PER_SPREAD_OF_BOTH = 1000.0
 # unless a larger mass than this would be spread over two of them.
 _LARGEST_SMOOTH_MASS = 0.02
+# Slopes that fall by this share of themselves do so by rounding.
+_BENT = 1e-11
+# A sixteenth of the points beside alpha = 1 at which two halves are joined first.
+_BRIDGE = 8
 # What is left at the end of a bound's grid becomes mass at infinity.
 _NEGLIGIBLE = 1e-16
 
@@ -69,8 +75,11 @@ def convex_minorant(curve: FloatArray, step: float) -> FloatArray:
     alphas = np.expm1(step * np.arange(heights.size))
     x, y = np.concatenate([[-1.0], alphas]), np.concatenate([[1.0], heights])
     widths = np.diff(x)
+    slopes = np.diff(y) / widths
+    if np.all(slopes[1:] >= (1.0 + _BENT) * slopes[:-1]):
+        return heights
     # The slopes of the greatest convex minorant are the isotonic regression of the slopes.
-    blocks = optimize.isotonic_regression(np.diff(y) / widths, weights=widths).blocks
+    blocks = optimize.isotonic_regression(slopes, weights=widths).blocks
     return np.minimum(np.interp(alphas, x[blocks], y[blocks]), heights)
 
 
@@ -135,7 +144,7 @@ def connected(step: float, remove: FloatArray, add: FloatArray, further: float =
     return side, _assemble(step, lower, upper, middle, float(add[-1]))
 
 
-def _joined(step: float, remove: FloatArray, add: FloatArray) -> list[FloatArray]:
+def _joined(step: float, remove: FloatArray, add: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the two halves of the convex minorant of the whole curve.
 
     The halves meet at ``alpha = 1``. Each is lowered by itself, where its tail is accurate, and
@@ -149,6 +158,23 @@ def _joined(step: float, remove: FloatArray, add: FloatArray) -> list[FloatArray
     upper, lower = convex_minorant(remove, step), convex_minorant(add, step)
     upper[0] = lower[0] = min(upper[0], lower[0])
     upper, lower = np.minimum.accumulate(upper), np.minimum.accumulate(lower)
+    # Both are convex, so that only a stretch around alpha = 1 can change.
+    reach, ends = _BRIDGE, (False, False)
+    while not all(ends):
+        reach *= 16
+        ends, (own, other) = _bridged(step, upper[:reach], lower[:reach])
+        ends = ends[0] or other.size == lower.size, ends[1] or own.size == upper.size
+    upper[: own.size], lower[: other.size] = own, other
+    return upper, lower
+
+
+def _bridged(
+    step: float, upper: FloatArray, lower: FloatArray
+) -> tuple[tuple[bool, bool], tuple[FloatArray, FloatArray]]:
+    """Return the two halves of a joint convex minorant, and whether its ends stayed as they were.
+
+    The ends are those of the lower and of the upper half.
+    """
     left = lower.size - 1
     grid = step * np.arange(-left, upper.size)
     alphas, shifted = np.exp(grid), np.expm1(grid)
@@ -162,11 +188,12 @@ def _joined(step: float, remove: FloatArray, add: FloatArray) -> list[FloatArray
     # Near alpha = 1 points differ visibly in alpha - 1, near alpha = 0 in alpha.
     near = np.interp(shifted[: left + 1], shifted[blocks], above_floor[blocks])
     far = np.interp(alphas[: left + 1], alphas[blocks], above_floor[blocks])
-    other = np.where(shifted[: left + 1] > -0.5, near, far)
-    mirrored = (other / alphas[: left + 1])[::-1]
-    joined = [np.minimum(right, upper), np.minimum(mirrored, lower)]
-    joined[0][0] = joined[1][0] = min(half[0] for half in joined)
-    return joined
+    left_floor = np.where(shifted[: left + 1] > -0.5, near, far)
+    mirrored = (left_floor / alphas[: left + 1])[::-1]
+    own, other = np.minimum(right, upper), np.minimum(mirrored, lower)
+    own[0] = other[0] = min(own[0], other[0])
+    alone = blocks.size > 2 and blocks[1] == 1, blocks.size > 2 and blocks[-2] == slopes.size - 1
+    return alone, (own, other)
 
 
 def _assemble(
@@ -275,17 +302,21 @@ def on_suitable_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
     A grid serves if it is fine beside the spread of the composition, and one of them is on it that
     has no losses that stand out: those have to stay where they are, above all a pure guarantee's.
     """
-    finest = math.hypot(first[0].deviation, second[0].deviation) / _PER_SPREAD
-    steps = [
-        own.step
-        for own, other in (first, second)
-        if own.step <= finest
-        and max(own.infinity, other.infinity) > 0.0
-        and own.masses.max(initial=0.0) <= _LARGEST_SMOOTH_MASS
-    ]
-    if not steps or first[0].step == second[0].step:
+    spread = math.hypot(first[0].deviation, second[0].deviation)
+    steps = [own[0].step for own in (first, second) if _is_smooth(own)]
+    steps = [step for step in steps if step <= spread / _PER_SPREAD]
+    if len(steps) == 2:
+        # Neither has a grid that the other one needs.
+        steps.append(step_at_most(spread / _PER_SPREAD_OF_BOTH))
+    if not steps or first[0].step == second[0].step == max(steps):
         return on_common_grid(first, second)
     return regridded(*first, max(steps)), regridded(*second, max(steps))
+
+
+def _is_smooth(sides: Sides) -> bool:
+    """Return whether no loss stands out, and the largest are not those of a pure guarantee."""
+    is_cut = any(side.infinity > 0.0 for side in sides)
+    return is_cut and max(float(s.masses.max(initial=0.0)) for s in sides) <= _LARGEST_SMOOTH_MASS
 
 
 def common_step(first: float, second: float) -> float:
@@ -322,8 +353,12 @@ def hockey_stick(
 ) -> FloatArray:
     """Return ``H(alpha)`` of a direction for any ``alpha > 0``, given its logarithm."""
     # Theorem P2.
-    result = own.delta(np.maximum(log_alpha, 0.0))
     below = log_alpha < 0.0
+    if not below.any():
+        return own.delta(log_alpha)
+    above = ~below
+    result = np.empty_like(log_alpha)
+    result[above] = own.delta(log_alpha[above])
     arguments = log_alpha[below]
     result[below] = -np.expm1(arguments) + np.exp(arguments) * other.delta(-arguments)
     return result

@@ -20,7 +20,9 @@ Parts = Sequence[tuple[LossDistribution, int]]
 
 UNIT = 2.0**-53
 # Points by which a distribution is represented where only a good slope is sought.
-_POINTS = 2048
+_POINTS = 1024
+# Share of a slope by which it need not be known.
+_CLOSE = 0.02
 # Arguments of an exponential that still matter.
 _LARGEST_EXPONENT = 750.0
 
@@ -111,41 +113,61 @@ class Cumulant:
         The exponent must be smaller than the largest one.
         """
 
-        def excess(slope: float) -> float:
-            value, derivative = self._at(slope)
-            return slope * derivative - value - exponent
+        def excess(slope: float) -> tuple[float, float]:
+            value, first, second = self._at(slope)
+            return slope * first - value - exponent, slope * second
 
         # A long tail may make the better end of the bracket much better than the other.
-        ends = self._bracket(excess, sign)
+        ends = self._bracket(excess, sign * math.sqrt(2.0 * exponent) / self.deviation)
         return min(ends, key=lambda slope: (self._at(slope)[0] + exponent) / abs(slope))
 
     def slope_of_mean(self, place: float) -> float:
         """Return the slope that moves the sum's mean up to a place."""
-        return self._bracket(lambda slope: self._at(slope)[1] - place, 1.0)[1]
 
-    def _at(self, slope: float) -> tuple[float, float]:
-        """Return the cumulant and its derivative."""
-        value = derivative = 0.0
+        def excess(slope: float) -> tuple[float, float]:
+            _, first, second = self._at(slope)
+            return first - place, second
+
+        start = max(place - self.mean, self.deviation) / self.deviation**2
+        return self._bracket(excess, start)[1]
+
+    def _at(self, slope: float) -> tuple[float, float, float]:
+        """Return the cumulant and its first two derivatives."""
+        value = first = second = 0.0
         for masses, places, count in self._groups:
             exponents = slope * places
-            top = float(exponents.max())
+            top = float(max(exponents[0], exponents[-1]))
             weights = masses * np.exp(exponents - top)
             total = float(weights.sum())
+            moments = weights * places
+            mean = float(moments.sum()) / total
             value += count * (top + math.log(total))
-            derivative += count * float(weights @ places) / total
-        return value, derivative
+            first += count * mean
+            second += count * max(float(moments @ places) / total - mean * mean, 0.0)
+        return value, first, second
 
-    def _bracket(self, excess: Callable[[float], float], sign: float) -> tuple[float, float]:
-        """Return slopes close to each other between which a function crosses 0 to rise."""
-        low, high = 0.0, 1.0 / self.deviation
-        while excess(sign * high) < 0.0 and high * self.deviation < 1e6:
-            low, high = high, 2.0 * high
-        for _ in range(40):
-            if high - low <= 0.02 * high:
+    def _bracket(
+        self, excess: Callable[[float], tuple[float, float]], start: float
+    ) -> tuple[float, float]:
+        """Return slopes close to each other between which a function crosses 0 to rise.
+
+        By Newton's steps from ``start``, and where these go wrong by halving.
+        """
+        sign = math.copysign(1.0, start)
+        low, high, slope = 0.0, math.inf, abs(start)
+        for _ in range(60):
+            value, rise = excess(sign * slope)
+            low, high = (low, slope) if value >= 0.0 else (slope, high)
+            if high - low <= _CLOSE * high or slope * self.deviation > 1e6:
                 break
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if excess(sign * middle) >= 0.0 else (middle, high)
-        return sign * (low or high), sign * high
+            rise *= sign
+            step = slope - value / rise if rise > 0.0 else math.inf
+            # Beyond the crossing by half of what is close enough: then the bracket closes.
+            step *= 1.0 + math.copysign(0.4 * _CLOSE, -value)
+            if not low < step < high:
+                step = 2.0 * slope if math.isinf(high) else 0.5 * (low + high)
+            slope = step
+        return sign * (low or high), sign * min(high, slope if math.isinf(high) else high)
 
 
 def _lumped(part: LossDistribution) -> tuple[FloatArray, FloatArray]:
@@ -156,7 +178,7 @@ def _lumped(part: LossDistribution) -> tuple[FloatArray, FloatArray]:
     masses = part.masses
     places = part.lowest + np.arange(masses.size, dtype=np.float64)
     moments = masses * places
-    if masses.size > 2 * _POINTS:
+    if masses.size > 16 * _POINTS:
         largest = np.argpartition(masses, -_POINTS // 4)[-_POINTS // 4 :]
         alone = np.concatenate([largest, np.arange(16), np.arange(-16, 0) + masses.size])
         even = np.arange(0, masses.size, -(-masses.size // _POINTS))

@@ -79,7 +79,8 @@ def check_upper_bound(result, exact, lowest, *, above, floor):
     assert np.all(found[counts] <= wanted[counts] * (1.0 + above) + gone)
 
 
-LIGHT = ("normal", "random", "gaps", "some at infinity")
+# By how much tails may be above, where they are light enough for few slopes.
+LIGHT = {"normal": 1e-6, "some at infinity": 1e-6, "random": 1e-3, "gaps": 1e-3}
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -91,7 +92,7 @@ def test_bounds_are_direct_sums_rounded_up(by_transforms, name, count):
     lost = -math.expm1(count * math.log1p(-losses.infinity))
     assert lost <= result.infinity <= lost * (1.0 + 1e-12) + 3.0 * TAIL
     # Long tails need `rare_part` to be seen clearly.
-    above = 1e-6 if name in LIGHT else math.inf
+    above = LIGHT.get(name, math.inf)
     check_upper_bound(
         result, direct_power(losses, count), count * losses.lowest, above=above, floor=1e-14
     )
@@ -114,7 +115,7 @@ def test_different_parts_are_convolved(by_transforms, first, second):
     one, other = SHAPES[first], SHAPES[second]
     exact = np.convolve(direct_power(one, 2), direct_power(other, 3))
     result = convolved([(one, 2), (other, 3)], TAIL)
-    above = 1e-6 if first in LIGHT and second in LIGHT else math.inf
+    above = max(LIGHT.get(first, math.inf), LIGHT.get(second, math.inf))
     check_upper_bound(result, exact, 2 * one.lowest + 3 * other.lowest, above=above, floor=1e-13)
 
 
