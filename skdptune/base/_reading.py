@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ Mask = NDArray[np.bool_]
 NUMBERS = "fiub"
 # Types whose every entry is read by itself; a word among numbers makes NumPy choose one of them.
 _READ_ONE_BY_ONE = "OUS"
+# Those of which NumPy makes the floats that Python does, ten times as fast.
+_PLAIN = frozenset({bool, int, float, str, Decimal, type(None), np.float32, np.float64, np.int64})
 
 
 def finite_rows(X: Any, dtype: DTypeLike) -> tuple[Table, Mask]:
@@ -148,11 +151,9 @@ def _numbers_of_objects(array: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
 
 
 def _as_floats(array: NDArray[Any]) -> NDArray[np.float64]:
-    numbers = (
-        np.array([_as_float(entry) for entry in array.ravel()], dtype=np.float64)
-        if array.dtype.kind == "O"
-        else array.astype(np.float64)
-    )
+    if array.dtype.kind != "O" or _PLAIN.issuperset(map(type, array.ravel())):
+        return array.astype(np.float64)
+    numbers = np.array([_as_float(entry) for entry in array.ravel()], dtype=np.float64)
     return numbers.reshape(array.shape)
 
 
