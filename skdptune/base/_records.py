@@ -152,6 +152,11 @@ def proper_targets(
     if both.any():
         targets = targets.copy()
         targets[both] = _first(targets, wrong, labels) if is_classifier else 0.0
+    if is_classifier and targets.dtype.kind == "O":
+        # Numbers beside a gap are objects, which without it would be numbers.
+        natural = natural_array(targets.tolist())
+        if natural is not None and natural.ndim == 1 and natural.dtype.kind in NUMBERS:
+            return natural, both
     return targets, both
 
 
@@ -215,7 +220,12 @@ def target_array(y: Any, n_outputs: int | None = 1, *, warns: bool = False) -> N
     """Return targets as an array, with one dimension where each record has one."""
     if sparse.issparse(y):
         raise TypeError("y must be dense; got a sparse matrix.")
-    targets = np.asarray(y) if hasattr(y, "dtype") else _array_of_list(y, n_outputs)
+    if hasattr(y, "dtype"):
+        # As an array, a column of pandas would change the type of all entries for one gap.
+        is_of_numpy = isinstance(y.dtype, np.dtype)
+        targets = np.asarray(y) if is_of_numpy else np.asarray(y, dtype=object)
+    else:
+        targets = _array_of_list(y, n_outputs)
     if targets.dtype.kind == "c":
         raise ValueError(f"y must be real; got {targets.dtype}. Complex data not supported.")
     if targets.ndim == 2 and targets.shape[1] == 1 and n_outputs is not None:

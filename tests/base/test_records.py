@@ -122,6 +122,23 @@ def test_lists_of_targets(target: Any) -> None:
     assert_array_equal(finite_rows(target_array([1, 2.0, target]), float)[0], [1, 2, 0])
 
 
+@pytest.mark.parametrize(
+    "y",
+    [
+        [2, 1, None],
+        [2, 1, 1],
+        np.array([2, 1, None], dtype=object),
+        pd.Series([2, 1, None], dtype="Int64"),
+        pd.Series([2, 1, 1], dtype="Int64"),
+    ],
+)
+def test_a_gap_leaves_the_type_of_the_other_labels(y: Any) -> None:
+    # Theorem R5.
+    _, found = validate_records(BaseEstimator(), np.ones((3, 1)), y, is_classifier=True)
+    assert_array_equal(found, [2, 1, 1])
+    assert found.dtype.kind == "i"
+
+
 @pytest.mark.parametrize("labels", [[b"a", b"b"], [0.5, 1.5], [False, True], ["a", "b"]])
 def test_declared_labels_of_any_type(labels: list[Any]) -> None:
     X, y = validate_records(
