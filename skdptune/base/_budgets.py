@@ -68,7 +68,7 @@ def budget_owners(estimator: Parametrized) -> list[BudgetOwner]:
     return [BudgetOwner(prefix, epsilon / total, delta) for prefix, epsilon, delta in found]
 
 
-def takes_most_steps(step: object) -> bool:
+def takes_most_steps(step: Parametrized) -> bool:
     """Return whether a budget sets a step's number of steps, beside a given noise."""
     parameters = own_parameters(step)
     return any(
@@ -116,7 +116,7 @@ def worst_cost_of_budget(estimator: Parametrized, budget: Budget) -> PrivacyProf
 def without_noise(estimator: Parametrized, size: int, n_features: int | None) -> Any:
     """Return a copy that adds no noise, or hardly any, for fits that are charged elsewhere."""
     free = clone(estimator)
-    steps = dict(nested_estimators(free))
+    steps: dict[str, Any] = dict(nested_estimators(free))
     for owner in budget_owners(estimator):
         name = f"{owner.prefix}epsilon"
         if takes_most_steps(steps[owner.prefix]):

@@ -75,6 +75,9 @@ member                    what a search does with it             where it is mis
 ``neighbouring``          states the weakest relation of all     "add or remove one record"
                           candidates' steps; mixtures with
                           "replace ..." are refused
+``fixed_epochs``          where ``epochs`` or ``max_epochs``     must be there with "max"
+                          is "max", sets what it returns in
+                          surrogates, which have no budget
 ``noise_level``           shows the noise of the final fit in    none is shown; surrogates of
                           its plan; with ``tuning_parameters``,  the final fit are trained
                           sets it as ``noise_multiplier`` of     without noise
@@ -146,6 +149,7 @@ __all__ = [
     "PrivateEstimator",
     "ReportsNoiseLevel",
     "ScalesToFewerRecords",
+    "SpendsBudgetOnSteps",
     "StartsFromWeights",
     "StatesAssumptions",
 ]
@@ -310,6 +314,14 @@ class NamesNeighbours(Protocol):
         "add or remove one record", "replace one of a public number of records", or "add or remove
         one record's contribution at its place, the public number of records unchanged".
         """
+        ...
+
+
+class SpendsBudgetOnSteps(Protocol):
+    """An estimator whose number of steps may follow from its noise and its budget."""
+
+    def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> Mapping[str, float]:
+        """Return the number that "max" stands for, by its parameter; empty if one is given."""
         ...
 
 

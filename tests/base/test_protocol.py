@@ -25,7 +25,8 @@ ASKED = re.compile(
 )
 # Asked of tables, distributions, joblib's backends, diffprivlib's models, and searches themselves.
 NOT_OF_ESTIMATORS = {
-    *("__len__", "iloc", "dtype", "kind", "reindex", "select_dtypes", "shape"),
+    *("__len__", "iloc", "dtype", "dtypes", "kind", "reindex", "select_dtypes", "shape"),
+    *("__array__", "__array_interface__", "__dataframe__"),
     *("dist", "pmf", "ppf", "rvs"),
     *("client", "uses_threads"),
     *("_is_private_search", "best_estimator_"),
@@ -33,7 +34,9 @@ NOT_OF_ESTIMATORS = {
     *("__dict__", "getuid"),
     *("bounds", "centered"),
     # Of steps of pipelines, as scikit-learn asks.
-    "transform",
+    *("transform", "set_output"),
+    # Of an object itself.
+    "_replacement",
 }
 
 
@@ -71,12 +74,19 @@ def test_every_protocol_is_in_the_tables() -> None:
     ("estimator", "missing"),
     [
         (DPLogisticRegression(), {"FitsMany"}),
-        (NoisyStatisticsRidge(), {"HasClasses", "HasNoiseMultiplier", "NamesNoiseParameter"}),
+        (
+            NoisyStatisticsRidge(),
+            {
+                *("HasClasses", "HasNoiseMultiplier", "NamesNoiseParameter"),
+                "SpendsBudgetOnSteps",
+            },
+        ),
         (
             DPStandardScaler(),
             {
                 *("FitsMany", "HasClasses", "HasNoiseMultiplier", "NamesNoiseParameter"),
                 *("ReportsNoiseLevel", "ScalesToFewerRecords"),
+                "SpendsBudgetOnSteps",
             },
         ),
         (
@@ -84,7 +94,11 @@ def test_every_protocol_is_in_the_tables() -> None:
             {
                 *("FitsMany", "HasBudget", "HasClasses", "HasNoiseMultiplier", "HasPublicSize"),
                 *("HasRandomState", "NamesNoiseParameter", "ReportsNoiseLevel"),
-                *("ScalesToFewerRecords", "NamesNeighbours", "StatesAssumptions"),
+                *(
+                    *("ScalesToFewerRecords", "SpendsBudgetOnSteps"),
+                    "NamesNeighbours",
+                    "StatesAssumptions",
+                ),
             },
         ),
     ],

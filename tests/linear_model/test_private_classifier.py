@@ -222,7 +222,7 @@ def test_a_record_changes_its_own_row_alone(kind, form, bound, monkeypatch):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("label", STRANGE_LABELS, ids=repr)
+@pytest.mark.parametrize("label", STRANGE_LABELS, ids=lambda label: type(label).__name__)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_label_changes_its_own_row_alone(kind, label, monkeypatch):
     # Theorem R5.

@@ -118,8 +118,6 @@ class WinnerMethods(BaseEstimator):
         tags.regressor_tags = deepcopy(inner.regressor_tags)
         tags.transformer_tags = deepcopy(inner.transformer_tags)
         tags.input_tags = deepcopy(inner.input_tags)
-        # A record with a gap becomes constant, by itself (Theorem R5).
-        tags.input_tags.allow_nan = True
         tags.non_deterministic = self.random_state is None
         return tags
 
