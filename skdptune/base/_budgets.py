@@ -119,13 +119,14 @@ def without_noise(estimator: Parametrized, size: int, n_features: int | None) ->
     steps: dict[str, Any] = dict(nested_estimators(free))
     for owner in budget_owners(estimator):
         name = f"{owner.prefix}epsilon"
-        if takes_most_steps(steps[owner.prefix]):
+        step = steps[owner.prefix]
+        if takes_most_steps(step):
             # Without noise there would be no end of them.
-            settings = steps[owner.prefix].fixed_epochs(size, n_features)
-            steps[owner.prefix].set_params(**settings, noise_multiplier=None)
+            step.set_params(**step.fixed_epochs(size, n_features), noise_multiplier=None)
         free.set_params(**{name: math.inf})
         try:
-            cost_of(free, size, n_features)
+            # By itself: composed with steps that still have noise, its cost could take seconds.
+            cost_of(step if has_cost(step) else free, size, n_features)
         except ValueError:
             # Not every estimator accepts an infinite epsilon.
             free.set_params(**{name: _LARGE_EPSILON})

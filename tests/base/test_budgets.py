@@ -8,6 +8,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
+from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
     Budget,
     budget_owners,
@@ -49,3 +50,12 @@ def test_noise_is_taken_away_from_a_copy() -> None:
     pipeline = make_pipeline(Scripted())
     assert without_noise(pipeline, 500, 3)[0].epsilon == math.inf
     assert pipeline[0].epsilon == 1.0
+
+
+def test_steps_without_noise_are_not_composed_with_steps_that_have_some(monkeypatch) -> None:
+    def refuse(*_: object) -> object:
+        raise AssertionError("a composition")
+
+    monkeypatch.setattr(PrivacyProfile, "__add__", refuse)
+    free = without_noise(make_pipeline(Scripted(), Scripted()), 500, 3)
+    assert [step.epsilon for _, step in free.steps] == [math.inf, math.inf]
