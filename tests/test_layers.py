@@ -32,6 +32,7 @@ LAYERS = (
     "_validation",
     "_formatting",
     "_docstrings",
+    "_secure_random",
     "accounting",
     "mechanisms",
     "_compat",

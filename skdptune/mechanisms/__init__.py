@@ -1,7 +1,8 @@
 """Mechanisms that draw noise: each takes a value and its sensitivity, and returns a release.
 
-Without a seed they draw from the operating system's entropy, through samplers that are safe in
-floating point; with a seed or a generator they repeat, for research.
+Without a seed they draw from a cryptographic source with a key of the operating system; with a
+seed or a generator they repeat, for research. Numbers are released as sums with real noise that
+are rounded to a grid which no data choose.
 Every release has a function that returns what it costs, as a profile from `skdptune.accounting`.
 """
 
@@ -22,8 +23,15 @@ from skdptune.mechanisms._sums import unit_sum
 
 # isort: split
 # For the other folders of this package.
+from skdptune._secure_random import secure_generator as secure_generator
 from skdptune.mechanisms._batches import Batch as Batch
 from skdptune.mechanisms._batches import poisson_batches as poisson_batches
+from skdptune.mechanisms._exact_noise import NormalNoise as NormalNoise
+from skdptune.mechanisms._exact_noise import add_gaussian as add_gaussian
+from skdptune.mechanisms._exact_noise import add_spherical as add_spherical
+from skdptune.mechanisms._exact_noise import draw_images as draw_images
+from skdptune.mechanisms._exact_noise import grid_of as grid_of
+from skdptune.mechanisms._exact_noise import spherical_spread as spherical_spread
 from skdptune.mechanisms._noise import nonprivate_profile as nonprivate_profile
 from skdptune.mechanisms._noise import pure_profile as pure_profile
 from skdptune.mechanisms._noisy_gradient_plan import MAX_EPOCHS as MAX_EPOCHS

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
+from skdptune._secure_random import secure_generator
 from skdptune._validation import check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate, gaussian_delta
-from skdptune.mechanisms import _opendp
+from skdptune.mechanisms._exact_noise import add_gaussian, add_laplace
 from skdptune.mechanisms._randomness import RandomState, as_generator
 
 # Beyond this shift the accounting counts every loss as infinite.
@@ -35,18 +36,24 @@ def gaussian_release(
     scale : float
         Standard deviation of the noise; 0 adds none, which is only free at sensitivity 0.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None draws from the operating system's entropy through OpenDP's exact sampler; a seed
-        draws reproducible floats, from which whoever knows the seed can subtract the noise.
+        None draws from a cryptographic source with a key of the operating system; a seed draws
+        reproducible noise, which whoever knows the seed can subtract.
 
     Returns
     -------
     float or ndarray of the value's shape
+        Multiples of a power of two that follows from the scale alone, some millionth of it: the
+        sum of the value and of real noise, rounded to such multiples exactly.
+
+    Notes
+    -----
+    Theorem E1.
 
     Examples
     --------
     >>> from skdptune.mechanisms import gaussian_release
     >>> round(gaussian_release(10.0, sensitivity=1.0, scale=2.0, random_state=0), 3)
-    10.251
+    10.106
     """
     return _released(value, sensitivity, scale, random_state, "gaussian")
 
@@ -71,12 +78,17 @@ def laplace_release(
     Returns
     -------
     float or ndarray of the value's shape
+        On a grid as that of `gaussian_release`.
+
+    Notes
+    -----
+    Theorem E1.
 
     Examples
     --------
     >>> from skdptune.mechanisms import laplace_release
     >>> laplace_release([1.0, 2.0], sensitivity=1.0, scale=0.5, random_state=0).round(3)
-    array([1.16 , 1.692])
+    array([2.597, 4.051])
     """
     return _released(value, sensitivity, scale, random_state, "laplace")
 
@@ -211,14 +223,9 @@ def _released(
     if not np.isfinite(array).all():
         # An infinite value would be released exactly, noise or not; the message shows no value.
         raise ValueError("value must be finite; got infinities or NaN. Clip what goes into it.")
-    flat = array.ravel()
-    generator = as_generator(random)
-    if spread == 0.0 or flat.size == 0:
-        noisy = flat.copy()
-    elif generator is not None:
-        draw = generator.normal if noise == "gaussian" else generator.laplace
-        noisy = flat + draw(scale=spread, size=flat.size)
+    if spread == 0.0:
+        noisy = array.copy()
     else:
-        add = _opendp.add_gaussian if noise == "gaussian" else _opendp.add_laplace
-        noisy = add(flat, spread)
-    return float(noisy[0]) if array.ndim == 0 else noisy.reshape(array.shape)
+        add = add_gaussian if noise == "gaussian" else add_laplace
+        noisy = add(array, spread, as_generator(random) or secure_generator())
+    return float(noisy) if array.ndim == 0 else noisy

@@ -1,10 +1,8 @@
-"""Noise that is safe in floating point, and comparisons that are, from OpenDP's samplers.
+"""A comparison that is safe in floating point: OpenDP's noisy maximum.
 
-Noise drawn as a float reveals low bits of the value that it is added to (Mironov 2012).
-OpenDP adds discrete noise on the grid of all doubles by exact arithmetic, and rounds only then,
-which is post-processing (Canonne, Kamath and Steinke 2020).
+OpenDP compares noisy scores by exact arithmetic, as far as it takes to tell them apart.
 
-Assumption F6.
+Theorem N2.
 """
 
 from __future__ import annotations
@@ -22,16 +20,6 @@ _FEATURE = "contrib"
 _lock = threading.Lock()
 
 
-def add_gaussian(values: np.ndarray, scale: float) -> np.ndarray:
-    """Return the values, a vector, plus independent Gaussian noise."""
-    return np.asarray(_sampler("gaussian", scale)(values.tolist()), dtype=np.float64)
-
-
-def add_laplace(values: np.ndarray, scale: float) -> np.ndarray:
-    """Return the values, a vector, plus independent Laplace noise."""
-    return np.asarray(_sampler("laplace", scale)(values.tolist()), dtype=np.float64)
-
-
 def noisy_max(values: np.ndarray, scale: float) -> int:
     """Return the index of the largest value after exponential noise of mean `scale` on each."""
     return int(_selector(scale)(values.tolist()))
@@ -44,15 +32,6 @@ def _selector(scale: float) -> Callable[[list[float]], Any]:
         return measurements.make_noisy_max(
             domain, metrics.linf_distance(T=float), measures.max_divergence(), scale
         )
-
-
-@functools.lru_cache(maxsize=64)
-def _sampler(noise: str, scale: float) -> Callable[[list[float]], Any]:
-    domain = domains.vector_domain(domains.atom_domain(T=float, nan=False))
-    with _feature_enabled():
-        if noise == "gaussian":
-            return measurements.make_gaussian(domain, metrics.l2_distance(T=float), scale)
-        return measurements.make_laplace(domain, metrics.l1_distance(T=float), scale)
 
 
 @contextmanager

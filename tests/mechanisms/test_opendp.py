@@ -1,4 +1,4 @@
-"""OpenDP's samplers: the right distribution, and no trace in the user's session."""
+"""OpenDP's noisy maximum: the right distribution, and no trace in the user's session."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from scipy import stats
 from skdptune.mechanisms import _opendp
 
 
-@pytest.mark.parametrize(
-    ("add", "distribution"),
-    [(_opendp.add_gaussian, stats.norm), (_opendp.add_laplace, stats.laplace)],
-)
 @pytest.mark.parametrize("scale", [1e-9, 2.5, 1e9])
-def test_noise_has_its_distribution(add, distribution, scale) -> None:
-    noisy = add(np.full(4000, 3.0 * scale), scale)
-    assert stats.kstest(noisy / scale - 3.0, distribution.cdf).pvalue > 1e-6
+def test_exponential_noise_has_its_distribution(scale) -> None:
+    # Theorem N2: of two candidates the worse wins with half the probability of the noise's tail.
+    wins = sum(_opendp.noisy_max(np.array([0.0, scale]), scale) == 0 for _ in range(4000))
+    assert stats.binomtest(wins, 4000, 0.5 * np.exp(-1.0)).pvalue > 1e-6
 
 
 @pytest.mark.parametrize("before", [set(), {"contrib"}, {"floating-point"}])
@@ -25,9 +22,7 @@ def test_features_stay_as_the_user_left_them(monkeypatch, before) -> None:
     features = set(before)
     monkeypatch.setattr(mod, "GLOBAL_FEATURES", features)
     monkeypatch.setattr("opendp.mod.GLOBAL_FEATURES", features)
-    _opendp._sampler.cache_clear()
     _opendp._selector.cache_clear()
-    _opendp.add_gaussian(np.zeros(1), 1.0)
     _opendp.noisy_max(np.zeros(2), 1.0)
     assert features == before
 
@@ -36,12 +31,11 @@ def test_features_stay_when_making_fails(monkeypatch) -> None:
     features: set[str] = set()
     monkeypatch.setattr(mod, "GLOBAL_FEATURES", features)
     with pytest.raises(mod.OpenDPException):
-        _opendp.add_gaussian(np.zeros(1), -1.0)
+        _opendp.noisy_max(np.zeros(2), -1.0)
     assert features == set()
 
 
 @pytest.mark.parametrize("scale", [0.5, 3.0])
-def test_opendp_states_the_same_cost_of_its_samplers(scale) -> None:
-    gaussian, laplace = (_opendp._sampler(noise, scale) for noise in ("gaussian", "laplace"))
-    assert gaussian.map(1.0) == pytest.approx(0.5 / scale**2, rel=1e-9)
-    assert laplace.map(1.0) == pytest.approx(1.0 / scale, rel=1e-9)
+def test_opendp_states_the_same_cost_of_its_maximum(scale) -> None:
+    # Theorem N2: scores that move by 1, in any direction, cost 2 / scale.
+    assert _opendp._selector(scale).map(1.0) == pytest.approx(2.0 / scale, rel=1e-9)

@@ -186,7 +186,7 @@ def test_audit_finds_no_more_than_was_claimed(delta, threshold) -> None:
 
     The number of records is public, so sums are compared.
     """
-    runs, rng = 4000, np.random.default_rng(11)
+    runs, rng = 12_000, np.random.default_rng(11)
     scaler = DPStandardScaler(1.0, delta, bounds=(-1, 1), with_std=False, random_state=rng)
     shares = []
     for rows in (np.zeros((1, 1)), np.ones((1, 1))):

@@ -17,7 +17,6 @@ from skdptune.linear_model._regression._released_bounds import release_noisy_eig
 from skdptune.linear_model._regression._ridge_problem import (
     LARGEST_EPSILON,
     LEAST_RIDGE,
-    Noise,
     RidgeProblem,
 )
 from skdptune.mechanisms import gaussian_release, noise_for_budget, nonprivate_profile
@@ -68,7 +67,7 @@ def noisy_sums_plan(epsilon: float, delta: float, n_releases: int) -> NoisySumsP
 
 
 def release_sums(
-    problem: RidgeProblem, shift: float, noise: Noise
+    problem: RidgeProblem, shift: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Release the rows' products with rows and with targets.
 
@@ -77,7 +76,8 @@ def release_sums(
     problem : RidgeProblem
     shift : float
         Sensitivity of each of the two in standard deviations of its noise.
-    noise : Noise
+    rng : numpy.random.Generator
+        Source of the noise.
 
     Notes
     -----
@@ -88,11 +88,11 @@ def release_sums(
     """
     radius2, radius = problem.radius2, math.sqrt(problem.radius2)
     upper = np.triu_indices(problem.gram.shape[0])
-    entries = gaussian_release(problem.gram[upper], radius2, radius2 / shift, noise.scalars)
+    entries = gaussian_release(problem.gram[upper], radius2, radius2 / shift, rng)
     gram = np.zeros_like(problem.gram)
     gram[upper] = entries
     gram = gram + np.triu(gram, 1).T
-    return gram, gaussian_release(problem.moment, radius, radius / shift, noise.scalars)
+    return gram, gaussian_release(problem.moment, radius, radius / shift, rng)
 
 
 def solve_noisy(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarray:
@@ -151,12 +151,14 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
     def _plan(self, n_public: int, n_features: int | None) -> NoisySumsPlan:
         return noisy_sums_plan(*self._checked_budget(), 2)
 
-    def _weights(self, plan: NoisySumsPlan, problem: RidgeProblem, noise: Noise) -> np.ndarray:
+    def _weights(
+        self, plan: NoisySumsPlan, problem: RidgeProblem, rng: np.random.Generator
+    ) -> np.ndarray:
         ridge = problem.alpha
         if self.alpha is None:
             # Eigenvalues of symmetric noise are up to twice as large; less ridge has less bias.
             ridge = math.sqrt(problem.moment.size) * problem.radius2 / plan.shift
-        return solve_noisy(*release_sums(problem, plan.shift, noise), ridge)
+        return solve_noisy(*release_sums(problem, plan.shift, rng), ridge)
 
 
 @with_shared_text(REGRESSOR_TEXT)
@@ -206,11 +208,13 @@ class AdaSSPLinearRegression(PrivateLinearRegressor):
     def _plan(self, n_public: int, n_features: int | None) -> NoisySumsPlan:
         return noisy_sums_plan(*self._checked_budget(), 3)
 
-    def _weights(self, plan: NoisySumsPlan, problem: RidgeProblem, noise: Noise) -> np.ndarray:
+    def _weights(
+        self, plan: NoisySumsPlan, problem: RidgeProblem, rng: np.random.Generator
+    ) -> np.ndarray:
         least = release_noisy_eigenvalue(
-            float(problem.values[0]), problem.radius2, plan.shift, _CHOICE_FAILURE, noise.scalars
+            float(problem.values[0]), problem.radius2, plan.shift, _CHOICE_FAILURE, rng
         )
-        gram, moment = release_sums(problem, plan.shift, noise)
+        gram, moment = release_sums(problem, plan.shift, rng)
         d = moment.size
         # Bound on the norm of a symmetric matrix of noise.
         spread = math.sqrt(d * math.log(2.0 * d * d / _CHOICE_FAILURE))

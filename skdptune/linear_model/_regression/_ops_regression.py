@@ -17,7 +17,6 @@ from skdptune.linear_model._regression._private_regressor import PrivateLinearRe
 from skdptune.linear_model._regression._ridge_problem import (
     LARGEST_EPSILON,
     RIDGES,
-    Noise,
     RidgeProblem,
 )
 from skdptune.linear_model._regression._sufficient_statistics import squared_radius
@@ -155,8 +154,10 @@ class OPSLinearRegression(PrivateLinearRegressor):
         radius2 = squared_radius(self.fit_intercept)
         return balanced_plan(epsilon, delta, ridge, radius2, n_public, width)
 
-    def _weights(self, plan: BalancedPlan, problem: RidgeProblem, noise: Noise) -> np.ndarray:
+    def _weights(
+        self, plan: BalancedPlan, problem: RidgeProblem, rng: np.random.Generator
+    ) -> np.ndarray:
         bound = residual_bound(problem.radius2, plan.ridge, problem.n_public)
         solution = problem.solution(plan.ridge)
         precision = plan.squared_residual / bound**2
-        return posterior_draw(problem, solution, plan.ridge, precision, noise)
+        return posterior_draw(problem, solution, plan.ridge, precision, rng)

@@ -17,11 +17,10 @@ from skdptune.linear_model._regression._private_regressor import PrivateLinearRe
 from skdptune.linear_model._regression._ridge_problem import (
     LARGEST_EPSILON,
     RIDGES,
-    Noise,
     RidgeProblem,
 )
 from skdptune.linear_model._regression._sufficient_statistics import squared_radius
-from skdptune.linear_model._solvers import additive_noise, draw_noise
+from skdptune.linear_model._solvers import add_noise, additive_noise
 from skdptune.mechanisms import nonprivate_profile
 
 
@@ -142,9 +141,10 @@ class OutputPerturbationLinearRegression(PrivateLinearRegressor):
         return output_regression_plan(epsilon, delta, ridge, radius2, n_public)
 
     def _weights(
-        self, plan: OutputRegressionPlan, problem: RidgeProblem, noise: Noise
+        self, plan: OutputRegressionPlan, problem: RidgeProblem, rng: np.random.Generator
     ) -> np.ndarray:
         weights = problem.vectors @ problem.solution(plan.ridge)
         if plan.noise_scale == 0.0:
             return weights
-        return weights + draw_noise(noise.generator, weights.size, plan.noise_scale, plan.is_pure)
+        # Theorem E1.
+        return add_noise(weights, plan.noise_scale, plan.is_pure, rng)

@@ -14,7 +14,8 @@ from skdptune.linear_model._regression._released_bounds import (
     release_least_eigenvalue,
     release_residual_bound,
 )
-from skdptune.linear_model._regression._ridge_problem import LEAST_RIDGE, Noise, RidgeProblem
+from skdptune.linear_model._regression._ridge_problem import LEAST_RIDGE, RidgeProblem
+from skdptune.mechanisms import draw_images, grid_of
 
 
 class PosteriorSampleRegressor(PrivateLinearRegressor):
@@ -61,14 +62,16 @@ class PosteriorSampleRegressor(PrivateLinearRegressor):
         """Return the ridge, from public constants and the released eigenvalue."""
         raise NotImplementedError
 
-    def _weights(self, plan: PosteriorPlan, problem: RidgeProblem, noise: Noise) -> np.ndarray:
+    def _weights(
+        self, plan: PosteriorPlan, problem: RidgeProblem, rng: np.random.Generator
+    ) -> np.ndarray:
         self.released_ = True
         least = release_least_eigenvalue(
             float(problem.values[0]),
             problem.radius2,
             plan.eigenvalue_shift,
             plan.failure,
-            noise.scalars,
+            rng,
         )
         ridge = max(self._ridge(plan, problem, least), LEAST_RIDGE)
         leverage = problem.radius2 / (least + ridge)
@@ -80,16 +83,20 @@ class PosteriorSampleRegressor(PrivateLinearRegressor):
             leverage,
             plan.norm_shift,
             plan.failure,
-            noise.scalars,
+            rng,
         )
         if allowed == 0.0:
             self.released_ = False
             return np.zeros_like(solution)
-        return posterior_draw(problem, solution, ridge, allowed / bound / bound, noise)
+        return posterior_draw(problem, solution, ridge, allowed / bound / bound, rng)
 
 
 def posterior_draw(
-    problem: RidgeProblem, solution: np.ndarray, ridge: float, precision: float, noise: Noise
+    problem: RidgeProblem,
+    solution: np.ndarray,
+    ridge: float,
+    precision: float,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Return one draw of the posterior, in the problem's own basis.
 
@@ -101,8 +108,35 @@ def posterior_draw(
     ridge : float
     precision : float
         The covariance is the inverse of ``precision * (gram + ridge)``; infinite for none.
-    noise : Noise
+    rng : numpy.random.Generator
+        Source of the noise.
+
+    Returns
+    -------
+    ndarray
+        Multiples of `posterior_grid`.
+
+    Notes
+    -----
+    Theorem E1.
     """
-    scale = 0.0 if math.isinf(precision) else 1.0 / np.sqrt(precision * (problem.values + ridge))
-    draw = solution + scale * noise.generator.standard_normal(solution.size)
-    return np.asarray(problem.vectors @ draw)
+    if math.isinf(precision):
+        return np.asarray(problem.vectors @ solution)
+    spreads = 1.0 / np.sqrt(precision * (problem.values + ridge))
+    grid = posterior_grid(problem, ridge, precision)
+    return draw_images(solution, problem.vectors, spreads, rng, grid)
+
+
+def posterior_grid(problem: RidgeProblem, ridge: float, precision: float) -> float:
+    """Return the power of two to which a draw is rounded, from what is public or released.
+
+    Parameters
+    ----------
+    problem : RidgeProblem
+        Of which sizes and bounds alone are used.
+    ridge, precision : float
+        As for `posterior_draw`; constants, or functions of what was released before.
+    """
+    # No eigenvalue of so many records is larger, so no spread is smaller.
+    largest = problem.n_public * problem.radius2 + ridge
+    return grid_of(1.0 / math.sqrt(precision * largest))

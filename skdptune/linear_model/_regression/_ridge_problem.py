@@ -1,13 +1,10 @@
-"""A ridge regression in units of its bounds, and the randomness of one fit."""
+"""A ridge regression in units of its bounds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-
-from skdptune.linear_model._solvers import noise_generator
 
 # In units of the rows' bound; no ridge in use is smaller.
 LEAST_RIDGE = 1e-12
@@ -15,28 +12,6 @@ LEAST_RIDGE = 1e-12
 RIDGES = np.geomspace(1e-2, 1e8, 401)
 # Budgets are lowered to this: a larger epsilon hardly differs from no privacy.
 LARGEST_EPSILON = 100.0
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Sources of randomness of one fit.
-
-    Attributes
-    ----------
-    generator : numpy.random.Generator
-        For vectors of weights.
-    scalars : None or numpy.random.Generator
-        For released numbers; None for samplers that are safe in floating point.
-    """
-
-    generator: np.random.Generator
-    scalars: np.random.Generator | None
-
-    @classmethod
-    def of(cls, random_state: Any) -> Noise:
-        """Return the sources for a ``random_state``."""
-        generator = noise_generator(random_state)
-        return cls(generator, None if random_state is None else generator)
 
 
 @dataclass(frozen=True)

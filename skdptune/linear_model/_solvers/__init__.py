@@ -4,7 +4,7 @@ from skdptune.linear_model._solvers._clipped_gradients import margin_residuals, 
 from skdptune.linear_model._solvers._design import Design, row_norm
 from skdptune.linear_model._solvers._initial_weights import initial_weights
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, MarginLoss, huber_hinge
-from skdptune.linear_model._solvers._noise import additive_noise, draw_noise, noise_generator
+from skdptune.linear_model._solvers._noise import add_noise, additive_noise, noise_generator
 from skdptune.linear_model._solvers._noisy_gradient import (
     OPTIMIZERS,
     SGD_LEARNING_RATE,
@@ -28,9 +28,9 @@ __all__ = [
     "PERMUTATION_ASSUMPTION",
     "PublicProblem",
     "SGD_LEARNING_RATE",
+    "add_noise",
     "additive_noise",
     "default_learning_rate",
-    "draw_noise",
     "fit_noisy_gradient",
     "fit_objective",
     "fit_output",

@@ -11,10 +11,20 @@ from sklearn.utils import check_random_state
 
 from skdptune._validation import check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate
+from skdptune.mechanisms import (
+    add_gaussian,
+    add_spherical,
+    grid_of,
+    secure_generator,
+    spherical_spread,
+)
 
 # With less noise than this a privacy figure would mean nothing.
 LEAST_NOISE_MULTIPLIER = 0.05
 LARGEST_NOISE_MULTIPLIER = 1e9
+# Steps per unit of the noise in an objective. What this rounds off is hidden by further noise, so
+# that fewer would add more of it; with more, doubles would often be too coarse to round.
+_FINE_BITS = 33
 
 
 def check_budget(
@@ -88,24 +98,62 @@ def noise_generator(random_state: Any) -> np.random.Generator:
     Parameters
     ----------
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None stands for the operating system's entropy. A Generator is returned itself; a
-        RandomState is asked for a seed.
+        None stands for a cryptographic source with a key of the operating system. A Generator is
+        returned itself; a RandomState is asked for a seed.
+
+    Notes
+    -----
+    Assumption E0.
     """
-    if random_state is None or isinstance(random_state, np.random.Generator):
-        return np.random.default_rng(random_state)
+    if random_state is None:
+        return secure_generator()
+    if isinstance(random_state, np.random.Generator):
+        return random_state
     legacy = check_random_state(random_state)
     return np.random.default_rng(legacy.randint(0, 2**31 - 1, size=8))
 
 
-def draw_noise(rng: np.random.Generator, width: int, scale: float, is_pure: bool) -> np.ndarray:
-    """Return a vector of normal noise, or (`is_pure`) of density ``exp(-norm / scale)``.
+def add_noise(
+    values: np.ndarray, scale: float, is_pure: bool, rng: np.random.Generator
+) -> np.ndarray:
+    """Return a vector plus normal noise, or (`is_pure`) noise of density ``exp(-norm / scale)``.
 
     Notes
     -----
-    The second has a uniform direction and a Gamma(width, scale) distributed norm. Shifting it by
-    a vector v changes its log density by at most ``norm(v) / scale``.
+    Theorem E1, Theorem E2. Shifting the second by a vector v changes its log density by at most
+    ``norm(v) / scale``. All numbers are multiples of `noise_grid`.
     """
-    vector = rng.standard_normal(width)
-    if not is_pure:
-        return scale * vector
-    return vector * (rng.gamma(width, scale) / np.linalg.norm(vector))
+    add = add_spherical if is_pure else add_gaussian
+    return add(values, scale, rng)
+
+
+def noise_grid(scale: float, width: int, is_pure: bool) -> float:
+    """Return the power of two of which all numbers with noise are multiples."""
+    return grid_of(spherical_spread(scale, width) if is_pure else scale)
+
+
+def draw_linear_term(
+    width: int, scale: float, is_pure: bool, rng: np.random.Generator
+) -> np.ndarray:
+    """Return noise for an objective, within `linear_term_error` of noise in real numbers.
+
+    Notes
+    -----
+    Theorem E1, Theorem M2.
+    """
+    add = add_spherical if is_pure else add_gaussian
+    return add(np.zeros(width), scale, rng, _fine_grid(width, scale, is_pure))
+
+
+def linear_term_error(width: int, scale: float, is_pure: bool) -> float:
+    """Return a bound on the distance of a linear term from noise in real numbers.
+
+    Notes
+    -----
+    Theorem M2. Each number is rounded to the nearest multiple of a grid.
+    """
+    return 0.5 * math.sqrt(width) * _fine_grid(width, scale, is_pure)
+
+
+def _fine_grid(width: int, scale: float, is_pure: bool) -> float:
+    return grid_of(spherical_spread(scale, width) if is_pure else scale, _FINE_BITS)

@@ -13,7 +13,13 @@ import numpy as np
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
-from skdptune.linear_model._solvers._noise import check_budget, draw_noise
+from skdptune.linear_model._solvers._noise import (
+    add_noise,
+    check_budget,
+    draw_linear_term,
+    linear_term_error,
+    noise_grid,
+)
 from skdptune.linear_model._solvers._objective_cost import (
     normal_noise,
     pure_noise,
@@ -38,8 +44,10 @@ class ObjectivePlan:
         Whether the noise gives delta = 0.
     gap : float
         Norm of the gradient at which the minimisation stops.
+    distance : float
+        Bound on the distance of what is found from the exact minimum for noise in real numbers.
     release_scale : float
-        Scale of the noise, of the same kind, that hides how far the minimum was missed.
+        Scale of the noise, of the same kind, that hides this distance.
     profile : PrivacyProfile
         Cost of all problems together; add or remove one record.
     max_iter : int
@@ -59,6 +67,7 @@ class ObjectivePlan:
     noise_scale: float
     is_pure: bool
     gap: float
+    distance: float
     release_scale: float
     profile: PrivacyProfile
     max_iter: int = 300
@@ -67,6 +76,11 @@ class ObjectivePlan:
     def noise_multiplier(self) -> float:
         """The noise in units of a record's largest gradient."""
         return self.noise_scale / self.problem.gradient_bound
+
+    @property
+    def grid(self) -> float:
+        """Power of two of which all released weights are multiples."""
+        return noise_grid(self.release_scale, self.problem.width, self.is_pure)
 
     @property
     def regularization(self) -> float:
@@ -125,13 +139,16 @@ def plan_objective(
     scale = multiplier * problem.gradient_bound
     usual_norm = scale * (problem.width if delta == 0.0 else math.sqrt(problem.width))
     gap = problem.gradient_gap(2.0 * usual_norm, tol)
+    distance = gap + linear_term_error(problem.width, scale, delta == 0.0)
+    distance /= problem.regularization
     return ObjectivePlan(
         problem=problem,
         regularization_was_raised=problem.regularization > asked,
         noise_scale=scale,
         is_pure=delta == 0.0,
         gap=gap,
-        release_scale=2.0 * gap / (problem.regularization * second_share),
+        distance=distance,
+        release_scale=2.0 * distance / second_share,
         profile=profile,
         max_iter=max_iter,
     )
@@ -158,11 +175,11 @@ def fit_objective(
 
     Notes
     -----
-    Theorem M2.
+    Theorem M2, Theorem E1.
     """
     problem = plan.problem
     problem.check_fits(design, signs)
-    term = draw_noise(rng, problem.width, plan.noise_scale, plan.is_pure)
+    term = draw_linear_term(problem.width, plan.noise_scale, plan.is_pure, rng)
     function = RegularisedSum(problem.loss, design, signs, problem.regularization, term)
     weights = minimise(function, plan.gap, plan.max_iter)
-    return weights + draw_noise(rng, problem.width, plan.release_scale, plan.is_pure)
+    return add_noise(weights, plan.release_scale, plan.is_pure, rng)

@@ -19,7 +19,12 @@ import numpy as np
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
-from skdptune.linear_model._solvers._noise import additive_noise, check_budget, draw_noise
+from skdptune.linear_model._solvers._noise import (
+    add_noise,
+    additive_noise,
+    check_budget,
+    noise_grid,
+)
 from skdptune.linear_model._solvers._public_problem import PublicProblem
 
 
@@ -65,6 +70,11 @@ class OutputPlan:
     def noise_multiplier(self) -> float:
         """The noise in units of the sensitivity."""
         return self.noise_scale / self.sensitivity
+
+    @property
+    def grid(self) -> float:
+        """Power of two of which all released weights are multiples."""
+        return noise_grid(self.noise_scale, self.problem.width, self.is_pure)
 
 
 def plan_output(
@@ -127,10 +137,14 @@ def fit_output(
     Returns
     -------
     ndarray of shape (width,)
+
+    Notes
+    -----
+    Theorem E1.
     """
     problem = plan.problem
     problem.check_fits(design, signs)
     no_term = np.zeros(problem.width)
     function = RegularisedSum(problem.loss, design, signs, problem.regularization, no_term)
-    noise = draw_noise(rng, problem.width, plan.noise_scale, plan.is_pure)
-    return minimise(function, plan.gap, plan.max_iter) + noise
+    weights = minimise(function, plan.gap, plan.max_iter)
+    return add_noise(weights, plan.noise_scale, plan.is_pure, rng)

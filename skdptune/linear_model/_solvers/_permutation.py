@@ -35,7 +35,12 @@ import numpy as np
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._noise import additive_noise, check_budget, draw_noise
+from skdptune.linear_model._solvers._noise import (
+    add_noise,
+    additive_noise,
+    check_budget,
+    noise_grid,
+)
 from skdptune.linear_model._solvers._public_problem import PublicProblem
 
 PERMUTATION_ASSUMPTION = (
@@ -92,6 +97,11 @@ class PermutationPlan:
     def noise_multiplier(self) -> float:
         """The noise in units of the sensitivity."""
         return self.noise_scale / self.sensitivity
+
+    @property
+    def grid(self) -> float:
+        """Power of two of which all released weights are multiples."""
+        return noise_grid(self.noise_scale, self.problem.width, self.is_pure)
 
 
 def plan_permutation(
@@ -187,11 +197,15 @@ def fit_permutation(
     Returns
     -------
     ndarray of shape (width,)
+
+    Notes
+    -----
+    Theorem E1.
     """
     plan.problem.check_fits(design, signs)
     order = rng.permutation(plan.problem.n_samples)
-    noise = draw_noise(rng, plan.problem.width, plan.noise_scale, plan.is_pure)
-    return last_weights(plan, design, signs, order) + noise
+    weights = last_weights(plan, design, signs, order)
+    return add_noise(weights, plan.noise_scale, plan.is_pure, rng)
 
 
 def last_weights(

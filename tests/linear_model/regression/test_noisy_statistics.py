@@ -12,7 +12,6 @@ from skdptune.linear_model._regression._noisy_statistics import (
     release_sums,
     solve_noisy,
 )
-from skdptune.linear_model._regression._ridge_problem import Noise
 from tests.linear_model.regression_examples import problem_of
 
 rng = np.random.default_rng(0)
@@ -31,8 +30,8 @@ def test_cost_is_that_of_the_gaussian_releases(releases, epsilon, delta):
 
 
 def test_released_sums_have_the_planned_noise():
-    problem, noise, shift = problem_of(X, Y), Noise.of(0), 0.5
-    grams, moments = zip(*(release_sums(problem, shift, noise) for _ in range(4000)), strict=True)
+    problem, rng, shift = problem_of(X, Y), np.random.default_rng(0), 0.5
+    grams, moments = zip(*(release_sums(problem, shift, rng) for _ in range(4000)), strict=True)
     grams, moments = np.array(grams), np.array(moments)
     np.testing.assert_array_equal(grams, grams.transpose(0, 2, 1))
     scale = problem.radius2 / shift

@@ -1,13 +1,13 @@
 """One posterior sample: its distribution, and its precision at the released bounds."""
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
 
 from skdptune.linear_model import PTRLinearRegression
-from skdptune.linear_model._regression._posterior_sampling import posterior_draw
-from skdptune.linear_model._regression._ridge_problem import Noise
+from skdptune.linear_model._regression._posterior_sampling import posterior_draw, posterior_grid
 from tests.linear_model.regression_examples import problem_of
 
 rng = np.random.default_rng(0)
@@ -20,10 +20,10 @@ def test_draws_have_the_posteriors_mean_and_covariance():
     ridge, precision = 3.0, 40.0
     H = problem.gram + ridge * np.eye(3)
     mean = np.linalg.solve(H, problem.moment)
-    noise = Noise.of(0)
+    rng = np.random.default_rng(0)
     draws = np.array(
         [
-            posterior_draw(problem, problem.solution(ridge), ridge, precision, noise)
+            posterior_draw(problem, problem.solution(ridge), ridge, precision, rng)
             for _ in range(40_000)
         ]
     )
@@ -35,11 +35,36 @@ def test_draws_have_the_posteriors_mean_and_covariance():
     )
 
 
+def test_draws_lie_on_a_grid_that_no_data_choose():
+    # Theorem E1.
+    ridge, precision, steps = 3.0, 40.0, []
+    for rows, targets in ((X, Y), (0.0 * X, Y), (X[:1], Y[:1])):
+        problem = dataclasses.replace(problem_of(rows, targets), n_public=len(X))
+        grid = posterior_grid(problem, ridge, precision)
+        draws = [
+            posterior_draw(problem, problem.solution(ridge), ridge, precision, rng) / grid
+            for _ in range(20)
+        ]
+        np.testing.assert_array_equal(draws, np.rint(draws))
+        steps.append(grid)
+    assert steps[0] == steps[1] == steps[2]
+    # Fine enough for the least spread that so many records can have.
+    spread = 1.0 / math.sqrt(precision * (len(X) * problem.radius2 + ridge))
+    assert 2.0**20 <= spread / grid <= 2.0**21
+
+
+def test_without_noise_the_solution_is_exact():
+    problem = problem_of(X, Y)
+    solution = problem.solution(1.0)
+    found = posterior_draw(problem, solution, 1.0, math.inf, rng)
+    np.testing.assert_array_equal(found, problem.vectors @ solution)
+
+
 @pytest.mark.parametrize("mode", ["adaptive", "propose-test-release"])
 def test_precision_is_no_more_than_the_plan_allows(mode, monkeypatch):
     seen = {}
 
-    def record(problem, solution, ridge, precision, noise):
+    def record(problem, solution, ridge, precision, rng):
         seen.update(ridge=ridge, precision=precision, problem=problem)
         return problem.vectors @ solution
 

@@ -1,9 +1,9 @@
-"""A ridge regression through its spectrum, and where noise comes from."""
+"""A ridge regression through its spectrum."""
 
 import numpy as np
 
 from skdptune.linear_model import SufficientStatistics
-from skdptune.linear_model._regression._ridge_problem import Noise, RidgeProblem
+from skdptune.linear_model._regression._ridge_problem import RidgeProblem
 
 rng = np.random.default_rng(0)
 
@@ -22,12 +22,3 @@ def test_singular_problem_has_a_finite_solution():
     problem = RidgeProblem(np.zeros(2), np.eye(2), np.zeros(2), np.zeros((2, 2)), 1.0, 0.0, 1)
     np.testing.assert_array_equal(problem.solution(0.0), [0.0, 0.0])
 
-
-def test_sources_of_noise():
-    assert Noise.of(None).scalars is None
-    generator = np.random.default_rng(0)
-    assert Noise.of(generator).generator is generator is Noise.of(generator).scalars
-    seeded = Noise.of(0)
-    assert seeded.scalars is seeded.generator
-    legacy = np.random.RandomState(0)
-    assert Noise.of(legacy).generator.normal() != Noise.of(legacy).generator.normal()

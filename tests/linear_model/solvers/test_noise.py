@@ -4,13 +4,18 @@ import math
 
 import numpy as np
 import pytest
+from randomgen import AESCounter
 from scipy import stats
 
+from skdptune.linear_model._solvers import _noise
 from skdptune.linear_model._solvers._noise import (
+    add_noise,
     additive_noise,
     check_budget,
-    draw_noise,
+    draw_linear_term,
+    linear_term_error,
     noise_generator,
+    noise_grid,
 )
 
 
@@ -24,8 +29,10 @@ def test_a_budget_is_epsilon_or_noise():
 
 @pytest.mark.parametrize("is_pure", [True, False])
 def test_noise_has_the_stated_distribution(is_pure):
+    # Theorem E2.
     rng = np.random.default_rng(0)
-    draws = np.stack([draw_noise(rng, 3, 2.0, is_pure) for _ in range(4000)])
+    values = np.array([1.0, -2.0, 0.0])
+    draws = np.stack([add_noise(values, 2.0, is_pure, rng) for _ in range(4000)]) - values
     norms = np.linalg.norm(draws, axis=1)
     distribution = stats.gamma(3, scale=2.0) if is_pure else stats.chi(3, scale=2.0)
     assert stats.kstest(norms, distribution.cdf).pvalue > 1e-4
@@ -35,11 +42,36 @@ def test_noise_has_the_stated_distribution(is_pure):
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_pure_noise_has_a_gamma_norm_and_a_uniform_direction(width):
+    # Theorem E2.
     rng = np.random.default_rng(0)
-    draws = np.array([draw_noise(rng, width, 2.0, True) for _ in range(4000)])
+    draws = np.array([add_noise(np.zeros(width), 2.0, True, rng) for _ in range(4000)])
     norms = np.linalg.norm(draws, axis=1)
     assert stats.kstest(norms, stats.gamma(width, scale=2.0).cdf).pvalue > 1e-3
     assert np.all(np.abs(draws.mean(axis=0)) < 5 * draws.std(axis=0) / np.sqrt(4000))
+
+
+@pytest.mark.parametrize("is_pure", [True, False])
+def test_noise_is_on_the_grid_that_its_plan_states(is_pure):
+    # Theorem E1.
+    rng = np.random.default_rng(1)
+    for scale in (1e-6, 3.0, 1e7):
+        values = rng.normal(size=500) * rng.choice([0.0, 1e-3, 1e6], 500)
+        steps = add_noise(values, scale, is_pure, rng) / noise_grid(scale, 500, is_pure)
+        np.testing.assert_array_equal(steps, np.rint(steps))
+
+
+@pytest.mark.parametrize("is_pure", [True, False])
+@pytest.mark.parametrize("width", [1, 40])
+def test_linear_terms_are_near_noise_in_real_numbers(is_pure, width, monkeypatch):
+    # Theorem M2: the same draws on a finer grid are the same real numbers, rounded less.
+    rough = draw_linear_term(width, 2.0, is_pure, np.random.default_rng(2))
+    monkeypatch.setattr(_noise, "_FINE_BITS", 60)
+    fine = draw_linear_term(width, 2.0, is_pure, np.random.default_rng(2))
+    least = linear_term_error(width, 2.0, is_pure)
+    monkeypatch.undo()
+    bound = linear_term_error(width, 2.0, is_pure)
+    assert 0.0 < np.linalg.norm(rough - fine) <= bound + least
+    assert bound <= 1e-9 * (width if is_pure else math.sqrt(width))
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
@@ -53,7 +85,9 @@ def test_noise_meets_the_budget_of_all_releases(delta):
 
 def test_seeds_repeat_and_generators_are_used_themselves():
     assert noise_generator(3).normal() == noise_generator(3).normal()
+    # Assumption E0.
     assert noise_generator(None).normal() != noise_generator(None).normal()
+    assert isinstance(noise_generator(None).bit_generator, AESCounter)
     generator, legacy = np.random.default_rng(0), np.random.RandomState(0)
     assert noise_generator(generator) is generator
     assert noise_generator(legacy).normal() != noise_generator(legacy).normal()

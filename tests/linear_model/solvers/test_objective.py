@@ -11,7 +11,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, huber_hinge
 from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
-from skdptune.linear_model._solvers._noise import draw_noise
+from skdptune.linear_model._solvers._noise import draw_linear_term
 from skdptune.linear_model._solvers._objective import fit_objective, plan_objective
 from skdptune.linear_model._solvers._public_problem import PublicProblem
 from tests.linear_model import perturbation_oracles as oracles
@@ -97,7 +97,7 @@ def test_gap_of_a_plan_is_reached_on_degenerate_data(loss):
         (same * rng.normal(size=(5000, 1)), rng.choice([-1.0, 1.0], 5000)),
     ]:
         design = Design.clipped(rows, 1.0, True)
-        term = draw_noise(rng, 4, plan.noise_scale, plan.is_pure)
+        term = draw_linear_term(4, plan.noise_scale, plan.is_pure, rng)
         function = RegularisedSum(loss, design, signs, plan.regularization, term)
         weights = minimise(function, plan.gap)
         slope = function.gradient(weights, function.margins(weights))

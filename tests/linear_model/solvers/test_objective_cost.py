@@ -8,7 +8,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, huber_hinge
 from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
-from skdptune.linear_model._solvers._noise import draw_noise
+from skdptune.linear_model._solvers._noise import draw_linear_term
 from skdptune.linear_model._solvers._objective import plan_objective
 from skdptune.linear_model._solvers._objective_cost import objective_curves
 from skdptune.linear_model._solvers._public_problem import PublicProblem
@@ -43,8 +43,8 @@ def test_oracle_agrees_with_simulated_minima():
     design = Design.clipped(np.abs(rows)[:, None], 1.0, False)
     for loss in LOSSES:
         functions = [
-            RegularisedSum(loss, design, np.sign(rows), lam, draw_noise(rng, 1, sigma, False))
-            for _ in range(400)
+            RegularisedSum(loss, design, np.sign(rows), lam, term)
+            for term in (draw_linear_term(1, sigma, False, rng) for _ in range(400))
         ]
         found = np.array([minimise(function, 1e-9)[0] for function in functions])
         levels = stats.norm.cdf(oracles.gradient(loss, rows, lam, found) / sigma)
@@ -135,7 +135,7 @@ def test_privacy_loss_is_below_the_bound_of_the_proof_in_three_dimensions(loss, 
         rows = rng.normal(size=(6, 2)) * rng.choice([0.2, 2.0])
         signs = rng.choice([-1.0, 1.0], 6)
         design = Design.clipped(rows, 1.0, True)
-        term = draw_noise(rng, 3, sigma, False)
+        term = draw_linear_term(3, sigma, False, rng)
         weights = minimise(RegularisedSum(loss, design, signs, lam, term), 1e-10)
         z = np.append(rows[-1] * design.scale[-1], 1.0)
         margin, length = signs[-1] * z @ weights, np.linalg.norm(z)
@@ -186,7 +186,7 @@ def test_profile_includes_the_second_release():
     plan = plan_objective(
         PublicProblem(LOGISTIC, 1.0, 1.0, 3, 100), delta=1e-5, noise_multiplier=2.0
     )
-    second_mu = 2.0 * plan.gap / (plan.regularization * plan.release_scale)
+    second_mu = 2.0 * plan.distance / plan.release_scale
     assert second_mu == pytest.approx(0.05 / 2.0)
     without = objective_curves(LOGISTIC, 1.0, 0.5, EPSILONS[:12])[0]
     # Near 0 convexity lowers the profile below these points.

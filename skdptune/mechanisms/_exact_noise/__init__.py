@@ -1,0 +1,21 @@
+"""Noise that is drawn, added and rounded as in real numbers, on grids that no data choose."""
+
+from skdptune.mechanisms._exact_noise._releases import (
+    NormalNoise,
+    add_gaussian,
+    add_laplace,
+    add_spherical,
+    draw_images,
+    spherical_spread,
+)
+from skdptune.mechanisms._exact_noise._rounding import grid_of
+
+__all__ = [
+    "NormalNoise",
+    "add_gaussian",
+    "add_laplace",
+    "add_spherical",
+    "draw_images",
+    "grid_of",
+    "spherical_spread",
+]

@@ -1,0 +1,315 @@
+"""Standard random numbers as doubles, near real ones whose digits can be had as far as needed.
+
+A double lies within `ERROR` of the real number that it stands for, but for a few places that are
+listed. The bound takes basic operations and roots as IEEE 754 defines them and logarithms with a
+relative error below 2^-46, 64 times what NumPy's are tested for (Assumption E0).
+
+Theorem E1.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdptune._secure_random import secure_generator
+from skdptune.mechanisms._exact_noise._digits import (
+    Bounds,
+    Digits,
+    LazyPoint,
+    LazyUniforms,
+    root,
+)
+
+Floats = NDArray[np.float64]
+
+ERROR = 2.0**-40
+_LOG_ERROR = 2.0**-46
+# Squared distances from the centre beyond which doubles are not near enough.
+_NEAREST, _FARTHEST = 2.0**-26, 1.0 - 2.0**-18
+# Doubles nearer than this to the circle do not tell on which side of it a point is.
+_BORDER = 2.0**-50
+_INSIDE = math.pi / 4.0
+_SIGNED_DIGITS, _DIGITS = 63, 64
+# Uniform numbers below this, in units of their last digit, have too few digits.
+_LEAST = 1 << 44
+# A factor that is less precise is computed again, with more digits.
+_LARGEST_RELATIVE_ERROR, _SHARP_PLACES, _ROUNDING = 2.0**-36, 60, 2.0**-50
+
+
+class Draws(Protocol):
+    """Real random numbers.
+
+    Attributes
+    ----------
+    values : ndarray of float64
+        Each within `ERROR` of its real number, but for those listed in `doubtful`.
+    doubtful : ndarray of int
+        Increasing places.
+    largest : float
+        Size that no other value exceeds.
+    """
+
+    values: Floats
+    doubtful: NDArray[np.intp]
+    largest: float
+
+    def bounds(self, place: int, places: int) -> Bounds:
+        """Return rational bounds on the real number, at most ``2**-places`` apart."""
+
+
+class Factor(Protocol):
+    """A positive real number that multiplies draws.
+
+    Attributes
+    ----------
+    value : float
+    relative_error : float
+        Bound on how far the value is from the real number, in units of it; may be infinite.
+    """
+
+    value: float
+    relative_error: float
+
+    def bounds(self, places: int) -> Bounds:
+        """Return rational bounds on the real number, about ``2**-places`` of it apart."""
+
+
+class NormalDraws:
+    """Independent standard normal numbers.
+
+    Parameters
+    ----------
+    count : int
+    generator : numpy.random.Generator
+        Source of all digits. How many numbers it is asked for depends on its own output alone.
+
+    Notes
+    -----
+    Theorem E1.
+
+    With ``u`` a coordinate and w the squared distance of a point that is uniform in the unit disc,
+    the number is ``u sqrt(2 L / w)``, ``L = -log(w)``. As doubles, u is off by ``2^-53 abs(u) +
+    2^-63`` and w by a share of ``2^-51 + 2^-61 / sqrt(w)``, which moves L, besides the 2^-46 of
+    itself by which its logarithm may be wrong. The number has a size of ``sqrt(2 L)`` at most, so
+    all moves it by ``2^-50.9 sqrt(2 / L)`` for w near 1 (at most 2^-41.3 up to ``1 - 2^-18``),
+    ``2^-46.9 sqrt(2 L)`` (at most 2^-44), and some 2^-47 for w near ``2^-26``: 2^-41 in all.
+    """
+
+    # sqrt(-2 log(2^-26)) and a little more.
+    largest = 6.1
+
+    def __init__(self, count: int, generator: np.random.Generator) -> None:
+        self._digits = further_digits(generator)
+        self._n_pairs = (count + 1) // 2
+        self._lazy: dict[int, LazyPoint] = {}
+        words = self._words_inside(generator)
+        points = words.astype(np.float64)
+        points *= 2.0**-_SIGNED_DIGITS
+        squares = _squared_distances(points)
+        factors = np.log(squares)
+        factors *= -2.0
+        factors /= squares
+        np.sqrt(factors, out=factors)
+        points *= factors
+        self._words = words
+        self.values: Floats = points.ravel()[:count]
+        pairs = np.flatnonzero((squares < _NEAREST) | (squares > _FARTHEST))
+        places = np.concatenate([pairs, pairs + self._n_pairs])
+        self.doubtful: NDArray[np.intp] = places[places < count]
+
+    def _words_inside(self, generator: np.random.Generator) -> NDArray[np.int64]:
+        """Return the digits of points of the unit disc, one for each pair of numbers."""
+        parts = [np.empty((2, 0), dtype=np.int64)]
+        missing = self._n_pairs
+        while missing > 0:
+            size = math.ceil((missing + 3.0 * math.sqrt(missing)) / _INSIDE)
+            words = generator.integers(0, 2**64, size=(2, size), dtype=np.uint64).view(np.int64)
+            kept = self._inside(words, self._n_pairs - missing)[:missing]
+            parts.append(words.take(kept, axis=1))
+            missing -= kept.size
+        return parts[1] if len(parts) == 2 else np.concatenate(parts, axis=1)
+
+    def _inside(self, words: NDArray[np.int64], first: int) -> NDArray[np.intp]:
+        """Return the places of points inside; `first` is the number of the first pair."""
+        squares = _squared_distances(words * 2.0**-_SIGNED_DIGITS)
+        sure = squares < 1.0 - _BORDER
+        unsure = np.flatnonzero(~sure & (squares <= 1.0 + _BORDER))
+        points = {int(place): self._point(words[:, place]) for place in unsure}
+        for place, point in points.items():
+            sure[place] = point.is_inside()
+        kept = np.flatnonzero(sure)
+        for place, point in points.items():
+            # What was drawn of it to decide this counts from now on.
+            if sure[place]:
+                self._lazy[first + int(np.searchsorted(kept, place))] = point
+        return kept
+
+    def _point(self, words: NDArray[np.int64]) -> LazyPoint:
+        return LazyPoint(int(words[0]), int(words[1]), _SIGNED_DIGITS, self._digits)
+
+    def bounds(self, place: int, places: int) -> Bounds:
+        """Return rational bounds on the real number, at most ``2**-places`` apart."""
+        axis, pair = divmod(place, self._n_pairs)
+        if pair not in self._lazy:
+            self._lazy[pair] = self._point(self._words[:, pair])
+        return self._lazy[pair].normal(axis, places)
+
+
+class LaplaceDraws:
+    """Independent numbers of density ``exp(-abs(x)) / 2``.
+
+    Parameters
+    ----------
+    count : int
+    generator : numpy.random.Generator
+        Source of all digits.
+
+    Notes
+    -----
+    Theorem E1.
+
+    Minus the logarithm of a uniform number U, with a random sign. As a double, U is off by
+    ``2^-53 U + 2^-64``, which is below 2^-43 of itself from 2^-20 on, and the logarithm by 2^-46
+    of its size, at most 14, besides.
+    """
+
+    # -log(2^-20) and a little more.
+    largest = 14.0
+
+    def __init__(self, count: int, generator: np.random.Generator) -> None:
+        self._digits = further_digits(generator)
+        self._words = generator.integers(0, 2**64, size=count, dtype=np.uint64)
+        self._is_negative = (
+            np.unpackbits(
+                generator.integers(0, 256, size=(count + 7) // 8, dtype=np.uint8), count=count
+            )
+            > 0
+        )
+        self._lazy: dict[int, LazyUniforms] = {}
+        sizes = -np.log((self._words + 0.5) * 2.0**-_DIGITS)
+        self.values: Floats = np.where(self._is_negative, -sizes, sizes)
+        self.doubtful: NDArray[np.intp] = np.flatnonzero(self._words < _LEAST)
+
+    def bounds(self, place: int, places: int) -> Bounds:
+        """Return rational bounds on the real number, at most ``2**-places`` apart."""
+        if place not in self._lazy:
+            self._lazy[place] = LazyUniforms([int(self._words[place])], _DIGITS, self._digits)
+        low, high = self._lazy[place].minus_log_product(places)
+        return (-high, -low) if self._is_negative[place] else (low, high)
+
+
+class ConstantFactor:
+    """A number that is known exactly."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+        self.relative_error = 0.0
+
+    def bounds(self, places: int) -> Bounds:
+        """Return the number as bounds on itself."""
+        exact = Fraction(self.value)
+        return exact, exact
+
+
+class ChiFactor:
+    """A constant times the root of a chi-squared number, real like the other draws.
+
+    Parameters
+    ----------
+    scale : float
+        The constant.
+    degrees : int
+        Degrees of freedom.
+    generator : numpy.random.Generator
+        Source of all digits.
+
+    Attributes
+    ----------
+    value : float
+    relative_error : float
+        Bound on how far the value is from the real number, in units of it; may be infinite.
+
+    Notes
+    -----
+    Theorem E2.
+
+    The squares of a pair of normal numbers add up to twice minus the logarithm of a uniform
+    number; for an odd number of degrees one square is left over.
+    """
+
+    def __init__(self, scale: float, degrees: int, generator: np.random.Generator) -> None:
+        self._scale = scale
+        words = generator.integers(0, 2**64, size=degrees // 2, dtype=np.uint64)
+        self._single = NormalDraws(1, generator) if degrees % 2 else None
+        self._uniforms = LazyUniforms(words.tolist(), _DIGITS, further_digits(generator))
+        logs = np.log((words + 0.5) * 2.0**-_DIGITS)
+        square, error = -2.0 * math.fsum(logs), _error_of_logs(words, logs)
+        if self._single is not None:
+            number = float(self._single.values[0])
+            square += number * number
+            error += 4.0 * ERROR * (abs(number) + ERROR)
+            error = math.inf if self._single.doubtful.size else error
+        self._bounds: dict[int, Bounds] = {}
+        self.value = scale * math.sqrt(square)
+        # The root halves a relative error, which is left for its own rounding and the product's.
+        self.relative_error = error / square + _ROUNDING if 2.0 * error < square else math.inf
+        if self.relative_error > _LARGEST_RELATIVE_ERROR:
+            self.value = float(self.bounds(_SHARP_PLACES)[0])
+            self.relative_error = _ROUNDING
+
+    def bounds(self, places: int) -> Bounds:
+        """Return rational bounds on the real number, about ``2**-places`` of it apart."""
+        if places not in self._bounds:
+            self._bounds[places] = self._root(places)
+        return self._bounds[places]
+
+    def _root(self, places: int) -> Bounds:
+        low, high = (2 * bound for bound in self._uniforms.minus_log_product(2 * places))
+        if self._single is not None:
+            ends = self._single.bounds(0, 2 * places)
+            squares = sorted(end * end for end in ends)
+            low += Fraction(0) if ends[0] <= 0 <= ends[1] else squares[0]
+            high += squares[1]
+        scale = Fraction(self._scale)
+        roots = root((low, high), places)
+        return scale * roots[0], scale * roots[1]
+
+
+def further_digits(generator: np.random.Generator) -> Digits:
+    """Return a source of further digits that is independent of what the generator gives later.
+
+    How many digits are asked for depends on what noise is added to, so that the generator itself
+    would give later draws that differ between neighbouring data sets.
+    """
+    key = generator.bytes(16)
+    sources: list[np.random.Generator] = []
+
+    def digits(count: int) -> int:
+        if not sources:
+            sources.append(secure_generator(key))
+        n_bytes = (count + 7) // 8
+        return int.from_bytes(sources[0].bytes(n_bytes), "little") >> (8 * n_bytes - count)
+
+    return digits
+
+
+def _squared_distances(points: Floats) -> Floats:
+    squares = points[0] * points[0]
+    squares += points[1] * points[1]
+    return squares
+
+
+def _error_of_logs(words: NDArray[np.uint64], logs: Floats) -> float:
+    """Return a bound on the error of minus twice the sum of logarithms."""
+    if words.size == 0:
+        return 0.0
+    if int(words.min()) == 0:
+        return math.inf
+    # A uniform number is off by 2^-52 and half a unit of its last digit.
+    of_numbers = math.fsum(2.0**-51 + 1.0 / words.astype(np.float64))
+    return 2.0 * of_numbers - 4.0 * _LOG_ERROR * math.fsum(logs)
