@@ -8,9 +8,8 @@ import numpy as np
 
 from skdptune.accounting._losses._convolution import (
     TAIL,
-    added,
     convolved,
-    rare_part,
+    convolved_with_rare,
     without_ends,
 )
 from skdptune.accounting._losses._curves import (
@@ -122,9 +121,9 @@ def self_composed(
     first = _first_rare_loss(without_ends(losses, tail / count), count) if tail > 0.0 else None
     if first is None:
         return convolved([(losses, count)], tail)
-    common = losses.masses[: first - losses.lowest]
-    bulk = LossDistribution(losses.step, losses.lowest, common, losses.infinity)
-    return added(convolved([(bulk, count)], tail), rare_part(losses, first, count, tail))
+    masses = losses.masses[: first - losses.lowest]
+    common = LossDistribution(losses.step, losses.lowest, masses, losses.infinity)
+    return convolved_with_rare(common, losses, first, count, tail)
 
 
 def _first_rare_loss(losses: LossDistribution, count: int) -> int | None:

@@ -5,15 +5,14 @@ Of tilted masses (`_tilting`) it errs by a share of what they are after tilting.
 the bulk of a composition and another slope its upper tail: each bounds every mass from above, and
 the smaller bound counts.
 
-Large losses that a composition hardly ever meets make a tail that no slope levels out. They get a
-transform of their own (`rare_part`), which errs by a share of their mass.
+Large losses that a composition hardly ever meets make a tail that no slope levels out. They get
+transforms of their own (`convolved_with_rare`), which err by a share of their mass.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +40,8 @@ _MOST_SLOPES = 6
 _USUAL_EXPONENT = 22.0
 # Larger tails are seen well with slope 0.
 _LEAST_EXPONENT = 3.0
+# More rare losses than so many are as good as infinite.
+_MOST_RARE = 3
 # exp(-60) is nothing beside a unit of rounding.
 _INVISIBLE = -60.0
 
@@ -65,7 +66,7 @@ def convolved(parts: Parts, tail: float) -> LossDistribution:
     low = sum(count * part.lowest for part, count in parts)
     size = 1 + sum(count * (part.masses.size - 1) for part, count in parts)
     step = parts[0][0].step
-    if size <= _DIRECT:
+    if size <= _DIRECT or not all(part.masses.any() for part, _ in parts):
         return LossDistribution(step, low, _directly(parts, size), min(infinity, 1.0))
     cumulant = Cumulant(parts)
     low, size, beyond = _window(parts, cumulant, (low, size), tail)
@@ -79,46 +80,69 @@ def convolved(parts: Parts, tail: float) -> LossDistribution:
     return LossDistribution(step, low, masses, min(infinity + beyond, 1.0))
 
 
-def rare_part(losses: LossDistribution, first: int, count: int, tail: float) -> LossDistribution:
-    """Return upper bounds on the masses that rare losses add to a sum of common ones.
+def convolved_with_rare(
+    common: LossDistribution, losses: LossDistribution, first: int, count: int, tail: float
+) -> LossDistribution:
+    """Return upper bounds on the masses of a sum of losses of which some are rare and large.
 
     Parameters
     ----------
+    common : LossDistribution
+        The common losses of one copy, with all that is at infinity, on their own grid.
     losses : LossDistribution
-        The losses of one copy.
+        All losses of one copy, on a coarser grid, or the same.
     first : int
-        Grid number from which on losses are rare.
+        Number in the coarser grid from which on losses are rare: all copies together meet one
+        hardly ever.
     count : int
         Number of copies.
     tail : float
-        Mass that may go up from either end, positive.
-
-    Returns
-    -------
-    LossDistribution
-        The sum of all copies less the sum of what is common in them. At infinity is only what went
-        beyond the end of the grid.
+        Mass that may go up from either end, positive, a few times.
 
     Notes
     -----
     Theorem P12.
+
+    By the binomial theorem, with up to three rare losses among as many copies, whose other losses
+    are on the coarser grid; the losses of all the other copies are on the finer one.
     """
-    losses = without_ends(losses, tail / count)
-    if losses.highest < first:
-        return LossDistribution(losses.step, first, np.zeros(1), min(tail, 1.0))
-    cumulant = Cumulant([(losses, count)])
-    ends = count * losses.lowest, 1 + count * (losses.masses.size - 1)
-    low, size, beyond = _window([(losses, count)], cumulant, ends, tail)
-    rare = Cumulant([(_above(losses, first), 1)])
-    steepest = cumulant.slope_of_tail(-math.log(tail))
+    many = min(count, _MOST_RARE)
+    usual, rare = _split(losses, first)
+    others = None
+    if count > many:
+        others = _finite(convolved([(_finite(common), count - many)], tail).on_grid(losses.step))
+    # At infinity already, lost by the others, and more rare losses than are looked at.
+    infinity = 4.0 * tail - math.expm1(count * math.log1p(-common.infinity))
+    infinity += math.comb(count, many + 1) * float(rare.masses.sum()) ** (many + 1)
+    total = LossDistribution(losses.step, 0, np.zeros(1), infinity)
+    for number in range(many + 1):
+        ways = math.comb(count, number)
+        parts = [(part, n) for part, n in ((usual, many - number), (rare, number)) if n]
+        term = convolved(parts, tail / ways)
+        term = LossDistribution(term.step, term.lowest, term.masses * ways, term.infinity * ways)
+        if float(term.masses.sum()) <= tail:
+            term = LossDistribution(term.step, 0, np.zeros(1), term.infinity + tail)
+        elif others is not None:
+            term = added(
+                convolved([(others, 1), (_finite(term), 1)], tail),
+                LossDistribution(term.step, 0, np.zeros(1), term.infinity),
+            )
+        total = added(total, term)
+    return total
 
-    def next_slope(place: int) -> float:
-        return min(rare.slope_of_mean(place - cumulant.mean), steepest)
 
-    source = _RareSum(losses, first, count)
-    masses = _least(source, (low, size), _FLOOR * tail, None, next_slope)
-    masses[0] += tail
-    return LossDistribution(losses.step, low, masses, min(beyond + tail, 1.0))
+def _split(losses: LossDistribution, first: int) -> tuple[LossDistribution, LossDistribution]:
+    """Return the losses below a place, and those from there on."""
+    below, above = np.split(losses.masses, [first - losses.lowest])
+    return (
+        LossDistribution(losses.step, losses.lowest, below, 0.0),
+        LossDistribution(losses.step, first, above if above.size else np.zeros(1), 0.0),
+    )
+
+
+def _finite(losses: LossDistribution) -> LossDistribution:
+    """Return the finite losses alone."""
+    return LossDistribution(losses.step, losses.lowest, losses.masses, 0.0)
 
 
 def added(first: LossDistribution, second: LossDistribution) -> LossDistribution:
@@ -130,12 +154,6 @@ def added(first: LossDistribution, second: LossDistribution) -> LossDistribution
         masses[each.lowest - low : each.lowest - low + each.masses.size] += each.masses
     infinity = min(first.infinity + second.infinity, 1.0)
     return LossDistribution(first.step, low, masses, infinity)
-
-
-def _above(losses: LossDistribution, first: int) -> LossDistribution:
-    """Return what lies at and above a place."""
-    masses = losses.masses[first - losses.lowest :]
-    return LossDistribution(losses.step, first, masses, losses.infinity)
 
 
 def without_ends(part: LossDistribution, tail: float) -> LossDistribution:
@@ -193,15 +211,8 @@ def _direct_power(masses: FloatArray, count: int) -> FloatArray:
 # By transforms ----------------------------------------------------------------------------
 
 
-class _Source(Protocol):
-    """What can be bounded at any slope."""
-
-    def bounds(self, slope: float, low: int, size: int) -> Bounds:
-        """Return upper bounds on the masses from a place on, and the allowances in them."""
-
-
 def _least(
-    source: _Source,
+    source: _Sum,
     window: tuple[int, int],
     floor: float,
     slope: float | None,
@@ -270,35 +281,6 @@ class _Sum:
         return masses * back, allowance * back
 
 
-class _RareSum:
-    """What rare losses add to the sum of all copies: ``(a + b)^n - a^n`` of two spectra."""
-
-    def __init__(self, losses: LossDistribution, first: int, count: int) -> None:
-        self._losses, self._split, self._count = losses, first - losses.lowest, count
-
-    def bounds(self, slope: float, low: int, size: int) -> Bounds:
-        """Return upper bounds on the masses from a place on, and the allowances in them."""
-        n, length = self._count, _length(size, self._losses.masses.size)
-        error = _transform_error(length)
-        tilt = tilted([(self._losses, n)], slope)
-        common, rare = np.split(tilt.weights[0], [self._split])
-        rate = float(rare.sum())
-        a, b = _spectrum(common, 0, length), _spectrum(rare, self._split, length)
-        both = np.abs(a) + np.abs(b) + error
-        used = np.flatnonzero((n - 1.0) * np.log(both) > _INVISIBLE - math.log(n))
-        a, b, both = a[used], b[used], both[used]
-        weights = _multiplicity(used, length) * n * both ** (n - 1.0)
-        # Errors of the rare and of the common spectrum, and of the way back.
-        rates = rate + (n - 1.0) * np.abs(b) / both + np.abs(b)
-        allowance = float(weights @ rates) * error / length + math.exp(_INVISIBLE) * rate
-        product = np.zeros(length // 2 + 1, dtype=np.complex128)
-        product[used] = _difference_of_powers(a, b, n)
-        start = low - n * self._losses.lowest
-        masses = _from_spectrum(product, start, size, length) + allowance
-        back = tilt.back(low, size) * (1.0 + 2.0 * tilt.error)
-        return masses * back, allowance * back
-
-
 def _length(size: int, longest: int) -> int:
     """Return a length for a window that no part is wrapped around often in, of small factors."""
     return int(fft.next_fast_len(max(size, longest // 8), real=True))
@@ -350,16 +332,3 @@ def _power(spectrum: ComplexArray, count: int) -> ComplexArray:
     size = np.exp(count * np.log(np.maximum(np.abs(spectrum), 1e-300)))
     angle = count * np.angle(spectrum)
     return size * (np.cos(angle) + 1j * np.sin(angle))
-
-
-def _difference_of_powers(a: ComplexArray, b: ComplexArray, count: int) -> ComplexArray:
-    """Return ``(a + b)^count - a^count``, without cancellation where ``b`` is small."""
-    small = np.abs(b) < 0.1 * np.abs(a)
-    ratio = np.where(small, b, 0.0) / np.where(small, a, 1.0)
-    x, y = ratio.real, ratio.imag
-    # count * log(1 + ratio), and the exponential of it less 1.
-    growth = 0.5 * count * np.log1p(2.0 * x + x * x + y * y)
-    angle = count * np.arctan2(y, 1.0 + x)
-    real = np.expm1(growth) * np.cos(angle) - 2.0 * np.sin(0.5 * angle) ** 2
-    near = _power(a, count) * (real + 1j * np.exp(growth) * np.sin(angle))
-    return np.where(small, near, _power(a + b, count) - _power(a, count))

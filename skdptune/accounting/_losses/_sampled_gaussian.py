@@ -19,7 +19,7 @@ from skdptune.accounting._losses._closed_forms import (
     gaussian_delta,
     loss_before_sampling,
 )
-from skdptune.accounting._losses._convolution import TAIL, added, convolved, rare_part
+from skdptune.accounting._losses._convolution import TAIL, convolved, convolved_with_rare
 from skdptune.accounting._losses._curves import Sides, connected, step_at_most
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution
 
@@ -58,11 +58,20 @@ class SampledGaussian:
 
     def add(self, epsilons: FloatArray) -> FloatArray:
         """Return the curve of adding a record at each epsilon >= 0, rounded up."""
-        kept = self.rate * np.exp(epsilons) - np.expm1(epsilons)
-        inner = -loss_before_sampling(-epsilons, self.rate)
-        some = (kept > 0.0) & np.isfinite(inner)
+        # Near the largest loss a unit of rounding in epsilon is a share of what is left: the curve
+        # is read a few units before.
+        end = -math.log1p(-self.rate)
+        before = epsilons - 4.0 * np.finfo(np.float64).eps * (epsilons + end)
+        # 1 - (1 - rate) exp(epsilon), and log(rate exp(epsilon)) less its logarithm.
+        kept = -np.expm1(np.minimum(before - end, 0.0))
+        some = kept > 0.0
+        kept, before = kept[some], before[some]
+        gone = np.minimum(-np.expm1(-before) / self.rate, 1.0)
+        near = -np.log1p(-np.minimum(gone, 0.5))
+        far = math.log(self.rate) + before - np.log(kept)
+        inner = np.maximum(np.where(gone < 0.5, near, far), 0.0)
         result = np.zeros_like(epsilons)
-        result[some] = kept[some] * gaussian_delta(self.mu, inner[some]) * (1.0 + ROUNDING)
+        result[some] = kept * gaussian_delta(self.mu, inner) * (1.0 + ROUNDING)
         return result
 
     def loss(self, outcome: FloatArray) -> FloatArray:
@@ -115,12 +124,13 @@ def sampled_gaussian_sides(mu: float, rate: float, count: int, step: float | Non
     sides = _common_losses(release, plan)
     if count == 1:
         return sides
-    remove, add = (convolved([(side, count)], TAIL) for side in sides)
+    add = convolved([(sides[1], count)], TAIL)
     if plan.is_split:
-        whole = _all_losses(release, plan)
         first = round(plan.end / plan.coarse) + 1
-        rare = rare_part(whole, first, count, TAIL)
-        remove = added(remove.on_grid(plan.coarse), rare)
+        all_losses = _all_losses(release, plan)
+        remove = convolved_with_rare(sides[0], all_losses, first, count, TAIL)
+    else:
+        remove = convolved([(sides[0], count)], TAIL)
     if step is None:
         remove, add = (side.on_grid(plan.coarse) for side in (remove, add))
     return remove, add

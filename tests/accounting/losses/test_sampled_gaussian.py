@@ -12,7 +12,16 @@ from skdptune.accounting._losses._dp_accounting import from_pld
 from skdptune.accounting._losses._sampled_gaussian import SampledGaussian, sampled_gaussian_sides
 from tests.accounting.oracles_profile import sampled_gaussian_epsilons
 
-SETTINGS = [(1e-6, 2.0), (1e-3, 0.01), (0.01, 0.5), (0.3, 1.0), (0.999, 4.0), (1e-4, 3.3)]
+SETTINGS = [
+    (1e-6, 2.0),
+    (1e-6, 1e-3),
+    (1e-3, 0.01),
+    (0.2, 0.06),
+    (0.01, 0.5),
+    (0.3, 1.0),
+    (0.999, 4.0),
+    (1e-4, 3.3),
+]
 
 
 def exact_curves(rate, mu, epsilon):
@@ -37,10 +46,16 @@ def test_curves_keep_their_digits_and_are_rounded_up(rate, mu):
     release = SampledGaussian(mu, rate)
     top = release.loss_beyond(1e-30)
     points = np.concatenate([[0.0], np.geomspace(1e-3 * rate * mu, top, 25)])
+    # Up to the largest loss of adding, where its curve is steepest.
+    points = np.append(points, -math.log1p(-rate) * (1.0 - np.geomspace(1e-13, 0.5, 20)))
     for epsilon, *found in zip(points, release.remove(points), release.add(points), strict=True):
         for value, exact in zip(found, exact_curves(rate, mu, epsilon), strict=True):
-            if exact > 1e-60 * rate:
-                assert exact <= value <= exact * (1.0 + 1e-11)
+            if exact > 1e-45 * rate:
+                assert exact <= value
+                # Before the end of the curve of adding by a few roundings of epsilon.
+                near = -math.log1p(-rate) - epsilon
+                slack = 2e-14 * (1.0 + epsilon / near) if near > 0.0 else 0.0
+                assert value <= exact * (1.0 + 3e-11 + 30.0 * slack)
 
 
 @pytest.mark.parametrize(("rate", "mu"), SETTINGS)
@@ -89,6 +104,7 @@ LONG = [
     (1e-3, 1.0, 10**5, 20),
     (1e-4, 0.7, 1000, 10),
     (1e-4, 0.5, 10, 12),
+    (1e-3, 0.72, 70_000, 20),
     (0.05, 0.25, 3, 400),
 ]
 
@@ -102,7 +118,7 @@ def test_long_compositions_are_those_of_longer_floats(rate, noise, count, points
     for delta, known in zip(deltas, exact, strict=True):
         epsilon = max(side.epsilon(delta) for side in found)
         # The oracle itself is good to some four digits.
-        assert known * (1.0 - 1e-4) <= epsilon <= known * (1.0 + 2e-3)
+        assert known * (1.0 - 1e-4) <= epsilon <= known * (1.0 + 1e-3)
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-10, 1e-11, 1e-12])
