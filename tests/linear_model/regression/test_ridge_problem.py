@@ -21,4 +21,3 @@ def test_solution_is_that_of_the_normal_equations():
 def test_singular_problem_has_a_finite_solution():
     problem = RidgeProblem(np.zeros(2), np.eye(2), np.zeros(2), np.zeros((2, 2)), 1.0, 0.0, 1)
     np.testing.assert_array_equal(problem.solution(0.0), [0.0, 0.0])
-
