@@ -14,7 +14,6 @@ from skdptune.accounting._losses._curves import (
     largest_loss,
     least_errors,
     pair_masses,
-    regridded,
     step_at_most,
     upper_half,
     with_bounded_size,
@@ -27,7 +26,6 @@ from skdptune.accounting._losses._forms import (
     Form,
     GaussianForm,
     ResponseForm,
-    SampledGaussianForm,
 )
 from skdptune.accounting._losses._renyi import (
     INTEGER_ORDERS,
@@ -64,7 +62,6 @@ __all__ = [
     "RenyiTable",
     "RenyiUnknown",
     "ResponseForm",
-    "SampledGaussianForm",
     "Sides",
     "at_integer_orders",
     "common_step",
@@ -80,7 +77,6 @@ __all__ = [
     "log_binomial",
     "losses_of_event",
     "pair_masses",
-    "regridded",
     "self_composed_sides",
     "step_at_most",
     "subsampled_halves",

@@ -151,7 +151,7 @@ class PrivacyProfile:
             What is done to the data. Events without a privacy loss distribution in dp_accounting
             are bounded through Rényi differential privacy, where it knows that.
         discretization : float, optional
-            Grid of the losses. The default is 1e-4, and finer for events whose losses are small.
+            Grid of the losses. The default suits their spread and that of their sum.
 
         Returns
         -------
