@@ -252,7 +252,9 @@ def test_search_over_alpha_uses_the_whole_curve(kind):
     (fit_part,) = find_parts(search.privacy_, "fit")
     if kind is not AdaOPSLinearRegression:
         # Known by one point alone, it would be charged DELTA however large epsilon is.
-        assert fit_part.profile.delta(4.0) < 3e-3 * DELTA
+        # Candidates that differ in cost share a curve with a hundredth of it at infinity.
+        at_infinity = 1e-2 * DELTA if kind is OPSLinearRegression else 0.0
+        assert fit_part.profile.delta(4.0) - at_infinity < 3e-3 * DELTA
 
 
 def find_parts(report, name):
