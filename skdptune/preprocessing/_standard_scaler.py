@@ -107,7 +107,7 @@ class DPStandardScaler(
     >>> X = np.random.default_rng(0).normal([170, 70], [10, 12], size=(5000, 2))
     >>> scaler = DPStandardScaler(epsilon=1.0, bounds=([100, 20], [230, 150]), random_state=0)
     >>> scaler.fit(X).mean_.round(1)
-    array([170.1,  70. ])
+    array([170.1,  70.3])
     >>> print(scaler.privacy_.epsilon)
     1.0
     """

@@ -112,7 +112,8 @@ class LazyPoint:
     def _squared_distance(self) -> Bounds:
         squares = [sorted((k * k, (k + 1) * (k + 1))) for k in self._point]
         unit = 1 << 2 * self._n_digits
-        return tuple(Fraction(one + other, unit) for one, other in zip(*squares, strict=True))
+        low, high = (one + other for one, other in zip(*squares, strict=True))
+        return Fraction(low, unit), Fraction(high, unit)
 
     def _extend(self) -> None:
         self._point = _extended(self._point, self._draw)

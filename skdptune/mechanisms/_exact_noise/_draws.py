@@ -298,8 +298,8 @@ def further_digits(generator: np.random.Generator) -> Digits:
     return digits
 
 
-def _squared_distances(points: Floats) -> Floats:
-    squares = points[0] * points[0]
+def _squared_distances(points: NDArray[np.floating]) -> Floats:
+    squares: Floats = np.float64(1.0) * points[0] * points[0]
     squares += points[1] * points[1]
     return squares
 

@@ -355,7 +355,12 @@ class TestSearch:
             assert sum(worth[rows, column, path]) == pytest.approx(max(every))
 
     @given(
-        st.lists(st.floats(-8.0, 8.0), min_size=1, max_size=30, unique=True),
+        st.lists(
+            st.integers(-8000, 8000).map(lambda step: step / 1000.0),
+            min_size=1,
+            max_size=30,
+            unique=True,
+        ),
         st.lists(st.floats(1e-3, 1.0), min_size=30, max_size=30),
     )
     def test_fewer_lines_lie_just_below_all(self, logs, parts):

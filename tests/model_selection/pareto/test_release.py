@@ -96,7 +96,8 @@ def test_adaptive_search_of_many_costs_keeps_to_its_budget() -> None:
     total = fitted._make_plan(600, 3, classes=[0, 1]).release.filter()
     assert isinstance(total, GaussianFilter)
     budget = largest_mu(8.0, DELTA * (1 - 1e-6) * 0.999) ** 2
-    assert 0.4 * budget < squares_of(fitted).sum() <= budget
+    # Beside cheap ones, at least one of the expensive.
+    assert 0.1 * budget < squares_of(fitted).sum() <= budget
     assert fitted.privacy_.epsilon_spent <= 8.0
 
 
