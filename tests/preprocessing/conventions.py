@@ -35,7 +35,7 @@ def check_scikit_learn(estimator: Any, at_least: int) -> None:
     skipped = {r["check_name"] for r in results if r["status"] == "skipped"}
     assert failed == []
     assert skipped <= MAY_BE_SKIPPED
-    assert sum(r["status"] == "passed" for r in results) >= at_least
+    assert sum(r["status"] in ("passed", "xfail") for r in results) >= at_least
 
 
 def check_frames(estimator: Any) -> None:

@@ -69,9 +69,10 @@ def gaussian_halves(mu: float, step: float | None = None) -> Halves:
     """Return the curve of `gaussian_delta` on a grid that suits it, rounded up."""
     if step is None:
         # Chords of 1/2000 of the losses' spread are within 1e-5 of the curve, at any scale.
-        step = step_at_most(mu / 2000.0)
+        step = step_at_most(min(mu / 2000.0, LARGEST_LOSS / 2**10))
     top = min(mu * mu / 2.0 + 9.5 * mu, LARGEST_LOSS)
     half = gaussian_delta(mu, step * np.arange(math.ceil(top / step) + 1)) * (1.0 + ROUNDING)
+    half = np.minimum(half, 1.0)
     return Halves(step, half, half)
 
 
@@ -80,6 +81,7 @@ def laplace_halves(mu: float, step: float) -> Halves:
     epsilons = step * np.arange(math.ceil(min(mu, LARGEST_LOSS) / step - 1e-9) + 1)
     half = np.expm1(np.maximum(0.5 * (mu - epsilons), 0.0))
     half *= np.exp(np.minimum(0.5 * (epsilons - mu), 0.0)) * (1.0 + ROUNDING)
+    half = np.minimum(half, 1.0)
     return Halves(step, half, half)
 
 

@@ -60,7 +60,7 @@ def convolved(parts: Parts, tail: float) -> LossDistribution:
     -----
     Theorem P4, Theorem P12.
     """
-    infinity = -math.expm1(sum(count * math.log1p(-part.infinity) for part, count in parts))
+    infinity = _infinity_of(parts)
     parts = [(without_ends(part, tail / count), count) for part, count in parts]
     infinity += tail * len(parts)
     low = sum(count * part.lowest for part, count in parts)
@@ -112,7 +112,7 @@ def convolved_with_rare(
     if count > many:
         others = _finite(convolved([(_finite(common), count - many)], tail).on_grid(losses.step))
     # At infinity already, lost by the others, and more rare losses than are looked at.
-    infinity = 4.0 * tail - math.expm1(count * math.log1p(-common.infinity))
+    infinity = 4.0 * tail + _infinity_of([(common, count)])
     infinity += math.comb(count, many + 1) * float(rare.masses.sum()) ** (many + 1)
     total = LossDistribution(losses.step, 0, np.zeros(1), infinity)
     for number in range(many + 1):
@@ -129,6 +129,13 @@ def convolved_with_rare(
             )
         total = added(total, term)
     return total
+
+
+def _infinity_of(parts: Parts) -> float:
+    """Return the mass at infinity of the sum of all copies."""
+    if any(part.infinity >= 1.0 for part, _ in parts):
+        return 1.0
+    return -math.expm1(sum(count * math.log1p(-part.infinity) for part, count in parts))
 
 
 def _split(losses: LossDistribution, first: int) -> tuple[LossDistribution, LossDistribution]:
@@ -239,12 +246,12 @@ def _least(
 def _worst_share(masses: FloatArray, allowance: FloatArray, floor: float) -> tuple[float, int]:
     """Return the largest share of a tail that is an allowance, and where that tail starts."""
     tails = np.cumsum(masses[::-1])
-    shares = np.cumsum(allowance[::-1]) / tails
     first = int(np.searchsorted(tails, floor))
     if first >= tails.size:
         return 0.0, 0
-    worst = first + int(np.argmax(shares[first:]))
-    return float(shares[worst]), tails.size - 1 - worst
+    shares = np.cumsum(allowance[::-1])[first:] / tails[first:]
+    worst = int(np.argmax(shares))
+    return float(shares[worst]), tails.size - 1 - first - worst
 
 
 class _Sum:

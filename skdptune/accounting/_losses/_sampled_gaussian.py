@@ -54,7 +54,8 @@ class SampledGaussian:
     def remove(self, epsilons: FloatArray) -> FloatArray:
         """Return the curve of removing a record at each epsilon >= 0, rounded up."""
         inner = loss_before_sampling(epsilons, self.rate)
-        return self.rate * (1.0 + ROUNDING) * gaussian_delta(self.mu, inner)
+        curve = self.rate * (1.0 + ROUNDING) * gaussian_delta(self.mu, inner)
+        return np.minimum(curve, 1.0)
 
     def add(self, epsilons: FloatArray) -> FloatArray:
         """Return the curve of adding a record at each epsilon >= 0, rounded up."""
@@ -72,7 +73,7 @@ class SampledGaussian:
         inner = np.maximum(np.where(gone < 0.5, near, far), 0.0)
         result = np.zeros_like(epsilons)
         result[some] = kept * gaussian_delta(self.mu, inner) * (1.0 + ROUNDING)
-        return result
+        return np.minimum(result, 1.0)
 
     def loss(self, outcome: FloatArray) -> FloatArray:
         """Return the loss of removing a record, where noise alone is standard normal."""
@@ -168,7 +169,8 @@ def _planned(release: SampledGaussian, count: int, step: float | None) -> _Plan:
     top = max(release.loss_beyond(_LOST * rate / count), least)
     common = max(release.loss_beyond(_RARE / count), least)
     spread = release.deviation(common)
-    total = spread * math.sqrt(count)
+    # No sum spreads over more than there are losses.
+    total = min(spread * math.sqrt(count), LARGEST_LOSS)
     is_split = count >= _MANY and top > _FAR * total and common < 0.5 * top
     largest = common if is_split else top
     if count == 1:

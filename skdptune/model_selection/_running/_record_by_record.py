@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 
 from skdptune._compat import number_of_samples, safe_indexing
 from skdptune.base import (
@@ -162,6 +163,7 @@ class RecordByRecord(BaseEstimator):
 
     # Of the step, for the composition that holds it.
 
+    @available_if(lambda guarded: hasattr(guarded.step, "get_feature_names_out"))
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the step's names of columns."""
         return self.step.get_feature_names_out(input_features)
