@@ -34,7 +34,7 @@ NOT_OF_ESTIMATORS = {
     *("__dict__", "getuid"),
     *("bounds", "centered"),
     # Of steps of pipelines, as scikit-learn asks.
-    *("transform", "set_output"),
+    *("transform", "set_output", "get_feature_names_out"),
     # Of an object itself.
     "_replacement",
 }
