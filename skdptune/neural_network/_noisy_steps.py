@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from opacus.grad_sample import GradSampleModule, GradSampleModuleFastGradientClipping
 from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 from scipy import stats
 from torch import nn
+
+from skdptune.neural_network._gradient_noise import GradientNoise
 
 GRAD_SAMPLE_MODES = ("hooks", "functorch", "ghost")
 # Probability that sound noise is taken for too little: one sound fit in 10^11 or so is refused.
@@ -80,6 +83,8 @@ def check_step(
 class NoisySteps:
     """The steps of one private training, each on a batch that the caller drew.
 
+    Opacus clips, this package adds the noise.
+
     Parameters
     ----------
     module : torch.nn.Module
@@ -96,7 +101,7 @@ class NoisySteps:
         Public constant by which noisy sums are divided.
     mode : {"hooks", "functorch", "ghost"}
         How Opacus computes gradients, or their norms, per record.
-    generator : torch.Generator
+    rng : numpy.random.Generator
         Source of the noise.
     max_physical_batch_size : int or None
         Largest number of records in memory together.
@@ -125,7 +130,7 @@ class NoisySteps:
         max_grad_norm: float,
         divisor: float,
         mode: str,
-        generator: torch.Generator,
+        rng: np.random.Generator,
         max_physical_batch_size: int | None = None,
     ) -> None:
         self._losses = losses
@@ -147,9 +152,10 @@ class NoisySteps:
             max_grad_norm=max_grad_norm,
             expected_batch_size=divisor,
             loss_reduction="mean",
-            generator=generator,
         )
         self._check_parameters()
+        self._gradient_noise = GradientNoise(self._noise, rng, self._parameters[0].device)
+        self._optimizer.add_noise = self._add_noise
         if not self._is_ghost:
             clip = self._optimizer.clip_and_accumulate
             self._optimizer.clip_and_accumulate = functools.partial(self._clip, clip)
@@ -259,6 +265,12 @@ class NoisySteps:
             if all(parameter._norm_sample is not None for parameter in self._parameters):
                 raise
             raise NotPrivateError(_MISSING_GRADIENT) from None
+
+    def _add_noise(self) -> None:
+        """Leave each sum with its noise in ``grad``, in place of Opacus's own."""
+        for parameter in self._parameters:
+            noisy = self._gradient_noise.added_to(parameter.summed_grad)
+            parameter.grad = noisy.view_as(parameter)
 
     def _check_parameters(self) -> None:
         """Refuse an optimizer whose parameters are not those that Opacus clips."""

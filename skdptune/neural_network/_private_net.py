@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, validate_records
-from skdptune.mechanisms import NoisyGradientPlan, RandomState, as_generator
+from skdptune.mechanisms import NoisyGradientPlan, RandomState, as_generator, secure_generator
 from skdptune.neural_network._inputs import as_array, own_array
 from skdptune.neural_network._optional_protocol import OptionalProtocolMixin
 from skdptune.neural_network._parameters import ModuleLike
@@ -101,7 +101,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         records, targets, n_outputs = self._validated(X, y)
         n_samples = self._public_size(len(records))
         self._warn_of_large_delta(n_samples)
-        rng = as_generator(self.random_state) or np.random.default_rng()
+        rng = as_generator(self.random_state) or secure_generator()
         sizes = {"input_shape": records.shape[1:], "n_outputs": n_outputs}
         tensors = torch.from_numpy(records), torch.from_numpy(targets)
         return TrainingRun(self._plan(n_samples), *tensors, rng, sizes)

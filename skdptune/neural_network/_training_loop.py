@@ -19,7 +19,6 @@ from skdptune.neural_network._module_check import (
     check_outer_products,
     has_outer_products,
 )
-from skdptune.neural_network._noise_source import noise_source
 from skdptune.neural_network._noisy_steps import (
     NoisySteps,
     NotPrivateError,
@@ -93,7 +92,7 @@ class TrainingLoop(TrainableNet, NetComponents):
             max_grad_norm=self.max_grad_norm,
             divisor=run.plan.batch_size,
             mode=self._gradient_mode(run),
-            generator=noise_source(run.rng, self.device),
+            rng=run.rng,
             max_physical_batch_size=self.max_physical_batch_size,
         )
         self._engine = engine

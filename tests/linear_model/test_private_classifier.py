@@ -264,3 +264,18 @@ def test_an_interrupted_fit_leaves_nothing_of_the_data(solver):
             model.predict(X)
         left.append(model.coef_)
     np.testing.assert_array_equal(*left)
+
+
+@pytest.mark.parametrize("solver", ["objective", "output", "psgd"])
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_lie_on_the_grid_of_the_plan(kind, delta, solver):
+    # Theorem E1.
+    grids = []
+    for rows in (X, 0.0 * X, X[:, ::-1]):
+        model = kind(1.0, delta, solver=solver, data_norm=2.0, classes=[0, 1, 2]).fit(rows, Y)
+        grids.append(model.plan_.grid)
+        steps = np.append(model.coef_, model.intercept_) / model.plan_.grid
+        np.testing.assert_array_equal(steps, np.rint(steps))
+    assert grids[0] == grids[1] == grids[2]
+    assert np.log2(grids[0]) == np.rint(np.log2(grids[0]))

@@ -10,7 +10,6 @@ from scipy import stats
 from torch import nn
 
 from skdptune.neural_network import MLP, SmallCNN, _noisy_steps
-from skdptune.neural_network._noise_source import noise_source
 from skdptune.neural_network._noisy_steps import (
     GRAD_SAMPLE_MODES,
     NoisySteps,
@@ -48,7 +47,7 @@ def steps_of(module, *, noise=0.0, norm=1.0, lr=1.0, divisor=1.0, mode="hooks", 
         max_grad_norm=norm,
         divisor=divisor,
         mode=mode,
-        generator=noise_source(np.random.default_rng(seed)),
+        rng=np.random.default_rng(seed),
         **others,
     )
 
@@ -276,7 +275,7 @@ def test_optimizer_of_other_parameters_is_refused():
             max_grad_norm=1.0,
             divisor=1.0,
             mode="hooks",
-            generator=noise_source(np.random.default_rng(0)),
+            rng=np.random.default_rng(0),
         )
 
 
@@ -284,13 +283,10 @@ def test_optimizer_of_other_parameters_is_refused():
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_too_little_noise_is_detected(monkeypatch, mode, share):
     # Theorem U1.
-    def add_noise(optimizer):
-        for parameter in optimizer.params:
-            noise = torch.randn_like(parameter) * share
-            parameter.grad = parameter.summed_grad + optimizer.noise_multiplier * noise
+    def added_to(self, total):
+        return total + share * torch.randn_like(total)
 
-    monkeypatch.setattr(_noisy_steps.DPOptimizer, "add_noise", add_noise)
-    monkeypatch.setattr(_noisy_steps.DPOptimizerFastGradientClipping, "add_noise", add_noise)
+    monkeypatch.setattr(_noisy_steps.GradientNoise, "added_to", added_to)
     module = MLP(hidden=(50,), input_shape=4, n_outputs=3)
     with pytest.raises(NotPrivateError, match="noise must be added"):
         steps_of(module, noise=1.0, mode=mode).step(*batch())

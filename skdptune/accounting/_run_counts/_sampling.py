@@ -9,6 +9,7 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
+from skdptune._secure_random import secure_generator
 from skdptune._validation import FloatArray, check_integer, check_kind
 
 IntArray = NDArray[np.int64]
@@ -19,7 +20,7 @@ _LARGEST_DRAW = 2**61
 
 
 def make_generator(random_state: RandomState) -> np.random.Generator:
-    """Return a generator: fresh entropy of the operating system for None, a stream for a seed."""
+    """Return a generator: of a cryptographic source for None, a stream for a seed."""
     check_kind(
         random_state,
         name="random_state",
@@ -27,7 +28,8 @@ def make_generator(random_state: RandomState) -> np.random.Generator:
         domain="None, an integer, a numpy Generator or a numpy RandomState",
     )
     if random_state is None:
-        return np.random.default_rng()
+        # Assumption E0.
+        return secure_generator()
     if isinstance(random_state, np.random.Generator):
         return random_state
     if isinstance(random_state, np.random.RandomState):

@@ -76,8 +76,6 @@ class PTRLinearRegression(PosteriorSampleRegressor):
     *Adaptive.* Once the least eigenvalue is bounded, the largest leverage that remains is known; a
     sample for a smaller leverage is made as precise as its curve can be below the fixed one.
 
-    The weights are drawn as floats.
-
     Examples
     --------
     >>> import numpy as np

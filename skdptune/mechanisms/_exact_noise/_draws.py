@@ -107,37 +107,44 @@ class NormalDraws:
         self._digits = further_digits(generator)
         self._n_pairs = (count + 1) // 2
         self._lazy: dict[int, LazyPoint] = {}
-        words = self._words_inside(generator)
-        points = words.astype(np.float64)
-        points *= 2.0**-_SIGNED_DIGITS
-        squares = _squared_distances(points)
+        # Where the digits of pairs are: the first pair, words, and which of these are pairs.
+        self._origins: list[tuple[int, NDArray[np.int64], NDArray[np.intp]]] = []
+        points, squares = self._points_inside(generator)
         factors = np.log(squares)
         factors *= -2.0
         factors /= squares
         np.sqrt(factors, out=factors)
         points *= factors
-        self._words = words
         self.values: Floats = points.ravel()[:count]
         pairs = np.flatnonzero((squares < _NEAREST) | (squares > _FARTHEST))
         places = np.concatenate([pairs, pairs + self._n_pairs])
         self.doubtful: NDArray[np.intp] = places[places < count]
 
-    def _words_inside(self, generator: np.random.Generator) -> NDArray[np.int64]:
-        """Return the digits of points of the unit disc, one for each pair of numbers."""
-        parts = [np.empty((2, 0), dtype=np.int64)]
-        missing = self._n_pairs
-        while missing > 0:
+    def _points_inside(self, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return points of the unit disc, one for each pair of numbers, and their squares."""
+        points, squares, done = np.empty((2, self._n_pairs)), np.empty(self._n_pairs), 0
+        while done < self._n_pairs:
+            missing = self._n_pairs - done
             size = math.ceil((missing + 3.0 * math.sqrt(missing)) / _INSIDE)
             words = generator.integers(0, 2**64, size=(2, size), dtype=np.uint64).view(np.int64)
-            kept = self._inside(words, self._n_pairs - missing)[:missing]
-            parts.append(words.take(kept, axis=1))
-            missing -= kept.size
-        return parts[1] if len(parts) == 2 else np.concatenate(parts, axis=1)
+            coordinates = words.astype(np.float64)
+            coordinates *= 2.0**-_SIGNED_DIGITS
+            distances = _squared_distances(coordinates)
+            kept = self._inside(words, distances, done)[:missing]
+            part = slice(done, done + kept.size)
+            for axis in (0, 1):
+                coordinates[axis].take(kept, out=points[axis, part], mode="clip")
+            distances.take(kept, out=squares[part], mode="clip")
+            self._origins.append((done, words, kept))
+            done += kept.size
+        return points, squares
 
-    def _inside(self, words: NDArray[np.int64], first: int) -> NDArray[np.intp]:
+    def _inside(self, words: NDArray[np.int64], squares: Floats, first: int) -> NDArray[np.intp]:
         """Return the places of points inside; `first` is the number of the first pair."""
-        squares = _squared_distances(words * 2.0**-_SIGNED_DIGITS)
         sure = squares < 1.0 - _BORDER
+        kept = np.flatnonzero(sure)
+        if np.count_nonzero(squares <= 1.0 + _BORDER) == kept.size:
+            return kept
         unsure = np.flatnonzero(~sure & (squares <= 1.0 + _BORDER))
         points = {int(place): self._point(words[:, place]) for place in unsure}
         for place, point in points.items():
@@ -156,7 +163,8 @@ class NormalDraws:
         """Return rational bounds on the real number, at most ``2**-places`` apart."""
         axis, pair = divmod(place, self._n_pairs)
         if pair not in self._lazy:
-            self._lazy[pair] = self._point(self._words[:, pair])
+            first, words, kept = next(one for one in reversed(self._origins) if one[0] <= pair)
+            self._lazy[pair] = self._point(words[:, kept[pair - first]])
         return self._lazy[pair].normal(axis, places)
 
 

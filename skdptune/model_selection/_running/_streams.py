@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._validation import check_integer
+from skdptune.mechanisms import secure_generator
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class Streams:
 
 
 def generator_of(seeds: Any) -> np.random.Generator:
-    """Return a generator from a stream, or from the operating system's entropy."""
-    return np.random.default_rng(seeds)
+    """Return a generator from a stream, or of a cryptographic source if nothing is seeded."""
+    # Assumption E0: who is in which part of the data must stay secret, too.
+    return secure_generator() if seeds is None else np.random.default_rng(seeds)
 
 
 def spawned(seeds: Any, count: int) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from skdptune.neural_network._noise_source import noise_source
+from skdptune.neural_network._gradient_noise import GradientNoise
 from skdptune.neural_network._noisy_steps import NotPrivateError, check_step
 from skdptune.neural_network._population._stacked_gradients import StackedGradients
 from skdptune.neural_network._population._trainable_net import TrainableNet
@@ -41,7 +41,7 @@ class Replica:
         self.rows: Any = None
         self.steps_taken = 0
         self.noise = run.plan.noise_multiplier * net.max_grad_norm
-        self.generator = noise_source(run.rng, net.device)
+        self.gradient_noise = GradientNoise(self.noise, run.rng, net.device)
         self.parameters = [p for p in net.module_.parameters() if p.requires_grad]
         self._batches: Iterator[Any] = iter(())
         self._has_ended = False
@@ -156,15 +156,14 @@ class NetBatch:
         """Take one noisy step of each active replica, on the batch that it has drawn."""
         batches = [replica.row_numbers() for replica in self._active]
         sums = self._clipped_sums(batches)
-        noises = [self._noise(replica) for replica in self._active]
         for number, replica in enumerate(self._active):
             clipped = [values[number] for values in sums]
-            self._check_step(replica, clipped, noises[number], len(batches[number]))
+            noisy = [replica.gradient_noise.added_to(total) for total in clipped]
+            self._check_step(replica, clipped, noisy, len(batches[number]))
             divisor = replica.run.plan.batch_size
-            pairs = zip(replica.parameters, clipped, noises[number], strict=True)
-            for parameter, total, noise in pairs:
+            for parameter, total in zip(replica.parameters, noisy, strict=True):
                 # A tensor of its own: an optimizer may keep it.
-                parameter.grad = (total + noise).div_(divisor)
+                parameter.grad = total.div_(divisor)
             replica.net.optimizer_.step()
             replica.net.optimizer_.zero_grad(set_to_none=True)
             replica.steps_taken += 1
@@ -213,34 +212,20 @@ class NetBatch:
         own = zip(given, torch.from_numpy(rows), strict=True)
         return torch.stack([_rows_of(targets, numbers, self._device) for targets, numbers in own])
 
-    def _noise(self, replica: Replica) -> list[torch.Tensor]:
-        if replica.noise == 0.0:
-            return [torch.zeros_like(parameter) for parameter in replica.parameters]
-        return [
-            torch.normal(
-                0.0,
-                replica.noise,
-                size=parameter.shape,
-                generator=replica.generator,
-                device=self._device,
-                dtype=parameter.dtype,
-            )
-            for parameter in replica.parameters
-        ]
-
     def _check_step(
         self,
         replica: Replica,
         clipped: list[torch.Tensor],
-        noise: list[torch.Tensor],
+        noisy: list[torch.Tensor],
         batch: int,
     ) -> None:
         """Check, in steps 1, 2, 4, ..., that the release is clipped and noised as planned."""
         if (replica.steps_taken + 1) & replica.steps_taken:
             return
-        size = sum(values.numel() for values in noise)
+        size = sum(values.numel() for values in noisy)
         length = sum(float(values.double().square().sum()) for values in clipped)
-        added = sum(float(values.double().square().sum()) for values in noise)
+        pairs = zip(noisy, clipped, strict=True)
+        added = sum(float((one.double() - other.double()).square().sum()) for one, other in pairs)
         check_step(length, added, size, replica.net.max_grad_norm, replica.noise, batch)
 
 

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from randomgen import AESCounter
 from scipy import stats
 
 from skdptune.accounting._run_counts._distributions import (
@@ -13,6 +14,7 @@ from skdptune.accounting._run_counts._distributions import (
     Poisson,
     TruncatedNegativeBinomial,
 )
+from skdptune.accounting._run_counts._sampling import make_generator
 from tests.accounting.calls import calls_of
 
 DISTRIBUTIONS = [
@@ -183,3 +185,9 @@ def test_random_states_of_other_kinds_are_refused(random_state):
 def test_negative_seeds_are_refused():
     with pytest.raises(ValueError, match="^random_state must be an integer of at least 0"):
         Poisson(1).sample(-1)
+
+
+def test_what_is_not_seeded_is_cryptographic():
+    # Assumption E0.
+    assert isinstance(make_generator(None).bit_generator, AESCounter)
+    assert not isinstance(make_generator(3).bit_generator, AESCounter)

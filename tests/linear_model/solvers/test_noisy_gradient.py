@@ -12,7 +12,7 @@ from skdptune.linear_model._solvers._noisy_gradient import (
     default_learning_rate,
     fit_noisy_gradient,
 )
-from skdptune.mechanisms import plan_noisy_gradient
+from skdptune.mechanisms import grid_of, plan_noisy_gradient
 
 logistic = margin_residuals(lambda margins: -expit(-margins))
 
@@ -386,3 +386,27 @@ def test_default_step_of_adam_falls_with_the_root_of_their_number():
     assert default_learning_rate("sgd", 1) == default_learning_rate("sgd", 900) == 2.0
     with pytest.raises(ValueError, match="optimizer must be one of 'sgd', 'adam'"):
         default_learning_rate("psgd", 1)
+
+
+def test_low_bits_do_not_show_which_weights_are_zero():
+    # Theorem E1: after one step of a learning rate of a power of two, weights are noisy sums.
+    width = 2**12
+    plan = make_plan(n_samples=4, batch_size=4, steps=1, noise=1.7)
+    found = []
+    for rows in (np.zeros((4, width)), np.ones((4, width)), np.eye(4, width)):
+        design = Design.clipped(rows, 1.0, False)
+        weights = fit_noisy_gradient(
+            plan,
+            design,
+            margin_residuals(lambda margins: np.full(margins.shape, -0.3)),
+            np.ones(4),
+            1,
+            learning_rate=0.5,
+            max_grad_norm=1.0,
+            rng=np.random.default_rng(len(found)),
+        )
+        steps = weights.ravel() * 4 / 0.5 / grid_of(1.7)
+        np.testing.assert_array_equal(steps, np.rint(steps))
+        found.append(int(np.sum(steps % 2)))
+    # As many of them are odd, whatever the data are.
+    assert all(abs(odd - width / 2) < 5 * np.sqrt(width) / 2 for odd in found)

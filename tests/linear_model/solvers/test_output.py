@@ -1,9 +1,11 @@
 import dataclasses
+import math
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from skdptune.linear_model._solvers import _output
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, huber_hinge
 from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
@@ -133,3 +135,36 @@ def test_audit_finds_no_violation():
 @pytest.mark.slow
 def test_audit_catches_noise_that_is_thirty_percent_too_small():
     assert audit(20_000) > 2.0
+
+
+def lowest_bit(values):
+    """Return the power of two of the lowest bit among numbers that are not 0."""
+    fractions, exponents = np.frexp(values[values != 0.0])
+    digits = (fractions * 2.0**53).astype(np.int64)
+    return float(np.min(exponents - 53 + np.log2((digits & -digits).astype(np.float64))))
+
+
+def lowest_bits_of_fits(plan, seed, n_fits=60):
+    """Return how deep bits go in fits without any record, and with one that is in all columns."""
+    rng, width = np.random.default_rng(seed), plan.problem.width
+    rows = Design.clipped(sparse.csr_matrix(np.ones((1, width))), 1.0, False)
+    return [
+        [lowest_bit(fit_output(plan, part, np.ones(part.n_samples), rng)) for _ in range(n_fits)]
+        for part in (rows.take(np.arange(0)), rows)
+    ]
+
+
+def test_low_bits_do_not_show_which_weights_are_zero(monkeypatch):
+    # Theorem E1: an audit on many columns, like those of hashed features.
+    plan = plan_output(PublicProblem(LOGISTIC, 1.0, 1.0, 2**16, 1), epsilon=0.5, delta=1e-6)
+    without, together = lowest_bits_of_fits(plan, seed=0)
+    assert set(without) == set(together) == {math.log2(plan.grid)}
+
+    def add_floats(values, scale, is_pure, rng):
+        return values + scale * rng.standard_normal(values.size)
+
+    # Where noise is added as floats, 0 + x has all bits of x, and w + x none behind the last of w.
+    monkeypatch.setattr(_output, "add_noise", add_floats)
+    without, together = (-np.array(depths) for depths in lowest_bits_of_fits(plan, seed=1))
+    found = oracles.epsilon_lower_bound(without, together, 1e-6, together.max())
+    assert found > 2.0 * plan.profile.epsilon(1e-6)

@@ -93,7 +93,8 @@ def test_points_on_the_border_are_settled_by_their_digits() -> None:
     # Theorem E1: digits that decided about a point stay those of its numbers.
     border = np.array([[2**61, 2**63 - 1, -(2**63), 2**62], [2**61, 0, 0, 2**62]])
     draws = NormalDraws(8, Words(border))
-    kept = [tuple(column) for column in draws._words.T.tolist()]
+    (_, words, places), *_ = draws._origins
+    kept = [tuple(column) for column in words[:, places].T.tolist()]
     # 1 - 2^-63 and a second coordinate below 2^-63: inside whatever follows, which doubles miss.
     assert kept[:2] == [(2**61, 2**61), (2**63 - 1, 0)]
     assert (2**62, 2**62) in kept
@@ -112,6 +113,9 @@ def test_too_few_points_are_topped_up() -> None:
     draws = NormalDraws(500, Words(outside))
     assert draws.values.size == 500
     assert stats.kstest(draws.values, "norm").pvalue > 1e-4
+    # The digits of each number are found again, whichever points they came with.
+    assert len(draws._origins) > 1
+    assert max(distance(draws, place) for place in range(0, 500, 7)) < ERROR
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7])

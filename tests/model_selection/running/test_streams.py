@@ -1,6 +1,7 @@
 """Streams of randomness: from the seed alone, one for each use and run."""
 
 import numpy as np
+from randomgen import AESCounter
 
 from skdptune.model_selection._running._streams import Streams, generator_of, spawned
 
@@ -22,3 +23,9 @@ def test_runs_have_streams_of_their_own():
     assert len(draws) == 3
     assert spawned(None, 3) == [None, None, None]
     assert generator_of(None).random() != generator_of(None).random()
+
+
+def test_what_is_not_seeded_is_cryptographic():
+    # Assumption E0.
+    assert isinstance(generator_of(None).bit_generator, AESCounter)
+    assert not isinstance(generator_of(np.random.SeedSequence(0)).bit_generator, AESCounter)
