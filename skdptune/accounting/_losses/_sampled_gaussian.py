@@ -122,6 +122,10 @@ def sampled_gaussian_sides(mu: float, rate: float, count: int, step: float | Non
     """
     release = SampledGaussian(mu, rate)
     plan = _planned(release, count, step)
+    if plan.spread > LARGEST_LOSS:
+        # Of such sums hardly any is finite.
+        lost = LossDistribution(plan.coarse, 0, np.zeros(1), 1.0)
+        return lost, lost
     sides = _common_losses(release, plan)
     if count == 1:
         return sides
@@ -149,12 +153,15 @@ class _Plan:
         Largest common loss, a multiple of both steps.
     top : float
         Largest loss of all that is not infinite.
+    spread : float
+        Standard deviation of the sum of all copies, about.
     """
 
     fine: float
     coarse: float
     end: float
     top: float
+    spread: float
 
     @property
     def is_split(self) -> bool:
@@ -169,8 +176,7 @@ def _planned(release: SampledGaussian, count: int, step: float | None) -> _Plan:
     top = max(release.loss_beyond(_LOST * rate / count), least)
     common = max(release.loss_beyond(_RARE / count), least)
     spread = release.deviation(common)
-    # No sum spreads over more than there are losses.
-    total = min(spread * math.sqrt(count), LARGEST_LOSS)
+    total = spread * math.sqrt(count)
     is_split = count >= _MANY and top > _FAR * total and common < 0.5 * top
     largest = common if is_split else top
     if count == 1:
@@ -184,7 +190,7 @@ def _planned(release: SampledGaussian, count: int, step: float | None) -> _Plan:
     else:
         fine = coarse = max(step, (20.0 * total + largest) / _MOST_POINTS_GIVEN)
     end = coarse * math.ceil(largest / coarse)
-    return _Plan(fine, coarse, end, coarse * math.ceil(top / coarse))
+    return _Plan(fine, coarse, end, coarse * math.ceil(top / coarse), total)
 
 
 def _common_losses(release: SampledGaussian, plan: _Plan) -> Sides:

@@ -182,9 +182,16 @@ def test_odd_sizes_take_no_larger_transforms_than_others(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("rate", "mu", "count"), [(1e-300, 1.0, 3), (1.0 - 2**-53, 1.0, 2), (0.5, 30.0, 2)]
+    ("rate", "mu", "count"),
+    [(1e-300, 1.0, 3), (1.0 - 2**-53, 1.0, 2), (0.5, 30.0, 2), (0.5, 30.0, 10**6), (0.1, 1e4, 10)],
 )
 def test_extremes_are_still_distributions(rate, mu, count):
     for side in sampled_gaussian_sides(mu, rate, count):
         assert np.isfinite(side.masses).all() and side.masses.min() >= 0.0
         assert side.masses.sum() + side.infinity >= 1.0 - 1e-12
+
+
+def test_sums_that_spread_over_more_than_there_are_losses_are_not_computed():
+    for side in sampled_gaussian_sides(30.0, 0.5, 10**6):
+        assert side.infinity == 1.0
+        assert side.masses.size == 1
