@@ -7,6 +7,10 @@ with a recorded one.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant, pld_pmf
@@ -52,7 +56,23 @@ def is_renyi_supported(event: dp_event.DpEvent) -> bool:
 
 def renyi_divergences(event: dp_event.DpEvent, orders: tuple[float, ...]) -> FloatArray:
     """Return what the RDP accountant says of the event, order by order."""
-    return np.array(RdpAccountant(list(orders)).compose(event).rdp)
+    with _no_warnings_of_orders():
+        return np.array(RdpAccountant(list(orders)).compose(event).rdp)
+
+
+@contextmanager
+def _no_warnings_of_orders() -> Iterator[None]:
+    """Keep to itself that an order's series did not converge: its divergence is infinite then."""
+    logger = logging.getLogger("absl")
+    logger.addFilter(_is_not_about_an_order)
+    try:
+        yield
+    finally:
+        logger.removeFilter(_is_not_about_an_order)
+
+
+def _is_not_about_an_order(record: logging.LogRecord) -> bool:
+    return "_compute_log_a_frac failed to converge" not in record.getMessage()
 
 
 # Its objects ------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +148,16 @@ def test_no_module_overrides_and_no_other_reads_what_is_private():
                 )
             if isinstance(node, ast.Attribute) and not is_free:
                 assert node.attr not in private, f"{path} reads {node.attr}"
+
+
+def test_orders_without_an_answer_are_infinite_and_nobody_is_warned(caplog):
+    event = dp_event.PoissonSampledDpEvent(0.5, dp_event.GaussianDpEvent(200.0))
+    logger = logging.getLogger("absl")
+    logger.addHandler(caplog.handler)
+    try:
+        assert _dp_accounting.renyi_divergences(event, (1.1,)) == np.inf
+        assert not caplog.records
+        logger.warning("something else")
+        assert len(caplog.records) == 1
+    finally:
+        logger.removeHandler(caplog.handler)
