@@ -317,6 +317,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         # Copies: a change of what is shown must not change the cached plan.
         plan = replace(plan, costs=replace(plan.costs, families=clone(self)._families()))
         run = ParetoRun(self, plan, self._scorer(), Streams.of(self.random_state))
+        if plan.release is not None:
+            run.check_fits(data)
         with tasks.task("search"):
             records, study = run.evaluate(data, public)
             if plan.release is None:

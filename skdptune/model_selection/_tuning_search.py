@@ -50,6 +50,7 @@ from skdptune.model_selection._running import (
     Run,
     Scoring,
     Streams,
+    check_fits,
     data_independent_model,
     disjoint_folds,
     generator_of,
@@ -60,6 +61,8 @@ from skdptune.model_selection._running import (
     spawned,
 )
 
+# Candidates, at most, of which one must be fit for the form of the data.
+_N_TRIED = 16
 # Assumption F6.
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
@@ -277,6 +280,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
     # Running --------------------------------------------------------------------------------
 
     def _run(self, plan: Plan, data: Data, public: Data | None, tasks: Tasks) -> None:
+        self._check_fits(plan, data)
         with Progress(type(self).__name__, bool(self.verbose)) as progress:
             state = self._state(plan, data, public)
             progress.phase("trying candidates")
@@ -286,6 +290,15 @@ class TuningSearch(BasePrivateSearch[Plan]):
             with tasks.task("final fit"):
                 model = self._final_model(state, choice)
         self._publish(plan, choice, model)
+
+    def _check_fits(self, plan: Plan, data: Data) -> None:
+        """Raise if the fits of several candidates fail on made-up data."""
+        model, setting = plan.model, plan.cost.setting
+        size = model.final_size if plan.layout.final else model.train_size
+        candidates = plan.candidates.some(_N_TRIED)
+        made = (model.fit_costs.configured(each, setting, size) for each in candidates)
+        response = self._scorer().response_method
+        check_fits(made, data, plan.layout.n_samples, response)
 
     def _state(self, plan: Plan, data: Data, public: Data | None) -> SearchState:
         streams = Streams.of(self.random_state)
@@ -375,7 +388,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
             except BaseException as problem:
                 if self.error_score == "raise" or not is_failure(problem):
                     raise
-        return data_independent_model(made, state.data)
+        return data_independent_model(made, state.data, state.plan.layout.n_samples)
 
     def _start_from(self, model: Any) -> dict[str, Any]:
         """Return arguments of the final fit that start it from the winner's model."""

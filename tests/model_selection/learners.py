@@ -121,13 +121,16 @@ class Scripted(Private):
 
 
 class Loud(Scripted):
-    """Warns, logs, prints and (with a quality below 0.2) raises, and says its mark each time."""
+    """Warns, logs, prints and (with a quality below 0.2) raises, and says its mark each time.
+
+    It raises on no made-up data, of which there are few: a search would refuse it.
+    """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Loud:
         warnings.warn(f"warning of {self.mark}", UserWarning, stacklevel=2)
         logging.getLogger("learners").error("record of %s", self.mark)
         print(f"print of {self.mark}")
-        if self.quality < 0.2:
+        if self.quality < 0.2 and len(y) > 6:
             raise ValueError(f"exception of {self.mark}")
         return super().fit(X, y)
 

@@ -583,9 +583,11 @@ def test_too_few_evaluations_are_warned_of() -> None:
 
 
 class Exiting(Scripted):
-    """Exits the interpreter with a record in the message."""
+    """Exits the interpreter with a record in the message, unless the records are made up."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        if len(X) <= 6:
+            return super().fit(X, y)
         raise SystemExit(f"record {X[0]}")
 
 

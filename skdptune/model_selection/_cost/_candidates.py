@@ -94,6 +94,12 @@ class Candidates:
         """Return one candidate for each seed; None stands for the system's entropy."""
         return [self.draw(np.random.RandomState(np.random.MT19937(seed))) for seed in seeds]
 
+    def some(self, most: int) -> list[dict[str, Any]]:
+        """Return some candidates that no seed of a search chooses: all of a short grid."""
+        if not self.drawn and len(self.grid()) <= most:
+            return list(self.grid())
+        return [self.draw(np.random.RandomState(seed)) for seed in range(most)]
+
     def _drawn(self, parameter: str, values: Any, random: np.random.RandomState) -> Any:
         value = values.rvs(random_state=random)
         # The cost of whatever is drawn must be known: estimators have to be listed.

@@ -31,12 +31,16 @@ from skdptune.model_selection._running import (
     Quiet,
     Scoring,
     Streams,
+    check_fits,
     data_independent_model,
     disjoint_folds,
     generator_of,
     is_failure,
     random_split,
 )
+
+# Points, at most, of which one must be fit for the form of the data.
+_N_TRIED = 16
 
 
 class ParetoRun:
@@ -67,6 +71,13 @@ class ParetoRun:
         optimizer = self._released_optimizer(exact, self.plan.release)
         optimizer.run()
         return [_without_seconds(record) for record in optimizer.records()], None
+
+    def check_fits(self, data: Data) -> None:
+        """Raise if the fits of a released front all fail on made-up data, whatever is searched."""
+        space, costs = self.plan.families.space, self.plan.costs
+        cube = np.random.default_rng(0).random((_N_TRIED, len(space.names)))
+        made = (costs.configured(space.from_unit(unit), costs.final_size) for unit in cube)
+        check_fits(made, data, self.plan.layout.n_samples, self.scorer.response_method)
 
     def _exact_evaluator(self, data: Data, public: Data | None) -> ExactEvaluator:
         """Return the evaluator of parameters, with all records split."""
@@ -193,7 +204,7 @@ class ParetoRun:
         except BaseException as problem:
             if self.plan.release is None or not is_failure(problem):
                 raise
-            model = data_independent_model(model, data)
+            model = data_independent_model(model, data, self.plan.layout.n_samples)
         # Theorem F9.
         return forget_seeds(model, own)
 

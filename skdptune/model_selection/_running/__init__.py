@@ -10,6 +10,7 @@ from skdptune.model_selection._running._domain import (
     public_labels,
 )
 from skdptune.model_selection._running._engine import Outcome, Values, fit_and_score, is_failure
+from skdptune.model_selection._running._made_up_fits import check_fits, data_independent_model
 from skdptune.model_selection._running._parallel import perform_all
 from skdptune.model_selection._running._partition_utilities import (
     auto_partitions,
@@ -27,7 +28,7 @@ from skdptune.model_selection._running._random_split import (
     random_split,
 )
 from skdptune.model_selection._running._record_by_record import check_steps
-from skdptune.model_selection._running._results import data_independent_model, results_of
+from skdptune.model_selection._running._results import results_of
 from skdptune.model_selection._running._runs import (
     ONE_FIT,
     Fold,
@@ -65,6 +66,7 @@ __all__ = [
     "WinnerMethods",
     "auto_partitions",
     "check_domain",
+    "check_fits",
     "check_form",
     "check_steps",
     "check_targets",

@@ -105,6 +105,9 @@ def _column(dtype: Any, n_samples: int, with_words: bool, rng: np.random.Generat
         return pd.array(_numbers(plain, (n_samples,), rng)).astype(dtype)
     if kind in "mM":
         return pd.array(np.zeros(n_samples, dtype=np.int64).astype("datetime64[ns]")).astype(dtype)
-    if with_words or dtype is not np.dtype(object):
+    if with_words:
         return pd.array([_WORD] * n_samples, dtype=dtype)
-    return rng.integers(0, 2, size=n_samples).astype(object)
+    numbers = rng.integers(0, 2, size=n_samples)
+    if isinstance(dtype, np.dtype):
+        return numbers.astype(dtype)
+    return pd.array(numbers.astype(str), dtype=dtype)

@@ -42,7 +42,9 @@ class Costs:
 
 def run(refit: Any, release: Any = None) -> ParetoRun:
     settings: Any = SimpleNamespace(refit=refit)
-    plan: Any = SimpleNamespace(release=release, costs=Costs())
+    plan: Any = SimpleNamespace(
+        release=release, costs=Costs(), layout=SimpleNamespace(n_samples=len(X))
+    )
     return ParetoRun(settings, plan, accuracy(), Streams.of(0))
 
 

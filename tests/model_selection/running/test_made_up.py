@@ -31,7 +31,10 @@ def test_frames_keep_names_and_types() -> None:
     assert made.dtypes.equals(FRAME.dtypes)
     assert len(made) == 5
     assert set(made["word"]) == {"made up"}
-    assert made_up_like(FRAME, 5, with_words=False)["word"].isin([0, 1]).all()
+    numbers = made_up_like(FRAME, 5, with_words=False)
+    assert numbers["word"].isin([0, 1]).all()
+    assert numbers["text"].isin(["0", "1"]).all()
+    assert numbers.dtypes.equals(FRAME.dtypes)
 
 
 def test_what_records_hold_changes_nothing() -> None:
