@@ -8,8 +8,9 @@ model through `register_profile`.
 """
 
 from skdptune.base import _scikit_learn as _scikit_learn  # registers scikit-learn's own objects
-from skdptune.base._costs import NoProfileError, profile_of, register_profile
+from skdptune.base._costs import profile_of, register_profile
 from skdptune.base._mixin import PrivacyWarning, PrivateEstimatorMixin
+from skdptune.base._refusals import NoProfileError
 from skdptune.base._reports import privacy_of
 
 # isort: split
@@ -62,6 +63,8 @@ from skdptune.base._records import sorted_labels as sorted_labels
 from skdptune.base._records import target_array as target_array
 from skdptune.base._records import validate_records as validate_records
 from skdptune.base._records import validate_rows as validate_rows
+from skdptune.base._refusals import no_profile as no_profile
+from skdptune.base._refusals import together as together
 from skdptune.base._reports import report_of as report_of
 from skdptune.base._seeds import forget_seeds as forget_seeds
 from skdptune.base._seeds import own_seeds as own_seeds

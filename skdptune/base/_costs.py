@@ -9,6 +9,7 @@ from typing import Any
 
 from skdptune._validation import check_integer, check_kind
 from skdptune.accounting import PrivacyProfile
+from skdptune.base._refusals import no_profile
 
 # The estimator is of the class that the function is registered for.
 CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
@@ -16,45 +17,6 @@ CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
 # Optional libraries, whose models are registered when the first one is met.
 _ADAPTERS = {"diffprivlib": "skdptune.base._diffprivlib"}
 _REPLACING = frozenset({"diffprivlib"})
-_INSTEAD = {
-    "StandardScaler": "skdptune.preprocessing.DPStandardScaler, or BoundedScaler(bounds)",
-    "MinMaxScaler": "skdptune.preprocessing.DPMinMaxScaler, or BoundedScaler(bounds)",
-    "MaxAbsScaler": "skdptune.preprocessing.BoundedScaler(bounds)",
-    "RobustScaler": "skdptune.preprocessing.DPMinMaxScaler",
-    "OneHotEncoder": "OneHotEncoder(categories=[...], handle_unknown='ignore') with a known list",
-    "OrdinalEncoder": (
-        "OrdinalEncoder(categories=[...], handle_unknown='use_encoded_value', unknown_value=-1)"
-    ),
-    "SimpleImputer": "SimpleImputer(strategy='constant', keep_empty_features=True)",
-    "LogisticRegression": "skdptune.linear_model.DPLogisticRegression",
-    "LinearSVC": "skdptune.linear_model.DPLinearSVC",
-    "SGDClassifier": "skdptune.linear_model.DPLogisticRegression(solver='sgd')",
-}
-
-
-class NoProfileError(TypeError):
-    """An estimator learns from data, and nothing says what that costs.
-
-    Attributes
-    ----------
-    steps : tuple of str
-        Names of the steps that lead to it.
-    """
-
-    def __init__(self, what: str, why: str = ".", steps: tuple[str, ...] = ()) -> None:
-        super().__init__(what, why, steps)
-        self.steps = steps
-
-    def __str__(self) -> str:
-        """Return the message, with the names of the steps after what was met there."""
-        what, why, steps = self.args
-        place = f" (step {' / '.join(steps)!r})" if steps else ""
-        return f"{what}{place}{why}"
-
-    def within(self, step: str) -> NoProfileError:
-        """Return the error as seen from a composition around it."""
-        what, why, steps = self.args
-        return NoProfileError(what, why, (step, *steps))
 
 
 def profile_of(estimator: object, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
@@ -77,8 +39,8 @@ def profile_of(estimator: object, n_samples: int, n_features: int | None = None)
     Raises
     ------
     NoProfileError
-        If some step learns from data and has no profile. The message names it, and what to
-        use instead.
+        If some step learns from data and has no profile. The message names all such steps, and
+        what to use instead of each.
 
     Notes
     -----
@@ -184,19 +146,3 @@ def register_profile(kind: type) -> Callable[[CostFunction], CostFunction]:
         return function
 
     return decorator
-
-
-def no_profile(estimator: object) -> NoProfileError:
-    """Return the error that names an estimator without a profile, and what to use instead."""
-    if isinstance(estimator, type):
-        name = estimator.__name__
-        return NoProfileError(f"estimator must be an instance; got the class {name}")
-    if estimator is None or isinstance(estimator, str):
-        return NoProfileError(f"estimator must be an estimator; got {estimator!r}")
-    name = type(estimator).__name__
-    advice = _INSTEAD.get(name)
-    hint = f"Use {advice}." if advice else "If you know its cost, pass it to register_profile."
-    return NoProfileError(
-        f"estimator must be private or learn nothing; got {name}",
-        f", which learns from the data at an unknown privacy cost. {hint}",
-    )

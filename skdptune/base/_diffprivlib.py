@@ -8,7 +8,8 @@ from typing import Any
 from skdptune._validation import check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
 from skdptune.base._assumptions import REPLACE, assumption_registry
-from skdptune.base._costs import NoProfileError, register_profile
+from skdptune.base._costs import register_profile
+from skdptune.base._refusals import NoProfileError, Refusal
 from skdptune.base._reports import report_registry
 
 _RELATION = (
@@ -39,11 +40,13 @@ def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfi
         name for name in _KNOWLEDGE if name in parameters and _is_missing(model, parameters, name)
     ]
     if missing:
-        name = type(model).__name__
         raise NoProfileError(
-            f"estimator must be given what it may not learn; got {name}",
-            f", without {' and '.join(missing)}: diffprivlib would read it off the data, at no "
-            "stated cost.",
+            Refusal(
+                f"{type(model).__name__} without {' and '.join(missing)}",
+                "diffprivlib would read it off the data, at no stated cost",
+                settings=tuple((name, "...") for name in missing),
+                demand="estimator must be given what it may not learn",
+            )
         )
     return PrivacyProfile.pure(epsilon)
 

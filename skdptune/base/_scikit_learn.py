@@ -28,14 +28,22 @@ from skdptune.base._assumptions import (
     once,
     weakest,
 )
-from skdptune.base._costs import NoProfileError, cost_of, no_profile, register_profile
+from skdptune.base._costs import cost_of, register_profile
+from skdptune.base._refusals import NoProfileError, Refusal, no_profile, together
 from skdptune.base._reports import report_of, report_registry
 
 FREE = PrivacyProfile.pure(0.0)
 KEYWORDS = (None, "passthrough", "drop")
 _ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
 _PUBLIC_CATEGORIES = "the categories that an encoder is given are public"
+_BY_FUNCTION = Refusal(
+    "a function",
+    "it may look at the data",
+    "Use names, places or make_column_selector.",
+    demand="columns must be names, places or make_column_selector",
+)
 Step = tuple[str, Any, int | None]
+Settings = list[tuple[str, str]]
 # These fix the number of columns by rules that look at no value.
 _STATELESS = (
     Binarizer,
@@ -47,37 +55,49 @@ _STATELESS = (
 )
 
 
-def _is_known_list(encoder: Any) -> bool:
-    """Return whether an encoder's output follows from its parameters alone."""
-    counts = encoder.min_frequency is not None or encoder.max_categories is not None
-    return not isinstance(encoder.categories, str) and not counts
+def _wrong_list(encoder: Any) -> Settings:
+    """Return what must be set so that an encoder's columns follow from its parameters alone."""
+    wrong = [("categories", "[[...], ...]")] if isinstance(encoder.categories, str) else []
+    for name in ("min_frequency", "max_categories"):
+        if getattr(encoder, name) is not None:
+            wrong.append((name, "None"))
+    return wrong
 
 
-def _is_one_hot_free(encoder: Any) -> bool:
+def _wrong_one_hot(encoder: Any) -> Settings:
     # Other ways of handling unknown values raise, or count, depending on the data; so does
     # dropping a column by anything but its place.
+    wrong = _wrong_list(encoder)
+    if encoder.handle_unknown != "ignore":
+        wrong.append(("handle_unknown", "'ignore'"))
     drops_by_place = encoder.drop is None or (
         isinstance(encoder.drop, str) and encoder.drop == "first"
     )
-    return _is_known_list(encoder) and encoder.handle_unknown == "ignore" and drops_by_place
+    return wrong if drops_by_place else [*wrong, ("drop", "None")]
 
 
-def _is_ordinal_free(encoder: Any) -> bool:
-    return _is_known_list(encoder) and encoder.handle_unknown == "use_encoded_value"
+def _wrong_ordinal(encoder: Any) -> Settings:
+    wrong = _wrong_list(encoder)
+    if encoder.handle_unknown != "use_encoded_value":
+        wrong += [("handle_unknown", "'use_encoded_value'"), ("unknown_value", "-1")]
+    return wrong
 
 
-def _is_imputer_free(imputer: Any) -> bool:
+def _wrong_imputer(imputer: Any) -> Settings:
     # Without keep_empty_features a column is dropped if no record has a value there, and an
     # indicator's columns depend on which have a gap.
-    keeps = imputer.keep_empty_features and not imputer.add_indicator
-    return bool(imputer.strategy == "constant" and keeps)
+    wrong = [("strategy", "'constant'")] if imputer.strategy != "constant" else []
+    if not imputer.keep_empty_features:
+        wrong.append(("keep_empty_features", "True"))
+    return [*wrong, ("add_indicator", "False")] if imputer.add_indicator else wrong
 
 
-_CONDITIONS: dict[type, Callable[[Any], bool]] = {
-    **dict.fromkeys(_STATELESS, lambda step: True),
-    OneHotEncoder: _is_one_hot_free,
-    OrdinalEncoder: _is_ordinal_free,
-    SimpleImputer: _is_imputer_free,
+# What must be set for a step to learn nothing; nothing where it does not.
+_CONDITIONS: dict[type, Callable[[Any], Settings]] = {
+    **dict.fromkeys(_STATELESS, lambda step: []),
+    OneHotEncoder: _wrong_one_hot,
+    OrdinalEncoder: _wrong_ordinal,
+    SimpleImputer: _wrong_imputer,
 }
 
 
@@ -85,8 +105,11 @@ def _cost_of_leaf(step: Any, n_samples: int, n_features: int | None) -> PrivacyP
     # Theorem R3.
     # A subclass may learn what its base does not, so only the very class is known.
     condition = _CONDITIONS.get(type(step))
-    if condition is None or not condition(step):
+    if condition is None:
         raise no_profile(step)
+    wrong = condition(step)
+    if wrong:
+        raise no_profile(step, wrong)
     return FREE
 
 
@@ -98,10 +121,18 @@ def _steps_of_pipeline(pipeline: Any, n_features: int | None) -> list[Step]:
     steps = []
     for name, step in pipeline.steps:
         steps.append((name, step, n_features))
-        # How many columns other steps return is not known here.
         if not (_is_keyword(step) or isinstance(step, OneToOneFeatureMixin)):
-            n_features = None
+            n_features = _public_width(step)
     return steps
+
+
+def _public_width(step: Any) -> int | None:
+    """Return how many columns a step returns, if it knows, as an encoder with a schema does."""
+    try:
+        return getattr(step, "n_features_out", None)
+    except (TypeError, ValueError):
+        # Bad parameters are reported with the step's cost.
+        return None
 
 
 def _steps_of_union(union: Any, n_features: int | None) -> list[Step]:
@@ -125,35 +156,41 @@ def _union(union: Any, n_samples: int, n_features: int | None) -> PrivacyProfile
 
 @register_profile(ColumnTransformer)
 def _columns(transformer: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    for name, _, columns in transformer.transformers:
-        if callable(columns) and not isinstance(columns, make_column_selector):
-            raise NoProfileError(
-                "columns must be names, places or make_column_selector; got a function",
-                ", which may look at the data.",
-                (name,),
-            )
-    return _composed(_steps_of_columns(transformer, n_features), n_samples)
+    chosen = [
+        (name, NoProfileError(_BY_FUNCTION))
+        for name, _, columns in transformer.transformers
+        if callable(columns) and not isinstance(columns, make_column_selector)
+    ]
+    return _composed(_steps_of_columns(transformer, n_features), n_samples, chosen)
 
 
 def _is_keyword(step: Any) -> bool:
     return step is None or (isinstance(step, str) and step in KEYWORDS)
 
 
-def _composed(steps: Iterable[Step], n_samples: int) -> PrivacyProfile:
-    """Compose steps that all see the same records, each with its number of columns if known."""
+def _composed(
+    steps: Iterable[Step], n_samples: int, found: Iterable[tuple[str, Exception]] = ()
+) -> PrivacyProfile:
+    """Compose steps that all see the same records, each with its number of columns if known.
+
+    What is wrong with any of them, beside what was `found`, is raised together.
+    """
     # Theorem R3.
-    total, relations = FREE, set()
+    total, relations, wrong = FREE, set(), list(found)
     for name, step, n_features in steps:
         if _is_keyword(step):
             continue
         try:
             cost = cost_of(step, n_samples, n_features)
-        except NoProfileError as error:
-            raise error.within(name) from None
+        except (TypeError, ValueError) as error:
+            wrong.append((name, error))
+            continue
         if cost != FREE:
             relations.add(neighbouring_of(step))
         # Adding a cost of zero could still round.
         total = cost if total == FREE else total if cost == FREE else total + cost
+    if wrong:
+        raise together(wrong) from None
     # Theorem F11.
     weakest(relations)
     return total

@@ -75,6 +75,9 @@ member                    what a search does with it             where it is mis
 ``neighbouring``          states the weakest relation of all     "add or remove one record"
                           candidates' steps; mixtures with
                           "replace ..." are refused
+``n_features_out``        in a pipeline, costs the steps after     where a step may return another
+                          it with this number of columns, which  number of columns, later steps
+                          follows from public parameters alone   are costed without it
 ``fixed_epochs``          where ``epochs`` or ``max_epochs``     must be there with "max"
                           is "max", sets what it returns in
                           surrogates, which have no budget

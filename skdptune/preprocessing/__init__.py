@@ -1,12 +1,24 @@
 """Transformers that are private, or learn nothing from the data and so cost nothing.
 
-What scikit-learn's scalers read off the data is given here as bounds, or released with noise.
-Every transformer has `privacy_profile` and, after ``fit``, `privacy_`.
+What scikit-learn's scalers and encoders read off the data is given here, as bounds or as a public
+schema of the whole table, or released with noise. Every transformer has `privacy_profile` and,
+after ``fit``, `privacy_`.
 """
 
 from skdptune.preprocessing._bounded_scaler import BoundedScaler
 from skdptune.preprocessing._min_max_scaler import DPMinMaxScaler
+from skdptune.preprocessing._private_pipeline import make_private_pipeline
 from skdptune.preprocessing._row_norm_clipper import RowNormClipper
+from skdptune.preprocessing._schema import Schema
 from skdptune.preprocessing._standard_scaler import DPStandardScaler
+from skdptune.preprocessing._table_encoder import TableEncoder
 
-__all__ = ["BoundedScaler", "DPMinMaxScaler", "DPStandardScaler", "RowNormClipper"]
+__all__ = [
+    "BoundedScaler",
+    "DPMinMaxScaler",
+    "DPStandardScaler",
+    "RowNormClipper",
+    "Schema",
+    "TableEncoder",
+    "make_private_pipeline",
+]

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdptune._validation import check_integer, check_kind
+from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, validate_rows
 from skdptune.mechanisms import as_generator, private_quantile, pure_profile
@@ -215,7 +215,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
             raise ValueError(f"bounds must be a finite distance apart; got {self.bounds!r}.")
         _check_quantile_range(self.quantile_range)
         self._check_scale(low, high)
-        check_kind(self.clip, name="clip", kind=(bool, np.bool_), domain="True or False")
+        check_flag(self.clip, name="clip")
 
     def _check_scale(self, low: np.ndarray, high: np.ndarray) -> None:
         """Refuse ranges for which a scale or offset that the fit may find is no number."""

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdptune._validation import check_integer, check_kind
+from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, validate_rows
 from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget, unit_sum
@@ -233,7 +233,7 @@ class DPStandardScaler(
         check_bounds(self.bounds)
         for name in ("with_mean", "with_std"):
             value = getattr(self, name)
-            check_kind(value, name=name, kind=(bool, np.bool_), domain="True or False")
+            check_flag(value, name=name)
 
     def _costed(self) -> tuple[float, PrivacyProfile]:
         """Return the noise in units of the sensitivity, and its cost."""

@@ -14,13 +14,9 @@ from skdptune.base import validate_rows
 FLOATS = ("float64", "float32")
 
 
-class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """A transformer that treats each record by itself, at no cost.
+class FreeTransformer(TransformerMixin, BaseEstimator):
+    """A transformer that treats each record by itself, at no cost."""
 
-    A subclass checks its parameters in ``_check_parameters``, and works in ``transform``.
-    """
-
-    _accept_sparse: Any = False
     # No parameter changes a cost of zero.
     cost_parameters: frozenset[str] = frozenset()
 
@@ -36,6 +32,15 @@ class StatelessTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator
         """
         check_integer(n_samples, name="n_samples", lower=1)
         return PrivacyProfile.pure(0.0)
+
+
+class StatelessTransformer(OneToOneFeatureMixin, FreeTransformer):
+    """A transformer of numbers, column by column, at no cost.
+
+    A subclass checks its parameters in ``_check_parameters``, and works in ``transform``.
+    """
+
+    _accept_sparse: Any = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the parameters and the form of the table; no entry is looked at.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,20 @@ def nasty_rows(form: str, width: int, seed: int = 0) -> Iterator[list[Any]]:
         row[int(rng.integers(width))] = value
         yield row
         yield [value] * width
+
+
+# Cells of a table of numbers, words and times: what each may be taken for, and what is nothing.
+CELLS: list[Any] = [
+    *(*PROPER, *IMPROPER, *EXTREME),
+    *("a", " a ", "A", b"a", np.str_("a"), "missing", "other", "?", "a\x00", "\ud800", "１"),
+    *("True", "true", False, np.bool_(True), "1", "1.0", "01", "1e0", "1_0", "0x1", "-0.0"),
+    *("2020-02-30", "2020-01-01", "20200101", "2020-01-01T00:00:00+14:00", "9999-12-31"),
+    *(datetime.datetime(1, 1, 1), datetime.datetime.max, datetime.time(1), datetime.timedelta(1)),
+    *(np.datetime64("NaT"), np.datetime64(10**15, "s"), np.timedelta64(1, "D")),
+    *(pd.Timestamp("2020", tz="Asia/Tokyo"), pd.Timedelta(1, "D"), pd.Interval(0, 1)),
+    *(Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Fraction(1, 3), np.complex64(1j)),
+    *([], [1.0], {"a"}, frozenset(), np.array([1.0]), np.array(2.0), np.array([]), len, int, ...),
+]
 
 
 def as_column(values: Any) -> np.ndarray:

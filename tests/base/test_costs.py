@@ -81,13 +81,11 @@ def test_cost_of_another_type_is_refused() -> None:
 
 
 def test_refusal_names_the_estimator_and_what_to_use() -> None:
-    with pytest.raises(
-        NoProfileError, match=r"got StandardScaler, which .* Use .*DPStandardScaler"
-    ):
+    with pytest.raises(NoProfileError, match=r"got StandardScaler: it learns .*DPStandardScaler"):
         profile_of(StandardScaler(), 10)
-    with pytest.raises(NoProfileError, match="got KMeans, which .* pass it to register_profile"):
+    with pytest.raises(NoProfileError, match="got KMeans: .* pass it to register_profile"):
         profile_of(KMeans(), 10)
-    with pytest.raises(NoProfileError, match="got LogisticRegression, .*DPLogisticRegression"):
+    with pytest.raises(NoProfileError, match="got LogisticRegression: .*DPLogisticRegression"):
         profile_of(LogisticRegression(), 10)
 
 
@@ -101,15 +99,6 @@ def test_classes_instead_of_instances_are_refused(kind) -> None:
         NoProfileError, match=f"must be an instance; got the class {kind.__name__}"
     ):
         profile_of(kind, 10)
-
-
-def test_advice_names_public_objects() -> None:
-    import skdptune.preprocessing
-
-    public = set(skdptune.preprocessing.__all__)
-    for advice in module._INSTEAD.values():
-        if "skdptune.preprocessing." in advice:
-            assert any(name in advice for name in public)
 
 
 # Registering -------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ NOT_OF_ESTIMATORS = {
     *("__dict__", "getuid"),
     *("bounds", "centered"),
     # Of steps of pipelines, as scikit-learn asks.
-    *("transform", "set_output", "get_feature_names_out"),
+    *("transform", "set_output", "get_feature_names_out", "__sklearn_tags__"),
     # Of an object itself.
     "_replacement",
 }

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -200,8 +202,84 @@ def test_columns_are_not_disjoint_records() -> None:
 def test_refusal_names_the_step_and_what_to_use(whole, step) -> None:
     with pytest.raises(NoProfileError) as refusal:
         profile_of(whole, 30)
-    assert re.search(rf"got StandardScaler \(step '(\w+ / )*{step}'\)", str(refusal.value))
+    assert re.search(rf"got StandardScaler \(step '(\w+__)*{step}'\)", str(refusal.value))
     assert "Use skdptune.preprocessing.DPStandardScaler" in str(refusal.value)
+
+
+def test_refusal_lists_all_that_is_wrong() -> None:
+    # Theorem R3.
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = ColumnTransformer(
+        [("num", numbers, ["age"]), ("cat", OneHotEncoder(), ["sector"])], remainder=pure()
+    )
+    mixed = make_pipeline(columns, DPStandardScaler(), LogisticRegression())
+    with pytest.raises(NoProfileError) as refusal:
+        profile_of(mixed, 30)
+    head, *lines = str(refusal.value).splitlines()
+    assert head == "estimator must be private or learn nothing; got 5 parts that are neither:"
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["- columntransformer__num__simpleimputer", "SimpleImputer"],
+        ["- columntransformer__num__standardscaler", "StandardScaler"],
+        ["- columntransformer__cat", "OneHotEncoder"],
+        ["- dpstandardscaler", "a parameter"],
+        ["- logisticregression", "LogisticRegression"],
+    ]
+    # In the words in which the user sets them.
+    assert "columntransformer__num__simpleimputer__strategy='constant' and columntrans" in lines[0]
+    assert "columntransformer__num__simpleimputer__keep_empty_features=True" in lines[0]
+    assert "columntransformer__cat__handle_unknown='ignore'" in lines[2]
+    assert "bounds must be" in lines[3]
+    assert "this model is not private. Use skdptune.linear_model.DPLogisticRegression." in lines[4]
+
+
+def test_following_the_refusal_leaves_nothing_to_refuse() -> None:
+    columns = ColumnTransformer([("num", SimpleImputer(), [0]), ("cat", OneHotEncoder(), [1])])
+    with pytest.raises(NoProfileError) as refusal:
+        profile_of(columns, 30)
+    for each in refusal.value.refusals:
+        for name, value in each.settings:
+            given = [["a"]] if value == "[[...], ...]" else ast.literal_eval(value)
+            columns.set_params(**{f"{each.path}__{name}": given})
+    assert profile_of(columns, 30) == FREE
+
+
+def test_all_bad_parameters_are_listed() -> None:
+    wrong = make_pipeline(DPStandardScaler(), DPMinMaxScaler())
+    with pytest.raises(ValueError, match=r"got 2 that are not:\n- dpstandardscaler: bounds must"):
+        profile_of(wrong, 30)
+    # One by itself is raised as it is.
+    with pytest.raises(ValueError, match="^bounds must be"):
+        profile_of(make_pipeline(DPStandardScaler(), pure()), 30)
+
+
+def test_function_for_columns_is_refused_with_the_others() -> None:
+    columns = ColumnTransformer([("some", PCA(), lambda X: [0])])
+    with pytest.raises(NoProfileError, match="2 parts") as refusal:
+        profile_of(columns, 30)
+    assert {each.path for each in refusal.value.refusals} == {"some"}
+
+
+class Widening(BaseEstimator):
+    """Says how many columns it returns."""
+
+    n_features_out = 7
+
+    def privacy_profile(self, n_samples, n_features=None):
+        return FREE
+
+
+class PaysByColumn(BaseEstimator):
+    def privacy_profile(self, n_samples, n_features=None):
+        return PrivacyProfile.pure(0.25 * (n_features or 100))
+
+
+def test_step_may_say_how_many_columns_it_returns() -> None:
+    as_wide = make_pipeline(RowNormClipper(), PaysByColumn())
+    assert profile_of(as_wide, 30, 2).epsilon(0) == 0.5
+    wider = make_pipeline(Widening(), PaysByColumn())
+    assert profile_of(wider, 30, 2).epsilon(0) == 0.25 * 7
+    nothing_said = make_pipeline(PolynomialFeatures(2), PaysByColumn())
+    assert profile_of(nothing_said, 30, 2).epsilon(0) == 25.0
 
 
 def test_unknown_word_is_named() -> None:

@@ -232,6 +232,8 @@ class CostModel:
         if epsilon is None:
             return self.at(None)
         if not budget_owners(self.fit_costs.estimator):
+            # Reports what is not private at all.
+            self.fit_costs.first_profile(None, self.final_size)
             raise ValueError(
                 "epsilon must be None for an estimator whose noise no epsilon sets; got "
                 f"{epsilon:g}. Give the estimator epsilon instead of a noise parameter, or leave "

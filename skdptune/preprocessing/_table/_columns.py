@@ -1,0 +1,263 @@
+"""Columns as a public schema describes them, each with its own way to become features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+import numpy as np
+
+from skdptune._validation import FloatArray
+from skdptune.preprocessing._table._cells import (
+    Cells,
+    Key,
+    days_of,
+    key_of,
+    numbers_of,
+    places_of,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Column(Protocol):
+    """What a column of a schema can do.
+
+    Its block of features has a Euclidean norm of at most 1 for every cell (Theorem R7).
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name in the table."""
+        ...
+
+    def feature_names(self, n_knots: int | None) -> list[str]:
+        """Return the names of the features, which are as many as there are features."""
+        ...
+
+    def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
+        """Return the features of cells, of shape (n_cells, n_features)."""
+        ...
+
+    def to_dict(self) -> dict[str, Any] | str:
+        """Return the column as the user may write it."""
+        ...
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers, or of times, in a known range.
+
+    Attributes
+    ----------
+    name : str
+    low, high : float
+        Times are days since 1970. What lies beyond is clipped.
+    is_log : bool
+        Whether the range is divided into equal ratios.
+    is_date : bool
+    gaps : tuple
+        Numbers that stand for missing ones, as the user wrote them.
+    has_gaps : bool
+        Whether missing values have a feature of their own.
+    """
+
+    name: str
+    low: float
+    high: float
+    is_log: bool = False
+    is_date: bool = False
+    gaps: tuple[Any, ...] = ()
+    has_gaps: bool = False
+
+    def feature_names(self, n_knots: int | None) -> list[str]:
+        """Return the names of the features: of the knots, or of the column itself."""
+        names = [self.name]
+        if n_knots is not None:
+            shares = np.linspace(0.0, 1.0, n_knots).tolist()
+            names = [f"{self.name}_{self._shown(self._at(share))}" for share in shares]
+        return [*names, f"{self.name}_missing"] if self.has_gaps else names
+
+    def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
+        """Return the numbers mapped to [-1, 1], or their weights on the nearest two knots."""
+        # Theorem R7.
+        read = days_of if self.is_date else numbers_of
+        values = read(cells)
+        gaps = np.isnan(values)
+        if self.gaps:
+            gaps |= np.isin(values, read(_as_cells(self.gaps)))
+        shares = self.shares(np.where(gaps, self.low, values))
+        features = 2.0 * shares[:, None] - 1.0 if n_knots is None else _hats(shares, n_knots)
+        features[gaps] = 0.0
+        if self.has_gaps:
+            features = np.column_stack([features, gaps])
+        return features
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column as the user may write it."""
+        ends = [self._shown(end) if self.is_date else _short(end) for end in (self.low, self.high)]
+        found: dict[str, Any] = {"range": ends}
+        if self.is_log:
+            found["scale"] = "log"
+        if self.has_gaps:
+            found["missing"] = _listed(self.gaps)
+        return found
+
+    def shares(self, values: FloatArray) -> FloatArray:
+        """Return where values are in the range, from 0 to 1."""
+        clipped = np.clip(values, self.low, self.high)
+        if not self.is_log:
+            # Halves, since the difference of two finite numbers may overflow.
+            shares = (clipped / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+            return np.clip(shares, 0.0, 1.0)
+        # One by one: NumPy may round the logarithm of a number by where it is in the array.
+        log, top = self._log, self._log(self.high)
+        return np.clip([log(value) / top for value in clipped.tolist()], 0.0, 1.0)
+
+    @property
+    def _log(self) -> Callable[[float], float]:
+        low = self.low
+        if low > 0.0:
+            return lambda value: math.log(value) - math.log(low)
+        return math.log1p
+
+    def _at(self, share: float) -> float:
+        """Return the value at a share of the range."""
+        if not self.is_log:
+            return self.low * (1.0 - share) + self.high * share
+        if self.low > 0.0:
+            return math.exp(math.log(self.low) + share * self._log(self.high))
+        return math.expm1(share * math.log1p(self.high))
+
+    def _shown(self, value: float) -> str:
+        if not self.is_date:
+            return f"{value:.6g}"
+        moment = _EPOCH + timedelta(microseconds=round(value * 86_400e6))
+        moment = moment.replace(tzinfo=None)
+        is_day = value == round(value)
+        return moment.date().isoformat() if is_day else moment.isoformat()
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """A column of words, or of numbers that are none, out of a known list.
+
+    Attributes
+    ----------
+    name : str
+    categories : tuple
+        As the user wrote them.
+    gaps : tuple
+        Words that stand for missing ones.
+    has_gaps, has_other : bool
+        Whether what is missing, or in no list, has a feature of its own. Otherwise it is zeros.
+    is_boolean : bool
+        Whether the categories are False and True.
+    """
+
+    name: str
+    categories: tuple[Any, ...]
+    gaps: tuple[Any, ...] = ()
+    has_gaps: bool = False
+    has_other: bool = False
+    is_boolean: bool = False
+
+    @property
+    def _is_binary(self) -> bool:
+        return len(self.categories) == 2
+
+    def feature_names(self, n_knots: int | None) -> list[str]:
+        """Return the names of the features: one for two categories, else one for each."""
+        last = self.categories[1:] if self._is_binary else self.categories
+        names = [self.name] if self.is_boolean else [f"{self.name}_{each}" for each in last]
+        names += [f"{self.name}_other"] * self.has_other
+        return names + [f"{self.name}_missing"] * self.has_gaps
+
+    def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
+        """Return 1 where a category is and 0 elsewhere, or -1 and 1 for the first and second."""
+        # Theorem R7.
+        size = len(self.categories)
+        other, gap = size, size + 1
+        codes = places_of(cells, self._places(gap), other, gap)
+        # Rows of what each place is encoded as.
+        table = np.zeros((size + 2, len(self.feature_names(n_knots))))
+        if self._is_binary:
+            table[:2, 0] = -1.0, 1.0
+        else:
+            table[:size, :size] = np.eye(size)
+        if self.has_gaps:
+            table[gap, -1] = 1.0
+        if self.has_other:
+            table[other, -1 - int(self.has_gaps)] = 1.0
+        return table[codes]
+
+    def _places(self, gap: int) -> Mapping[Key, int]:
+        places = {}
+        for place, category in enumerate(self.categories):
+            key = key_of(category)
+            if key is not None:
+                places[key] = place
+        for word in self.gaps:
+            key = key_of(word)
+            if key is not None:
+                places[key] = gap
+        return places
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column as the user may write it."""
+        found: dict[str, Any] = {"categories": list(self.categories)}
+        if self.is_boolean:
+            found = {"type": "boolean"}
+        if self.has_gaps:
+            found["missing"] = _listed(self.gaps)
+        if self.has_other:
+            found["other"] = True
+        return found
+
+
+@dataclass(frozen=True)
+class DroppedColumn:
+    """A column that becomes no feature; a table may have it or not."""
+
+    name: str
+
+    def feature_names(self, n_knots: int | None) -> list[str]:
+        """Return no names."""
+        return []
+
+    def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
+        """Return no features."""
+        return np.empty((cells.size, 0))
+
+    def to_dict(self) -> str:
+        """Return the word that drops a column."""
+        return "drop"
+
+
+def _hats(shares: FloatArray, n_knots: int) -> FloatArray:
+    """Return weights on the nearest two of equidistant knots, which add up to 1."""
+    places = shares * (n_knots - 1)
+    left = np.minimum(places.astype(np.intp), n_knots - 2)
+    right_weight = places - left
+    features = np.zeros((shares.size, n_knots))
+    rows = np.arange(shares.size)
+    features[rows, left] = 1.0 - right_weight
+    features[rows, left + 1] = right_weight
+    return features
+
+
+def _as_cells(values: tuple[Any, ...]) -> Cells:
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
+def _listed(gaps: tuple[Any, ...]) -> Any:
+    return list(gaps) if gaps else True
+
+
+def _short(number: float) -> float | int:
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number

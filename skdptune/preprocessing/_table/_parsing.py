@@ -1,0 +1,270 @@
+"""What a user writes about a column, read strictly: all that is wrong is listed at once."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Mapping, Sequence
+from datetime import date
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from skdptune.preprocessing._table._cells import day_of, key_of, number_of
+from skdptune.preprocessing._table._columns import (
+    CategoryColumn,
+    Column,
+    DroppedColumn,
+    NumberColumn,
+)
+
+_KEYS = ("type", "range", "categories", "missing", "other", "scale")
+_TYPES = ("number", "integer", "date", "category", "boolean")
+_BOOLEAN = ("boolean", "bool", bool)
+_TEXTS = ("text", "id", "string", str)
+_FORMS = (
+    "a range such as (0, 120), categories such as ['farm', 'office'], 'boolean', 'drop', or a "
+    "dict with 'range' or 'categories'"
+)
+_NO_TEXT = (
+    "free text and identifiers have no public range: set the column to 'drop', or turn it into "
+    "numbers first, with a step that treats each record by itself, such as HashingVectorizer"
+)
+
+
+class Problems(list[str]):
+    """What is wrong, a line each."""
+
+    def say(self, subject: Any, problem: str) -> None:
+        """Add what is wrong with a column."""
+        self.append(f"{subject}: {problem}")
+
+    def check(self, head: str) -> None:
+        """Raise ValueError with all lines, if there are any."""
+        if self:
+            lines = "".join(f"\n- {line}" for line in self)
+            raise ValueError(f"{head}; {len(self)} thing{'s' * (len(self) > 1)} wrong:{lines}")
+
+
+def parse_columns(columns: Any, problems: Problems) -> list[Column]:
+    """Return the columns that a mapping of names describes, those that are right."""
+    if not isinstance(columns, Mapping) or not columns:
+        problems.append(
+            f"columns must be a dict from names to {_FORMS}; got {reprlib.repr(columns)}"
+        )
+        return []
+    found = []
+    for name, given in columns.items():
+        if not isinstance(name, str):
+            problems.say(repr(name), "names of columns must be words; use df.columns.astype(str)")
+            continue
+        column = parse_column(name, given, problems)
+        if column is not None:
+            found.append(column)
+    if found and all(isinstance(column, DroppedColumn) for column in found) and not problems:
+        problems.append("columns must not all be dropped: no feature would be left")
+    return found
+
+
+def parse_target(given: Any, problems: Problems) -> Column | None:
+    """Return the target as the user describes it, None if there is none or it is wrong."""
+    if given is None:
+        return None
+    named = dict(given) if isinstance(given, Mapping) else None
+    name = "target" if named is None else named.pop("name", "target")
+    if not isinstance(name, str):
+        problems.say("target", f"its name must be a word; got {name!r}")
+        return None
+    if named is None and _is_word(given, "drop"):
+        problems.say(name, f"a target must be {_FORMS}; got 'drop'")
+        return None
+    for key in ("missing", "other", "scale"):
+        if named and named.get(key):
+            problems.say(name, f"{key!r} has no meaning for a target; leave it out")
+    return parse_column(name, given if named is None else named, problems)
+
+
+def parse_column(name: str, given: Any, problems: Problems) -> Column | None:
+    """Return a column as the user describes it, None if that is wrong."""
+    n_before = len(problems)
+    if _is_word(given, "drop"):
+        return DroppedColumn(name)
+    settings = _as_settings(name, given, problems)
+    if settings is None:
+        return None
+    unknown = [key for key in settings if key not in _KEYS]
+    for key in unknown:
+        problems.say(name, f"unknown key {key!r}{_meant(key, _KEYS)}; known are {_list(_KEYS)}")
+    column = _column_of(name, settings, problems)
+    return column if len(problems) == n_before else None
+
+
+def _column_of(name: str, settings: dict[str, Any], problems: Problems) -> Column | None:
+    kind = settings.get("type")
+    if _is_word(kind, *_BOOLEAN):
+        _refuse_keys(name, settings, ("range", "categories", "scale"), "a boolean", problems)
+        return _category(name, {**settings, "categories": [False, True]}, problems)
+    if _is_word(kind, *_TEXTS):
+        problems.say(name, _NO_TEXT)
+        return None
+    if kind is not None and not _is_word(kind, *_TYPES):
+        problems.say(name, f"type must be {_list(_TYPES)}; got {kind!r}{_meant(kind, _TYPES)}")
+        return None
+    if ("range" in settings) == ("categories" in settings):
+        got = "both" if "range" in settings else "neither"
+        problems.say(name, f"must have either 'range' or 'categories'; got {got}")
+        return None
+    if "range" in settings:
+        if _is_word(kind, "category"):
+            problems.say(name, "a category must have 'categories'; got 'range'")
+        _refuse_keys(name, settings, ("other",), "a range, whose values are clipped,", problems)
+        return _number(name, settings, problems)
+    if _is_word(kind, "number", "integer", "date"):
+        problems.say(name, f"a {kind} must have 'range'; got 'categories'")
+    _refuse_keys(name, settings, ("scale",), "categories", problems)
+    return _category(name, settings, problems)
+
+
+def _as_settings(name: str, given: Any, problems: Problems) -> dict[str, Any] | None:
+    """Return a column's short form as a dict."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if _is_word(given, *_BOOLEAN, *_TEXTS):
+        return {"type": given}
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if isinstance(given, list | tuple) and len(given):
+        return {"range" if _is_pair(given) else "categories": list(given)}
+    problems.say(name, f"must be {_FORMS}; got {reprlib.repr(given)}")
+    return None
+
+
+def _is_pair(given: Sequence[Any]) -> bool:
+    """Return whether two values are the ends of a range, and no categories."""
+    return len(given) == 2 and all(_is_number(end) or isinstance(end, date) for end in given)
+
+
+def _number(name: str, settings: Mapping[str, Any], problems: Problems) -> Column | None:
+    ends = settings["range"]
+    scale = settings.get("scale", "linear")
+    if not _is_word(scale, "linear", "log"):
+        problems.say(name, f"scale must be 'linear' or 'log'; got {scale!r}")
+    gaps, has_gaps = _gaps(name, settings, problems)
+    is_sequence = isinstance(ends, list | tuple | np.ndarray) and len(ends) == 2
+    # Times are written as words or as what pandas makes of them.
+    is_date = is_sequence and not any(_is_number(end) for end in ends)
+    if is_date != _is_word(settings.get("type"), "date") and "type" in settings:
+        problems.say(name, f"range must suit the type {settings['type']!r}; got {ends!r}")
+        return None
+    read = day_of if is_date else number_of
+    low, high = (read(end) for end in ends) if is_sequence else (math.nan, math.nan)
+    if not (low < high and math.isfinite(low) and math.isfinite(high)):
+        kind = "dates" if is_date else "finite numbers"
+        problems.say(
+            name,
+            f"range must be two {kind}, the first smaller; got {reprlib.repr(ends)}. A number "
+            "without bounds is clipped to those that you give",
+        )
+        return None
+    column = NumberColumn(name, low, high, _is_word(scale, "log"), is_date, gaps, has_gaps)
+    if column.is_log and (low < 0.0 or is_date):
+        problems.say(name, f"scale 'log' needs a range of numbers from 0 or above; got {ends!r}")
+        return None
+    if not _is_wide(column):
+        problems.say(name, f"range must be wider than rounding errors; got {ends!r}")
+    return column
+
+
+def _is_wide(column: NumberColumn) -> bool:
+    try:
+        with np.errstate(all="ignore"):
+            ends = column.shares(np.array([column.low, column.high]))
+    except ZeroDivisionError:
+        return False
+    return ends.tolist() == [0.0, 1.0]
+
+
+def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> Column | None:
+    categories = settings["categories"]
+    if isinstance(categories, np.ndarray):
+        categories = categories.tolist()
+    if isinstance(categories, str) or not isinstance(categories, Sequence) or not len(categories):
+        got = reprlib.repr(categories)
+        problems.say(name, f"categories must be a list of words or numbers; got {got}")
+        return None
+    other = settings.get("other", False)
+    if not isinstance(other, bool):
+        problems.say(name, f"other must be True or False; got {other!r}")
+    gaps, has_gaps = _gaps(name, settings, problems)
+    seen: dict[Any, Any] = {}
+    for value in (*categories, *gaps):
+        key = key_of(value)
+        if key is None:
+            if value in categories:
+                problems.say(
+                    name,
+                    f"categories must be words or numbers; got {value!r}. What is missing is "
+                    "announced by 'missing': True",
+                )
+        elif key in seen:
+            problems.say(name, f"{seen[key]!r} and {value!r} are the same to the encoder")
+        else:
+            seen[key] = value
+    boolean = _is_word(settings.get("type"), *_BOOLEAN)
+    categories = tuple(map(_python, categories))
+    # A single category says something only beside what is none.
+    if len(categories) == 1 and not (other or has_gaps):
+        problems.say(name, "one category needs 'other' or 'missing': True, or else 'drop' it")
+    return CategoryColumn(name, categories, gaps, has_gaps, bool(other), boolean)
+
+
+def _gaps(
+    name: str, settings: Mapping[str, Any], problems: Problems
+) -> tuple[tuple[Any, ...], bool]:
+    """Return the values that stand for missing ones, and whether any value may be missing."""
+    given = settings.get("missing", False)
+    if isinstance(given, bool):
+        return (), given
+    values = given if isinstance(given, list | tuple) else [given]
+    if not values or not all(isinstance(v, str | date) or _is_number(v) for v in values):
+        problems.say(
+            name,
+            "missing must be True, False, or what stands for a missing value, such as '?'; got "
+            f"{reprlib.repr(given)}",
+        )
+        return (), True
+    return tuple(map(_python, values)), True
+
+
+def _refuse_keys(
+    name: str, settings: Mapping[str, Any], keys: Sequence[str], what: str, problems: Problems
+) -> None:
+    for key in keys:
+        if key in settings and settings[key] not in (False, None):
+            problems.say(name, f"{key!r} has no meaning for {what}; leave it out")
+
+
+def _python(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, date):
+        return value.isoformat()
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def _is_word(value: Any, *words: Any) -> bool:
+    """Return whether a value is one of some words, without comparing what cannot be compared."""
+    return isinstance(value, str | type) and value in words
+
+
+def _list(words: Sequence[str]) -> str:
+    return ", ".join(repr(word) for word in words)
+
+
+def _meant(word: Any, known: Sequence[str]) -> str:
+    close = get_close_matches(str(word), known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

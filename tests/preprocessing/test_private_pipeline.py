@@ -1,0 +1,222 @@
+"""A private estimator for a table, in one step, alone and in every search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skdptune import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
+from skdptune.base import NoProfileError, privacy_of, profile_of
+from skdptune.linear_model import (
+    AdaSSPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    NoisyStatisticsRidge,
+)
+from skdptune.metrics import neg_squared_error
+from skdptune.model_selection._running._record_by_record import (
+    check_steps,
+    fit_record_by_record,
+)
+from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
+from tests.base.nasty_records import CELLS, as_column
+
+N = 400
+COLUMNS = {
+    "age": {"range": (18, 80), "missing": True},
+    "pay": {"range": (0, 1e6), "scale": "log"},
+    "sector": {"categories": ["farm", "office", "school"], "missing": True},
+    "name": "drop",
+}
+LABELS = Schema(COLUMNS, target=["no", "yes"])
+NUMBERS = Schema(COLUMNS, target=(-50, 100))
+
+
+def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "age": rng.choice([20.0, 45.0, 70.0, np.nan], n),
+            "pay": rng.lognormal(8, 2, n),
+            "sector": rng.choice(["farm", "office", "school", None], n),
+            "name": [f"person {i}" for i in range(n)],
+        }
+    )
+    score = (table.age.fillna(45) - 45) + 20 * (table.sector == "farm")
+    return table, np.where(score > 10, "yes", "no"), score.to_numpy(float)
+
+
+X, LABEL, NUMBER = people()
+
+
+def classifier(**settings: Any) -> DPLogisticRegression:
+    given = {"epsilon": 5.0, "solver": "sgd", "epochs": 2, "batch_size": 0.1, "random_state": 0}
+    return DPLogisticRegression(**{**given, **settings})
+
+
+# What the estimator is told --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+def test_classifier_knows_norm_and_labels(kind) -> None:
+    given = kind(epsilon=3.0)
+    pipeline = make_private_pipeline(given, LABELS)
+    name = kind.__name__.lower()
+    assert list(pipeline.named_steps) == ["tableencoder", name]
+    model = pipeline[-1]
+    assert model.data_norm == pipeline[0].data_norm == 3**0.5
+    assert model.classes == ["no", "yes"]
+    # The given one is left alone.
+    assert (given.data_norm, given.classes) == (None, None)
+    assert profile_of(pipeline, 1000) == profile_of(model, 1000, pipeline[0].n_features_out)
+
+
+@pytest.mark.parametrize("kind", [NoisyStatisticsRidge, AdaSSPLinearRegression])
+def test_regression_knows_norm_and_bound(kind) -> None:
+    pipeline = make_private_pipeline(kind(epsilon=3.0), NUMBERS, n_knots=3)
+    assert pipeline[-1].target_bound == 100.0
+    assert pipeline[-1].data_norm == 3**0.5
+    assert pipeline[0].n_knots == 3
+    pipeline.fit(X, NUMBER)
+    assert pipeline.predict(X).shape == (N,)
+    assert len(pipeline[-1].coef_) == pipeline[0].n_features_out
+
+
+def test_what_the_user_says_is_kept() -> None:
+    model = classifier(data_norm=1.0, classes=["yes", "no", "?"])
+    kept = make_private_pipeline(model, LABELS)[-1]
+    assert (kept.data_norm, kept.classes) == (1.0, ["yes", "no", "?"])
+    kept = make_private_pipeline(NoisyStatisticsRidge(target_bound=7.0), COLUMNS)[-1]
+    assert kept.target_bound == 7.0
+
+
+def test_fit_predict_and_report() -> None:
+    pipeline = make_private_pipeline(classifier(epsilon=50.0, epochs=20), LABELS).fit(X, LABEL)
+    assert pipeline.score(X, LABEL) > 0.9
+    report = privacy_of(pipeline)
+    assert report.profile == profile_of(pipeline, N)
+    assert any("schema of the table" in sentence for sentence in report.assumptions)
+    assert pipeline[:-1].get_feature_names_out().size == pipeline[-1].coef_.size
+    # Rows that arrive as words, one at a time, in another order.
+    words = X.astype(object).where(X.notna(), None)[X.columns[::-1]]
+    assert_array_equal(pipeline.predict(words), pipeline.predict(X))
+
+
+# Refusals --------------------------------------------------------------------------------------
+
+
+def test_model_that_is_not_private_is_refused_with_its_counterpart() -> None:
+    with pytest.raises(NoProfileError) as refusal:
+        make_private_pipeline(LogisticRegression(), LABELS)
+    assert str(refusal.value) == (
+        "estimator must be private or learn nothing; got LogisticRegression (step "
+        "'logisticregression'): this model is not private. Use "
+        "skdptune.linear_model.DPLogisticRegression."
+    )
+
+
+def test_all_that_is_wrong_is_listed() -> None:
+    with pytest.raises(NoProfileError) as refusal:
+        make_private_pipeline(LinearRegression(), {"age": (9, 0), "note": "text"})
+    message = str(refusal.value)
+    assert "- tableencoder: a parameter: schema must describe every column; 2 things" in message
+    assert "- age: range must be" in message
+    assert "- note: free text" in message
+    assert "- linearregression: LinearRegression: this model is not private. Use skdp" in message
+
+
+def test_regression_needs_a_range_of_targets() -> None:
+    for schema in (COLUMNS, LABELS):
+        with pytest.raises(ValueError, match=r"such as target=\(0, 100\)"):
+            make_private_pipeline(NoisyStatisticsRidge(), schema)
+
+
+@pytest.mark.parametrize("estimator", ["model", None, DPLogisticRegression])
+def test_only_estimators_are_taken(estimator) -> None:
+    with pytest.raises(NoProfileError, match="estimator must be an"):
+        make_private_pipeline(estimator, LABELS)
+
+
+# Searches --------------------------------------------------------------------------------------
+
+
+def random_search(model: Any, space: dict[str, Any], **settings: Any) -> Any:
+    return DPRandomSearchCV(model, space, n_iter=3, **settings)
+
+
+def composing_search(model: Any, space: dict[str, Any], **settings: Any) -> Any:
+    return DPGridSearchCV(model, space, selection="compose", **settings)
+
+
+SEARCHES = {
+    "random": random_search,
+    "grid": DPGridSearchCV,
+    "compose": composing_search,
+    "threshold": DoublingThresholdSearchCV,
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_every_search_takes_it(name) -> None:
+    pipeline = make_private_pipeline(classifier(), LABELS)
+    space = {"dplogisticregression__C": [0.1, 1.0], "tableencoder__n_knots": [None, 3]}
+    search = SEARCHES[name](pipeline, space, epsilon=8.0, delta=1e-5, random_state=0)
+    assert search.plan(N, X.shape[1], compare=False).epsilon <= 8.0
+    search.fit(X, LABEL)
+    assert search.privacy_.epsilon_spent <= 8.0
+    assert set(search.predict(X)) <= {"no", "yes"}
+    assert search.best_estimator_[0].n_features_out == search.best_estimator_[-1].coef_.size
+    assert any("schema of the table" in each for each in search.privacy_.assumptions)
+
+
+def test_regressions_are_searched() -> None:
+    pipeline = make_private_pipeline(NoisyStatisticsRidge(epsilon=1.0), NUMBERS)
+    search = DPGridSearchCV(
+        pipeline,
+        {"tableencoder__n_knots": [None, 3]},
+        selection="compose",
+        scoring=neg_squared_error(bound=150.0),
+        epsilon=4.0,
+        random_state=0,
+    )
+    assert search.fit(X, NUMBER).predict(X).shape == (N,)
+
+
+@pytest.mark.parametrize("as_words", [False, True])
+def test_record_of_any_cells_changes_its_own_row_on_the_way_to_the_model(as_words) -> None:
+    # Theorem R6, Theorem R7.
+    table = X[:6].astype(object)
+    if as_words:
+        table = table.astype(str)
+    pipeline = make_private_pipeline(Recorder(), LABELS)
+    rows = fit_record_by_record(clone(pipeline), table, LABEL[:6])[-1].rows_
+    for cell in CELLS:
+        more = pd.DataFrame(
+            {name: as_column([*table[name].tolist(), cell]) for name in table}, dtype=object
+        )
+        found = fit_record_by_record(clone(pipeline), more, np.append(LABEL[:6], "no"))[-1].rows_
+        assert_array_equal(found[:-1], rows)
+        assert np.linalg.norm(found, axis=1).max() <= pipeline[0].data_norm * (1 + 1e-15)
+
+
+def test_check_of_steps_finds_nothing_to_complain_of() -> None:
+    check_steps(make_private_pipeline(classifier(), LABELS), X)
+    check_steps(make_private_pipeline(classifier(), LABELS), X.to_numpy())
+
+
+class Recorder(DPLogisticRegression):
+    """Keeps what it is fitted to."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        self.rows_ = np.asarray(X)
+        return super().fit(X, y)
+
+
+def test_encoder_is_the_first_step() -> None:
+    assert isinstance(make_private_pipeline(classifier(), LABELS)[0], TableEncoder)
