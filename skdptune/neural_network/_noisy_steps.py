@@ -18,6 +18,7 @@ from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClippi
 from scipy import stats
 from torch import nn
 
+from skdptune.base import by_halves
 from skdptune.neural_network._gradient_noise import GradientNoise
 
 GRAD_SAMPLE_MODES = ("hooks", "functorch", "ghost")
@@ -117,7 +118,8 @@ class NoisySteps:
 
     What Opacus did is checked in steps 1, 2, 4, 8, ...: the sum of clipped gradients must not be
     longer than clipping permits, and what was added to it must have the size of the noise. In all
-    steps every parameter must have a gradient for each record.
+    steps every parameter must have a gradient for each record. A record on which the module or the
+    losses raise by itself counts as none.
     """
 
     def __init__(
@@ -187,6 +189,32 @@ class NoisySteps:
             yield slice(first, min(first + max(length, 1), size))
 
     def _compute_gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
+        try:
+            self._compute_all_gradients(inputs, targets)
+        except NotPrivateError:
+            raise
+        except Exception:
+            is_valid = self._is_valid(inputs, targets)
+            if bool(is_valid.all()):
+                raise
+            self._forget_activations()
+            self._optimizer.zero_grad()
+            self._compute_all_gradients(inputs[is_valid], targets[is_valid])
+
+    def _is_valid(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return which records the module and the losses take; they see each of them alone."""
+
+        def have_losses(places: np.ndarray) -> bool:
+            chosen = torch.from_numpy(places).to(inputs.device)
+            self._losses(self._plain(inputs[chosen]), targets[chosen])
+            return True
+
+        with torch.no_grad():
+            parts = by_halves(have_losses, np.arange(len(inputs)), lambda places: False)
+        found = [np.full(len(places), is_valid) for places, is_valid in parts]
+        return torch.from_numpy(np.concatenate(found)).to(inputs.device)
+
+    def _compute_all_gradients(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
         if self._is_ghost:
             self._compute_clipped_sum(inputs, targets)
         elif len(inputs):
@@ -301,14 +329,23 @@ class NoisySteps:
         remove = getattr(self._module, "remove_hooks", None)
         if remove is not None:
             remove()
+        self._forget_activations()
         for parameter in self._plain.parameters():
             parameter.grad = None
             # Among them the gradients of records, which would be pickled.
             for name in list(vars(parameter)):
                 delattr(parameter, name)
         for part in self._plain.modules():
-            for name in ("activations", "max_batch_len", "ft_compute_sample_grad"):
+            vars(part).pop("ft_compute_sample_grad", None)
+
+    def _forget_activations(self) -> None:
+        """Remove what Opacus keeps of a forward pass, which one that failed leaves behind."""
+        for part in self._plain.modules():
+            for name in ("activations", "max_batch_len"):
                 vars(part).pop(name, None)
+        for parameter in self._parameters:
+            vars(parameter).pop("_current_grad_sample", None)
+            parameter._forward_counter = 0
 
 
 def with_gradients_per_record(module: nn.Module, mode: str, max_grad_norm: float) -> nn.Module:

@@ -199,6 +199,64 @@ def test_record_without_a_finite_gradient_has_no_influence(mode, bad_value):
     np.testing.assert_allclose(found, wanted, atol=2e-6)
 
 
+class Choosy(nn.Module):
+    """Raises, between its layers, on batches in which some record has a large number."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 5), nn.Linear(5, 3)
+
+    def forward(self, X):
+        hidden = self.first(X)
+        if float(X.abs().max()) > 100.0:
+            raise OverflowError("a record's text")
+        return self.second(hidden)
+
+
+def choosy_losses(outputs, targets):
+    if bool((targets == 7).any()):
+        raise IndexError("a target's text")
+    return criterion(outputs, targets)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+@pytest.mark.parametrize("max_physical_batch_size", [None, 1, 2, 4])
+@pytest.mark.parametrize("number", [0, 5])
+@pytest.mark.parametrize("kind", ["input", "target", "both", "all"])
+def test_record_that_the_module_or_the_losses_refuse_has_no_influence(
+    mode, max_physical_batch_size, number, kind
+):
+    # Theorem U1.
+    X, y = batch()
+    torch.manual_seed(0)
+    module = Choosy()
+    is_kept = torch.arange(6) != number
+    if kind in ("both", "all"):
+        is_kept = is_kept & (torch.arange(6) != 1) if kind == "both" else is_kept & False
+    wanted = weights_of(module) - naive_clipped_sum(module, X[is_kept], y[is_kept], 1.0)
+    X[~is_kept], y[~is_kept] = (200.0, y[~is_kept]) if kind != "target" else (X[~is_kept], 7)
+    steps = steps_of(
+        module, mode=mode, losses=choosy_losses, max_physical_batch_size=max_physical_batch_size
+    )
+    steps.step(X, y)
+    np.testing.assert_allclose(weights_of(module), wanted, atol=2e-6)
+    # What the failed pass left behind does not reach the next step.
+    wanted = weights_of(module) - naive_clipped_sum(module, *batch(5), 1.0)
+    steps.step(*batch(5))
+    np.testing.assert_allclose(weights_of(module), wanted, atol=2e-6)
+
+
+def test_what_raises_on_no_record_by_itself_is_raised():
+    class Never(nn.Linear):
+        def forward(self, X):
+            if len(X) == 6:
+                raise MemoryError("six are too many")
+            return super().forward(X)
+
+    with pytest.raises(MemoryError, match="six"):
+        steps_of(Never(4, 3)).step(*batch())
+
+
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 def test_one_record_moves_the_sum_by_no_more_than_the_norm(mode):
     # Theorem U1.

@@ -11,6 +11,7 @@ from opacus.accountants import PRVAccountant
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from skorch import NeuralNet
+from torch import nn
 
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
 from skdptune.linear_model import DPLogisticRegression
@@ -251,6 +252,31 @@ def test_no_record_makes_a_fit_fail(name, mode):
         net.fit(FORMS[form](rows), targets)
         assert np.isfinite(weights_of(net)).all()
         assert np.isfinite(net.predict(ROWS)).all()
+
+
+class Choosy(nn.Module):
+    """Raises on batches with a large number in their first column."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, X):
+        if bool((X.detach()[:, 0] > 50.0).any()):
+            raise RuntimeError("a record's text")
+        return self.layer(X)
+
+
+@pytest.mark.parametrize("mode", ["hooks", "functorch", "auto"])
+def test_a_record_that_the_module_refuses_trains_nothing(mode):
+    # Theorem U1.
+    X, y = data()
+    X[7, 0], found = 60.0, []
+    for others in (-1.0, 5.0):
+        X[7, 1:] = others
+        net = net_of(module=Choosy, grad_sample_mode=mode)
+        found.append(weights_of(net.fit(X, y)))
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.filterwarnings("error")
