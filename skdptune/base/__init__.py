@@ -33,6 +33,7 @@ from skdptune.base._budgets import without_noise as without_noise
 from skdptune.base._budgets import worst_cost_of_budget as worst_cost_of_budget
 from skdptune.base._cost_parameters import cost_parameters as cost_parameters
 from skdptune.base._cost_parameters import declared_cost_parameters as declared_cost_parameters
+from skdptune.base._costs import beside_refusals as beside_refusals
 from skdptune.base._costs import cost_of as cost_of
 from skdptune.base._costs import has_cost as has_cost
 from skdptune.base._costs import replaces_records as replaces_records

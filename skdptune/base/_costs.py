@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from skdptune._validation import check_integer, check_kind
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._refusals import no_profile
+from skdptune.base._refusals import NoProfileError, Refusal, no_profile, refusal_of
 
 # The estimator is of the class that the function is registered for.
 CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
@@ -17,6 +17,7 @@ CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
 # Optional libraries, whose models are registered when the first one is met.
 _ADAPTERS = {"diffprivlib": "skdptune.base._diffprivlib"}
 _REPLACING = frozenset({"diffprivlib"})
+_ANY_SIZE = 1000
 
 
 def profile_of(estimator: object, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
@@ -74,6 +75,25 @@ def cost_of(estimator: object, n_samples: int, n_features: int | None) -> Privac
         profile, name=name, kind=PrivacyProfile, domain="a PrivacyProfile"
     )
     return checked
+
+
+def beside_refusals(error: Exception, estimators: Iterable[object]) -> Exception:
+    """Return an error together with all that keeps estimators from having a cost, if anything.
+
+    Who mends one thing at a time would else be refused again for each.
+    """
+    refusals: list[Refusal] = []
+    for estimator in estimators:
+        try:
+            cost_of(estimator, _ANY_SIZE, None)
+        except NoProfileError as found:
+            refusals += found.refusals
+        except (TypeError, ValueError):
+            # Bad parameters, or a cost that depends on the number of columns.
+            continue
+    if not refusals:
+        return error
+    return NoProfileError(*refusals, refusal_of(error))
 
 
 def has_cost(estimator: object) -> bool:

@@ -157,7 +157,7 @@ class NoProfileError(TypeError):
         if len(self.refusals) == 1:
             return self.refusals[0].sentence
         lines = "".join(f"\n- {refusal.line}" for refusal in self.refusals)
-        return f"{_DEMAND}; got {len(self.refusals)} parts that are neither:{lines}"
+        return f"{_DEMAND}; {len(self.refusals)} things wrong:{lines}"
 
     def within(self, step: str) -> NoProfileError:
         """Return the error as seen from a composition around it."""
@@ -223,13 +223,16 @@ def together(errors: Sequence[tuple[str, Exception]]) -> Exception:
     if kind not in (TypeError, ValueError):
         return found[0]
     lines = "".join(f"\n- {name}: {error}" for name, error in errors)
-    return kind(f"estimator must have proper parameters; got {len(found)} that are not:{lines}")
+    return kind(f"estimator must have proper parameters; {len(found)} things wrong:{lines}")
+
+
+def refusal_of(error: Exception, *steps: str) -> Refusal:
+    """Return what an error says of a parameter as one refusal among others."""
+    return Refusal("a parameter", str(error).removesuffix("."), steps=steps)
 
 
 def _refusals_of(name: str, error: Exception) -> Sequence[Refusal]:
-    if isinstance(error, NoProfileError):
-        return error.refusals
-    return (Refusal("a parameter", str(error).removesuffix("."), steps=(name,)),)
+    return error.refusals if isinstance(error, NoProfileError) else (refusal_of(error, name),)
 
 
 def _why(estimator: object, name: str) -> tuple[str, str]:

@@ -248,12 +248,12 @@ def _assumed_by_encoder(encoder: Any, n_samples: int, n_features: int | None) ->
 
 @report_registry.register
 def _pipeline_report(pipeline: Pipeline, n_samples: int | None) -> PrivacyReport:
-    return _report(pipeline, [step for _, step in pipeline.steps], n_samples)
+    return _report(pipeline, pipeline.steps, n_samples)
 
 
 @report_registry.register
 def _union_report(union: FeatureUnion, n_samples: int | None) -> PrivacyReport:
-    return _report(union, [step for _, step in union.transformer_list], n_samples)
+    return _report(union, union.transformer_list, n_samples)
 
 
 @report_registry.register
@@ -263,7 +263,7 @@ def _columns_report(columns: ColumnTransformer, n_samples: int | None) -> Privac
     # scikit-learn leaves a transformer without columns unfitted, and turns "passthrough" into a
     # transformer of its own.
     steps = [
-        step
+        (name, step)
         for name, step, chosen in columns.transformers_
         if len(chosen) > 0 and not _is_keyword(asked.get(name))
     ]
@@ -278,8 +278,8 @@ def _free_report(step: Any, n_samples: int | None) -> PrivacyReport:
     return PrivacyReport(profile, 0.0, name=type(step).__name__, assumptions=assumed)
 
 
-def _report(whole: Any, steps: Iterable[Any], n_samples: int | None) -> PrivacyReport:
-    reports = [report_of(step, n_samples) for step in steps if not _is_keyword(step)]
+def _report(whole: Any, steps: Iterable[tuple[str, Any]], n_samples: int | None) -> PrivacyReport:
+    reports = _reports(steps, n_samples)
     parts = tuple(part for part in reports if part.profile != FREE)
     free = [part.assumptions for part in reports if part.profile == FREE]
     assumed = dict.fromkeys(sentence for sentences in free for sentence in sentences)
@@ -293,3 +293,18 @@ def _report(whole: Any, steps: Iterable[Any], n_samples: int | None) -> PrivacyR
         # Theorem F11.
         neighbouring=weakest(part.neighbouring for part in parts),
     )
+
+
+def _reports(steps: Iterable[tuple[str, Any]], n_samples: int | None) -> list[PrivacyReport]:
+    """Return the steps' reports, or raise all that is wrong with any of them."""
+    reports, wrong = [], []
+    for name, step in steps:
+        if _is_keyword(step):
+            continue
+        try:
+            reports.append(report_of(step, n_samples))
+        except NoProfileError as error:
+            wrong.append((name, error))
+    if wrong:
+        raise together(wrong) from None
+    return reports

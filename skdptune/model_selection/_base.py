@@ -28,6 +28,7 @@ from skdptune.base import (
     SEEDED,
     assumptions_in,
     assumptions_of,
+    beside_refusals,
     check_fit_parameters,
     neighbouring_of,
     once,
@@ -215,7 +216,10 @@ class BasePrivateSearch(
             check_integer(self.n_public, name="n_public", lower=1)
         if not isinstance(self.random_state, np.random.Generator | np.random.RandomState):
             Streams.of(self.random_state)
-        scorer = self._scorer()
+        try:
+            scorer = self._scorer()
+        except (TypeError, ValueError) as error:
+            raise beside_refusals(error, self._estimators()) from None
         for estimator in self._estimators():
             if not hasattr(estimator, scorer.response_method):
                 raise TypeError(

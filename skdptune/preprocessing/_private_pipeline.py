@@ -69,37 +69,44 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
     >>> round(privacy_of(pipeline).epsilon, 1)
     2.0
     """
-    encoder = TableEncoder(schema, n_knots)
-    # All that is wrong at once, with the names of the steps to come.
+    # All that is wrong is said at once, with the names of the steps.
     problems: list[tuple[str, Exception]] = []
-    known: dict[str, Any] = {}
+    known: dict[str, Any] | None = None
     try:
-        known = _known(as_schema(schema))
-        known["data_norm"] = encoder.data_norm
+        encoder = TableEncoder(as_schema(schema), n_knots)
+        known = _known(encoder)
     except (TypeError, ValueError) as error:
         problems.append(("tableencoder", error))
-    name = type(estimator).__name__.lower()
-    if not has_cost(estimator):
-        problems.append((name, no_profile(estimator)))
-        raise together(problems) from None
-    missing = {
-        name: value
-        for name, value in own_parameters(estimator).items()
-        if value is None and name in ("classes", "data_norm", "target_bound")
-    }
-    if "target_bound" in missing and "target_bound" not in known and known:
-        problems.append((name, ValueError(_NO_BOUND)))
+    told: dict[str, Any] = {}
+    try:
+        told = _told(estimator, known)
+    except (TypeError, ValueError) as error:
+        problems.append((type(estimator).__name__.lower(), error))
     if problems:
         raise together(problems) from None
-    told = {parameter: known[parameter] for parameter in missing if parameter in known}
     return make_pipeline(encoder, clone(estimator).set_params(**told))
 
 
-def _known(schema: Schema) -> dict[str, Any]:
-    """Return parameters of estimators that a schema's target sets."""
-    known: dict[str, Any] = {}
+def _known(encoder: TableEncoder) -> dict[str, Any]:
+    """Return parameters of estimators that follow from a schema."""
+    known: dict[str, Any] = {"data_norm": encoder.data_norm}
+    schema: Schema = encoder.schema
     if schema.target_bounds is not None:
         known["target_bound"] = max(map(abs, schema.target_bounds))
     if schema.target_labels is not None:
         known["classes"] = schema.target_labels
     return known
+
+
+def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the parameters that a private estimator leaves open and a schema knows, if any."""
+    if not has_cost(estimator):
+        raise no_profile(estimator)
+    known = {"target_bound": None} if known is None else known
+    own = own_parameters(estimator)
+    is_open = {
+        name for name in ("classes", "data_norm", "target_bound") if own.get(name, 0) is None
+    }
+    if "target_bound" in is_open - set(known):
+        raise ValueError(_NO_BOUND)
+    return {name: value for name, value in known.items() if name in is_open}

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import NoProfileError, profile_of, register_profile
+from skdptune.base import NoProfileError, beside_refusals, profile_of, register_profile
 from skdptune.base import _costs as module
 from tests.base.estimators import Foreign, Private
 
@@ -99,6 +99,16 @@ def test_classes_instead_of_instances_are_refused(kind) -> None:
         NoProfileError, match=f"must be an instance; got the class {kind.__name__}"
     ):
         profile_of(kind, 10)
+
+
+def test_other_complaints_are_said_beside_refusals() -> None:
+    complaint = ValueError("scoring must be given; got None.")
+    assert beside_refusals(complaint, [Normalizer(), Private()]) is complaint
+    whole = make_pipeline(StandardScaler(), LogisticRegression())
+    both = beside_refusals(complaint, [whole])
+    assert isinstance(both, NoProfileError)
+    assert str(both).splitlines()[0].endswith("; 3 things wrong:")
+    assert str(both).splitlines()[-1] == "- a parameter: scoring must be given; got None."
 
 
 # Registering -------------------------------------------------------------------------------------

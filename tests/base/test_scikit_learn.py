@@ -14,7 +14,7 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
@@ -216,7 +216,7 @@ def test_refusal_lists_all_that_is_wrong() -> None:
     with pytest.raises(NoProfileError) as refusal:
         profile_of(mixed, 30)
     head, *lines = str(refusal.value).splitlines()
-    assert head == "estimator must be private or learn nothing; got 5 parts that are neither:"
+    assert head == "estimator must be private or learn nothing; 5 things wrong:"
     assert [line.split(": ")[:2] for line in lines] == [
         ["- columntransformer__num__simpleimputer", "SimpleImputer"],
         ["- columntransformer__num__standardscaler", "StandardScaler"],
@@ -245,7 +245,7 @@ def test_following_the_refusal_leaves_nothing_to_refuse() -> None:
 
 def test_all_bad_parameters_are_listed() -> None:
     wrong = make_pipeline(DPStandardScaler(), DPMinMaxScaler())
-    with pytest.raises(ValueError, match=r"got 2 that are not:\n- dpstandardscaler: bounds must"):
+    with pytest.raises(ValueError, match=r"2 things wrong:\n- dpstandardscaler: bounds must"):
         profile_of(wrong, 30)
     # One by itself is raised as it is.
     with pytest.raises(ValueError, match="^bounds must be"):
@@ -254,7 +254,7 @@ def test_all_bad_parameters_are_listed() -> None:
 
 def test_function_for_columns_is_refused_with_the_others() -> None:
     columns = ColumnTransformer([("some", PCA(), lambda X: [0])])
-    with pytest.raises(NoProfileError, match="2 parts") as refusal:
+    with pytest.raises(NoProfileError, match="2 things") as refusal:
         profile_of(columns, 30)
     assert {each.path for each in refusal.value.refusals} == {"some"}
 
@@ -314,6 +314,17 @@ def test_report_of_a_pipeline_is_a_tree_of_what_costs() -> None:
     assert [part.delta for part in report.parts] == [1e-6, 0.0]
     assert report.delta == 1e-6
     assert report.epsilon == report.profile.epsilon(1e-6)
+
+
+def test_report_of_what_is_not_private_names_all_of_it() -> None:
+    whole = make_union(make_pipeline(SimpleImputer(), StandardScaler()), PCA()).fit(ROWS)
+    with pytest.raises(NoProfileError) as refusal:
+        privacy_of(whole)
+    assert [each.path for each in refusal.value.refusals] == [
+        "pipeline__simpleimputer",
+        "pipeline__standardscaler",
+        "pca",
+    ]
 
 
 def test_report_at_another_delta() -> None:

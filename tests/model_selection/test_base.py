@@ -54,7 +54,8 @@ BAD = [
     ({"estimator": Scripted}, TypeError, "estimator must be an estimator with fit"),
     ({"estimator": 3}, TypeError, "estimator must be an estimator with fit"),
     ({"estimator": LogisticRegression()}, (NoProfileError, ValueError), "."),
-    ({"estimator": DecisionTreeRegressor()}, ValueError, "scoring must be given"),
+    # Both at once.
+    ({"estimator": DecisionTreeRegressor()}, NoProfileError, "not private(.|\n)*scoring must be"),
 ]
 
 
