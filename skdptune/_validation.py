@@ -18,6 +18,8 @@ FloatArray = NDArray[np.floating[Any]]
 
 # Characters of a value that a message repeats.
 _LONGEST = 100
+# Integers above this count nothing, and few functions take them.
+LARGEST_INTEGER = 2**63 - 1
 
 
 def check_real(
@@ -34,20 +36,42 @@ def check_real(
     domain = _describe_interval(lower, upper, lower_open, upper_open)
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(_message(name, domain, type(value).__name__, hint))
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        # An integer or fraction that no double comes near.
+        raise ValueError(_message(name, domain, _shown(value), hint)) from None
     if not (_above(number, lower, lower_open) and _above(-number, -upper, upper_open)):
         raise ValueError(_message(name, domain, _shown(value), hint))
     return number
 
 
-def check_integer(value: Any, *, name: str, lower: int | None = None, hint: str = "") -> int:
-    """Return ``value`` as an int, or raise if it is not an integer of at least ``lower``."""
+def check_integer(
+    value: Any,
+    *,
+    name: str,
+    lower: int | None = None,
+    upper: int | None = LARGEST_INTEGER,
+    hint: str = "",
+) -> int:
+    """Return ``value`` as an int, or raise if it is not an integer in the range."""
     domain = "an integer" if lower is None else f"an integer of at least {lower}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise TypeError(_message(name, domain, _shown(value), hint))
     if lower is not None and int(value) < lower:
         raise ValueError(_message(name, domain, _shown(value), hint))
+    if upper is not None and int(value) > upper:
+        highest = "2**63 - 1" if upper == LARGEST_INTEGER else str(upper)
+        domain += f" {'of' if lower is None else 'and'} at most {highest}"
+        raise ValueError(_message(name, domain, _shown(value), hint))
     return int(value)
+
+
+def check_flag(value: Any, *, name: str) -> bool:
+    """Return ``value`` as a bool, or raise if it is anything else, such as 0.5 or "no"."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(_message(name, "True or False", _shown(value), ""))
+    return bool(value)
 
 
 def check_option(value: Any, *, name: str, options: Collection[Any]) -> Any:
@@ -95,9 +119,22 @@ def check_vector(
     return array
 
 
+def check_private_numbers(values: Any, *, name: str) -> FloatArray:
+    """Return ``values`` as an array of doubles, or raise an error that shows none of them."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except Exception:
+        # Whatever an object does when it is asked for a number.
+        raise TypeError(_message(name, "an array of numbers", "something else", "")) from None
+
+
 def _shown(value: Any) -> str:
     """Return the value where it is short, else its type: a table would fill the message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:
+        # Python does not print integers of thousands of digits, and objects may fail to.
+        return type(value).__name__
     return text if len(text) <= _LONGEST and "\n" not in text else type(value).__name__
 
 

@@ -5,7 +5,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdptune._validation import check_integer, check_kind, check_option, check_real, check_vector
+from skdptune._validation import (
+    check_flag,
+    check_integer,
+    check_kind,
+    check_option,
+    check_private_numbers,
+    check_real,
+    check_vector,
+)
 
 
 @pytest.mark.parametrize(
@@ -123,3 +131,54 @@ def test_a_table_given_by_mistake_is_not_printed():
     ):
         with pytest.raises((TypeError, ValueError), match=r"got (ndarray|str)\.$"):
             check()
+
+
+HUGE = [10**400, -(10**400), Fraction(10**400), Fraction(-(10**5000))]
+
+
+@pytest.mark.parametrize("value", HUGE, ids=["integer", "negative", "fraction", "unprintable"])
+def test_what_no_double_comes_near_is_a_value_error(value):
+    with pytest.raises(ValueError, match=r"^x must be a number in \[0, 1\]; got \w"):
+        check_real(value, name="x", lower=0.0, upper=1.0)
+    # Not infinite, where that is allowed.
+    with pytest.raises(ValueError, match="^x must be a number; got "):
+        check_real(value, name="x")
+
+
+def test_counts_fit_in_64_bits_unless_seeds():
+    assert check_integer(2**63 - 1, name="n") == 2**63 - 1
+    with pytest.raises(ValueError, match=r"an integer of at least 1 and at most 2\*\*63 - 1; got"):
+        check_integer(2**63, name="n", lower=1)
+    with pytest.raises(ValueError, match=r"^n must be an integer of at most 7; got 8\.$"):
+        check_integer(8, name="n", upper=7)
+    assert check_integer(2**200, name="seed", upper=None) == 2**200
+
+
+@pytest.mark.parametrize("value", [1, 0, 0.5, "no", None, np.nan], ids=repr)
+def test_a_flag_is_true_or_false_and_nothing_like_it(value):
+    assert check_flag(np.True_, name="f") is True and check_flag(False, name="f") is False
+    with pytest.raises(TypeError, match="^f must be True or False; got "):
+        check_flag(value, name="f")
+
+
+class Rude:
+    """Fails at whatever it is asked."""
+
+    def __float__(self):
+        raise RuntimeError("a secret")
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [Rude(), [Rude()], "a secret", [[1], [2, 3]], 10**400],
+    ids=["object", "objects", "text", "ragged", "huge"],
+)
+def test_errors_of_private_numbers_show_none_of_them(values):
+    assert check_private_numbers([1, 2.5], name="x").tolist() == [1.0, 2.5]
+    with pytest.raises((TypeError, ValueError), match=r"^x must be .*; got something else\.$"):
+        check_private_numbers(values, name="x")
+    with pytest.raises((TypeError, ValueError), match=r"^n must be an integer; got \w+\.$"):
+        check_integer(Rude(), name="n")

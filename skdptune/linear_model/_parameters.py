@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skdptune._validation import check_integer, check_option, check_real
+from skdptune._validation import check_flag, check_integer, check_option, check_real
 from skdptune.linear_model._solver_choice import SOLVERS
 from skdptune.linear_model._solvers import OPTIMIZERS
 from skdptune.mechanisms import MAX_EPOCHS, SAMPLINGS, check_noise_and_budget
@@ -53,6 +53,8 @@ def _check_most_steps(model: Any) -> None:
 def _check_problem(model: Any) -> None:
     """Refuse bad parameters of what is minimised."""
     check_real(model.C, name="C", lower=LEAST_C, upper=LARGEST_C)
+    # 0.5 would fit an intercept for which no noise is added.
+    check_flag(model.fit_intercept, name="fit_intercept")
     if model.data_norm is not None:
         check_real(model.data_norm, name="data_norm", lower=1e-100, upper=1e7)
     if model.classes is not None and len(set(model.classes)) < max(len(model.classes), 2):

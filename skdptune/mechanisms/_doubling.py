@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdptune._validation import check_private_numbers
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms._doubling_plan import plan_threshold_search
 from skdptune.mechanisms._doubling_state import ThresholdRound, ThresholdState
@@ -323,10 +324,7 @@ def doubling_threshold_release(
 
 def _bounded(utilities: ArrayLike) -> NDArray[np.float64]:
     """Return utilities in [0, 1]; the errors show none of them."""
-    try:
-        values = np.asarray(utilities, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError("utilities must be an array of numbers; got something else.") from None
+    values = check_private_numbers(utilities, name="utilities")
     if values.ndim != 1 or values.size == 0:
         raise ValueError(
             "utilities must be one-dimensional and not empty; got an array of shape "

@@ -124,4 +124,5 @@ def _middle(low: int, high: int) -> float:
 def _clipped(value: float, low: int, high: int) -> int:
     """Return the next smaller integer that lies between two, and not at one of them."""
     margin = max(1, math.floor(_PRECISION * low))
-    return int(min(max(math.floor(value), low + margin), max(high - margin, low + 1)))
+    # A guess from tiny noise or a tiny rate may be infinite.
+    return int(min(max(math.floor(min(value, high)), low + margin), max(high - margin, low + 1)))

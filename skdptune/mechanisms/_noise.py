@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import optimize
 
 from skdptune._secure_random import secure_generator
-from skdptune._validation import check_real
+from skdptune._validation import check_private_numbers, check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate, gaussian_delta
 from skdptune.mechanisms._exact_noise import add_gaussian, add_laplace
 from skdptune.mechanisms._randomness import RandomState, as_generator
@@ -219,7 +219,7 @@ def _released(
     value: ArrayLike, sensitivity: float, scale: float, random: RandomState, noise: str
 ) -> Any:
     _, spread = _checked(sensitivity, scale)
-    array = np.asarray(value, dtype=np.float64)
+    array = check_private_numbers(value, name="value")
     if not np.isfinite(array).all():
         # An infinite value would be released exactly, noise or not; the message shows no value.
         raise ValueError("value must be finite; got infinities or NaN. Clip what goes into it.")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._validation import check_kind, check_real
+from skdptune._validation import check_flag, check_private_numbers, check_real
 from skdptune.mechanisms import _opendp
 from skdptune.mechanisms._randomness import RandomState, as_generator, random_below
 
@@ -75,7 +75,7 @@ def permute_and_flip_release(
         sensitivity, name="sensitivity", lower=0.0, upper=math.inf, upper_open=True
     )
     budget = check_real(epsilon, name="epsilon", lower=0.0)
-    check_kind(monotone, name="monotone", kind=(bool, np.bool_), domain="True or False")
+    check_flag(monotone, name="monotone")
     generator = as_generator(random_state)
     contenders = _contenders(values)
     scale = _noise_scale(influence * (1.0 if monotone else 2.0), budget)
@@ -84,10 +84,7 @@ def permute_and_flip_release(
 
 def _ranked(scores: ArrayLike) -> NDArray[np.float64]:
     """Return the scores with minus infinity for NaN; the errors show none of them."""
-    try:
-        values = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError("scores must be an array of numbers; got something else.") from None
+    values = check_private_numbers(scores, name="scores")
     if values.ndim != 1 or values.size == 0:
         raise ValueError(
             f"scores must be one-dimensional and not empty; got an array of shape {values.shape}."

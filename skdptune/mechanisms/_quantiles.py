@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._validation import check_real
+from skdptune._validation import check_private_numbers, check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, exponential_mechanism
 from skdptune.mechanisms._noise import nonprivate_profile
 from skdptune.mechanisms._randomness import RandomState, as_generator, open_uniforms, random_below
@@ -121,7 +121,7 @@ def ranked_runs(
 
 
 def _on_grid(values: ArrayLike, low: float, high: float) -> NDArray[np.int64]:
-    array = np.asarray(values, dtype=np.float64)
+    array = check_private_numbers(values, name="values")
     if array.ndim != 1:
         raise ValueError(f"values must be one-dimensional; got {array.ndim} dimensions.")
     clipped = np.clip(np.where(np.isnan(array), low, array), low, high)

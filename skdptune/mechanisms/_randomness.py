@@ -45,6 +45,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator | None:
         random_state,
         name="random_state",
         lower=0,
+        upper=None,
         hint="None, a numpy.random.Generator or a RandomState will also do.",
     )
     return np.random.default_rng(seed)

@@ -41,6 +41,8 @@ def unit_sum(units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     >>> float(unit_sum(np.array([1.0, 0.25, -2.0])))
     0.25
     """
+    if not isinstance(units, np.ndarray) or units.dtype.kind not in "iuf" or units.ndim == 0:
+        raise TypeError("units must be an array of numbers, one row per record; got another.")
     total = np.zeros(units.shape[1:], dtype=np.int64)
     for start in range(0, units.shape[0], _ROWS):
         block = np.asarray(units[start : start + _ROWS], dtype=np.float64)

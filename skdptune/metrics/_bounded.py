@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdptune._validation import check_integer, check_kind, check_option, check_real
+from skdptune._validation import check_flag, check_integer, check_kind, check_option, check_real
 from skdptune.mechanisms import unit_sum
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
@@ -77,7 +77,7 @@ class BoundedScorer:
         check_kind(self.name, name="name", kind=str, domain="a str")
         check_option(self.sign, name="sign", options=(1, -1))
         check_option(self.response_method, name="response_method", options=RESPONSES)
-        check_kind(self.centred, name="centred", kind=bool, domain="True or False")
+        check_flag(self.centred, name="centred")
         _check_interval(self.lower, self.upper)
 
     @property
@@ -218,7 +218,7 @@ def make_bounded_scorer(
     >>> make_bounded_scorer(miss, 0, 1).sensitivity(n_public=100)
     0.005
     """
-    check_kind(greater_is_better, name="greater_is_better", kind=bool, domain="True or False")
+    check_flag(greater_is_better, name="greater_is_better")
     low, high = _check_interval(lower, upper)
     ends = (low, high) if greater_is_better else (-high, -low)
     return BoundedScorer(

@@ -79,6 +79,13 @@ class PartitionSearch(TuningSearch):
                 "partitions take the place of folds."
             )
         if self.tuning_estimator is not None:
+            if isinstance(self.tuning_estimator, type) or not hasattr(
+                self.tuning_estimator, "fit"
+            ):
+                raise TypeError(
+                    "tuning_estimator must be an estimator with fit; got "
+                    f"{type(self.tuning_estimator).__name__}."
+                )
             self._candidates().check_names(self.tuning_estimator)
 
     def _choice_model(
@@ -95,6 +102,11 @@ class PartitionSearch(TuningSearch):
         count = self.n_partitions
         if isinstance(count, str):
             count = auto_partitions(epsilon, layout.n_train)
+        if count > max(layout.n_samples, 2):
+            raise ValueError(
+                f"n_partitions must be at most the number of records; got {count} partitions of "
+                f"{layout.n_samples}."
+            )
         return ChoiceCostModel(
             layout,
             fit_costs,

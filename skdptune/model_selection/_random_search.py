@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skdptune._docstrings import with_shared_text
-from skdptune._validation import check_kind, check_option
+from skdptune._validation import check_flag, check_option
 from skdptune.accounting import (
     BOUNDS,
     PrivacyProfile,
@@ -216,7 +216,7 @@ class DPRandomSearchCV(TuningSearch):
             raise ValueError(
                 f"extrapolate must be 'auto', 'linear', None or a callable; got {rule!r}."
             )
-        check_kind(self.warm_start, name="warm_start", kind=bool, domain="True or False")
+        check_flag(self.warm_start, name="warm_start")
         if self.warm_start and _names_of_start(self.estimator) is None:
             raise TypeError(
                 "warm_start must be False for an estimator whose fit takes no coef_init; got "

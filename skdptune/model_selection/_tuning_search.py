@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._compat import Tasks
-from skdptune._validation import check_kind, check_option, check_real
+from skdptune._validation import check_flag, check_option, check_real
 from skdptune.accounting import PrivacyReport, UnreachableBudgetError
 from skdptune.base import (
     REPLACE,
@@ -182,7 +182,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
             check_real(self.epsilon, name="epsilon", lower=0.0, lower_open=True, upper=500.0)
         if self.score_epsilon is not None:
             check_real(self.score_epsilon, name="score_epsilon", lower=0.0, lower_open=True)
-        check_kind(self.diagnostics, name="diagnostics", kind=bool, domain="True or False")
+        check_flag(self.diagnostics, name="diagnostics")
         if self.error_score == "raise" and not self.diagnostics:
             raise ValueError(
                 "error_score must be 'worst' unless diagnostics=True; got 'raise'. An exception "

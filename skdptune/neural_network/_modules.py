@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from skdptune._validation import check_integer, check_real
+from skdptune._validation import check_flag, check_integer, check_real
 
 Shape = int | Sequence[int]
 
@@ -160,6 +160,9 @@ class LogisticHead(SizedModule):
     ) -> None:
         super().__init__(input_shape, n_outputs, bias=bias)
 
+    def _check(self) -> None:
+        check_flag(self.settings["bias"], name="bias")
+
     def _layers(self, shape: tuple[int, ...], outputs: int) -> list[nn.Module]:
         return [nn.Flatten(), nn.Linear(math.prod(shape), outputs, bias=self.settings["bias"])]
 
@@ -221,8 +224,8 @@ class SmallCNN(SizedModule):
 
     def _check(self) -> None:
         channels, hidden = self.settings["channels"], self.settings["hidden"]
-        if len(channels) != 2:
-            raise ValueError(f"channels must be two numbers; got {len(channels)}.")
+        if not isinstance(channels, Sequence) or len(channels) != 2:
+            raise ValueError(f"channels must be two numbers; got {channels!r}.")
         for count in (*channels, hidden):
             check_integer(count, name="channels and hidden", lower=1)
         self._activation()

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, TypeAlias
 import torch
 from torch import nn
 
-from skdptune._validation import check_integer, check_option, check_real
+from skdptune._validation import check_flag, check_integer, check_option, check_real
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.mechanisms import (
     MAX_EPOCHS,
@@ -102,6 +102,7 @@ class NetParameters(PrivateEstimatorMixin):
         check_real(self.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True, upper=1e6)
         modes = ("auto", *GRAD_SAMPLE_MODES)
         check_option(self.grad_sample_mode, name="grad_sample_mode", options=modes)
+        check_flag(self.fix_module, name="fix_module")
         if self.train_split is not None:
             raise ValueError(
                 "train_split must be None; got a value. Scores of validation data that are split "
@@ -143,7 +144,8 @@ class NetParameters(PrivateEstimatorMixin):
                 upper=1e9,
                 hint=hint,
             )
-        check_real(self.lr, name="lr", lower=0.0)
+        # Larger numbers do not fit in single precision.
+        check_real(self.lr, name="lr", lower=0.0, upper=1e30)
         if isinstance(self.batch_size, float):
             check_real(self.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
         else:

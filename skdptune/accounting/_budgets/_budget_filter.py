@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdptune._validation import check_integer, check_kind, check_real
+from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.accounting._losses import LARGEST_LOSS
 
 
@@ -169,7 +169,7 @@ class BudgetFilter:
         hit : bool
             Whether a candidate passed the threshold.
         """
-        check_kind(hit, name="hit", kind=(bool, np.bool_), domain="True or False")
+        check_flag(hit, name="hit")
         if not self.may_continue:
             raise BudgetExceededError(self._refusal())
         self._used += 2 if hit else 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from skdptune._validation import FloatArray, check_real
+from skdptune._validation import FloatArray, check_kind, check_real
 from skdptune.accounting._budgets._summing_filter import SLACK, SummingFilter
 from skdptune.accounting._losses import ORDERS, LossDistribution, RenyiTable
 from skdptune.accounting._profile import (
@@ -269,6 +269,7 @@ def divergences_of(profile: PrivacyProfile, orders: FloatArray) -> tuple[FloatAr
     -----
     Theorem G2.
     """
+    check_kind(profile, name="part", kind=PrivacyProfile, domain="a PrivacyProfile")
     known = np.asarray(profile.rdp(orders))
     is_known = np.isfinite(known)
     if is_known.all():

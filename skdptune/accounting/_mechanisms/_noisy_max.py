@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from skdptune._validation import FloatArray, check_integer, check_kind, check_option, check_real
+from skdptune._validation import FloatArray, check_flag, check_integer, check_option, check_real
 from skdptune.accounting._losses import LARGEST_LOSS, Halves, RenyiCurve, step_at_most
 from skdptune.accounting._profile import PrivacyProfile, profile_from_halves
 
@@ -111,7 +111,7 @@ def report_noisy_max(
         sensitivity, name="sensitivity", lower=0.0, upper=math.inf, upper_open=True
     )
     check_option(noise, name="noise", options=NOISES)
-    check_kind(monotone, name="monotone", kind=(bool, np.bool_), domain="True or False")
+    check_flag(monotone, name="monotone")
     if count == 1 or influence == 0.0:
         return PrivacyProfile.pure(0.0)
     shift = influence / spread * (1.0 if monotone else 2.0)

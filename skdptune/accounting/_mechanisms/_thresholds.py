@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from skdptune._validation import FloatArray, check_integer, check_kind, check_real
+from skdptune._validation import FloatArray, check_flag, check_integer, check_real
 from skdptune.accounting._budgets import BudgetFilter
 from skdptune.accounting._losses import (
     LARGEST_LOSS,
@@ -152,7 +152,7 @@ def sparse_vector_split(
     """
     total = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper=LARGEST_LOSS)
     hits = check_integer(max_hits, name="max_hits", lower=1)
-    check_kind(monotone, name="monotone", kind=(bool, np.bool_), domain="True or False")
+    check_flag(monotone, name="monotone")
     ratio = math.cbrt(hits if monotone else 2 * hits) ** 2
     # The larger part first: a difference of floats within a factor of two is exact.
     queries = total * (ratio / (1.0 + ratio))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from skdptune._validation import check_kind, check_option, check_real
 from skdptune.accounting._profile._profile import PrivacyProfile
@@ -114,14 +115,19 @@ def calibrate(
     """
     epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True)
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
-    check_option(parameter, name="parameter", options=("noise", "budget"))
-    lower = check_real(lower, name="lower", lower=0.0, lower_open=True, upper_open=True)
-    upper = check_real(upper, name="upper", lower=lower, upper_open=True)
+    lower, upper = check_range(parameter, lower, upper)
     tolerance = check_real(tolerance, name="tolerance", lower=1e-12, upper=0.5)
     start = 1.0 if guess is None else check_real(guess, name="guess", lower=lower, upper=upper)
     return _Solver(make_profile, epsilon, delta, parameter, (lower, upper), tolerance).solve(
         min(max(start, lower), upper)
     )
+
+
+def check_range(parameter: Any, lower: Any, upper: Any) -> tuple[float, float]:
+    """Return the ends of a parameter's range, or raise."""
+    check_option(parameter, name="parameter", options=("noise", "budget"))
+    lower = check_real(lower, name="lower", lower=0.0, lower_open=True, upper_open=True)
+    return lower, check_real(upper, name="upper", lower=lower, upper_open=True)
 
 
 @dataclass

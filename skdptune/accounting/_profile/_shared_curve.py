@@ -11,7 +11,11 @@ import numpy as np
 
 from skdptune._validation import FloatArray, check_kind, check_real
 from skdptune.accounting._losses import gaussian_delta
-from skdptune.accounting._profile._calibration import Calibration, UnreachableBudgetError
+from skdptune.accounting._profile._calibration import (
+    Calibration,
+    UnreachableBudgetError,
+    check_range,
+)
 from skdptune.accounting._profile._failure import with_failure
 from skdptune.accounting._profile._profile import PrivacyProfile
 
@@ -172,6 +176,9 @@ def calibrate_to_curve(
     >>> round(found.value, 1)
     2.0
     """
+    check_kind(curve, name="curve", kind=SharedCurve, domain="a SharedCurve")
+    lower, upper = check_range(parameter, lower, upper)
+    guess = check_real(guess, name="guess", lower=0.0, lower_open=True)
     sign = 1.0 if parameter == "noise" else -1.0
     safest, riskiest = (upper, lower) if sign > 0 else (lower, upper)
     safe: tuple[float, float, PrivacyProfile] | None = None
@@ -179,6 +186,7 @@ def calibrate_to_curve(
     value = min(max(guess, lower), upper)
     for _ in range(_STEPS):
         profile = make_profile(value)
+        check_kind(profile, name="make_profile", kind=PrivacyProfile, domain="a PrivacyProfile")
         shift = curve.least_shift(profile)
         if curve.covers(profile):
             safe = (value, shift, profile)

@@ -35,7 +35,8 @@ def make_generator(random_state: RandomState) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         # Drawing the seed advances the legacy stream, so that two calls give two samples.
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
-    return np.random.default_rng(check_integer(random_state, name="random_state", lower=0))
+    seed = check_integer(random_state, name="random_state", lower=0, upper=None)
+    return np.random.default_rng(seed)
 
 
 def draw_truncated_negative_binomial(

@@ -40,7 +40,7 @@ from skdptune.accounting._profile import (
     sides_of,
 )
 from skdptune.accounting._tuning._composition import composed
-from skdptune.accounting._tuning._tune_then_fit import VARIANTS, tune_then_fit
+from skdptune.accounting._tuning._tune_then_fit import TUNING_BOUNDS, VARIANTS, tune_then_fit
 
 _POINTS = 2**13
 _SUM_SLACK = 1e-9
@@ -74,6 +74,10 @@ def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> Pri
     >>> round(rarely.delta(0.0) / PrivacyProfile.pure(1.0).delta(0.0), 6)
     0.1
     """
+    if len(profiles) != len(weights):
+        raise ValueError(
+            f"weights must be as many as profiles; got {len(weights)} for {len(profiles)}."
+        )
     pairs = list(zip(profiles, weights, strict=True))
     for profile, weight in pairs:
         check_kind(profile, name="profiles", kind=PrivacyProfile, domain="PrivacyProfiles")
@@ -175,6 +179,10 @@ def search_on_split(
         validation_fraction, name="validation_fraction", lower=0.0, upper=1.0, upper_open=True
     )
     check_option(variant, name="variant", options=VARIANTS)
+    check_option(bound, name="bound", options=TUNING_BOUNDS)
+    for name, profile in (("trained", trained), ("scored", scored), ("final", final)):
+        if profile is not None or name == "trained":
+            check_kind(profile, name=name, kind=PrivacyProfile, domain="a PrivacyProfile")
     if validation > 0.0 and scored is None:
         raise ValueError(
             "scored must be given with a validation_fraction; got None. Scores are outputs too."

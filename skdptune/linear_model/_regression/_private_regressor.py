@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdptune._validation import check_integer, check_kind, check_real
+from skdptune._validation import check_flag, check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, table_shape, validate_records
 from skdptune.linear_model._regression._chunks import chunks_of, is_streamed
@@ -119,9 +119,7 @@ class PrivateLinearRegressor(
                 "the largest absolute value that a target is known to have."
             )
         check_bound(self.target_bound, name="target_bound")
-        check_kind(
-            self.fit_intercept, name="fit_intercept", kind=(bool, np.bool_), domain="True or False"
-        )
+        check_flag(self.fit_intercept, name="fit_intercept")
         self._size_bound(1)
 
     # Fitting ----------------------------------------------------------------------------------

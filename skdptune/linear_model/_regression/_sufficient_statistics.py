@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdptune._validation import check_kind, check_real
+from skdptune._validation import check_flag, check_real
 from skdptune.base import finite_rows, table_shape
 
 # The constant feature of an intercept, in units of the longest row. A larger one would add more to
@@ -75,9 +75,7 @@ class SufficientStatistics:
     def __init__(self, data_norm: float, target_bound: float, fit_intercept: bool = True) -> None:
         self.data_norm = check_bound(data_norm, name="data_norm")
         self.target_bound = check_bound(target_bound, name="target_bound")
-        check_kind(
-            fit_intercept, name="fit_intercept", kind=(bool, np.bool_), domain="True or False"
-        )
+        check_flag(fit_intercept, name="fit_intercept")
         self.fit_intercept = bool(fit_intercept)
         self.n_samples = 0
         self._blocks = 0

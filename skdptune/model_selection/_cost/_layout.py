@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import VARIANTS
@@ -155,6 +156,10 @@ def make_layout(
             "refit must be True or False with folds, or without folds be 'winner'; got 'winner' "
             f"and cv={folds}: a candidate has one model per fold, none of them on all records."
         )
+    if folds > n_samples:
+        raise ValueError(
+            f"cv must be at most the number of records; got {folds} folds of {n_samples}."
+        )
     final = refit is True or (tuning is not None and refit == "winner")
     layout = Layout(
         n_samples,
@@ -222,8 +227,9 @@ def _check_sizes(layout: Layout) -> None:
         sizes["the final fit"] = layout.n_samples * layout.final_share
     for use, size in sizes.items():
         if size < _FEWEST:
-            needed = math.ceil(_FEWEST * layout.n_samples / size)
+            # As a float, since a tiny fraction needs more than any integer here.
+            needed = float(np.ceil(_FEWEST * layout.n_samples / size))
             raise ValueError(
-                f"n_samples must be at least {needed} to leave some records for {use}; got "
+                f"n_samples must be at least {needed:.15g} to leave some records for {use}; got "
                 f"n_samples={layout.n_samples}, of which {size:.3g} are expected there."
             )

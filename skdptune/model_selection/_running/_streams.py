@@ -32,7 +32,7 @@ class Streams:
             root = np.random.SeedSequence(random_state.integers(0, 2**31 - 1, size=4).tolist())
         else:
             root = np.random.SeedSequence(
-                check_integer(random_state, name="random_state", lower=0)
+                check_integer(random_state, name="random_state", lower=0, upper=None)
             )
         return cls(*root.spawn(5))
 

@@ -1,0 +1,152 @@
+"""Whatever a public constructor or `fit` is given: it works, or it refuses with a proper error.
+
+No input may take more than ten seconds, raise anything but a ValueError, a TypeError or an error
+of the library's own, state an epsilon that is negative or no number, or leave a fitted model
+that cannot predict. An input is known by its number. The nightly run takes 10^5 of them, and
+``SKDPTUNE_FUZZ=START:COUNT`` others, such as a single one that failed::
+
+    SKDPTUNE_FUZZ=1234:1 python -m pytest -m slow tests/test_fuzz.py
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+
+import numpy as np
+import pytest
+
+from skdptune.accounting import PrivacyProfile
+from tests.fuzz import recipes, run
+from tests.fuzz.values import TABLES, TARGETS, table, target
+
+SHARDS = 20
+START, COUNT = map(int, os.environ.get("SKDPTUNE_FUZZ", "0:100000").split(":"))
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch) -> None:
+    # A storage may be any file name.
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_few_hundred_inputs_find_no_fault():
+    ends, faults = run.survey(10**6, 300)
+    assert faults == []
+    # Neither may hardly ever happen.
+    assert min(ends["done"], ends["refused"]) > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_inputs_find_no_fault(shard):
+    first, end = (START + COUNT * place // SHARDS for place in (shard, shard + 1))
+    ends, faults = run.survey(first, end - first)
+    print(f"inputs {first} to {end}: {dict(ends)}")
+    assert faults == []
+
+
+def is_called_rightly(name, thing, number):
+    rng = np.random.default_rng(number)
+    try:
+        with run.quiet():
+            run.made_of(thing, run.arguments(rng, name, thing, spoilt=0))
+    except run.ALLOWED:
+        return False
+    return True
+
+
+def test_every_public_constructor_is_called_rightly():
+    # Right calls of all kinds, so that spoilt ones get further than the first check.
+    wrong = [
+        name
+        for name, thing in recipes.public_callables()
+        if not any(is_called_rightly(name, thing, number) for number in range(40))
+    ]
+    assert wrong == [], "tests/fuzz/recipes.py has no right values for these"
+
+
+def flags():
+    """Yield every parameter of a public estimator that is True or False by default."""
+    for name, thing in recipes.public_callables():
+        if recipes.is_estimator(thing):
+            for key, parameter in inspect.signature(thing).parameters.items():
+                if isinstance(parameter.default, bool) and (name, key) != (
+                    "DParetoSearchCV",
+                    "refit",
+                ):
+                    yield name, key
+
+
+@pytest.mark.parametrize(("name", "flag"), list(flags()))
+def test_flags_of_estimators_are_true_or_false(name, flag):
+    # Theorem M0: an intercept that is 0.5 was fitted, and the noise was that of a fit without.
+    thing = dict(recipes.public_callables())[name]
+    given = {key: values[0] for key, values in recipes.recipe(name, thing).items()}
+    X = np.linspace(-1.0, 1.0, 40).reshape(20, 2)
+    for value in (0.5, 1, "yes", None):
+        with pytest.raises(TypeError, match=f"^{flag} must be True or False; got "):
+            thing(**given | {flag: value}).fit(X, np.arange(20) % 2)
+
+
+def test_values_are_of_all_forms():
+    rng = np.random.default_rng(0)
+    tables = [make(rng, np.ones((4, 2))) for make in TABLES]
+    targets = [make(rng, np.arange(4) % 2) for make in TARGETS]
+    assert len({type(one) for one in tables}) > 5 < len({type(one) for one in targets})
+    proper = [X for X in (table(rng) for _ in range(100)) if isinstance(X, np.ndarray)]
+    assert any(target(rng, X, True) is not None for X in proper)
+
+
+def faulty(error):
+    def function(epsilon):
+        raise error
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [
+        (ValueError("no"), "refused"),
+        (KeyError("a"), "KeyError"),
+        (RuntimeError("x"), "RuntimeError"),
+        (RecursionError(), "RecursionError"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_only_proper_errors_count_as_refusals(error, end, monkeypatch):
+    monkeypatch.setattr(run, "targets", lambda: ([("f", faulty(error))], np.ones(1)))
+    monkeypatch.setattr(run, "recipe", lambda name, thing: {"epsilon": [1.0]})
+    assert run.run(0)[1] == end
+
+
+def test_a_hang_is_a_fault(monkeypatch):
+    def endless(epsilon):
+        while True:
+            pass
+
+    monkeypatch.setattr(run, "SECONDS", 1)
+    monkeypatch.setattr(run, "targets", lambda: ([("f", endless)], np.ones(1)))
+    monkeypatch.setattr(run, "recipe", lambda name, thing: {"epsilon": [1.0]})
+    assert run.run(0)[1] == "Hang"
+
+
+class Profile:
+    """Says what it is told to."""
+
+    def __init__(self, epsilon, delta):
+        self._epsilon, self._delta = epsilon, delta
+
+    def epsilon(self, delta):
+        return self._epsilon
+
+    def delta(self, epsilon):
+        return np.full(np.shape(epsilon), self._delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(np.nan, 0.0), (-1.0, 0.0), (1.0, np.nan), (1, 2)])
+def test_a_profile_of_no_number_is_a_fault(epsilon, delta):
+    with pytest.raises(run.Fault):
+        run.check_profile(Profile(epsilon, delta))
+    run.check_profile(PrivacyProfile.pure(1.0))
