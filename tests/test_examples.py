@@ -17,6 +17,7 @@ SLOW = ("pareto_front", "subsampled_tuning_of_nets")
 # What an example takes beside the package itself.
 NEEDS = {
     "doubling_threshold": "matplotlib",
+    "own_table": "pandas",
     "pareto_front": "moocore",
     "subsampled_tuning_of_nets": "opacus",
     "tune_a_table": "pandas",

@@ -19,7 +19,7 @@ from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
 from skdptune.base import privacy_of, profile_of
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import make_bounded_scorer
-from skdptune.preprocessing import DPStandardScaler
+from skdptune.preprocessing import DPStandardScaler, Schema, TableEncoder, make_private_pipeline
 
 model = DPLogisticRegression(C=0.5, epsilon=1.0, delta=1e-5)
 assert_type(model.fit([[0.0]], [0]), DPLogisticRegression)
@@ -32,6 +32,14 @@ assert_type(NoisyStatisticsRidge().fit([[0.0]], [0.0]), NoisyStatisticsRidge)
 NoisyStatisticsRidge(alpha="a")  # arg-type
 assert_type(DPStandardScaler(bounds=(0.0, 1.0)).fit([[0.0]]), DPStandardScaler)
 DPStandardScaler(epsilon="a")  # arg-type
+schema = Schema({"age": (0, 120)}, target=["no", "yes"])
+assert_type(Schema.from_json(schema.to_json()), Schema)
+assert_type(TableEncoder(schema).fit([[0.0]]), TableEncoder)
+assert_type(TableEncoder(schema).data_norm, float)
+TableEncoder(schema, n_knots="a")  # arg-type
+TableEncoder()  # call-arg
+make_private_pipeline(model, schema).fit([[0.0]], [0])
+make_private_pipeline(model)  # call-arg
 PrivacyProfile.gaussian("a")  # arg-type
 
 space = {"C": [0.1, 1.0]}
