@@ -55,9 +55,11 @@ def is_renyi_supported(event: dp_event.DpEvent) -> bool:
 
 
 def renyi_divergences(event: dp_event.DpEvent, orders: tuple[float, ...]) -> FloatArray:
-    """Return what the RDP accountant says of the event, order by order."""
+    """Return what the RDP accountant says of the event, order by order, and nothing below 0."""
     with _no_warnings_of_orders():
-        return np.array(RdpAccountant(list(orders)).compose(event).rdp)
+        divergences = np.array(RdpAccountant(list(orders)).compose(event).rdp)
+    # Differences of logarithms, which are rounded.
+    return np.maximum(divergences, 0.0)
 
 
 @contextmanager

@@ -202,8 +202,18 @@ class RenyiSubsampled(RenyiCurve):
             terms = log_binomial(order, j) + j * log_q + (order - j) * log_rest
             terms = terms + moments[: j.size] + np.where(j > 2.0, math.log(3.0), 0.0)
             first = (order - 1.0) * log_rest + math.log1p((order - 1.0) * self.fraction)
-            bounds.append(np.logaddexp(first, special.logsumexp(terms)) / (order - 1.0))
+            bounds.append(self._logarithm(first, special.logsumexp(terms), order) / (order - 1.0))
         return np.array(bounds)
+
+    def _logarithm(self, first: float, rest: float, order: float) -> float:
+        """Return the logarithm of ``exp(first) + exp(rest)``, 0 or above and rounded up."""
+        # `first` is about 0, and the result may be much smaller than a rounding of 1.
+        if rest < 0.0:
+            result = math.log1p(math.expm1(first) + math.exp(rest))
+        else:
+            result = float(np.logaddexp(first, rest))
+        error = 4.0 * float(np.finfo(np.float64).eps) * order * self.fraction
+        return max(result, 0.0) * (1.0 + 1e-12) + error
 
 
 def at_integer_orders(

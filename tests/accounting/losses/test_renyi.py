@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting import dp_event
@@ -150,6 +151,24 @@ def test_sampling_of_anything_bounds_the_sampled_gaussian(mu, fraction):
     assert only(curve, 2) == pytest.approx(
         renyi_of_sampled_gaussian(mu, fraction, 2), rel=1e-9, abs=0.0
     )
+
+
+@pytest.mark.parametrize("fraction", [1e-9, 1e-4, 0.3, 0.999])
+@pytest.mark.parametrize("mu", [1e-12, 1e-8, 1e-3, 1.0, 6.0])
+def test_sampling_is_rounded_up(mu, fraction):
+    # Theorem P10.
+    curve = RenyiSubsampled(gaussian(mu), fraction)
+    for order in (2, 3, 10, 128):
+        with mpmath.workdps(60):
+            q, exact = mpmath.mpf(fraction), (1 - mpmath.mpf(fraction)) ** (order - 1)
+            exact *= 1 + (order - 1) * q
+            for k in range(2, order + 1):
+                weight = mpmath.binomial(order, k) * q**k * (1 - q) ** (order - k)
+                moment = mpmath.exp((k - 1) * mpmath.mpf(only(gaussian(mu), k)))
+                exact += (3 if k > 2 else 1) * weight * moment
+            exact = mpmath.log(exact) / (order - 1)
+            found = only(curve, order)
+            assert exact <= found <= exact * (1 + 1e-9) + 1e-14 * fraction
 
 
 def test_sampling_between_integers_and_outside():
