@@ -1,5 +1,6 @@
 """Checks of private estimators, for those who write their own."""
 
 from skdptune.testing._check_private_estimator import check_private_estimator
+from skdptune.testing._replay import NeighbourReplay, replay_neighbours
 
-__all__ = ["check_private_estimator"]
+__all__ = ["NeighbourReplay", "check_private_estimator", "replay_neighbours"]

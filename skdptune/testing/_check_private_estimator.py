@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import EstimatorCheckFailedWarning
 
 from skdptune._validation import check_option
-from skdptune.testing import _fit_checks, _profile_checks, _search_checks
+from skdptune.testing import _fit_checks, _profile_checks, _replay_checks, _search_checks
 from skdptune.testing._subject import CheckDoesNotApply, Subject, made_up_data
 
 # Those that need no data come first, searches last.
@@ -31,6 +31,7 @@ _CHECKS: tuple[Callable[[Subject], None], ...] = (
     _fit_checks.check_random_state,
     _fit_checks.check_fit_many,
     _fit_checks.check_pickle,
+    _replay_checks.check_neighbours,
     _search_checks.check_pipeline,
     _search_checks.check_grid_search,
     _search_checks.check_random_search,
@@ -63,8 +64,9 @@ def check_private_estimator(
     It is for estimators of one's own, as scikit-learn's ``check_estimator`` is, and does not
     replace it. What is checked is stated in `skdptune.base.protocol`: the privacy profile follows
     from parameters and public sizes alone, the report after a fit agrees with it, optional members
-    do what searches take them to do, and pipelines and searches can hold the estimator. It cannot
-    check that the noise suffices: that the profile is right takes a proof.
+    do what searches take them to do, and pipelines and searches can hold the estimator. One check
+    is a short `replay_neighbours`, which sees much that is published without noise. That the noise
+    suffices takes a proof.
 
     Parameters
     ----------
@@ -95,7 +97,7 @@ def check_private_estimator(
     >>> from skdptune.testing import check_private_estimator
     >>> results = check_private_estimator(DPLogisticRegression(solver="output", data_norm=2.0))
     >>> len(results), all(result.passed is not False for result in results)
-    (19, True)
+    (20, True)
     """
     check_option(on_fail or "none", name="on_fail", options=("raise", "warn", "none"))
     if isinstance(estimator, type):

@@ -60,7 +60,9 @@ class Right(ClassifierMixin, BaseEstimator):
         return self.random_state
 
     def _report(self, X):
-        return PrivacyReport(self.privacy_profile(len(X), X.shape[1]), 0.0, name="toy")
+        profile = self.privacy_profile(len(X), X.shape[1])
+        assumptions = ("the number of records is public",)
+        return PrivacyReport(profile, 0.0, name="toy", assumptions=assumptions)
 
 
 class RightTransformer(TransformerMixin, BaseEstimator):
@@ -234,6 +236,13 @@ class FitsCopies(Right):
 class CannotBeSent(Right):
     def fit(self, X, y):
         self.lock_ = threading.Lock()
+        return super().fit(X, y)
+
+
+class CountsForFree(Right):
+    def fit(self, X, y):
+        # How far the farthest record is, in steps that no made-up data of other checks reach.
+        self.n_kept_ = int(1e6 * np.max(np.sum(np.square(X), axis=1)))
         return super().fit(X, y)
 
 

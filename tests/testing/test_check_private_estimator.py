@@ -12,64 +12,13 @@ import numpy as np
 import pytest
 from sklearn.exceptions import EstimatorCheckFailedWarning
 
-from skdptune.linear_model import (
-    AdaOPSLinearRegression,
-    AdaSSPLinearRegression,
-    DPLinearSVC,
-    DPLogisticRegression,
-    NoisyStatisticsRidge,
-    OPSLinearRegression,
-    OutputPerturbationLinearRegression,
-    PTRLinearRegression,
-)
-from skdptune.model_selection import (
-    DoublingThresholdSearchCV,
-    DPGridSearchCV,
-    DPRandomSearchCV,
-)
-from skdptune.preprocessing import (
-    BoundedScaler,
-    DPMinMaxScaler,
-    DPStandardScaler,
-    RowNormClipper,
-)
 from skdptune.testing import check_private_estimator
 from tests.testing import estimators as toys
+from tests.testing.public_estimators import BOUNDS, ESTIMATORS, SEARCHES
 
-BOUNDS = (-1.0, 1.0)
-SOLVERS = {
-    "objective": {"data_norm": 2.0},
-    "output": {},
-    "psgd": {"epochs": 2},
-    "sgd": {"epochs": 2, "batch_size": 0.2},
-    "adam": {"epochs": 2, "batch_size": 0.2, "epsilon": None, "noise_multiplier": 2.0},
-}
-ESTIMATORS = [
-    *(DPLogisticRegression(solver=solver, **more) for solver, more in SOLVERS.items()),
-    DPLinearSVC(solver="output", delta=0.0),
-    AdaOPSLinearRegression(target_bound=1.0),
-    AdaSSPLinearRegression(target_bound=1.0),
-    NoisyStatisticsRidge(target_bound=1.0),
-    OPSLinearRegression(target_bound=1.0),
-    OutputPerturbationLinearRegression(target_bound=1.0),
-    PTRLinearRegression(target_bound=1.0),
-    BoundedScaler(bounds=BOUNDS),
-    DPMinMaxScaler(bounds=BOUNDS),
-    DPStandardScaler(bounds=BOUNDS),
-    DPStandardScaler(delta=0.0, bounds=BOUNDS),
-    RowNormClipper(),
-]
-CANDIDATES = {"clip": [0.1, 1.0]}
-SEARCHES = [
-    DPGridSearchCV(toys.Right(), CANDIDATES, n_partitions=2, epsilon=1.0),
-    DPRandomSearchCV(
-        toys.Right(), CANDIDATES, n_iter=2, n_iter_distribution="geometric", epsilon=1.0
-    ),
-    DoublingThresholdSearchCV(toys.Right(), CANDIDATES, n_partitions=2, epsilon=1.0),
-]
 NETS = ["DPNeuralNetBinaryClassifier", "DPNeuralNetClassifier", "DPNeuralNetRegressor"]
 # Not estimators, though they are public beside them.
-OTHERS = {"SufficientStatistics"}
+OTHERS = {"Schema", "SufficientStatistics"}
 
 
 def failures(estimator: Any) -> list[str]:
@@ -141,7 +90,7 @@ def test_model_of_diffprivlib_keeps_the_contract(name, settings, failed) -> None
 def test_all_checks_apply_to_an_estimator_with_every_optional_member() -> None:
     results = check_private_estimator(toys.CalibratesItself())
     assert [name for name, passed, _ in results if passed is not True] == []
-    assert len(results) == 19
+    assert len(results) == 20
 
 
 def test_results_say_why_a_check_does_not_apply() -> None:

@@ -1,0 +1,228 @@
+"""What a replay on neighbouring data has shown, as a table and as findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from skdptune._formatting import shown_delta, shown_number
+
+# The place of how a fit ended.
+FIT = "fit"
+# What is compared under these headings is all right, or not compared at all.
+IDENTICAL = "identical"
+COVERED = "covered by noise"
+NOT_COMPARED = "not compared"
+PUBLIC_SIZE = "follows from the public size"
+_ALL_RIGHT = (IDENTICAL, COVERED, NOT_COMPARED, PUBLIC_SIZE)
+# Findings.
+NO_NOISE = "differs without noise"
+TOO_FAR = "moves too far"
+PRIVATE_SIZE = "follows from the private size"
+
+_MOST_NAMES = 12
+_PARTS = re.compile(r"[ .\[]")
+
+
+class Finding(NamedTuple):
+    """A published value that differs between neighbours by more than the claim allows.
+
+    Attributes
+    ----------
+    attribute : str
+        Where it is, such as ``"coef_"`` or ``"predict(X)"``.
+    kind : str
+        "differs without noise", "moves too far" or "follows from the private size".
+    neighbours : str
+        "record added" or "record replaced".
+    message : str
+        What is wrong. It holds no value of the data.
+    """
+
+    attribute: str
+    kind: str
+    neighbours: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """The comparison of one published value.
+
+    Attributes
+    ----------
+    attribute : str
+    neighbours : str
+        Of which data sets; that for which it differs most.
+    result : str
+        A kind of finding, or "identical", "covered by noise", "not compared" or "follows from the
+        public size".
+    moved : float or None
+        By how much at least its mean moves, in standard deviations of its noise.
+    allowed : float or None
+        Most that the claim allows.
+    replayed : bool or None
+        Whether its noise was the same on both sides; None where it has none.
+    message : str
+        Of a finding.
+    """
+
+    attribute: str
+    neighbours: str
+    result: str
+    moved: float | None = None
+    allowed: float | None = None
+    replayed: bool | None = None
+    message: str = ""
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether the claim does not allow it."""
+        return self.result not in _ALL_RIGHT
+
+
+@dataclass(frozen=True, repr=False)
+class NeighbourReplay:
+    """Result of `replay_neighbours`, which prints as a table.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the estimator's class.
+    n_repeats : int
+        Number of seeds.
+    epsilon, delta : float
+        What the estimator claims.
+    neighbouring : str
+        How neighbours differ, by the claim.
+    rows : tuple
+        One comparison per published value, with `attribute`, `neighbours`, `result`, `moved`,
+        `allowed`, `replayed` and `message`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.preprocessing import DPStandardScaler
+    >>> from skdptune.testing import replay_neighbours
+    >>> X = np.random.default_rng(0).uniform(-1, 1, size=(100, 2))
+    >>> scaler = DPStandardScaler(epsilon=1.0, delta=0.0, bounds=(-1, 1), with_std=False)
+    >>> result = replay_neighbours(scaler, X, None, [50.0, 50.0], n_repeats=10)
+    >>> result.assert_passes()
+    >>> for line in str(result).splitlines()[2:5]:
+    ...     print(line)
+    value         neighbours       noise     moved  allowed  result
+    mean_         record replaced  replayed  0.256  2.08     covered by noise
+    transform(X)  record replaced  replayed  0.256  2.08     covered by noise
+    """
+
+    estimator: str
+    n_repeats: int
+    epsilon: float
+    delta: float
+    neighbouring: str
+    rows: tuple[Row, ...]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the claim does not allow; empty if nothing was found."""
+        return [
+            Finding(row.attribute, row.result, row.neighbours, row.message)
+            for row in self.rows
+            if row.is_finding
+        ]
+
+    @property
+    def not_replayed(self) -> list[str]:
+        """Values whose noise could not be repeated, and which were compared on average alone."""
+        return [row.attribute for row in self.rows if row.replayed is False]
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Values that vary with the seed and are no numbers, so that nothing can be said."""
+        return [row.attribute for row in self.rows if row.result == NOT_COMPARED]
+
+    def assert_passes(self, *, needs_replay: bool = True) -> None:
+        """Raise if anything was found, or if there was nothing to be found.
+
+        Parameters
+        ----------
+        needs_replay : bool, default=True
+            Whether to raise, too, where there is noise and none of it could be repeated: an
+            estimator that takes no ``random_state``, for example. Averages over fits then show
+            much less.
+
+        Raises
+        ------
+        AssertionError
+            With all findings.
+        """
+        found = [f"{finding.attribute} {finding.message}" for finding in self.findings]
+        noisy = [row.replayed for row in self.rows if row.replayed is not None]
+        if all(row.attribute == FIT for row in self.rows):
+            found.append("could be fitted to both data sets with too few seeds to compare them")
+        if needs_replay and noisy and not any(noisy):
+            found.append(
+                "no noise could be repeated by seeds, so that little can be seen; "
+                "needs_replay=False accepts that"
+            )
+        if found:
+            raise AssertionError(
+                f"{self.estimator} publishes more than it claims:\n- " + "\n- ".join(found)
+            )
+
+    def __repr__(self) -> str:
+        """Show the result in one line."""
+        return (
+            f"NeighbourReplay({self.estimator}, findings={len(self.findings)}, "
+            f"values={len(self.rows)}, n_repeats={self.n_repeats})"
+        )
+
+    def __str__(self) -> str:
+        """Show the result as a table."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        claim = f"epsilon = {shown_number(self.epsilon)}"
+        if self.delta > 0.0:
+            claim += f" at delta = {shown_delta(self.delta)}"
+        yield f"{self.estimator}: {claim}, {self.neighbouring}; {self.n_repeats} seeds"
+        shown = [row for row in self.rows if row.result not in (IDENTICAL, PUBLIC_SIZE)]
+        # Findings first.
+        shown.sort(key=lambda row: not row.is_finding)
+        if shown:
+            yield ""
+            yield from _table([_HEADINGS, *map(_cells, shown)])
+        yield ""
+        for result in (IDENTICAL, PUBLIC_SIZE):
+            yield from _listed(result, [row for row in self.rows if row.result == result])
+        yield from _listed("noise not replayed", [r for r in self.rows if r.replayed is False])
+        count = len(self.findings)
+        yield f"{count} finding{'' if count == 1 else 's'}" + (":" if count else "")
+        yield from (f"- {finding.attribute} {finding.message}" for finding in self.findings)
+
+
+_HEADINGS = ("value", "neighbours", "noise", "moved", "allowed", "result")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    noise = {None: "-", True: "replayed", False: "not replayed"}[row.replayed]
+    figures = ["-" if each is None else f"{each:.3g}" for each in (row.moved, row.allowed)]
+    return (row.attribute, row.neighbours, noise, *figures, row.result)
+
+
+def _table(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        yield "  ".join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
+
+
+def _listed(heading: str, rows: Sequence[Row]) -> Iterator[str]:
+    if rows:
+        # The names of attributes, without the ways inside them.
+        names = list(dict.fromkeys(_PARTS.split(row.attribute)[0] for row in rows))
+        rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        yield f"{heading} ({len(rows)}): {', '.join(names[:_MOST_NAMES])}{rest}"

@@ -1,0 +1,353 @@
+"""Private estimators pass on any record, and each planted leak is found."""
+
+from __future__ import annotations
+
+import sys
+import types
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, RobustScaler, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import NoProfileError, register_profile
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.preprocessing import DPStandardScaler
+from skdptune.testing import NeighbourReplay, replay_neighbours
+from tests.testing import estimators as toys
+from tests.testing.public_estimators import BOUNDS, ESTIMATORS, SEARCHES
+from tests.testing.replay import leaks
+
+RNG = np.random.default_rng(3)
+X = RNG.uniform(-1.0, 1.0, size=(127, 3))
+LABELS = np.arange(127) % 2
+TARGETS = 0.5 * X[:, 0]
+# Records in the domain, far outside, and improper ones.
+RECORDS = {
+    "corner": [1.0, -1.0, 1.0],
+    "far": [leaks.SECRET, -1e8, 1e12],
+    "improper": [np.nan, np.inf, 0.0],
+    "zeros": [0.0, 0.0, 0.0],
+}
+FAR = RECORDS["far"]
+
+
+def replay(estimator, record=FAR, **settings) -> NeighbourReplay:
+    """Replay on data that suit the estimator, with the least common label."""
+    y = LABELS if is_classifier(estimator) else TARGETS if is_regressor(estimator) else None
+    target = 1 if is_classifier(estimator) else record[0]
+    return replay_neighbours(
+        estimator, X, y, record if y is None else (record, target), **settings
+    )
+
+
+def found_in(result) -> set[str]:
+    return {finding.attribute for finding in result.findings}
+
+
+# What must pass ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", range(len(ESTIMATORS)))
+def test_every_public_estimator_passes(place) -> None:
+    result = replay(ESTIMATORS[place], n_repeats=6)
+    assert result.findings == [], str(result)
+    assert len(result.rows) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("place", range(len(ESTIMATORS)))
+def test_every_public_estimator_passes_any_record_and_many_seeds(place, name) -> None:
+    replay(ESTIMATORS[place], RECORDS[name], n_repeats=200).assert_passes(needs_replay=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", range(len(SEARCHES)))
+def test_every_search_passes(place) -> None:
+    search = clone(SEARCHES[place])
+    result = replay_neighbours(search, X, LABELS, ([5.0, -5.0, 5.0], 1), n_repeats=20)
+    assert result.findings == [], str(result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Binary", "", "Regressor"])
+def test_every_net_passes(name) -> None:
+    for needed in ("torch", "skorch", "opacus"):
+        pytest.importorskip(needed)
+    from skdptune import neural_network
+
+    kind = "DPNeuralNetRegressor" if name == "Regressor" else f"DPNeuralNet{name}Classifier"
+    head = neural_network.MLP if name == "Regressor" else neural_network.LogisticHead
+    net = getattr(neural_network, kind)(head, max_epochs=1, batch_size=0.3)
+    rows = X.astype(np.float32)
+    y = TARGETS.astype(np.float32) if name == "Regressor" else LABELS
+    result = replay_neighbours(net, rows, y, ([100.0, -100.0, 100.0], 1), n_repeats=12)
+    assert result.findings == [], str(result)
+
+
+@pytest.mark.parametrize("name", ["corner", "far", "zeros"])
+def test_a_private_mean_passes(name) -> None:
+    replay(leaks.NoisyMean(), RECORDS[name]).assert_passes()
+
+
+def test_right_estimators_at_the_limit_of_their_claim_pass() -> None:
+    # Theorem V1.
+    # All other records point the other way, and each seed is another chance to blame it.
+    rows = np.tile([-1.0, 0.0], (60, 1))
+    for seed in range(8):
+        result = replay_neighbours(
+            leaks.NoisyMean(), rows, None, [1e3, 0.0], n_repeats=8, random_state=seed
+        )
+        assert result.findings == []
+
+
+def test_pipelines_pass_and_free_steps_inside_do_not() -> None:
+    classifier = DPLogisticRegression(solver="output", data_norm=2.0)
+    right = make_pipeline(DPStandardScaler(bounds=BOUNDS), classifier)
+    replay(right, n_repeats=8).assert_passes()
+    wrong = make_pipeline(leaks.CountsForFree(), classifier)
+    assert found_in(replay(wrong, n_repeats=8)) == {"steps[0][1].positive_count_"}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("LogisticRegression", {"data_norm": 2.0}),
+        ("GaussianNB", {"bounds": BOUNDS}),
+        ("DecisionTreeClassifier", {"bounds": BOUNDS, "classes": [0, 1]}),
+        ("RandomForestClassifier", {"n_estimators": 2, "bounds": BOUNDS, "classes": [0, 1]}),
+        ("LinearRegression", {"bounds_X": BOUNDS, "bounds_y": BOUNDS}),
+        ("StandardScaler", {"bounds": BOUNDS}),
+        ("KMeans", {"n_clusters": 2, "bounds": BOUNDS}),
+        ("PCA", {"n_components": 2, "bounds": BOUNDS, "data_norm": 2.0}),
+    ],
+)
+def test_models_of_diffprivlib_pass(name, settings) -> None:
+    models = pytest.importorskip("diffprivlib.models")
+    result = replay(getattr(models, name)(**settings), RECORDS["corner"], n_repeats=6)
+    assert result.findings == [], str(result)
+    assert result.neighbouring == "replace one of a public number of records"
+
+
+def test_a_model_of_diffprivlib_that_reads_its_bounds_off_the_data_claims_nothing() -> None:
+    models = pytest.importorskip("diffprivlib.models")
+    with pytest.raises(NoProfileError, match="without bounds"):
+        replay(models.GaussianNB())
+
+
+# What must be found ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "leaking"),
+    [
+        (LogisticRegression, {}, {"coef_", "intercept_"}),
+        (SVC, {}, {"support_ (shape)", "dual_coef_", "shape_fit_"}),
+        (GaussianNB, {}, {"theta_", "var_", "class_count_", "epsilon_"}),
+        (KNeighborsClassifier, {}, {"_fit_X", "_y", "n_samples_fit_"}),
+        (KNeighborsRegressor, {}, {"_fit_X", "_y", "n_samples_fit_"}),
+        (DecisionTreeClassifier, {"max_depth": 2}, {"predict_proba(X)"}),
+        (DecisionTreeRegressor, {"max_depth": 2}, {"tree_[1][3]"}),
+        (RandomForestClassifier, {"n_estimators": 2}, {"_n_samples"}),
+        (DummyClassifier, {}, {"class_prior_"}),
+        (DummyRegressor, {}, {"constant_"}),
+        (Ridge, {}, {"coef_"}),
+        (LinearRegression, {}, {"coef_", "singular_"}),
+        (StandardScaler, {}, {"mean_", "var_", "n_samples_seen_"}),
+        (MinMaxScaler, {}, {"data_min_", "data_max_"}),
+        (RobustScaler, {}, {"center_", "scale_"}),
+        (QuantileTransformer, {"n_quantiles": 20}, {"quantiles_"}),
+        (PCA, {"n_components": 1}, {"mean_", "components_", "n_samples_"}),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_estimators_of_scikit_learn_with_a_false_profile_are_caught(
+    kind, settings, leaking
+) -> None:
+    """Even by a record like others, and whatever is claimed."""
+    # A class of its own, so that nothing is registered for others.
+    claimed = type(kind.__name__, (kind,), {})
+    register_profile(claimed)(lambda estimator, n_samples, n_features: PrivacyProfile.pure(1.0))
+    result = replay(claimed(**settings), RECORDS["corner"], n_repeats=10)
+    assert leaking <= found_in(result), str(result)
+    with pytest.raises(AssertionError, match="publishes more than it claims"):
+        result.assert_passes()
+
+
+PLANTED = {
+    leaks.ForgetsToClip: ("mean_", "moves too far"),
+    leaks.StandardizesForFree: ("mean_", "moves too far"),
+    leaks.ReleasesTwice: ("all numbers together", "moves too far"),
+    leaks.NoiseFromTheSystemAndNoClipping: ("mean_", "moves too far"),
+    leaks.CountsForFree: ("positive_count_", "differs without noise"),
+    leaks.CountsIterations: ("n_iter_", "differs without noise"),
+    leaks.StoresItsData: ("_kept[0][0]", "differs without noise"),
+    leaks.StoresAnObject: ("scaler_[1][1][0][1][1][0]", "differs without noise"),
+    leaks.NamesKeysAfterRecords: ("seen_ (keys)[0]", "differs without noise"),
+    leaks.FailsForOne: ("fit", "differs without noise"),
+    leaks.WarnsOfOne: ("warnings", "differs without noise"),
+    leaks.PredictsFromItsData: ("predict(X)", "differs without noise"),
+    leaks.ExpectsABatchOfPrivateSize: ("expected_batch_size_", "follows from the private size"),
+    leaks.CountsStepsByPrivateSize: ("steps_", "follows from the private size"),
+    leaks.PublishesItsRate: ("optimizer_[0]", "follows from the private size"),
+    leaks.DividesByPrivateSize: ("mean_", "follows from the private size"),
+    leaks.RegularizesByPrivateSize: ("mean_", "follows from the private size"),
+    leaks.ScalesByRootOfPrivateSize: ("mean_", "follows from the private size"),
+    leaks.IgnoresItsPublicSize: ("mean_", "follows from the private size"),
+    leaks.StatesNoPublicSize: ("mean_", "follows from the private size"),
+    leaks.AnnouncesByPrivateSize: ("noise_level(n)", "follows from the private size"),
+}
+
+
+@pytest.mark.parametrize("kind", PLANTED, ids=lambda kind: kind.__name__)
+def test_planted_leaks_are_found(kind) -> None:
+    # The 121st record is one step more.
+    result = replay_neighbours(kind(), X[:120], None, FAR, n_repeats=12)
+    assert PLANTED[kind] in {(found.attribute, found.kind) for found in result.findings}, result
+    assert str(leaks.SECRET).split(".")[0] not in str(result) + repr(result.rows)
+
+
+def test_all_wrong_means_are_tested() -> None:
+    wrong = {
+        kind
+        for kind in vars(leaks).values()
+        if isinstance(kind, type) and issubclass(kind, leaks.NoisyMean)
+    }
+    right = {
+        *(leaks.NoisyMean, leaks.HasPublicSize, leaks.ShufflesFirst, leaks.HidesItsNoise),
+        *(leaks.TakesNoiseFromTheSystem, leaks.ClaimsNothing),
+    }
+    elsewhere = {leaks.ClipsEachNumberAlone, leaks.MeanOverPrivateSize}
+    assert wrong == {*PLANTED, *right, *elsewhere}
+
+
+def test_a_mean_over_a_private_size_moves_by_twice_as_much() -> None:
+    rows = np.tile([-1.0, 0.0], (99, 1))
+    result = replay_neighbours(leaks.MeanOverPrivateSize(), rows, None, [1e3, 0.0], n_repeats=60)
+    assert ("mean_", "moves too far") in {(f.attribute, f.kind) for f in result.findings}
+
+
+def test_many_columns_move_together() -> None:
+    """No single number moves far, and all of them do."""
+    rows = np.random.default_rng(0).uniform(-0.01, 0.01, size=(60, 400))
+    record = np.ones(400)
+    wrong = replay_neighbours(leaks.ClipsEachNumberAlone(), rows, None, record)
+    assert "mean_" in found_in(wrong)
+    assert replay_neighbours(leaks.NoisyMean(), rows, None, record).findings == []
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_what_carries_no_noise_is_found_at_any_claim(epsilon) -> None:
+    class Scaler(StandardScaler):
+        def privacy_profile(self, n_samples, n_features=None):
+            return PrivacyProfile.pure(epsilon)
+
+    assert {"mean_", "n_samples_seen_"} <= found_in(replay(Scaler(), RECORDS["corner"]))
+
+
+# Sizes -------------------------------------------------------------------------------------------
+
+
+def test_public_sizes_are_told_from_private_ones() -> None:
+    result = replay(leaks.HasPublicSize())
+    result.assert_passes()
+    stated = {row.attribute: row.result for row in replay(toys.Right()).rows}
+    assert stated["size_"] == "follows from the public size"
+    fixed = {row.attribute: row.result for row in replay(toys.Right(n_public=100)).rows}
+    assert fixed["size_"] == "identical"
+
+
+def test_a_size_that_replacing_leaves_unchanged_is_public() -> None:
+    class Replaces(leaks.DividesByPrivateSize):
+        neighbouring = "replace one of a public number of records"
+
+    result = replay(Replaces())
+    result.assert_passes()
+    assert {row.neighbours for row in result.rows if row.moved is not None} == {"record replaced"}
+
+
+# The same noise ----------------------------------------------------------------------------------
+
+
+def test_noise_that_is_not_replayed_is_named() -> None:
+    system = replay(leaks.TakesNoiseFromTheSystem())
+    assert system.findings == []
+    assert {"mean_", "transform(X)"} <= set(system.not_replayed)
+    with pytest.raises(AssertionError, match="no noise could be repeated"):
+        system.assert_passes()
+    # One more record shifts all draws; another one in its place does not.
+    shuffled = {row.attribute: row for row in replay(leaks.ShufflesFirst()).rows}
+    assert shuffled["mean_"].replayed and shuffled["mean_"].neighbours == "record replaced"
+    assert replay(leaks.HidesItsNoise()).not_replayed == []
+
+
+def test_results_repeat_themselves_and_leave_no_trace() -> None:
+    estimator = DPLogisticRegression(solver="output", random_state=3)
+    before, state = dict(vars(estimator)), np.random.get_state()[1].tolist()
+    one, again = (replay(estimator, n_repeats=6) for _ in range(2))
+    other = replay(estimator, n_repeats=6, random_state=1)
+    assert one == again != other
+    assert vars(estimator) == before
+    assert np.random.get_state()[1].tolist() == state
+
+
+def test_torch_is_seeded_where_it_is_loaded(monkeypatch) -> None:
+    torch = types.ModuleType("torch")
+    torch.generator = np.random.RandomState(5)
+    torch.manual_seed = torch.generator.seed
+    torch.get_rng_state = torch.generator.get_state
+    torch.set_rng_state = torch.generator.set_state
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    before = torch.get_rng_state()[1].tolist()
+
+    class Draws(leaks.NoisyMean):
+        def _released(self, total, rng):
+            return total + self.noise * torch.generator.normal(size=total.shape)
+
+    assert replay(Draws()).not_replayed == []
+    assert torch.get_rng_state()[1].tolist() == before
+
+
+# Arguments ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "words"),
+    [
+        ({"n_repeats": 5}, ValueError, "n_repeats must be an integer of at least 6; got 5"),
+        ({"random_state": None}, TypeError, "random_state must be an integer"),
+        ({"estimator": leaks.NoisyMean}, TypeError, "must be an instance; got the class Noisy"),
+        ({"estimator": StandardScaler()}, NoProfileError, "must be private"),
+        ({"estimator": leaks.ClaimsNothing()}, ValueError, "must claim some privacy"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, kind, words) -> None:
+    given = {"estimator": leaks.NoisyMean(), "X": X, "y": None, "record": FAR, **arguments}
+    with pytest.raises(kind, match=words):
+        replay_neighbours(**given)
+
+
+def test_an_estimator_that_cannot_be_fitted_is_refused_without_its_words() -> None:
+    rows = X.copy()
+    rows[3, 0] = leaks.SECRET
+    with pytest.raises(ValueError, match="fit of FailsForOne raised ValueError") as caught:
+        replay_neighbours(leaks.FailsForOne(), rows, None, FAR)
+    assert "98765" not in str(caught.value) and caught.value.__cause__ is None
+
+
+def test_warnings_of_fits_stay_inside() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        replay(leaks.WarnsOfOne(), n_repeats=6)
