@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdptune import DPRandomSearchCV
 from skdptune.accounting import PrivacyReport
 from skdptune.mechanisms import laplace_profile, laplace_release, unit_sum
-from skdptune.testing import check_private_estimator
+from skdptune.testing import check_private_estimator, replay_neighbours
 
 
 class NoisySumClassifier(ClassifierMixin, BaseEstimator):
@@ -54,6 +54,10 @@ for name, passed, message in results:
 
 X, y = make_classification(20_000, 6, n_informative=4, n_redundant=0, flip_y=0.02, random_state=0)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
+replay = replay_neighbours(NoisySumClassifier(), X[:200], y[:200], (1e6 * X[0], y[0]))
+print(f"\n{replay}\n")
+replay.assert_passes()  # what one record changes, however far away it is, is covered by the noise
+
 search = DPRandomSearchCV(
     NoisySumClassifier(),
     {"clip": loguniform(0.01, 10.0)},

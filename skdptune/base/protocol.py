@@ -2,7 +2,8 @@
 
 A private estimator is a scikit-learn estimator whose privacy cost is known before it sees data.
 Nothing below has to be inherited: an estimator that has the members satisfies the protocol.
-`skdptune.testing.check_private_estimator` checks the whole contract.
+`skdptune.testing.check_private_estimator` checks the whole contract, and
+`skdptune.testing.replay_neighbours` what one record changes in all that a fit publishes.
 
 **Required members**
 
@@ -22,6 +23,10 @@ member                    used by                                where it is mis
 ``predict_proba`` or      scorer
 ``decision_function``
 ========================= ====================================== ===============================
+
+Nothing that a fit publishes may differ between neighbours beyond what the profile allows. What
+follows from the real number of records is no exception, unless the report is about neighbours of
+the same number of records or its assumptions hold "the number of records is public".
 
 **Optional parameters** of the constructor, as ``get_params(deep=False)`` lists them
 

@@ -89,11 +89,19 @@ def is_replayed(one: Table, other: Table) -> bool | None:
     return bool(np.median(spread) < _REPLAYED)
 
 
-def least_shift(one: Table, other: Table) -> float:
+def least_shift(one: Table, other: Table, steps: int = 1) -> float:
     """Return how far noisy numbers move on average, in standard deviations of their noise.
 
     That is a lower bound at high confidence for approximately normal averages, along the direction
-    in which they move. Every column must vary with the seed.
+    in which they move.
+
+    Parameters
+    ----------
+    one, other : ndarray
+        Every column varies with the seed.
+    steps : int
+        Number of steps from neighbour to neighbour. Of one step, the lesser noise of the two sides
+        counts; of two, the mean of both.
 
     Notes
     -----
@@ -103,7 +111,7 @@ def least_shift(one: Table, other: Table) -> float:
     noise = _noise_of(one, other)
     if not np.isfinite(noise).all() or not moves.any():
         return 0.0
-    whole = _projected(one, other, moves.mean(axis=0) / noise**2)
+    whole = _projected(one, other, moves.mean(axis=0) / noise**2, steps)
     if whole.noise == 0.0:
         # Numbers that vary may have a sum that does not.
         return math.inf if whole.mean != 0.0 and whole.spread == 0.0 else 0.0
@@ -116,7 +124,7 @@ def least_shift(one: Table, other: Table) -> float:
     for half in (halves, ~halves):
         width = _noise_of(one[half], other[half])
         weights = moves[half].mean(axis=0) / np.where(width > 0.0, width, noise) ** 2
-        found.append(_lower(_projected(one[~half], other[~half], weights)))
+        found.append(_lower(_projected(one[~half], other[~half], weights, steps)))
     return max(0.0, min(found))
 
 
@@ -157,12 +165,13 @@ class _Projection:
     count: int
 
 
-def _projected(one: Table, other: Table, weights: Table) -> _Projection:
+def _projected(one: Table, other: Table, weights: Table, steps: int) -> _Projection:
     largest = np.abs(weights).max()
     direction = weights / largest if largest > 0.0 else weights
     first, second = one @ direction, other @ direction
     moves = second - first
-    noise = math.sqrt((first.var(ddof=1) + second.var(ddof=1)) / 2.0)
+    widths = first.std(ddof=1), second.std(ddof=1)
+    noise = float(min(widths) if steps == 1 else sum(widths) / 2.0)
     return _Projection(moves.mean(), moves.std(ddof=1), noise, len(moves))
 
 

@@ -65,7 +65,11 @@ class Claim:
 
     def allowed(self, neighbours: str) -> float:
         """Return the most by which a mean may move."""
-        return self.shift * (self.replacing if neighbours == REPLACED else 1)
+        return self.shift * self.steps(neighbours)
+
+    def steps(self, neighbours: str) -> int:
+        """Return the number of steps from neighbour to neighbour."""
+        return self.replacing if neighbours == REPLACED else 1
 
 
 @dataclass(frozen=True)
@@ -222,7 +226,8 @@ def _shifted(
     claim: Claim,
 ) -> Row:
     # Theorem V1.
-    moved, allowed = least_shift(one, other), claim.allowed(neighbours)
+    moved = least_shift(one, other, claim.steps(neighbours))
+    allowed = claim.allowed(neighbours)
     is_too_far = moved > allowed
     message = (
         f"moves by at least {moved:.3g} standard deviations of its noise {_WHEN[neighbours]}; the "

@@ -196,7 +196,7 @@ class NeighbourReplay:
             yield from _table([_HEADINGS, *map(_cells, shown)])
         yield ""
         for result in (IDENTICAL, PUBLIC_SIZE):
-            yield from _listed(result, [row for row in self.rows if row.result == result])
+            yield from _listed(result, [row for row in self.rows if row.result == result], shown)
         yield from _listed("noise not replayed", [r for r in self.rows if r.replayed is False])
         count = len(self.findings)
         yield f"{count} finding{'' if count == 1 else 's'}" + (":" if count else "")
@@ -220,9 +220,17 @@ def _table(lines: Sequence[tuple[str, ...]]) -> Iterator[str]:
         ).rstrip()
 
 
-def _listed(heading: str, rows: Sequence[Row]) -> Iterator[str]:
-    if rows:
-        # The names of attributes, without the ways inside them.
-        names = list(dict.fromkeys(_PARTS.split(row.attribute)[0] for row in rows))
-        rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        yield f"{heading} ({len(rows)}): {', '.join(names[:_MOST_NAMES])}{rest}"
+def _listed(heading: str, rows: Sequence[Row], shown: Sequence[Row] = ()) -> Iterator[str]:
+    """Yield a line with the names of attributes that no table has shown, if there are rows."""
+    if not rows:
+        return
+    known = {_attribute(row) for row in shown}
+    names = [name for name in dict.fromkeys(map(_attribute, rows)) if name and name not in known]
+    rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    listed = f": {', '.join(names[:_MOST_NAMES])}{rest}" if names else ""
+    yield f"{heading} ({len(rows)}){listed}"
+
+
+def _attribute(row: Row) -> str:
+    """Return the name of the attribute in which a value is; none of the object's own type."""
+    return _PARTS.split(row.attribute)[0].partition("(type)")[0]

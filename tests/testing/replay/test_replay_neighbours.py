@@ -69,8 +69,8 @@ def test_every_public_estimator_passes(place) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDS)
 @pytest.mark.parametrize("place", range(len(ESTIMATORS)))
-def test_every_public_estimator_passes_any_record_and_many_seeds(place, name) -> None:
-    replay(ESTIMATORS[place], RECORDS[name], n_repeats=200).assert_passes(needs_replay=False)
+def test_every_public_estimator_passes_any_record_and_more_seeds(place, name) -> None:
+    replay(ESTIMATORS[place], RECORDS[name], n_repeats=60).assert_passes(needs_replay=False)
 
 
 @pytest.mark.slow

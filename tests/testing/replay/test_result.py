@@ -22,6 +22,8 @@ FINE = (
     Row("plan_.noise", ADDED, IDENTICAL),
     Row("coef_", ADDED, COVERED, moved=0.25, allowed=1.04, replayed=True),
     Row("state_", ADDED, NOT_COMPARED),
+    Row("(type)", ADDED, IDENTICAL),
+    Row("coef_ (shape)", ADDED, IDENTICAL),
     Row("plan_.n_samples", ADDED, PUBLIC_SIZE),
 )
 WRONG = (
@@ -54,13 +56,13 @@ size_   record added  -         -      -        follows from the private size
 coef_   record added  replayed  0.25   1.04     covered by noise
 state_  record added  -         -      -        not compared
 
-identical (2): fit, plan_
+identical (4): fit, plan_
 follows from the public size (1): plan_
 2 findings:
 - mean_ moves.
 - size_ follows from it."""
     )
-    assert repr(result(*FINE)) == "NeighbourReplay(Toy, findings=0, values=5, n_repeats=20)"
+    assert repr(result(*FINE)) == "NeighbourReplay(Toy, findings=0, values=7, n_repeats=20)"
     assert str(result(*FINE)).endswith("\n0 findings")
 
 
