@@ -37,10 +37,11 @@ class Schema:
         From the name of each column to what it holds:
 
         * ``(0, 120)``: numbers in a range; what lies beyond is clipped. Dates are numbers, too:
-          ``{"range": ["1990-01-01", "2030-01-01"]}``.
-        * ``["farm", "office"]``: categories, which are words or numbers. Two numbers are a range;
-          two categories that are numbers are written ``{"categories": [0, 1]}``.
-        * ``"boolean"``: true or false, also written 1 and 0.
+          ``("1990-01-01", "2030-01-01")``.
+        * ``["farm", "office"]``: categories, which are words or numbers. Two numbers or dates are
+          a range; two categories that are numbers are written ``{"categories": [0, 1]}``.
+        * ``"boolean"``: true or false, also written 1 and 0; other words, such as yes and no, are
+          categories.
         * ``"drop"``: a column that is not used, such as a name or an identifier. Free text has no
           range and no categories, and is refused.
         * a dict with ``"range"`` or ``"categories"``, and more: ``"missing": True`` gives missing
@@ -282,7 +283,13 @@ def as_schema(schema: Any) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str | Path):
-        return Schema.from_json(schema)
+        try:
+            return Schema.from_json(schema)
+        except OSError as error:
+            raise ValueError(
+                "schema must be a Schema, a dict from names of columns to what they hold, or the "
+                f"name of a JSON file; got {str(schema)!r:.80}: {error.strerror}."
+            ) from None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         # A table may have a column of that name, but its description has none of these keys.
         if set(schema) <= {"columns", "target"}:

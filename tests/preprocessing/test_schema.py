@@ -83,6 +83,12 @@ def test_names_are_given_once_in_a_file() -> None:
         Schema.from_json('{"columns": {"a": [0, 1], "a": [0, 2]}}')
 
 
+@pytest.mark.parametrize("name", ["", ".", "no such file", "x" * 5000], ids=range(4))
+def test_files_that_cannot_be_read_are_named(name) -> None:
+    with pytest.raises(ValueError, match="schema must be a Schema, .* or the name of a JSON file"):
+        as_schema(name)
+
+
 def test_a_table_may_have_a_column_named_columns() -> None:
     assert as_schema({"columns": (0, 1), "a": (0, 1)}).names == ("columns", "a")
     assert as_schema({"columns": {"range": (0, 1)}, "a": (0, 1)}).names == ("columns", "a")

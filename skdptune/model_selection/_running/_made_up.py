@@ -32,6 +32,8 @@ def made_up_like(X: Any, n_samples: int, *, with_words: bool = True) -> Any:
     rng = np.random.default_rng(_SEED)
     if hasattr(X, "iloc"):
         return _frame_like(X, n_samples, with_words, rng)
+    if hasattr(X, "columns"):
+        return _other_frame_like(X, n_samples, with_words, rng)
     if sparse.issparse(X):
         return _sparse_like(X, n_samples, rng)
     if not hasattr(X, "shape"):
@@ -53,6 +55,16 @@ def _frame_like(X: Any, n_samples: int, with_words: bool, rng: np.random.Generat
     made = pd.DataFrame(columns)
     made.columns = X.columns
     return made
+
+
+def _other_frame_like(X: Any, n_samples: int, with_words: bool, rng: np.random.Generator) -> Any:
+    """Return a table of another library than pandas, such as polars."""
+    without_rows = X[:0]
+    columns = {
+        name: _array(np.asarray(without_rows[name]).dtype, (n_samples,), with_words, rng).tolist()
+        for name in X.columns
+    }
+    return type(X)(columns)
 
 
 def _sparse_like(X: Any, n_samples: int, rng: np.random.Generator) -> Any:

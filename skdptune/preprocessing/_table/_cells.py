@@ -8,6 +8,7 @@ cannot be read is missing (Theorem R7).
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -39,7 +40,7 @@ def number_of(cell: Any) -> float:
     """Return the number that a cell holds, NaN where it holds none."""
     try:
         if _is_numeric(cell):
-            return float(cell)
+            return _as_float(cell)
         return _number_of_word(_word_of(cell))
     except Exception:
         return _GAP
@@ -60,7 +61,7 @@ def key_of(cell: Any) -> Key | None:
     """
     try:
         if _is_numeric(cell):
-            number = float(cell)
+            number = _as_float(cell)
             return number if number == number else None
         word = _word_of(cell)
         number = _number_of_word(word)
@@ -76,11 +77,19 @@ def _is_numeric(cell: Any) -> bool:
     return isinstance(cell, _NUMERIC) and not isinstance(cell, np.timedelta64)
 
 
+def _as_float(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:
+        # As the word of the same number is read.
+        return math.inf if cell > 0 else -math.inf
+
+
 def _word_of(cell: Any) -> str:
+    # By their own methods, since a subclass may do as it likes.
     if isinstance(cell, bytes):
-        return cell.decode("utf-8", "replace").strip()
+        return bytes.decode(cell, "utf-8", "replace").strip()
     if isinstance(cell, str):
-        # A subclass may do as it likes.
         return str.strip(cell)
     raise TypeError("no word")
 

@@ -108,10 +108,8 @@ def _array_of_rows(rows: Sequence[Any], width: int) -> Cells:
 
 def _cells_of_column(column: Any) -> Cells:
     """Return the cells of a column of a DataFrame."""
-    if isinstance(getattr(column, "dtype", None), np.dtype):
-        return _cells_of_array(np.asarray(column))
-    # Types of pandas and of others, whose arrays would not have one type of NumPy's.
-    return np.asarray(column, dtype=object)
+    # Asked for objects, some libraries return times as integers.
+    return _cells_of_array(np.asarray(column))
 
 
 def _cells_of_array(cells: Any) -> Cells:

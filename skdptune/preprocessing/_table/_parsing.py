@@ -142,7 +142,12 @@ def _as_settings(name: str, given: Any, problems: Problems) -> dict[str, Any] | 
 
 def _is_pair(given: Sequence[Any]) -> bool:
     """Return whether two values are the ends of a range, and no categories."""
-    return len(given) == 2 and all(_is_number(end) or isinstance(end, date) for end in given)
+    return len(given) == 2 and (all(map(_is_number, given)) or all(map(_is_date, given)))
+
+
+def _is_date(value: Any) -> bool:
+    # Words that are numbers, such as "2020", are not meant as dates.
+    return not math.isnan(day_of(value)) and math.isnan(number_of(value))
 
 
 def _number(name: str, settings: Mapping[str, Any], problems: Problems) -> Column | None:

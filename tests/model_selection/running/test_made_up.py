@@ -9,7 +9,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DPGridSearchCV
 from skdptune.model_selection._running._made_up import made_up_like
+from skdptune.model_selection._running._record_by_record import check_steps
+from skdptune.preprocessing import make_private_pipeline
 
 FRAME = pd.DataFrame(
     {
@@ -83,3 +87,45 @@ def test_lists() -> None:
 @pytest.mark.parametrize("X", [[], [object()], np.ones(3)])
 def test_forms_that_are_not_known(X: Any) -> None:
     assert made_up_like(X, 2) is None
+
+
+class Frame:
+    """A table of another library than pandas: columns by names, rows by slices and places."""
+
+    def __init__(self, columns: dict[str, Any]) -> None:
+        self._columns = {name: np.asarray(values) for name, values in columns.items()}
+        self.columns = list(columns)
+        self.shape = (len(self), len(columns))
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values())))
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return self._columns[key]
+        return Frame({name: values[key] for name, values in self._columns.items()})
+
+
+def test_frames_of_other_libraries_keep_names_and_types() -> None:
+    words = np.array(["secret", None], dtype=object)
+    frame = Frame({"x": [0.5, 1.5], "n": [1, 2], "w": words, "t": [True, False]})
+    made = made_up_like(frame, 5)
+    assert made.columns == ["x", "n", "w", "t"]
+    assert [made[name].dtype.kind for name in made.columns] == ["f", "i", "U", "b"]
+    assert set(made["w"]) == {"made up"}
+    assert made_up_like(frame, 5, with_words=False)["w"].dtype.kind == "i"
+
+
+def test_frames_of_other_libraries_are_searched() -> None:
+    rng = np.random.default_rng(0)
+    words = rng.choice(np.array(["a", "b", None], dtype=object), 300)
+    frame = Frame({"x": rng.normal(size=300), "w": words})
+    schema = {"x": (-3, 3), "w": {"categories": ["a", "b", "c"], "missing": True}}
+    model = DPLogisticRegression(solver="sgd", epochs=1, classes=[0, 1], random_state=0)
+    pipeline = make_private_pipeline(model, schema)
+    check_steps(pipeline, frame)
+    search = DPGridSearchCV(
+        pipeline, {"dplogisticregression__C": [0.1, 1.0]}, epsilon=5.0, random_state=0
+    )
+    search.fit(frame, (frame["x"] > 0).astype(int))
+    assert set(search.predict(frame)) <= {0, 1}

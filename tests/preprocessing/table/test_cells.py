@@ -10,6 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from skdptune.preprocessing._table._cells import (
@@ -24,14 +26,18 @@ from tests.base.nasty_records import CELLS, as_column
 
 ONE = [1, 1.0, True, "1", " 1.0 ", "1e0", "true", "TRUE", b"1", np.int8(1), np.float16(1)]
 ONE += [Decimal(1), Fraction(1), np.bool_(True), np.str_("1"), "01"]
-NO_NUMBER = [None, "", "word", {}, [], (1,), 1j, np.complex64(1), pd.NA, pd.NaT, 10**400, "nan"]
+NO_NUMBER = [None, "", "word", {}, [], (1,), 1j, np.complex64(1), pd.NA, pd.NaT, "nan"]
 NO_NUMBER += [np.datetime64("2020"), np.timedelta64(1, "D"), datetime.date(2020, 1, 1), math.nan]
 NO_NUMBER += [np.array([1.0]), np.array(1.0), pd.Timestamp("2020"), Decimal("sNaN")]
 
 
 def test_numbers_in_any_form() -> None:
     assert [number_of(cell) for cell in ONE] == [1.0] * len(ONE)
-    assert number_of("1e400") == number_of(Decimal("Infinity")) == math.inf
+    endless = ["1e400", Decimal("Infinity"), 10**400, str(10**400), Fraction(10**400), "inf"]
+    assert (
+        {number_of(cell) for cell in endless} == {key_of(cell) for cell in endless} == {math.inf}
+    )
+    assert number_of(-(10**400)) == number_of(str(-(10**400))) == -math.inf
     assert np.isnan([number_of(cell) for cell in NO_NUMBER]).all()
 
 
@@ -121,6 +127,35 @@ def test_times_and_spans_are_no_numbers(unit) -> None:
             assert places_of(column, {1.0: 0}, 9, 8).tolist() == [8, 8]
     spans = np.array([1, 2]).astype(f"m8[{unit}]")
     assert np.isnan(days_of(spans)).all()
+
+
+@given(
+    st.one_of(
+        st.floats(allow_nan=False),
+        st.integers(),
+        st.booleans(),
+        st.decimals(allow_nan=False),
+        st.fractions(),
+    )
+)
+def test_number_and_its_word_are_read_as_the_same(number) -> None:
+    # Theorem R7.
+    word = str(number)
+    if "/" not in word:
+        assert number_of(number) == number_of(word) == number_of(word.encode())
+        assert key_of(number) == key_of(word)
+    assert number_of(number) == number_of(as_column([number])[0]) == key_of(number)
+
+
+class Bytes(bytes):
+    def decode(self, *args: object) -> str:
+        raise RuntimeError("secret")
+
+
+def test_subclasses_are_read_by_what_they_hold() -> None:
+    assert number_of(Bytes(b"2.5")) == 2.5
+    assert key_of(Bytes(b"a")) == "a"
+    assert key_of(Word("a")) == "a"
 
 
 class Word(str):

@@ -78,3 +78,21 @@ def test_form_is_looked_at_without_cells() -> None:
 
 def test_sample_has_all_columns() -> None:
     assert list(sample_cells(FRAME)) == ["a", "b", "c"]
+
+
+def test_times_of_other_libraries_are_not_integers() -> None:
+    class Column:
+        """As polars does it."""
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+            times = np.array(["1970-01-02", "1970-01-03"], "datetime64[ns]")
+            return times if dtype is None else times.astype(dtype)
+
+    class Frame:
+        columns = ["t"]
+
+        def __getitem__(self, name: str) -> Column:
+            return Column()
+
+    (cells,) = cells_of(Frame(), [NumberColumn("t", 0.0, 2.0, is_date=True)])
+    assert cells.dtype.kind == "M"

@@ -34,6 +34,8 @@ BOOLEAN = CategoryColumn("x", (False, True), is_boolean=True)
         ({"range": [0, 9], "scale": "log"}, NumberColumn("x", 0.0, 9.0, is_log=True)),
         ({"range": [0, 9], "missing": -1}, NumberColumn("x", 0.0, 9.0, gaps=(-1,), has_gaps=True)),
         ({"range": ["1970-01-01", "1970-01-02"]}, DATES),
+        (["1970-01-01", "1970-01-02"], DATES),
+        (["1970", "1971"], CategoryColumn("x", ("1970", "1971"))),
         ((datetime.date(1970, 1, 1), datetime.datetime(1970, 1, 2)), DATES),
         ({"type": "date", "range": (pd.Timestamp(0), np.datetime64("1970-01-02"))}, DATES),
         (["a", "b", "c"], CategoryColumn("x", ("a", "b", "c"))),
