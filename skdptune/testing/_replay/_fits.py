@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import random
 import sys
 import warnings
@@ -75,9 +76,9 @@ def neighbours(X: Any, y: Any, record: Any) -> Neighbours:
                 "record must be a pair (row, target), since y is given; got another kind."
             )
         row, target = record
-    if np.shape(row)[-1:] != (n_features,):
+    if not sparse.issparse(X) and np.shape(row) != tuple(table_shape(X)[1:]):
         raise ValueError(
-            f"record must be a row of {n_features} entries, as those of X are; got shape "
+            f"record must have the shape of a row of X, {tuple(table_shape(X)[1:])}; got shape "
             f"{np.shape(row)}."
         )
     rows = _with_row(X, row)
@@ -103,7 +104,8 @@ def fit(estimator: Any, data: Data, rows: Any, seed: np.random.SeedSequence) -> 
     """
     made = clone(estimator)
     set_seeds(made, seed)
-    arguments = (data.X,) if data.y is None else (data.X, data.y)
+    # A fit may change what it is given.
+    arguments = copy.deepcopy((data.X,) if data.y is None else (data.X, data.y))
     with _global_generators(seed), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

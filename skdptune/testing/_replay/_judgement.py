@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -97,11 +97,18 @@ class _Value:
     replaced: Sequence[Leaf]
     constant: Leaf | None
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether some fits do not have it."""
+        sides = (*self.without, *self.added, *self.replaced)
+        return any(leaf is MISSING for leaf in sides)
+
 
 def judged(replays: Replays, claim: Claim) -> list[Row]:
     """Return one row per value, and one for all noisy numbers together."""
     values = [_value(replays, place) for place in replays.places()]
-    rows = [_row(value, claim) for value in values]
+    known = _ways([value.place for value in values if not value.is_missing])
+    rows = [_named(_row(value, claim), known) for value in values]
     together = _together(values, claim)
     return rows if together is None else [*rows, together]
 
@@ -122,7 +129,8 @@ def judged_sizes(replays: Replays, claim: Claim, fixed: Collection[str]) -> list
         value = _value(replays, place)
         row = _constant_row(value, claim) if place in fixed else None
         rows += [row] if row is not None else _scaled_rows(value, claim)
-    return rows
+    known = _ways([place for place in replays.places() if not _value(replays, place).is_missing])
+    return [_named(row, known) for row in rows]
 
 
 def noiseless(replays: Replays) -> list[str]:
@@ -134,6 +142,24 @@ def noiseless(replays: Replays) -> list[str]:
         if all(same(leaf, side[0]) for side in sides for leaf in side):
             found.append(place)
     return found
+
+
+def _ways(places: Sequence[str]) -> set[str]:
+    """Return places, and the ways to them."""
+    return {place[:end] for place in places for end in (len(place), *_ends(place))}
+
+
+def _ends(place: str) -> list[int]:
+    return [end for end, character in enumerate(place) if character in ".[ "]
+
+
+def _named(row: Row, known: set[str]) -> Row:
+    """Return a row without names that some fits do not have, which may be somebody's data."""
+    if row.attribute in known:
+        return row
+    ends = [end for end in _ends(row.attribute) if row.attribute[:end] in known]
+    way = row.attribute[: max(ends, default=0)]
+    return replace(row, attribute=f"{way} (not in all fits)".strip())
 
 
 def _value(replays: Replays, place: str) -> _Value:

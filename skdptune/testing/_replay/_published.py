@@ -101,7 +101,7 @@ class _Walk:
             for name, part in _parts(thing):
                 self.visit(part, _joined(place, name), depth + 1)
             if isinstance(thing, np.ndarray) and thing.dtype.kind in _NUMBERS:
-                self.leaves[place] = thing.astype(np.float64).ravel()
+                self.leaves[place] = np.asarray(thing).astype(np.float64).ravel()
 
     def _add_number(self, number: Any, place: str) -> None:
         is_large = isinstance(number, int) and abs(number) > _LARGEST_INTEGER
@@ -122,7 +122,8 @@ def _joined(place: str, name: str) -> str:
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
     """Iterate over what an object consists of, with names that tell nothing about data."""
     if isinstance(thing, np.ndarray):
-        yield from _parts_of_array(thing)
+        yield from _parts_of_array(np.asarray(thing))
+        yield from _attributes(thing)
     elif sparse.issparse(thing):
         yield " (shape)", thing.shape
         yield " (entries)", thing.tocsr().data
@@ -133,16 +134,21 @@ def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
     elif hasattr(thing, "to_numpy") and hasattr(thing, "index"):
         yield " (names)", list(getattr(thing, "columns", ())) + list(thing.index)
         yield " (values)", thing.to_numpy()
-    elif isinstance(thing, Mapping):
-        yield " (keys)", list(thing)
-        yield from _numbered(thing.values())
-    elif isinstance(thing, set | frozenset):
-        yield from _parts(sorted(thing, key=repr))
-    elif isinstance(thing, list | tuple):
-        yield " (length)", len(thing)
-        yield from _numbered(thing)
+    elif isinstance(thing, Mapping | set | frozenset | list | tuple):
+        yield from _parts_of_container(thing)
+        yield from _attributes(thing)
     else:
         yield from _state(thing)
+
+
+def _parts_of_container(thing: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(thing, Mapping):
+        yield " (keys)", list(thing)
+        yield from _numbered(thing.values())
+    else:
+        yield " (length)", len(thing)
+        is_set = isinstance(thing, set | frozenset)
+        yield from _numbered(sorted(thing, key=repr) if is_set else thing)
 
 
 def _parts_of_array(array: NDArray[Any]) -> Iterator[tuple[str, Any]]:
@@ -170,9 +176,9 @@ def _numbered(things: Any) -> Iterator[tuple[str, Any]]:
 def _state(thing: Any) -> Iterator[tuple[str, Any]]:
     """Iterate over the attributes of an object, or over what a pickle of it would hold."""
     yield " (type)", type(thing)
-    attributes = getattr(thing, "__dict__", None)
-    if isinstance(attributes, dict) and attributes:
-        yield from ((str(name), value) for name, value in attributes.items())
+    attributes = list(_attributes(thing))
+    if attributes:
+        yield from attributes
         return
     try:
         reduced = thing.__reduce_ex__(4)
@@ -180,9 +186,21 @@ def _state(thing: Any) -> Iterator[tuple[str, Any]]:
         return
     if isinstance(reduced, tuple):
         # What rebuilds the object, its arguments, state and entries.
-        yield from ((f"[{place}]", list_of(part)) for place, part in enumerate(reduced[1:]))
+        yield from ((f"[{place}]", _list_of(part)) for place, part in enumerate(reduced[1:]))
 
 
-def list_of(part: Any) -> Any:
+def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
+    """Iterate over the attributes that an object holds itself."""
+    held = getattr(thing, "__dict__", None)
+    if isinstance(held, dict):
+        yield from ((str(name), value) for name, value in held.items())
+    for kind in type(thing).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(thing, name):
+                yield name, getattr(thing, name)
+
+
+def _list_of(part: Any) -> Any:
     """Return an iterator as a list, and all else as it is."""
     return list(part) if isinstance(part, Iterator) else part

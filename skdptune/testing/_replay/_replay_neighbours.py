@@ -82,8 +82,8 @@ def replay_neighbours(
     thousand values at the very limit of its claim.
 
     No finding proves nothing: one record and some data are compared, averages alone, and noise a
-    third too small is not seen. That the profile is right takes a proof, and an audit of many fits
-    to refute it.
+    third too small is not seen; nor is a private size that is neither published nor a factor of
+    the noise. That the profile is right takes a proof, and an audit of many fits to refute it.
 
     The same noise means the same seed. Noise is not repeated where it comes from the operating
     system, or where the number of draws depends on the data; then averages over fits are compared,

@@ -148,6 +148,8 @@ class StoresAnObject(NoisyMean):
 
 
 class Box:
+    """An object without a dictionary of its attributes."""
+
     __slots__ = ("content",)
 
     def __init__(self, content):
@@ -157,6 +159,18 @@ class Box:
 class NamesKeysAfterRecords(NoisyMean):
     def _before(self, X):
         self.seen_ = {f"record {X.max()}": 1}
+
+
+class NamesAttributesAfterRecords(NoisyMean):
+    def _before(self, X):
+        setattr(self, f"seen_{X.max()}_", 1)
+        self.box_ = Box(1)
+        self.table_ = Table(f"of_{X.max()}", 3)
+
+
+class Table:
+    def __init__(self, name, value):
+        setattr(self, name, value)
 
 
 class FailsForOne(NoisyMean):

@@ -39,6 +39,14 @@ def test_data_sets_differ_in_one_record() -> None:
     assert (data.n_samples, data.n_features, len(data.rows)) == (4, 3, 5)
 
 
+def test_records_may_be_images() -> None:
+    images = np.arange(24.0).reshape(3, 2, 4)
+    data = neighbours(images, None, images[1])
+    assert data.added.X.shape == (4, 2, 4) and data.rows.shape == (4, 2, 4)
+    with pytest.raises(ValueError, match="shape of a row of X, \\(2, 4\\)"):
+        neighbours(images, None, images[1].T)
+
+
 @pytest.mark.parametrize("form", ["array", "frame", "list", "sparse", "words"])
 def test_forms_are_kept(form) -> None:
     table = {
@@ -73,7 +81,7 @@ def test_a_record_of_another_type_changes_the_type_of_all_data_sets() -> None:
     ("arguments", "words"),
     [
         ((X, Y, [1.0, 2.0, 3.0]), "record must be a pair"),
-        ((X, None, [98765.0]), "record must be a row of 3 entries"),
+        ((X, None, [98765.0]), "record must have the shape of a row"),
         ((X[0], None, [1.0]), "X must be a table"),
         ((X[:1], None, X[0]), "at least two records"),
     ],

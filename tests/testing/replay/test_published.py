@@ -35,6 +35,22 @@ class Slotted:
         self.left, self.right = left, right
 
 
+class Marked(list):
+    """A list with an attribute."""
+
+    def __init__(self, content, mark):
+        super().__init__(content)
+        self.mark = mark
+
+
+class Both(Slotted):
+    """Slots of a base class, and a dictionary."""
+
+    def __init__(self, left, more):
+        super().__init__(left, 0)
+        self.more = more
+
+
 def differences(one, other):
     first, second = published(Holder(one), ROWS), published(Holder(other), ROWS)
     places = first.keys() | second.keys()
@@ -75,6 +91,9 @@ CONTENTS = {
     "name": (pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]})),
     "column": (pd.Series(["a"]), pd.Series(["b"])),
     "slots": (Box(1), Box(2)),
+    "mark": (Marked([1], 2), Marked([1], 3)),
+    "slots of a base": (Both(1, 2), Both(3, 2)),
+    "masked": (np.ma.array([1, 2], mask=[0, 1]), np.ma.array([1, 2], mask=[1, 1])),
     "state": (partial(max, 1), partial(max, 2)),
     "generator": (np.random.default_rng(0), np.random.default_rng(1)),
     "old generator": (np.random.RandomState(0), np.random.RandomState(1)),
