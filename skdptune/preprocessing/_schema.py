@@ -13,6 +13,9 @@ from skdptune.preprocessing._table import (
     DroppedColumn,
     NumberColumn,
     Problems,
+    cells_of,
+    check_form,
+    compare,
     describe,
     has_names,
     parse_columns,
@@ -228,6 +231,44 @@ into numbers first, with a step that treats each record by itself, such as Hashi
             about_target = {"name": target, **about_target}
             about_target.pop("missing", None)
         return cls(found, about_target)
+
+    def check_public_sample(self, public_sample: Any) -> None:
+        """Raise if cells of a *public* table do not fit, and say which.
+
+        An encoder reads any cell, and is silent about what it cannot read, since an error would
+        show something of a private record. So mistakes in a schema, such as a misspelt category,
+        are best found on some public or made-up rows. **Never pass a private table:** what does
+        not fit is quoted.
+
+        Parameters
+        ----------
+        public_sample : DataFrame, ndarray or list of rows
+            Public rows with the columns of the schema.
+
+        Raises
+        ------
+        ValueError
+            With all that does not fit: names of columns, words that are no numbers, numbers
+            beyond their range, words in no category, gaps that are not announced.
+
+        Examples
+        --------
+        >>> from skdptune.preprocessing import Schema
+        >>> schema = Schema({"age": (0, 120), "sector": ["farm", "office", "school"]})
+        >>> schema.check_public_sample([[30, "farm"], ["old", "Farm"], [130, None]])
+        Traceback (most recent call last):
+            ...
+        ValueError: schema must fit the public sample; 4 things wrong:
+        - age: 1 of 3 cells are no numbers: 'old'
+        - age: 1 of 3 cells are beyond the range, and clipped: 130
+        - sector: 1 of 3 cells are in no category, and without 'other': 'Farm'
+        - sector: 1 of 3 cells are missing, and without 'missing': None
+        """
+        check_form(public_sample, self.columns, None if self.target is None else self.target.name)
+        problems = Problems()
+        for column, cells in zip(self.used, cells_of(public_sample, self.columns), strict=True):
+            compare(column, cells, problems)
+        problems.check("schema must fit the public sample")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as nested dicts and lists, which JSON can hold."""

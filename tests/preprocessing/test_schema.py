@@ -142,10 +142,23 @@ def test_sample_that_leaves_something_open_is_refused() -> None:
     ]
 
 
+def test_sample_that_made_a_schema_fits_it() -> None:
+    public = sample()
+    schema = Schema.from_public_sample(public, drop=["name"])
+    schema.check_public_sample(public)
+    schema.check_public_sample(public.to_numpy())
+    schema.check_public_sample(public.drop(columns="name").astype(str))
+    with pytest.raises(ValueError, match="'age' is missing"):
+        schema.check_public_sample(public.drop(columns="age"))
+    with pytest.raises(ValueError, match="1 thing wrong:\n- age: 100 of 100 cells are beyond"):
+        schema.check_public_sample(public.assign(age=5))
+
+
 def test_only_tables_with_names_are_samples() -> None:
     with pytest.raises(TypeError, match="public_sample must be a DataFrame"):
         Schema.from_public_sample(np.zeros((3, 2)))
 
 
 def test_warning_not_to_pass_private_tables() -> None:
-    assert "Never pass a private table" in Schema.from_public_sample.__doc__
+    for method in (Schema.from_public_sample, Schema.check_public_sample):
+        assert "Never pass a private table" in method.__doc__

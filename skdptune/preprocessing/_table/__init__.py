@@ -8,7 +8,7 @@ from skdptune.preprocessing._table._columns import (
 )
 from skdptune.preprocessing._table._frames import cells_of, check_form, has_names, sample_cells
 from skdptune.preprocessing._table._parsing import Problems, parse_columns, parse_target
-from skdptune.preprocessing._table._samples import describe
+from skdptune.preprocessing._table._samples import compare, describe
 
 __all__ = [
     "CategoryColumn",
@@ -18,6 +18,7 @@ __all__ = [
     "Problems",
     "cells_of",
     "check_form",
+    "compare",
     "describe",
     "has_names",
     "parse_columns",

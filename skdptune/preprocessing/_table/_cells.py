@@ -124,19 +124,24 @@ def _moment_of(cell: Any) -> np.datetime64:
 # Columns --------------------------------------------------------------------------------------
 
 
+def listed(cells: Cells) -> list[Any]:
+    """Return a column's cells; times and spans of NumPy's are missing, and no integers."""
+    return [None] * cells.size if cells.dtype.kind in TIMES + SPANS else cells.tolist()
+
+
 def numbers_of(cells: Cells) -> FloatArray:
     """Return the numbers of a column, NaN where a cell holds none."""
     if cells.dtype.kind in NUMBERS:
         # Rounded as `float` rounds.
         return cells.astype(np.float64)
-    return np.array([number_of(cell) for cell in _listed(cells)], dtype=np.float64)
+    return np.array([number_of(cell) for cell in listed(cells)], dtype=np.float64)
 
 
 def days_of(cells: Cells) -> FloatArray:
     """Return the times of a column in days since 1970, NaN where a cell holds none."""
     if cells.dtype.kind == TIMES:
         return np.concatenate([np.empty(0), *(days for _, days in by_halves(_days, cells, _gap))])
-    return np.array([day_of(cell) for cell in _listed(cells)], dtype=np.float64)
+    return np.array([day_of(cell) for cell in listed(cells)], dtype=np.float64)
 
 
 def places_of(cells: Cells, places: Mapping[Key, int], other: int, gap: int) -> NDArray[np.intp]:
@@ -164,7 +169,7 @@ def places_of(cells: Cells, places: Mapping[Key, int], other: int, gap: int) -> 
     # Of words alone: what other cells answer when they are compared is their own business.
     known: dict[str, int] = {}
     found = np.empty(cells.size, dtype=np.intp)
-    for at, cell in enumerate(_listed(cells)):
+    for at, cell in enumerate(listed(cells)):
         if type(cell) is not str:
             found[at] = place_of(cell)
             continue
@@ -173,11 +178,6 @@ def places_of(cells: Cells, places: Mapping[Key, int], other: int, gap: int) -> 
             place = known[cell] = place_of(cell)
         found[at] = place
     return found
-
-
-def _listed(cells: Cells) -> list[Any]:
-    # As a list, times would be numbers if their unit is short.
-    return [None] * cells.size if cells.dtype.kind in TIMES + SPANS else cells.tolist()
 
 
 def _days(moments: NDArray[np.datetime64]) -> FloatArray:

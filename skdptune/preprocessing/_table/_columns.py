@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdptune._validation import FloatArray
 from skdptune.preprocessing._table._cells import (
@@ -84,17 +85,22 @@ class NumberColumn:
     def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
         """Return the numbers mapped to [-1, 1], or their weights on the nearest two knots."""
         # Theorem R7.
-        read = days_of if self.is_date else numbers_of
-        values = read(cells)
-        gaps = np.isnan(values)
-        if self.gaps:
-            gaps |= np.isin(values, read(_as_cells(self.gaps)))
+        values, gaps = self.read(cells)
         shares = self.shares(np.where(gaps, self.low, values))
         features = 2.0 * shares[:, None] - 1.0 if n_knots is None else _hats(shares, n_knots)
         features[gaps] = 0.0
         if self.has_gaps:
             features = np.column_stack([features, gaps])
         return features
+
+    def read(self, cells: Cells) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return the numbers of cells, NaN where there is none, and which stand for gaps."""
+        read = days_of if self.is_date else numbers_of
+        values = read(cells)
+        gaps = np.isnan(values)
+        if self.gaps:
+            gaps |= np.isin(values, read(_as_cells(self.gaps)))
+        return values, gaps
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as the user may write it."""
@@ -181,7 +187,6 @@ class CategoryColumn:
         # Theorem R7.
         size = len(self.categories)
         other, gap = size, size + 1
-        codes = places_of(cells, self._places(gap), other, gap)
         # Rows of what each place is encoded as.
         table = np.zeros((size + 2, len(self.feature_names(n_knots))))
         if self._is_binary:
@@ -192,9 +197,14 @@ class CategoryColumn:
             table[gap, -1] = 1.0
         if self.has_other:
             table[other, -1 - int(self.has_gaps)] = 1.0
-        return table[codes]
+        return table[self.places(cells)]
 
-    def _places(self, gap: int) -> Mapping[Key, int]:
+    def places(self, cells: Cells) -> NDArray[np.intp]:
+        """Return the places of cells among the categories, then what is none, then gaps."""
+        other, gap = len(self.categories), len(self.categories) + 1
+        return places_of(cells, self._known(gap), other, gap)
+
+    def _known(self, gap: int) -> Mapping[Key, int]:
         places = {}
         for place, category in enumerate(self.categories):
             key = key_of(category)

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from skdptune.preprocessing._table._columns import (
+    CategoryColumn,
+    DroppedColumn,
+    NumberColumn,
+)
 from skdptune.preprocessing._table._parsing import Problems
-from skdptune.preprocessing._table._samples import describe
+from skdptune.preprocessing._table._samples import compare, describe
 from tests.base.nasty_records import as_column
+
+_MISSING = "1 of 3 cells are missing, and without 'missing': "
 
 
 @pytest.mark.parametrize(
@@ -61,3 +70,51 @@ def test_what_the_sample_does_not_say(cells, words) -> None:
     assert words in problems[0]
     assert "columns=" in problems[0]
     assert "drop=" in problems[0]
+
+
+NUMBER = NumberColumn("x", 0.0, 9.0)
+DATE = NumberColumn("x", 0.0, 9.0, is_date=True)
+WORD = CategoryColumn("x", ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "found"),
+    [
+        (NUMBER, [1, "2", True], []),
+        (NUMBER, [1, "two", {}], ["1 of 3 cells are no numbers: 'two'", _MISSING + "{}"]),
+        (NUMBER, [-1, 9.5, 1], ["2 of 3 cells are beyond the range, and clipped: -1, 9.5"]),
+        (replace(NUMBER, has_gaps=True, gaps=("-", -1)), [None, "-", -1.0, ""], []),
+        (replace(NUMBER, has_gaps=True), ["-"], ["1 of 1 cells are no numbers: '-'"]),
+        (DATE, ["1970-01-02", np.datetime64("1970-01-03")], []),
+        (
+            DATE,
+            ["x", 3, "2020-01-01"],
+            ["2 of 3 cells are no dates: 'x', 3", "1 of 3 cells are b"],
+        ),
+        (WORD, ["a", " b"], []),
+        (
+            WORD,
+            list("cdefgcc"),
+            ["7 of 7 cells are in no category, and without 'other': 'c', 'd'"],
+        ),
+        (WORD, ["a", "b", np.nan], [_MISSING + "nan"]),
+        (replace(WORD, has_gaps=True, has_other=True), ["c", None], []),
+        (DroppedColumn("x"), ["whatever"], []),
+    ],
+    ids=range(12),
+)
+def test_what_does_not_fit(column, cells, found) -> None:
+    problems = Problems()
+    compare(column, as_column(cells), problems)
+    assert len(problems) == len(found)
+    for problem, words in zip(problems, found, strict=True):
+        assert problem.startswith(f"x: {words}")
+
+
+def test_columns_of_numbers_and_times_fit() -> None:
+    problems = Problems()
+    compare(NUMBER, np.array([1.0, 9.0]), problems)
+    compare(DATE, np.array([0, 1], dtype="datetime64[D]"), problems)
+    assert problems == []
+    compare(NUMBER, np.array([0, 1], dtype="datetime64[D]"), problems)
+    assert problems[0].startswith("x: 2 of 2 cells are missing")
