@@ -22,6 +22,8 @@ _RISK, _RISK_OF_HALF = 1e-3, 1e-2
 # Noise is the same where differences have less than half the spread of independent noise.
 _REPLAYED = 0.5
 _INSTEAD_OF_INFINITY = 1e12
+# What sums of doubles may be wrong by, relative to the largest of them.
+_ROUNDING = 2.0**-46
 # Powers of n / (n + 1) that are told apart from others, and how exactly.
 _POWERS = (0.5, 1.0, 2.0)
 _TOLERANCE = 0.05
@@ -85,8 +87,8 @@ def is_replayed(one: Table, other: Table) -> bool | None:
     """Return whether noise is the same on both sides, None where there is none."""
     if one.shape[1] == 0:
         return None
-    spread = (other - one).std(axis=0, ddof=1) / (math.sqrt(2.0) * _noise_of(one, other))
-    return bool(np.median(spread) < _REPLAYED)
+    fresh = math.sqrt(2.0) * _noise_of(one, other)
+    return bool(np.median((other - one).std(axis=0, ddof=1) - _REPLAYED * fresh) <= 0.0)
 
 
 def least_shift(one: Table, other: Table, steps: int = 1) -> float:
@@ -107,24 +109,28 @@ def least_shift(one: Table, other: Table, steps: int = 1) -> float:
     -----
     Theorem V1.
     """
-    moves = other - one
     noise = _noise_of(one, other)
-    if not np.isfinite(noise).all() or not moves.any():
+    varies = np.isfinite(noise) & (noise > 0.0)
+    if not varies.any():
         return 0.0
-    whole = _projected(one, other, moves.mean(axis=0) / noise**2, steps)
-    if whole.noise == 0.0:
-        # Numbers that vary may have a sum that does not.
-        return math.inf if whole.mean != 0.0 and whole.spread == 0.0 else 0.0
-    if whole.spread <= _EXACT * whole.noise:
+    # In units of the noise, from where one side is on average.
+    centre, width = one[:, varies].mean(axis=0), noise[varies]
+    largest = np.abs(np.vstack([one, other])[:, varies]).max(axis=0)
+    pair = _Pair(
+        (one[:, varies] - centre) / width,
+        (other[:, varies] - centre) / width,
+        _ROUNDING * largest / width,
+        steps,
+    )
+    whole = pair.along(pair.moves.mean(axis=0))
+    if whole.mean != 0.0 and whole.spread <= _EXACT * whole.noise:
         # The same shift for all seeds: nothing about it is left to chance but the noise's width.
-        return abs(whole.mean) / (whole.noise * _largest_error(len(moves), _RISK))
+        return abs(whole.mean) / (whole.noise * _largest_error(len(one), _RISK))
     # Otherwise the direction is found on one half of the seeds, and the shift on the other.
-    halves = np.arange(len(moves)) % 2 == 0
-    found = []
-    for half in (halves, ~halves):
-        width = _noise_of(one[half], other[half])
-        weights = moves[half].mean(axis=0) / np.where(width > 0.0, width, noise) ** 2
-        found.append(_lower(_projected(one[~half], other[~half], weights, steps)))
+    halves = np.arange(len(one)) % 2 == 0
+    found = [
+        _lower(pair.of(~half).along(pair.moves[half].mean(axis=0))) for half in (halves, ~halves)
+    ]
     return max(0.0, min(found))
 
 
@@ -165,19 +171,40 @@ class _Projection:
     count: int
 
 
-def _projected(one: Table, other: Table, weights: Table, steps: int) -> _Projection:
-    largest = np.abs(weights).max()
-    direction = weights / largest if largest > 0.0 else weights
-    first, second = one @ direction, other @ direction
-    moves = second - first
-    widths = first.std(ddof=1), second.std(ddof=1)
-    noise = float(min(widths) if steps == 1 else sum(widths) / 2.0)
-    return _Projection(moves.mean(), moves.std(ddof=1), noise, len(moves))
+@dataclass(frozen=True)
+class _Pair:
+    """Noisy numbers of both sides, in units of their noise, and how exactly they are known."""
+
+    one: Table
+    other: Table
+    rounding: Table
+    steps: int
+
+    @property
+    def moves(self) -> Table:
+        return self.other - self.one
+
+    def of(self, seeds: Mask) -> _Pair:
+        """Return the pair for some of the seeds."""
+        return _Pair(self.one[seeds], self.other[seeds], self.rounding, self.steps)
+
+    def along(self, weights: Table) -> _Projection:
+        """Return the moves along a direction."""
+        largest = np.abs(weights).max()
+        direction = weights / largest if largest > 0.0 else weights
+        first, second = self.one @ direction, self.other @ direction
+        moves = second - first
+        widths = first.std(ddof=1), second.std(ddof=1)
+        noise = float(min(widths) if self.steps == 1 else sum(widths) / 2.0)
+        # Numbers that vary may have a sum that does not, up to rounding.
+        known = float(np.abs(direction) @ self.rounding)
+        mean = float(moves.mean()) if abs(moves.mean()) > known else 0.0
+        return _Projection(mean, float(moves.std(ddof=1)), max(noise, known), len(moves))
 
 
 def _lower(found: _Projection) -> float:
     """Return the lower bound of a shift that varies with the seed."""
-    if found.noise == 0.0:
+    if found.mean <= 0.0:
         return 0.0
     quantile = stats.t.isf(_RISK_OF_HALF, found.count - 1)
     # Along a direction chosen on other seeds, only a shift that way is one.

@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError, register_profile
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.linear_model._solvers import Design
 from skdptune.preprocessing import DPStandardScaler
 from skdptune.testing import NeighbourReplay, replay_neighbours
 from tests.testing import estimators as toys
@@ -218,6 +219,32 @@ def test_planted_leaks_are_found(kind) -> None:
     result = replay_neighbours(kind(), X[:120], None, FAR, n_repeats=12)
     assert PLANTED[kind] in {(found.attribute, found.kind) for found in result.findings}, result
     assert str(leaks.SECRET).split(".")[0] not in str(result) + repr(result.rows)
+
+
+def test_a_classifier_of_ours_without_its_clipping_is_caught(monkeypatch) -> None:
+    clipped = Design.clipped
+    monkeypatch.setattr(
+        Design, "clipped", lambda rows, norm, intercept: clipped(rows, 1e6, intercept)
+    )
+    found = found_in(replay(DPLogisticRegression(solver="psgd"), [1e5] * 3, n_repeats=8))
+    assert "coef_" in found
+
+
+@pytest.mark.parametrize("solver", ["output", "sgd"])
+def test_a_classifier_of_ours_with_a_private_size_is_caught(solver, monkeypatch) -> None:
+    monkeypatch.setattr(DPLogisticRegression, "_public_size", lambda self, n_samples: n_samples)
+    kinds = {f.kind for f in replay(DPLogisticRegression(solver=solver), n_repeats=8).findings}
+    assert kinds == {"follows from the private size"}
+
+
+def test_a_classifier_of_ours_with_free_counts_is_caught() -> None:
+    class Counts(DPLogisticRegression):
+        def fit(self, X, y):
+            super().fit(X, y)
+            self.class_count_ = np.bincount(y)
+            return self
+
+    assert found_in(replay(Counts(solver="output"), n_repeats=8)) == {"class_count_"}
 
 
 def test_all_wrong_means_are_tested() -> None:
