@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -31,6 +30,7 @@ from skdptune.base._assumptions import (
 from skdptune.base._costs import cost_of, register_profile
 from skdptune.base._refusals import NoProfileError, Refusal, no_profile, together
 from skdptune.base._reports import report_of, report_registry
+from skdptune.base._widths import width_after
 
 FREE = PrivacyProfile.pure(0.0)
 KEYWORDS = (None, "passthrough", "drop")
@@ -121,18 +121,8 @@ def _steps_of_pipeline(pipeline: Any, n_features: int | None) -> list[Step]:
     steps = []
     for name, step in pipeline.steps:
         steps.append((name, step, n_features))
-        if not (_is_keyword(step) or isinstance(step, OneToOneFeatureMixin)):
-            n_features = _public_width(step)
+        n_features = width_after(step, n_features)
     return steps
-
-
-def _public_width(step: Any) -> int | None:
-    """Return how many columns a step returns, if it knows, as an encoder with a schema does."""
-    try:
-        return getattr(step, "n_features_out", None)
-    except (TypeError, ValueError):
-        # Bad parameters are reported with the step's cost.
-        return None
 
 
 def _steps_of_union(union: Any, n_features: int | None) -> list[Step]:

@@ -25,7 +25,8 @@ ASKED = re.compile(
 )
 # Asked of tables, distributions, joblib's backends, diffprivlib's models, and searches themselves.
 NOT_OF_ESTIMATORS = {
-    *("__len__", "iloc", "dtype", "dtypes", "kind", "reindex", "select_dtypes", "shape"),
+    *("__len__", "columns", "iloc", "dtype", "dtypes", "kind", "reindex", "select_dtypes"),
+    "shape",
     *("__array__", "__array_interface__", "__dataframe__"),
     *("dist", "pmf", "ppf", "rvs"),
     *("client", "uses_threads"),
@@ -35,8 +36,8 @@ NOT_OF_ESTIMATORS = {
     *("bounds", "centered"),
     # Of steps of pipelines, as scikit-learn asks.
     *("transform", "set_output", "get_feature_names_out", "__sklearn_tags__"),
-    # Of an object itself.
-    "_replacement",
+    # Of an object itself, and of nets, which take no data but that of their module.
+    *("_replacement", "module"),
 }
 
 
