@@ -30,7 +30,25 @@ _INSTEAD = {
     "r2": f"{_NOT_A_MEAN} Use neg_squared_error(bound=...), which ranks the same.",
     "roc_auc": f"{_NOT_A_MEAN} Use 'neg_brier_score' or neg_log_loss(bound=...).",
     "average_precision": f"{_NOT_A_MEAN} Use 'neg_brier_score' or neg_log_loss(bound=...).",
-    "f1": f"{_NOT_A_MEAN} Use balanced_accuracy(class_frequencies={{...}}).",
+}
+# Ratios of counts: a class that is rare in the data makes them as sensitive as one likes.
+_INSTEAD |= {
+    name + average: (
+        f"{_NOT_A_MEAN} Use accuracy(class_weight={{...}}), or "
+        "balanced_accuracy(class_frequencies={...})."
+    )
+    for name in ("f1", "precision", "recall", "jaccard")
+    for average in ("", "_macro", "_micro", "_weighted", "_samples")
+}
+_INSTEAD |= {
+    name: _INSTEAD["roc_auc"]
+    for name in ("roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted")
+}
+_INSTEAD |= {
+    "matthews_corrcoef": _INSTEAD["f1"],
+    "explained_variance": _INSTEAD["r2"],
+    "neg_median_absolute_error": f"{_NOT_A_MEAN} Use neg_absolute_error(bound=...).",
+    "neg_max_error": f"{_NOT_A_MEAN} Use neg_absolute_error(bound=...).",
 }
 _GENERAL = (
     "A private score must be a mean of bounded values, one per record; make one from such a "

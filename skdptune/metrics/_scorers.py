@@ -12,17 +12,34 @@ import numpy as np
 from skdptune._validation import check_kind, check_real
 from skdptune.metrics._bounded import BoundedScorer, make_bounded_scorer
 
+# Public weights of classes.
+Weights = Mapping[Any, float] | None
 
-def accuracy() -> BoundedScorer:
+
+def accuracy(class_weight: Weights = None) -> BoundedScorer:
     """Return the share of records that are predicted right, in [0, 1].
+
+    Parameters
+    ----------
+    class_weight : mapping of class to float, optional
+        How much a wrong prediction of a record of each class matters: a mistake costs its class's
+        weight over the largest. The weights are public, and every class is named.
 
     Examples
     --------
     >>> from skdptune.metrics import accuracy
     >>> accuracy().sensitivity(n_public=500)
     0.001
+    >>> weighted = accuracy(class_weight={"ill": 10, "well": 1})
+    >>> weighted.upper, weighted.sensitivity(n_public=500)
+    (1.0, 0.001)
     """
-    return make_bounded_scorer(_is_right, 0.0, 1.0, name="accuracy", greater_is_better=True)
+    if class_weight is None:
+        return make_bounded_scorer(_is_right, 0.0, 1.0, name="accuracy", greater_is_better=True)
+    wrong = _Weighted(_is_wrong, relative_weights(class_weight))
+    return make_bounded_scorer(
+        _Complement(wrong), 0.0, 1.0, name="accuracy", greater_is_better=True
+    )
 
 
 def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
@@ -70,10 +87,15 @@ def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
     )
 
 
-def neg_brier_score() -> BoundedScorer:
+def neg_brier_score(class_weight: Weights = None) -> BoundedScorer:
     """Return minus half the squared distance of probabilities from the truth, in [-1, 0].
 
     For two classes, it is scikit-learn's score of this name.
+
+    Parameters
+    ----------
+    class_weight : mapping of class to float, optional
+        As for `accuracy`: a record's loss is multiplied by its weight over the largest.
 
     Examples
     --------
@@ -81,18 +103,18 @@ def neg_brier_score() -> BoundedScorer:
     >>> neg_brier_score().lower
     -1.0
     """
-    return make_bounded_scorer(
-        _brier, 0.0, 1.0, name="neg_brier_score", response_method="predict_proba"
-    )
+    return _probability_score(_brier, 1.0, "neg_brier_score", class_weight)
 
 
-def neg_log_loss(bound: float) -> BoundedScorer:
+def neg_log_loss(bound: float, class_weight: Weights = None) -> BoundedScorer:
     """Return minus the log loss, each record's at most a bound.
 
     Parameters
     ----------
     bound : float
         At which a record's loss is clipped; an even guess among k classes loses ``log(k)``.
+    class_weight : mapping of class to float, optional
+        As for `accuracy`: a record's loss is multiplied by its weight over the largest.
 
     Examples
     --------
@@ -100,9 +122,33 @@ def neg_log_loss(bound: float) -> BoundedScorer:
     >>> neg_log_loss(bound=4.0).sensitivity(n_public=1000)
     0.002
     """
-    return make_bounded_scorer(
-        _log_loss, 0.0, _checked(bound), name="neg_log_loss", response_method="predict_proba"
-    )
+    return _probability_score(_log_loss, _checked(bound), "neg_log_loss", class_weight)
+
+
+def _probability_score(
+    loss: Callable[..., np.ndarray], bound: float, name: str, class_weight: Weights
+) -> BoundedScorer:
+    if class_weight is not None:
+        loss = _Weighted(_Clipped(loss, bound), relative_weights(class_weight))
+    return make_bounded_scorer(loss, 0.0, bound, name=name, response_method="predict_proba")
+
+
+def relative_weights(class_weight: Weights) -> tuple[tuple[Any, float], ...]:
+    """Return public class weights relative to the largest."""
+    if not isinstance(class_weight, Mapping) or not class_weight:
+        shown = "an empty one" if isinstance(class_weight, Mapping) else f"{class_weight!r:.60}"
+        raise TypeError(
+            f"class_weight must be a mapping of every class to a public weight; got {shown}. "
+            "Weights that are counted in the data are not public."
+        )
+    given = {
+        label: check_real(
+            weight, name=f"class_weight[{label!r}]", lower=0.0, upper=1e9, lower_open=True
+        )
+        for label, weight in class_weight.items()
+    }
+    largest = max(given.values())
+    return tuple((label, weight / largest) for label, weight in given.items())
 
 
 def neg_squared_error(bound: float) -> BoundedScorer:
@@ -186,6 +232,47 @@ def _log_loss(y: np.ndarray, probabilities: np.ndarray, classes: Any) -> np.ndar
     truth = _truth(y, classes)
     likelihood = np.where(truth, probabilities, 0.0).sum(axis=1)
     return np.asarray(-np.log(likelihood))
+
+
+def _is_wrong(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+    return 1.0 - _is_right(y, prediction)
+
+
+@dataclass(frozen=True)
+class _Weighted:
+    """A loss, multiplied by the weight of a record's class; picklable, as a closure is not."""
+
+    loss: Callable[..., np.ndarray]
+    weights: tuple[tuple[Any, float], ...]
+
+    def __call__(self, y: np.ndarray, *response: Any) -> np.ndarray:
+        # Of classes that are not named nothing is known.
+        weight = np.ones(y.shape[0])
+        for label, relative in self.weights:
+            weight[np.asarray(y == label)] = relative
+        return weight * self.loss(y, *response)
+
+
+@dataclass(frozen=True)
+class _Clipped:
+    """A loss of at most a bound."""
+
+    loss: Callable[..., np.ndarray]
+    bound: float
+
+    def __call__(self, *arguments: Any) -> np.ndarray:
+        values = self.loss(*arguments)
+        return np.where(np.isnan(values), self.bound, np.minimum(values, self.bound))
+
+
+@dataclass(frozen=True)
+class _Complement:
+    """One less a loss."""
+
+    loss: Callable[..., np.ndarray]
+
+    def __call__(self, *arguments: Any) -> np.ndarray:
+        return 1.0 - self.loss(*arguments)
 
 
 @dataclass(frozen=True)

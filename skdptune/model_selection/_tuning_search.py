@@ -406,10 +406,11 @@ class TuningSearch(BasePrivateSearch[Plan]):
         # Copies: what plans were costed for stays out of reach.
         self.best_params_ = copied(choice.candidate)
         self.best_index_ = choice.index
-        self.best_score_ = choice.score
-        self.cv_results_ = results_of(
-            [{**row, "params": copied(row["params"])} for row in choice.rows]
-        )
+        # Noise may lead out of the bounds; clipping reads no data.
+        lower, upper = self.scorer_.lower, self.scorer_.upper
+        self.best_score_ = float(np.clip(choice.score, lower, upper))
+        rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
+        self.cv_results_ = results_of(rows, lower, upper)
         if model is not None:
             self.best_estimator_ = model
             if hasattr(model, "feature_names_in_"):

@@ -59,6 +59,9 @@ def every_scorer():
         neg_log_loss(3.0),
         neg_squared_error(2.0),
         neg_absolute_error(1.5),
+        accuracy({0: 3.0, 1: 1}),
+        neg_brier_score({0: 3.0, 1: 1}),
+        neg_log_loss(3.0, {0: 3.0, 1: 1}),
     ]
 
 
@@ -164,3 +167,59 @@ def test_bad_frequencies_are_refused(given, kind, complaint) -> None:
 def test_bound_must_be_positive_and_finite(make, bound) -> None:
     with pytest.raises(ValueError, match="bound must be a number in .* It clips each record's"):
         make(bound)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_weighted_scores_are_those_of_scikit_learn_up_to_the_sum_of_weights(kind) -> None:
+    y = TARGETS[kind]
+    weights = dict(zip(np.unique(y), (0.5, 2.0, 1.0), strict=False))
+    each = np.array([weights[label] for label in y]) / 2.0
+    model = LogisticRegression().fit(X, y)
+    found = accuracy(weights)(model, X, y)
+    missed = 1.0 - accuracy_score(y, model.predict(X), sample_weight=each)
+    assert found == pytest.approx(1.0 - missed * each.mean(), abs=TOLERANCE)
+    found = neg_log_loss(50.0, weights)(model, X, y)
+    wanted = -log_loss(y, model.predict_proba(X), sample_weight=each) * each.mean()
+    assert found == pytest.approx(wanted, abs=TOLERANCE)
+
+
+def test_weights_change_neither_bounds_nor_sensitivity() -> None:
+    # Theorem R2.
+    weights = {0: 1e-3, 1: 7.0}
+    for plain, weighted in (
+        (accuracy(), accuracy(weights)),
+        (neg_brier_score(), neg_brier_score(weights)),
+        (neg_log_loss(3.0), neg_log_loss(3.0, weights)),
+    ):
+        assert (plain.lower, plain.upper) == (weighted.lower, weighted.upper)
+        assert plain.sensitivity(10) == weighted.sensitivity(10)
+
+
+def test_weighted_losses_are_clipped_before_they_are_weighted() -> None:
+    model = Given([[1.0, 0.0], [1.0, 0.0]], classes=[0, 1])
+    values = neg_log_loss(3.0, {0: 2.0, 1: 1.0}).per_record(model, X[:2], np.array([1, 0]))
+    assert values.tolist() == [-1.5, 0.0]
+
+
+def test_classes_that_are_not_named_weigh_as_the_largest() -> None:
+    model = Given([0, 0, 0])
+    values = accuracy({0: 2.0, 1: 1.0}).per_record(model, X[:3], np.array([0, 1, 2]))
+    assert values.tolist() == [1.0, 0.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    "make", [accuracy, neg_brier_score, lambda w: neg_log_loss(3.0, w)], ids="abl"
+)
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ("balanced", TypeError),
+        ({}, TypeError),
+        ({0: 0.0}, ValueError),
+        ({0: math.inf}, ValueError),
+    ],
+    ids=["word", "empty", "zero", "infinite"],
+)
+def test_weights_that_are_none_are_refused(make, given, kind) -> None:
+    with pytest.raises(kind, match="class_weight"):
+        make(given)

@@ -206,8 +206,9 @@ def test_failing_looks_like_scoring_the_worst(name: str) -> None:
         .best_score_
         for seed in range(5)
     ]
-    assert len(set(found)) == 5
-    assert np.all(np.abs(found) < 0.2)
+    # What noise takes below the worst is shown as the worst.
+    assert len({score for score in found if score > 0.0}) == sum(score > 0.0 for score in found) > 0
+    assert np.all((np.array(found) >= 0.0) & (np.array(found) < 0.2))
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -7,8 +7,13 @@ from typing import Any
 import numpy as np
 
 
-def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return rows of parameters and noisy scores in the form of scikit-learn's searches."""
+def results_of(
+    rows: list[dict[str, Any]], lower: float = -np.inf, upper: float = np.inf
+) -> dict[str, Any]:
+    """Return rows of parameters and noisy scores in the form of scikit-learn's searches.
+
+    Scores are clipped to their bounds; ranks are those of the scores as they were.
+    """
     results: dict[str, Any] = {"params": [row["params"] for row in rows]}
     names = sorted({name for row in rows for name in row["params"]})
     for name in names:
@@ -19,7 +24,7 @@ def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
         results[f"param_{name}"] = column
     scores = np.array([row["score"] for row in rows], dtype=np.float64)
     if np.isfinite(scores).any():
-        results["mean_test_score"] = scores
+        results["mean_test_score"] = np.clip(scores, lower, upper)
         order = np.argsort(-scores, kind="stable")
         ranks = np.empty(len(rows), dtype=np.int32)
         ranks[order] = np.arange(1, len(rows) + 1)

@@ -21,3 +21,12 @@ def test_rows_without_scores_have_no_ranks() -> None:
     found = results_of([{"params": {}, "score": np.nan}])
     assert set(found) == {"params"}
     assert results_of([]) == {"params": []}
+
+
+def test_scores_stay_within_their_bounds_and_ranks_as_they_were() -> None:
+    rows = [
+        {"params": {"a": place}, "score": score} for place, score in enumerate((1.2, -3.0, 1.4))
+    ]
+    found = results_of(rows, 0.0, 1.0)
+    assert found["mean_test_score"].tolist() == [1.0, 0.0, 1.0]
+    assert found["rank_test_score"].tolist() == [2, 3, 1]
