@@ -21,8 +21,9 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
     """Make a pipeline that encodes a table by its public schema and fits a private estimator.
 
     The estimator is told what the schema knows, where its own parameters do not say it: the bound
-    on the norm of a row (``data_norm``), the labels (``classes``) and the bound on the targets of
-    a regression (``target_bound``). The whole costs what the estimator costs.
+    on the norm of a row (``data_norm``), the labels (``classes``), the bound on the targets of a
+    regression (``target_bound``), and for models of diffprivlib the ranges of features and targets
+    (``bounds``, ``bounds_X``, ``bounds_y``). The whole costs what the estimator costs.
 
     Parameters
     ----------
@@ -90,9 +91,12 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
 def _known(encoder: TableEncoder) -> dict[str, Any]:
     """Return parameters of estimators that follow from a schema."""
     known: dict[str, Any] = {"data_norm": encoder.data_norm}
+    # What models of diffprivlib would read off the data: no feature leaves this range.
+    known["bounds"] = known["bounds_X"] = (-1.0, 1.0)
     schema: Schema = encoder.schema
     if schema.target_bounds is not None:
         known["target_bound"] = max(map(abs, schema.target_bounds))
+        known["bounds_y"] = schema.target_bounds
     if schema.target_labels is not None:
         known["classes"] = schema.target_labels
     return known
@@ -104,9 +108,7 @@ def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
         raise no_profile(estimator)
     known = {"target_bound": None} if known is None else known
     own = own_parameters(estimator)
-    is_open = {
-        name for name in ("classes", "data_norm", "target_bound") if own.get(name, 0) is None
-    }
+    is_open = {name for name, value in own.items() if value is None}
     if "target_bound" in is_open - set(known):
         raise ValueError(_NO_BOUND)
     return {name: value for name, value in known.items() if name in is_open}

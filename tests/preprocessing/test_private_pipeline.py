@@ -88,6 +88,19 @@ def test_regression_knows_norm_and_bound(kind) -> None:
     assert len(pipeline[-1].coef_) == pipeline[0].n_features_out
 
 
+def test_models_of_diffprivlib_know_ranges() -> None:
+    models = pytest.importorskip("diffprivlib.models")
+    bayes = make_private_pipeline(models.GaussianNB(epsilon=5.0), LABELS)
+    assert bayes[-1].bounds == (-1.0, 1.0)
+    assert profile_of(bayes, N).epsilon(0.0) == 5.0
+    assert bayes.fit(X, LABEL).score(X, LABEL) > 0.5
+    line = make_private_pipeline(models.LinearRegression(epsilon=5.0), NUMBERS)
+    assert (line[-1].bounds_X, line[-1].bounds_y) == ((-1.0, 1.0), (-50.0, 100.0))
+    assert line.fit(X, NUMBER).predict(X).shape == (N,)
+    kept = make_private_pipeline(models.LogisticRegression(epsilon=5.0, data_norm=9.0), LABELS)
+    assert kept[-1].data_norm == 9.0
+
+
 def test_what_the_user_says_is_kept() -> None:
     model = classifier(data_norm=1.0, classes=["yes", "no", "?"])
     kept = make_private_pipeline(model, LABELS)[-1]
