@@ -541,7 +541,7 @@ def _rebuilt(*parts: Any) -> PrivacyProfile:
     return PrivacyProfile._make(*parts)
 
 
-@functools.lru_cache(maxsize=128)
+@functools.lru_cache(maxsize=32)
 def _profile_of_event(event: dp_event.DpEvent, step: float | None) -> PrivacyProfile:
     """Return the profile of an event, which searches of one process ask for again and again."""
     losses = losses_of_event(event, step)
