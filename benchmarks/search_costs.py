@@ -59,7 +59,8 @@ def regression() -> Any:
 
 # Of each: how to make it, which parameter is searched, and which set its budget.
 ESTIMATORS: dict[str, tuple[Callable[[], Any], str, tuple[str, ...]]] = {
-    "objective": (DPLogisticRegression, "C", ("epsilon",)),
+    "logistic": (DPLogisticRegression, "C", ("epsilon",)),
+    "objective": (lambda: DPLogisticRegression(solver="objective"), "C", ("epsilon",)),
     "sgd": (lambda: DPLogisticRegression(solver="sgd"), "learning_rate", ("epsilon",)),
     "svm": (DPLinearSVC, "C", ("epsilon",)),
     "net": (net, "lr", ("epsilon",)),
