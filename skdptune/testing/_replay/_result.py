@@ -160,8 +160,8 @@ class NeighbourReplay:
         """
         found = [f"{finding.attribute} {finding.message}" for finding in self.findings]
         noisy = [row.replayed for row in self.rows if row.replayed is not None]
-        if all(row.attribute == FIT for row in self.rows):
-            found.append("could be fitted to both data sets with too few seeds to compare them")
+        if self._is_empty:
+            found.append(_TOO_FEW)
         if needs_replay and noisy and not any(noisy):
             found.append(
                 "no noise could be repeated by seeds, so that little can be seen; "
@@ -183,6 +183,11 @@ class NeighbourReplay:
         """Show the result as a table."""
         return "\n".join(self._lines())
 
+    @property
+    def _is_empty(self) -> bool:
+        """Whether nothing was compared but how fits ended."""
+        return all(row.attribute == FIT for row in self.rows)
+
     def _lines(self) -> Iterator[str]:
         claim = f"epsilon = {shown_number(self.epsilon)}"
         if self.delta > 0.0:
@@ -198,11 +203,14 @@ class NeighbourReplay:
         for result in (IDENTICAL, PUBLIC_SIZE):
             yield from _listed(result, [row for row in self.rows if row.result == result], shown)
         yield from _listed("noise not replayed", [r for r in self.rows if r.replayed is False])
+        if self._is_empty:
+            yield _TOO_FEW
         count = len(self.findings)
         yield f"{count} finding{'' if count == 1 else 's'}" + (":" if count else "")
         yield from (f"- {finding.attribute} {finding.message}" for finding in self.findings)
 
 
+_TOO_FEW = "nothing else was compared, since fits to all data sets returned for too few seeds"
 _HEADINGS = ("value", "neighbours", "noise", "moved", "allowed", "result")
 
 

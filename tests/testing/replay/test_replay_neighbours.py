@@ -387,6 +387,18 @@ def test_an_estimator_that_cannot_be_fitted_is_refused_without_its_words() -> No
     assert "98765" not in str(caught.value) and caught.value.__cause__ is None
 
 
+def test_an_estimator_that_mostly_fails_does_not_pass_in_silence() -> None:
+    class Fails(leaks.NoisyMean):
+        def _before(self, X):
+            if self.random_state % 5:
+                raise ValueError("bad luck")
+
+    result = replay(Fails(), n_repeats=12)
+    assert [row.attribute for row in result.rows] == ["fit"]
+    with pytest.raises(AssertionError, match="nothing else was compared"):
+        result.assert_passes()
+
+
 def test_warnings_of_fits_stay_inside() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
