@@ -33,6 +33,10 @@ def width_after(step: Any, n_features: Width) -> Width:
         columns, or a composition.
     n_features : int or None
         Number of columns that it is given, if known.
+
+    Notes
+    -----
+    Theorem R3.
     """
     if step is None or isinstance(step, str):
         return n_features if step in _SAME else 0 if step == "drop" else None

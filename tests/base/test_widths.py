@@ -71,6 +71,7 @@ KNOWN = [
 
 @pytest.mark.parametrize(("step", "X"), KNOWN, ids=range(len(KNOWN)))
 def test_width_is_that_of_the_fitted_step(step, X) -> None:
+    # Theorem R3.
     width = width_after(step, X.shape[1] if X.ndim == 2 else None)
     assert width == step.fit(X).transform(X).shape[1]
 
@@ -104,6 +105,7 @@ UNKNOWN = [
 
 @pytest.mark.parametrize("step", UNKNOWN, ids=range(len(UNKNOWN)))
 def test_width_that_may_depend_on_more_is_not_known(step) -> None:
+    # Theorem R3.
     assert width_after(step, 2) is None
 
 

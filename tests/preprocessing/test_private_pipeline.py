@@ -201,19 +201,24 @@ def test_regressions_are_searched() -> None:
     assert search.fit(X, NUMBER).predict(X).shape == (N,)
 
 
+def fit_directly(pipeline: Any, X: Any, y: Any) -> Any:
+    return pipeline.fit(X, y)
+
+
+@pytest.mark.parametrize("fit", [fit_directly, fit_record_by_record])
 @pytest.mark.parametrize("as_words", [False, True])
-def test_record_of_any_cells_changes_its_own_row_on_the_way_to_the_model(as_words) -> None:
+def test_record_of_any_cells_changes_its_own_row_on_the_way_to_the_model(as_words, fit) -> None:
     # Theorem R6, Theorem R7.
     table = X[:6].astype(object)
     if as_words:
         table = table.astype(str)
-    pipeline = make_private_pipeline(Recorder(), LABELS)
-    rows = fit_record_by_record(clone(pipeline), table, LABEL[:6])[-1].rows_
+    pipeline = make_private_pipeline(Recorder(solver="sgd"), LABELS)
+    rows = fit(clone(pipeline), table, LABEL[:6])[-1].rows_
     for cell in CELLS:
         more = pd.DataFrame(
             {name: as_column([*table[name].tolist(), cell]) for name in table}, dtype=object
         )
-        found = fit_record_by_record(clone(pipeline), more, np.append(LABEL[:6], "no"))[-1].rows_
+        found = fit(clone(pipeline), more, np.append(LABEL[:6], "no"))[-1].rows_
         assert_array_equal(found[:-1], rows)
         assert np.linalg.norm(found, axis=1).max() <= pipeline[0].data_norm * (1 + 1e-15)
 
