@@ -54,6 +54,8 @@ class Schema:
     target : optional
         What the target holds, in the same forms: a range bounds the targets of a regression,
         categories are the labels of a classifier. A dict may have its ``"name"``.
+    drop : sequence of str, optional
+        More columns that are not used, as if described by ``"drop"``.
 
     Attributes
     ----------
@@ -102,8 +104,12 @@ bounds is clipped to those that you give
 into numbers first, with a step that treats each record by itself, such as HashingVectorizer
     """
 
-    def __init__(self, columns: Mapping[str, Any], target: Any = None) -> None:
+    def __init__(
+        self, columns: Mapping[str, Any], target: Any = None, drop: Sequence[str] = ()
+    ) -> None:
         problems = Problems()
+        if isinstance(columns, Mapping):
+            columns = {**columns, **_dropped(columns, drop, problems)}
         self.columns = tuple(parse_columns(columns, problems))
         self.target = parse_target(target, problems)
         if self.target is not None and self.target.name in self.names:
@@ -341,6 +347,18 @@ def as_schema(schema: Any) -> Schema:
         "schema must be a Schema, a dict from names of columns to what they hold, or a JSON file; "
         f"got {type(schema).__name__}."
     )
+
+
+def _dropped(
+    columns: Mapping[str, Any], drop: Sequence[str], problems: Problems
+) -> dict[str, str]:
+    if isinstance(drop, str) or not isinstance(drop, Sequence):
+        problems.append(f"drop must be a list of names; got {drop!r:.80}")
+        return {}
+    for name in drop:
+        if name in columns:
+            problems.say(name, "is to be dropped, and described, too")
+    return dict.fromkeys(drop, "drop")
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -57,6 +57,15 @@ def test_names() -> None:
     assert [column.name for column in schema.used] == list(COLUMNS)[:-1]
 
 
+def test_columns_are_dropped_by_name() -> None:
+    described = {name: column for name, column in COLUMNS.items() if name != "name"}
+    assert Schema(described, drop=["name"]) == Schema(COLUMNS)
+    with pytest.raises(ValueError, match="- age: is to be dropped, and described, too"):
+        Schema(COLUMNS, drop=["age"])
+    with pytest.raises(ValueError, match="drop must be a list of names; got 'name'"):
+        Schema(described, drop="name")
+
+
 def test_a_line_for_each_column() -> None:
     lines = repr(Schema(COLUMNS, (0, 9))).splitlines()
     assert lines[2] == "        'age': {'range': [0, 120]},"
