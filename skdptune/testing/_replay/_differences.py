@@ -91,19 +91,11 @@ def is_replayed(one: Table, other: Table) -> bool | None:
     return bool(np.median((other - one).std(axis=0, ddof=1) - _REPLAYED * fresh) <= 0.0)
 
 
-def least_shift(one: Table, other: Table, steps: int = 1) -> float:
+def least_shift(one: Table, other: Table) -> float:
     """Return how far noisy numbers move on average, in standard deviations of their noise.
 
     That is a lower bound at high confidence for approximately normal averages, along the direction
-    in which they move.
-
-    Parameters
-    ----------
-    one, other : ndarray
-        Every column varies with the seed.
-    steps : int
-        Number of steps from neighbour to neighbour. Of one step, the lesser noise of the two sides
-        counts; of two, the mean of both.
+    in which they move. Every column must vary with the seed.
 
     Notes
     -----
@@ -120,7 +112,6 @@ def least_shift(one: Table, other: Table, steps: int = 1) -> float:
         (one[:, varies] - centre) / width,
         (other[:, varies] - centre) / width,
         _ROUNDING * largest / width,
-        steps,
     )
     whole = pair.along(pair.moves.mean(axis=0))
     if whole.mean != 0.0 and whole.spread <= _EXACT * whole.noise:
@@ -178,7 +169,6 @@ class _Pair:
     one: Table
     other: Table
     rounding: Table
-    steps: int
 
     @property
     def moves(self) -> Table:
@@ -186,7 +176,7 @@ class _Pair:
 
     def of(self, seeds: Mask) -> _Pair:
         """Return the pair for some of the seeds."""
-        return _Pair(self.one[seeds], self.other[seeds], self.rounding, self.steps)
+        return _Pair(self.one[seeds], self.other[seeds], self.rounding)
 
     def along(self, weights: Table) -> _Projection:
         """Return the moves along a direction."""
@@ -194,8 +184,8 @@ class _Pair:
         direction = weights / largest if largest > 0.0 else weights
         first, second = self.one @ direction, self.other @ direction
         moves = second - first
-        widths = first.std(ddof=1), second.std(ddof=1)
-        noise = float(min(widths) if self.steps == 1 else sum(widths) / 2.0)
+        # A rare choice may show on one side alone, so that the lesser one would be too small.
+        noise = float(first.std(ddof=1) + second.std(ddof=1)) / 2.0
         # Numbers that vary may have a sum that does not, up to rounding.
         known = float(np.abs(direction) @ self.rounding)
         mean = float(moves.mean()) if abs(moves.mean()) > known else 0.0

@@ -29,6 +29,8 @@ from skdptune.testing._replay._result import (
 
 ADDED = "record added"
 REPLACED = "record replaced"
+# Of seeds that agree in a choice, from which on messages state it.
+_LARGEST_CHANCE = 0.01
 _TOGETHER = "all numbers together"
 _WHEN = {ADDED: "when a record is added", REPLACED: "when a record is replaced"}
 
@@ -65,11 +67,7 @@ class Claim:
 
     def allowed(self, neighbours: str) -> float:
         """Return the most by which a mean may move."""
-        return self.shift * self.steps(neighbours)
-
-    def steps(self, neighbours: str) -> int:
-        """Return the number of steps from neighbour to neighbour."""
-        return self.replacing if neighbours == REPLACED else 1
+        return self.shift * (self.replacing if neighbours == REPLACED else 1)
 
 
 @dataclass(frozen=True)
@@ -252,13 +250,18 @@ def _shifted(
     claim: Claim,
 ) -> Row:
     # Theorem V1.
-    moved = least_shift(one, other, claim.steps(neighbours))
-    allowed = claim.allowed(neighbours)
+    moved, allowed = least_shift(one, other), claim.allowed(neighbours)
     is_too_far = moved > allowed
     message = (
         f"moves by at least {moved:.3g} standard deviations of its noise {_WHEN[neighbours]}; the "
         f"claim allows {allowed:.3g}"
     )
+    # Theorem V2.
+    if claim.chances[neighbours] > _LARGEST_CHANCE:
+        message += (
+            f" (a choice between few values would look so with chance at most "
+            f"{claim.chances[neighbours]:.1g}; more seeds would tell)"
+        )
     return Row(
         place,
         neighbours,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from skdptune.accounting import PrivacyProfile
+from skdptune.testing._replay._claims import agreement_chance
 from skdptune.testing._replay._differences import (
     difference,
     is_replayed,
@@ -78,6 +80,27 @@ def test_right_noise_is_never_blamed() -> None:
         excess[0] += least_shift(one, one + [1.0, 0.0, 0.0]) > 1.0
         excess[1] += least_shift(one, fresh + [1.0, 0.0, 0.0]) > 1.0
     assert max(excess) <= 2
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 5.0])
+def test_right_choices_are_blamed_no_more_often_than_stated(epsilon) -> None:
+    """One side may choose the second of two candidates much more often.
+
+    Theorem V2 says how often all seeds agree in that, which looks like a shift.
+    """
+    allowed = 2.0 * np.sinh(epsilon / 2.0)
+    rng = np.random.default_rng(5)
+    excess = 0
+    for _ in range(300):
+        largest = np.exp(epsilon) / (1.0 + np.exp(epsilon))
+        with_record = largest * rng.uniform()
+        without = max(with_record * np.exp(-epsilon), 1.0 - np.exp(epsilon) * (1.0 - with_record))
+        same = rng.uniform(size=(20, 1))
+        values = rng.normal(size=(20, 1))
+        one, other = (values + 100.0 * (same < chance) for chance in (without, with_record))
+        excess += least_shift(one, other) > allowed
+    chance = agreement_chance(PrivacyProfile.pure(epsilon), 20, 1)
+    assert excess <= 1 + 300 * chance
 
 
 def test_a_sum_that_no_seed_changes_is_far_away() -> None:

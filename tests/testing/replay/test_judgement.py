@@ -88,6 +88,10 @@ def test_noisy_values_may_move_by_as_much_as_is_claimed() -> None:
     far = row(noisy(0.0), noisy([5.0, 0.0]), noisy(0.0))
     assert (far.result, far.neighbours) == ("moves too far", ADDED)
     assert 2.0 < far.moved < 5.0 and far.allowed == 1.0 and far.replayed
+    assert far.message.endswith("the claim allows 1")
+    likely = replace(CLAIM, chances={ADDED: 0.3, REPLACED: 0.5})
+    again = row(noisy(0.0), noisy([5.0, 0.0]), noisy(0.0), claim=likely)
+    assert "a choice between few values would look so with chance at most 0.3" in again.message
     # Replacing is two steps.
     both = row(noisy(0.0), noisy([3.0, 0.0]), noisy([0.0, 0.0]), claim=replace(CLAIM, shift=2.9))
     assert both.result == "covered by noise" and both.allowed in (2.9, 5.8)
