@@ -1,6 +1,7 @@
 """Private neural nets beside Opacus: time of a step, accuracy, and many candidates at once.
 
     python benchmarks/neural.py step         time of a step of one net beside bare Opacus
+    python benchmarks/neural.py noise        time of a step by where its noise comes from
     python benchmarks/neural.py utility      accuracy beside plain Opacus at the same settings
     python benchmarks/neural.py population   32 candidates at once beside one after another
 
@@ -23,6 +24,7 @@ import time
 import warnings
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import opacus
@@ -35,7 +37,8 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 
 from skdptune.mechanisms import poisson_batches
-from skdptune.neural_network import DPNeuralNetClassifier
+from skdptune.neural_network import DPNeuralNetClassifier, _noisy_steps
+from skdptune.neural_network._gradient_noise import GradientNoise
 
 DELTA = 1e-5
 EPSILONS = (1.0, 3.0, 8.0)
@@ -133,6 +136,40 @@ def print_step(arguments: argparse.Namespace) -> None:
 
 
 # Utility --------------------------------------------------------------------------------------
+
+
+class DoubleNoise:
+    """Noise in doubles from PCG64, in place of exact noise."""
+
+    def __init__(self, deviation: float, rng: np.random.Generator, device: str = "cpu") -> None:
+        self.deviation, self.rng = deviation, rng
+
+    def added_to(self, total: torch.Tensor) -> torch.Tensor:
+        """Return a sum with noise."""
+        noise = self.rng.normal(0.0, self.deviation, size=tuple(total.shape))
+        return total.detach() + torch.from_numpy(noise).to(total.dtype)
+
+
+def print_noise(arguments: argparse.Namespace) -> None:
+    """Print the time of a step with exact noise from AES, beside doubles from PCG64."""
+    print("ms of a step (of the processor): noise in doubles from PCG64; exact, from AES; ratio")
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5000, 784)).astype(np.float32), np.arange(5000) % 10
+    for name, batch in itertools.product(arguments.networks, arguments.batch_sizes):
+        best = {DoubleNoise: np.inf, GradientNoise: np.inf}
+        for source in [*best] * arguments.turns:
+            net = sized(name, X)
+            epochs = arguments.steps * batch / len(X)
+            model = DPNeuralNetClassifier(
+                net, noise_multiplier=1.0, epsilon=None, max_epochs=epochs, batch_size=batch
+            )
+            with mock.patch.object(_noisy_steps, "GradientNoise", source):
+                start = time.process_time()
+                model.fit(X, y)
+                seconds = (time.process_time() - start) / arguments.steps
+            best[source] = min(best[source], seconds)
+        plain, exact = 1e3 * best[DoubleNoise], 1e3 * best[GradientNoise]
+        print(f"  {name:10} batch {batch:5d} {plain:8.2f} {exact:8.2f} {exact / plain:6.2f}")
 
 
 def accuracies(name: str, split: Split, net: DPNeuralNetClassifier) -> tuple[float, float]:
@@ -338,7 +375,7 @@ def print_versions(device: str) -> None:
 def main() -> None:
     """Run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("step", "utility", "population"))
+    parser.add_argument("what", choices=("step", "noise", "utility", "population"))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=1, help="of torch, on the CPU")
     parser.add_argument("--data", nargs="+", choices=("digits", "fashion"), default=["digits"])
@@ -355,7 +392,12 @@ def main() -> None:
     # Opacus and torch warn of hooks, of no secure random numbers and of experimental modes.
     warnings.filterwarnings("ignore")
     print_versions(arguments.device)
-    show = {"step": print_step, "utility": print_utility, "population": print_population}
+    show = {
+        "step": print_step,
+        "noise": print_noise,
+        "utility": print_utility,
+        "population": print_population,
+    }
     show[arguments.what](arguments)
 
 
