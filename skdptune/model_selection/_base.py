@@ -297,7 +297,10 @@ class BasePrivateSearch(
                 check_fit_parameters(estimator, params)
             check_form(estimator, X)
             check_targets(estimator, y)
-            check_steps(estimator, X)
+            try:
+                check_steps(estimator, X)
+            except Exception as error:
+                raise beside_refusals(error, [estimator]) from None
 
     @abstractmethod
     def _with_classes(self, plan: PlanT, classes: Any) -> PlanT:

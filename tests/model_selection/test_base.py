@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 from skdptune.accounting import UnreachableBudgetError
@@ -72,6 +76,37 @@ def test_bad_parameters_before_data(
     with pytest.raises(kind, match=words):
         search.fit(Poisoned(600, 3), Poisoned(600))
     assert not hasattr(search, "privacy_")
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc"])
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+@pytest.mark.parametrize("name", USUAL)
+def test_all_that_is_not_private_is_named_at_once(
+    name: str, epsilon: float | None, scoring: str
+) -> None:
+    # Theorem F0.
+    ported = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
+    search = (
+        WAYS[name]
+        .make(ported, {"logisticregression__C": [0.1, 1.0]}, epsilon=epsilon, delta=DELTA)
+        .set_params(scoring=scoring)
+    )
+    for ask in (lambda: search.fit(*table(100)), lambda: search.plan(600, 3)):
+        with pytest.raises(NoProfileError) as refusal:
+            ask()
+        found = [each.path for each in refusal.value.refusals]
+        assert found[:3] == ["simpleimputer", "standardscaler", "logisticregression"]
+        assert len(found) == 3 + (scoring == "roc_auc")
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_steps_that_are_not_private_are_named_beside_what_they_cannot_take(name: str) -> None:
+    ported = make_pipeline(PCA(n_components=50), LogisticRegression())
+    search = WAYS[name].make(ported, {"logisticregression__C": [0.1]}, epsilon=1.0, delta=DELTA)
+    with pytest.raises(NoProfileError) as refusal:
+        search.fit(*table(100))
+    assert [each.path for each in refusal.value.refusals] == ["pca", "logisticregression", ""]
+    assert "n_components=50" in str(refusal.value)
 
 
 @pytest.mark.parametrize("name", USUAL)
