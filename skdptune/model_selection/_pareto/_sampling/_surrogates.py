@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, optimize, special
+from scipy.linalg import lapack
 
 FloatArray = NDArray[np.float64]
 
@@ -257,7 +258,7 @@ def _inverse(covariance: FloatArray) -> tuple[FloatArray, float]:
     """Return the inverse and the logarithm of the determinant of a positive definite matrix."""
     factor = linalg.cholesky(covariance, lower=True, check_finite=False)
     log_determinant = 2.0 * float(np.log(np.diag(factor)).sum())
-    lower, _ = linalg.lapack.dpotri(factor, lower=1)
+    lower, _ = lapack.dpotri(factor, lower=1)
     inverse = np.tril(lower) + np.tril(lower, -1).T
     return inverse, log_determinant
 
