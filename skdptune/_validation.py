@@ -119,7 +119,7 @@ def check_vector(
     return array
 
 
-def check_private_numbers(values: Any, *, name: str) -> FloatArray:
+def check_private_numbers(values: Any, *, name: str) -> NDArray[np.float64]:
     """Return ``values`` as an array of doubles, or raise an error that shows none of them."""
     try:
         return np.asarray(values, dtype=np.float64)

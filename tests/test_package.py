@@ -106,7 +106,16 @@ def test_tests_mirror_the_package() -> None:
     # These are about the whole package, its examples and statements, or about all searches.
     tests -= {
         Path(f"{name}.py")
-        for name in ("examples", "fuzz", "layers", "package", "rooms", "theorems", "typing")
+        for name in (
+            "audits",
+            "examples",
+            "fuzz",
+            "layers",
+            "package",
+            "rooms",
+            "theorems",
+            "typing",
+        )
     }
     tests -= {
         Path("model_selection", name)

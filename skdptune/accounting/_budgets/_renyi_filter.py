@@ -144,7 +144,8 @@ class RenyiFilter(SummingFilter):
         delta = check_real(
             delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True
         )
-        self._order = check_real(order, name="order", lower=1.0, lower_open=True, upper_open=True)
+        # Beyond that the grid of what the budget costs grows without end, and nobody gains.
+        self._order = check_real(order, name="order", lower=1.0, lower_open=True, upper=1e6)
         failure = check_real(failure, name="failure", lower=0.0, upper=delta, upper_open=True)
         found = self._solved(delta, failure)
         super().__init__(found.value, failure, found.profile)

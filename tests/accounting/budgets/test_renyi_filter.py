@@ -257,7 +257,7 @@ class TestState:
         ((0.0, 1e-5, 2.0), ValueError, r"epsilon must be a number in \(0, inf\)"),
         ((math.inf, 1e-5, 2.0), ValueError, "epsilon must be"),
         ((1.0, 0.0, 2.0), ValueError, r"delta must be a number in \(0, 1\); got 0\.0"),
-        ((1.0, 1e-5, 1.0), ValueError, r"order must be a number in \(1, inf\); got 1\.0"),
+        ((1.0, 1e-5, 1.0), ValueError, r"order must be a number in \(1, 1e\+06\]; got 1\.0"),
         ((1.0, 1e-5, "2"), TypeError, "order must be"),
         ((1.0, 1e-5, 2.0, 1e-5), ValueError, r"failure must be a number in \[0, 1e-05\)"),
         ((1.0, 1e-5, 2.0, -0.1), ValueError, "failure must be"),

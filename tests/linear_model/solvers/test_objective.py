@@ -1,6 +1,5 @@
 """Objective perturbation: budgets that are met, and fits that keep to their plan."""
 
-import dataclasses
 import pickle
 
 import numpy as np
@@ -157,28 +156,15 @@ def attack(plan, n_fits, seed, direction):
     without, together = (sample @ record[0] for sample in samples)
     # The record pulls the weights to its side: its presence is seen above, absence below.
     middle = 0.5 * plan.problem.gradient_bound / plan.regularization
-    # Further out the odds are better and the hits fewer.
-    best = (2.1 if n_fits > 5000 else 1.25) * plan.noise_scale / plan.regularization
+    best = 1.25 * plan.noise_scale / plan.regularization
     if direction == "remove":
         return oracles.epsilon_lower_bound(together, without, 0.01, middle + best)
     return oracles.epsilon_lower_bound(-without, -together, 0.01, -middle + best)
 
 
-def audit(n_fits, direction):
-    plan = plan_objective(PublicProblem(huber_hinge(), 1.0, 100.0, 2, 1), epsilon=2.0, delta=0.01)
-    found = attack(plan, n_fits, 0, direction)
-    assert 0.3 < found <= 2.0
-    less_noise = dataclasses.replace(plan, noise_scale=0.7 * plan.noise_scale)
-    return attack(less_noise, n_fits, 1, direction)
-
-
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_audit_finds_no_violation(direction):
-    # Theorem M1.
-    audit(1000, direction)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("direction", ["remove", "add"])
-def test_audit_catches_noise_that_is_thirty_percent_too_small(direction):
-    assert audit(20_000, direction) > 2.0
+    # Theorem M1. tests/test_audits.py has thorough ones, which noise that is too small does not
+    # pass.
+    plan = plan_objective(PublicProblem(huber_hinge(), 1.0, 100.0, 2, 1), epsilon=2.0, delta=0.01)
+    assert 0.3 < attack(plan, 1000, 0, direction) <= 2.0

@@ -1,0 +1,468 @@
+"""What is audited: estimators of every kind on their worst neighbouring data, and a statistic.
+
+Each case has a record that pulls one number as far as clipping allows, others that do not resist,
+and a claim that the record attains nearly: so noise that is 30 % too small breaks it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import integrate, stats
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from skdptune.accounting import Binomial, PrivacyProfile
+from skdptune.linear_model import (
+    AdaOPSLinearRegression,
+    AdaSSPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    NoisyStatisticsRidge,
+    OPSLinearRegression,
+    OutputPerturbationLinearRegression,
+    PTRLinearRegression,
+)
+from skdptune.mechanisms import (
+    DoublingThreshold,
+    doubling_threshold_release,
+    gaussian_profile,
+    gaussian_release,
+)
+from skdptune.metrics import make_bounded_scorer
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
+from tests import auditing
+from tests.fuzz.recipes import HAS_NETS
+
+# One column; the last record is the one that comes and goes, where the number is a constant.
+TOGETHER = np.array([[0.0], [0.0], [0.0], [1.0]])
+WITHOUT = np.zeros((4, 1))
+LABELS, TARGETS = np.array([0, 1, 0, 1]), np.array([0.0, 0.0, 0.0, 1.0])
+DELTA = 1e-5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A release to be audited.
+
+    Attributes
+    ----------
+    draw : callable
+        From whether the record is there and a generator to the statistic of one release.
+    claim : callable
+        Returns the profile that is claimed.
+    bound : {"measured", "counted"}
+        How epsilon is bounded.
+    delta : float
+        At which epsilons are compared.
+    slow : bool
+        Whether a fit takes more than a few milliseconds.
+    n_fits : int
+        In a thorough audit.
+    """
+
+    draw: Callable[[bool, np.random.Generator], float]
+    claim: Callable[[], PrivacyProfile]
+    bound: str = "measured"
+    delta: float = DELTA
+    slow: bool = False
+    n_fits: int = 4000
+
+    def bounds(self, n_fits: int, seed: int) -> float:
+        """Return the bound on epsilon from so many fits, half of them without the record."""
+        samples = []
+        for present in (True, False):
+            rng = np.random.default_rng([seed, present])
+            samples.append(np.array([self.draw(present, rng) for _ in range(n_fits // 2)]))
+        bound: float = getattr(auditing, self.bound)(*samples, self.delta)
+        return bound
+
+    def claimed(self) -> float:
+        """Return the claimed epsilon."""
+        return self.claim().epsilon(self.delta)
+
+
+def coefficient(model: Any) -> float:
+    return float(np.ravel(model.coef_)[0])
+
+
+def fit_case(
+    model: Any,
+    y: Any,
+    statistic: Callable[[Any], float] = coefficient,
+    X: tuple[Any, Any] = (TOGETHER, WITHOUT),
+    share: float = 1.0,
+    **more: Any,
+) -> Case:
+    """Return the audit of an estimator; the record attains a share of the sensitivity."""
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        rows = X[0] if present else X[1]
+        return statistic(model.set_params(random_state=rng).fit(rows, y))
+
+    def claim() -> PrivacyProfile:
+        profile = model.fit(X[0], y).privacy_.profile
+        return profile if share == 1.0 else _of_share(profile, share, model.delta)
+
+    return Case(draw, claim, **more)
+
+
+def _of_share(profile: PrivacyProfile, share: float, delta: float) -> PrivacyProfile:
+    """Return what a Gaussian release costs a record that attains a share of its sensitivity."""
+    low, high = 0.0, 20.0
+    while high - low > 1e-6:
+        middle = 0.5 * (low + high)
+        is_less = PrivacyProfile.gaussian(middle).epsilon(delta) < profile.epsilon(delta)
+        low, high = (middle, high) if is_less else (low, middle)
+    return PrivacyProfile.gaussian(share * high)
+
+
+# Linear classifiers ---------------------------------------------------------------------
+
+CLASSIFIER = {"classes": [0, 1], "fit_intercept": False, "data_norm": 1.0, "C": 0.01}
+NORMAL = CLASSIFIER | {"epsilon": 8.0, "n_public": 4}
+PURE = NORMAL | {"epsilon": 2.0, "delta": 0.0}
+COUNTED = {"bound": "counted", "delta": 0.0, "n_fits": 10_000}
+ONE_STEP = {"epochs": 1, "batch_size": 4}
+BY_SIGN = {"bound": "counted", "delta": 0.25, "n_fits": 8000}
+
+
+def classifiers() -> dict[str, Case]:
+    cases = {}
+    for kind in (DPLinearSVC, DPLogisticRegression):
+        # The logistic loss is half as steep where the weights are small: at margin 0.
+        share = 1.0 if kind is DPLinearSVC else 0.5
+        name = kind.__name__
+        for solver in ("objective", "output"):
+            cases[f"{name}, {solver}"] = fit_case(
+                kind(solver=solver, **NORMAL), LABELS, share=share
+            )
+        cases[f"{name}, psgd"] = fit_case(
+            kind(solver="psgd", **ONE_STEP, **NORMAL | {"n_public": None}), LABELS, share=share
+        )
+        for solver in ("sgd", "adam"):
+            # Clipped gradients are as long as they may be, whatever the loss.
+            epsilon = 5.0 if solver == "adam" else 8.0
+            settings = NORMAL | {"data_norm": None, "epsilon": epsilon}
+            model = kind(solver=solver, **ONE_STEP, **settings)
+            # A step of Adam shows no more than the sign of the gradient.
+            more = BY_SIGN if solver == "adam" else {}
+            X = 10.0 * TOGETHER, WITHOUT
+            cases[f"{name}, {solver}"] = fit_case(model, LABELS, X=X, **more)
+    for solver in ("objective", "output"):
+        cases[f"DPLinearSVC, {solver}, delta 0"] = fit_case(
+            DPLinearSVC(solver=solver, **PURE), LABELS, **COUNTED
+        )
+    return cases
+
+
+# Regressions, scalers -------------------------------------------------------------------
+
+REGRESSION = {"data_norm": 1.0, "target_bound": 1.0, "fit_intercept": False, "n_public": 4}
+
+
+def released_case(
+    model: Any, X: tuple[Any, Any], y: Any, pure: bool = False, whole: bool = True, **more: Any
+) -> Case:
+    """Return the audit of all sums that a fit releases, weighed as their noise asks for.
+
+    They are all that there is of the data in what is fitted (`whole`), or a part of it.
+    """
+
+    def releases(present: bool, rng: Any) -> list[auditing.Release]:
+        with auditing.watched_releases() as seen:
+            model.set_params(random_state=rng).fit(X[0] if present else X[1], y)
+        return list(seen)
+
+    pairs = list(zip(releases(True, 0), releases(False, 0), strict=True))
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        total = 0.0
+        for (one, other), seen in zip(pairs, releases(present, rng), strict=True):
+            if pure:
+                distances = np.abs(seen.noisy - other.value) - np.abs(seen.noisy - one.value)
+                total += float(distances.sum()) / seen.scale
+            else:
+                total += float((one.value - other.value) @ seen.noisy) / seen.scale**2
+        return total
+
+    def claim() -> PrivacyProfile:
+        if whole:
+            return model.privacy_.profile
+        shift = math.hypot(*(one.shift for one, _ in pairs))
+        return PrivacyProfile.gaussian(shift)
+
+    return Case(draw, claim, **more)
+
+
+def regressions() -> dict[str, Case]:
+    normal, pair = REGRESSION | {"epsilon": 8.0}, (TOGETHER, WITHOUT)
+    strong = normal | {"alpha": 1e5}
+    pure = strong | {"epsilon": 2.0, "delta": 0.0}
+    return {
+        "NoisyStatisticsRidge": released_case(NoisyStatisticsRidge(**normal), pair, TARGETS),
+        "AdaSSPLinearRegression": released_case(AdaSSPLinearRegression(**normal), pair, TARGETS),
+        "OutputPerturbationLinearRegression": fit_case(
+            OutputPerturbationLinearRegression(**strong), TARGETS
+        ),
+        "OutputPerturbationLinearRegression, delta 0": fit_case(
+            OutputPerturbationLinearRegression(**pure), TARGETS, **COUNTED
+        ),
+        "OPSLinearRegression": fit_case(OPSLinearRegression(**strong), TARGETS),
+        # What they draw at last is drawn as by OPSLinearRegression.
+        "PTRLinearRegression, bounds": released_case(
+            PTRLinearRegression(**normal), pair, TARGETS, whole=False
+        ),
+        "AdaOPSLinearRegression, bounds": released_case(
+            AdaOPSLinearRegression(**normal), pair, TARGETS, whole=False
+        ),
+    }
+
+
+def scalers() -> dict[str, Case]:
+    pair = np.array([[0.0], [0.0], [1.0]]), np.zeros((2, 1))
+    bounds = {"bounds": (-1.0, 1.0), "n_public": 3}
+    return {
+        "DPStandardScaler": released_case(DPStandardScaler(8.0, **bounds), pair, None),
+        "DPStandardScaler, delta 0": released_case(
+            DPStandardScaler(2.0, 0.0, **bounds), pair, None, pure=True, **COUNTED
+        ),
+        "DPMinMaxScaler": medians_case(),
+    }
+
+
+def medians_case() -> Case:
+    """Return the audit of a scaler both of whose quantiles are medians.
+
+    Three records are at the lower end. Without the fourth, in the middle, both halves of the range
+    are as good; with it, the upper half is worse by one rank. A half is drawn with odds of e to
+    the power of its budget: the record changes the chance of the upper half by this factor.
+    """
+    low = -np.ones((3, 1))
+    X = np.vstack([low, [[0.0]]]), low
+    share = 1.0
+    scaler = DPMinMaxScaler(
+        2.0 * share, quantile_range=(50.0 - 1e-9, 50.0), bounds=(-1.0, 1.0), n_public=3
+    )
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        scaler.set_params(random_state=rng).fit(X[0] if present else X[1])
+        return float(scaler.data_min_[0] > 0.0)
+
+    attained = 2.0 * math.log((1.0 + math.exp(share)) / 2.0)
+    return Case(draw, lambda: PrivacyProfile.pure(attained), **COUNTED)
+
+
+# Searches -------------------------------------------------------------------------------
+
+N_PUBLIC = 64
+RECORDS = np.zeros((N_PUBLIC, 1))
+EVERYONE = np.vstack([RECORDS, [[1.0]]]), RECORDS
+# Public rows on which a larger sum is a better score, as finely as it gets.
+MANY_ROWS = {"X_val": np.linspace(-7.0, 7.0, 201)[:, None], "y_val": np.zeros(201, dtype=int)}
+# One row that is right as soon as the sum is above a half.
+ONE_ROW = {"X_val": np.array([[-0.5]]), "y_val": np.array([0])}
+
+
+class NoisySum(ClassifierMixin, BaseEstimator):
+    """Releases the sum of a feature in [0, 1] with Gaussian noise, and says 1 above `cut`."""
+
+    cost_parameters = frozenset({"noise"})
+
+    def __init__(self, noise=1.0, cut=10.0, exact=False, random_state=None, n_public=None):
+        self.noise = noise
+        self.cut = cut
+        self.exact = exact
+        self.random_state = random_state
+        self.n_public = n_public
+
+    def privacy_profile(self, n_samples, n_features=None):
+        return gaussian_profile(1.0, self.noise)
+
+    def fit(self, X, y):
+        total = float(np.clip(X[:, 0], 0.0, 1.0).sum())
+        scale = 0.0 if self.exact else self.noise
+        self.sum_ = gaussian_release(total, 1.0, scale, self.random_state)
+        self.classes_ = np.array([0, 1])
+        return self
+
+    def predict(self, X):
+        """Say 1 for rows above the cut, and for those that the sum exceeds."""
+        return ((X[:, 0] > self.cut) | (X[:, 0] < -self.sum_)).astype(int)
+
+
+class CutOnly(NoisySum):
+    """Predicts by the cut alone, so that the sum tells nothing of the score."""
+
+    def predict(self, X):
+        return (X[:, 0] > self.cut).astype(int)
+
+
+def half_or_whole(y: Any, prediction: Any) -> Any:
+    """Return a half, the middle of the bounds, for all records but those above the cut."""
+    return 0.5 + 0.5 * prediction
+
+
+MIDDLE = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
+
+
+def search_case(
+    search: Any,
+    statistic: Callable[[Any], float],
+    public: dict[str, Any],
+    attained: PrivacyProfile | None = None,
+    **more: Any,
+) -> Case:
+    """Return the audit of whole searches; `attained` is what the record costs, if it is less."""
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        X = EVERYONE[0] if present else EVERYONE[1]
+        search.set_params(random_state=rng).fit(X, np.arange(len(X)) % 2, **public)
+        return statistic(search)
+
+    def claim() -> PrivacyProfile:
+        draw(True, np.random.default_rng(0))
+        return attained or search.privacy_.profile
+
+    return Case(draw, claim, slow=True, **{"n_fits": 2000} | more)
+
+
+def searches() -> dict[str, Case]:
+    common = {"n_public": N_PUBLIC, "delta": DELTA}
+    one_run = Binomial(1, 1.0)
+    cuts = {"cut": [9.0, 10.0, 11.0]}
+    by_index = DPGridSearchCV(
+        NoisySum(noise=50.0),
+        {"cut": [-10.0, 10.0]},
+        selection_epsilon=2.0,
+        n_partitions=2,
+        tuning_estimator=NoisySum(exact=True),
+        **common,
+    )
+    by_score = DPRandomSearchCV(
+        CutOnly(noise=50.0),
+        {"cut": [0.5]},
+        n_iter_distribution=one_run,
+        tuning_fraction=None,
+        scoring=MIDDLE,
+        cv=2,
+        refit=True,
+        score_epsilon=8.0,
+        **common,
+    )
+    return {
+        "DPGridSearchCV, compose": search_case(
+            DPGridSearchCV(NoisySum(), cuts, selection="compose", **common),
+            lambda search: float(np.sum(search.cv_results_["mean_test_score"])),
+            MANY_ROWS,
+        ),
+        "DPGridSearchCV, noisy_max": search_case(
+            by_index,
+            lambda search: search.best_params_["cut"],
+            ONE_ROW,
+            # The noise is for records that may raise some utilities and lower others: twice that
+            # for records that raise them, such as this one, which attains half of the budget.
+            attained=PrivacyProfile.pure(1.0) + PrivacyProfile.gaussian(0.02),
+            bound="counted",
+            n_fits=6000,
+        ),
+        "DPRandomSearchCV, one run": search_case(
+            DPRandomSearchCV(
+                NoisySum(noise=0.6),
+                {"cut": [10.0]},
+                n_iter_distribution=one_run,
+                tuning_fraction=None,
+                **common,
+            ),
+            lambda search: search.best_estimator_.sum_,
+            MANY_ROWS,
+        ),
+        "DPRandomSearchCV, scores": search_case(by_score, lambda search: search.best_score_, {}),
+        "doubling_threshold_release, sparse": doubling_case("sparse"),
+        "doubling_threshold_release, per-round": doubling_case("per-round"),
+    }
+
+
+def doubling_case(noise: str) -> Case:
+    """Return the audit of a search of one round: whether any of three candidates passes."""
+    budget = {"sensitivity": 0.5, "granularity": 0.25, "epsilon": 3.0, "max_rounds": 1}
+    settings = budget | ({"max_hits": 1} if noise == "sparse" else {}) | {"noise": noise}
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        utilities = [0.5 if present else 0.0] * 3
+        trace = doubling_threshold_release(utilities, random_state=rng, **settings)[1]
+        return float(trace[0].hit)
+
+    def claim() -> PrivacyProfile:
+        search = DoublingThreshold(**settings)
+        plan = search._plan
+        misses = [
+            _chance_of_miss(search.threshold, utility, plan.threshold_scale, plan.candidate_scale)
+            for utility in (0.0, 0.5)
+        ]
+        attained = math.log(misses[0] / misses[1])
+        assert attained < search.profile.epsilon(0.0)
+        return PrivacyProfile.pure(attained)
+
+    return Case(draw, claim, **COUNTED | {"n_fits": 40_000})
+
+
+def _chance_of_miss(threshold: float, utility: float, scale: float, candidates: float) -> float:
+    """Return the chance that three utilities with Laplace noise stay below a noisy threshold."""
+    noise = stats.laplace(scale=scale)
+    chance: float = integrate.quad(
+        lambda x: noise.pdf(x) * stats.laplace.cdf(threshold + x - utility, scale=candidates) ** 3,
+        *(-40.0 * scale, 40.0 * scale),
+        points=[0.0],
+        limit=200,
+    )[0]
+    return chance
+
+
+# Nets -----------------------------------------------------------------------------------
+
+
+def nets() -> dict[str, Case]:
+    import torch
+
+    from skdptune.neural_network import (
+        DPNeuralNetBinaryClassifier,
+        DPNeuralNetClassifier,
+        DPNeuralNetRegressor,
+    )
+
+    def module(outputs: int) -> Callable[[], torch.nn.Module]:
+        def make() -> torch.nn.Module:
+            layer = torch.nn.Linear(1, outputs, bias=False)
+            torch.nn.init.zeros_(layer.weight)
+            return layer
+
+        return make
+
+    def weight(net: Any) -> float:
+        weights = net.module_.weight.detach().numpy().ravel()
+        return float(weights[-1] - weights[0] if weights.size > 1 else weights[0])
+
+    settings = {"epsilon": 8.0, "max_epochs": 1, "batch_size": 4, "n_public": 4}
+    X = (10.0 * TOGETHER).astype(np.float32), WITHOUT.astype(np.float32)
+    labels = {"classes": [0, 1]}
+    return {
+        kind.__name__: fit_case(
+            kind(module(outputs), **settings, **more), y, weight, X, slow=True, n_fits=2000
+        )
+        for kind, outputs, more, y in (
+            (DPNeuralNetBinaryClassifier, 1, labels, LABELS),
+            (DPNeuralNetClassifier, 2, labels, LABELS),
+            (DPNeuralNetRegressor, 1, {}, TARGETS.astype(np.float32)),
+        )
+    }
+
+
+def cases() -> dict[str, Case]:
+    """Return all audits by name."""
+    found = classifiers() | regressions() | scalers() | searches()
+    return found | nets() if HAS_NETS else found
