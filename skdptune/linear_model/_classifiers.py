@@ -8,17 +8,19 @@ import numpy as np
 from scipy import special
 
 from skdptune._docstrings import with_shared_text
+from skdptune.linear_model._defaults import CLIPPING_SOLVERS
 from skdptune.linear_model._docstrings import CLASSIFIER_TEXT
 from skdptune.linear_model._private_classifier import PrivateLinearClassifier
-from skdptune.linear_model._solvers import LOGISTIC, OPTIMIZERS, huber_hinge, softmax_residuals
+from skdptune.linear_model._solvers import LOGISTIC, huber_hinge, softmax_residuals
 
 
 @with_shared_text(CLASSIFIER_TEXT)
 class DPLogisticRegression(PrivateLinearClassifier):
     """Logistic regression classifier with differential privacy.
 
-    Solver "objective" has neither epochs nor a learning rate nor a clipping norm to choose; with
-    small budgets, "adam" is usually more accurate.
+    Everything but the budget may be left out: solver, steps, learning rate, clipping norm and
+    regularization follow from public numbers, by rules that ``docs/defaults.md`` states with what
+    they were measured on.
 
     Parameters
     ----------
@@ -31,7 +33,7 @@ class DPLogisticRegression(PrivateLinearClassifier):
     Notes
     -----
     Neighbours differ by adding or removing one record. With more than two classes there is one
-    model against the rest for each, and one softmax model with "sgd" and "adam".
+    model against the rest for each, and one softmax model with "preconditioned", "sgd" and "adam".
 
     References
     ----------
@@ -43,7 +45,7 @@ class DPLogisticRegression(PrivateLinearClassifier):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLogisticRegression(epsilon=4.0, C=0.01, random_state=0).fit(scale(X), y)
+    >>> model = DPLogisticRegression(epsilon=4.0, random_state=0).fit(scale(X), y)
     >>> model.score(scale(X), y) > 0.9
     True
     >>> model.privacy_.epsilon
@@ -72,7 +74,7 @@ class DPLogisticRegression(PrivateLinearClassifier):
         if scores.ndim == 1:
             positive = special.expit(scores)
             return np.stack([1.0 - positive, positive], axis=1)
-        if self.solver in OPTIMIZERS:
+        if self.solver_ in CLIPPING_SOLVERS:
             return special.softmax(scores, axis=1)
         # One model against the rest for each class.
         chances = special.expit(scores)
@@ -87,9 +89,9 @@ class DPLogisticRegression(PrivateLinearClassifier):
 class DPLinearSVC(PrivateLinearClassifier):
     """Linear support vector classifier with differential privacy, with a smoothed hinge loss.
 
-    Where probabilities are needed, use `DPLogisticRegression`. Solver "objective" has neither
-    epochs nor a learning rate nor a clipping norm to choose; with small budgets, "adam" is usually
-    more accurate.
+    Where probabilities are needed, use `DPLogisticRegression`. Everything but the budget may be
+    left out: solver, steps, learning rate, clipping norm and regularization follow from public
+    numbers, by rules that ``docs/defaults.md`` states with what they were measured on.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ class DPLinearSVC(PrivateLinearClassifier):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = DPLinearSVC(epsilon=4.0, C=0.01, random_state=0).fit(scale(X), y)
+    >>> model = DPLinearSVC(epsilon=4.0, random_state=0).fit(scale(X), y)
     >>> model.score(scale(X), y) > 0.9
     True
     """

@@ -8,29 +8,37 @@ epsilon : float or None, default=1.0
     unless `epochs` is "max".
 delta : float, default=1e-5
     The other number of the budget, far below 1 over the number of records. 0 asks for pure
-    differential privacy, which "objective", "output" and "psgd" can give.
-solver : {"objective", "output", "psgd", "sgd", "adam"}, default="objective"
-    "objective" adds a random linear term to the objective and minimises it; "output" adds
-    noise to the minimum; "psgd" adds noise to the result of a few passes over the records in
-    random order; "sgd" and "adam" descend along noisy sums of clipped gradients.
-C : float, default=1.0
+    differential privacy, which "auto", "objective", "output" and "psgd" can give.
+solver : {"auto", "preconditioned", "objective", "output", "psgd", "sgd", "adam"}, default="auto"
+    "auto" stands for "preconditioned"; for "sgd" where `batch_size`, another `sampling` or
+    "max" epochs are asked for; and for "objective" where `delta` is 0. "preconditioned" releases
+    second moments of the rows with noise, and descends along noisy sums of all records' clipped
+    gradients, in coordinates in which those moments are about equal. "objective" adds a random
+    linear term to the objective and minimises it; "output" adds noise to the minimum; "psgd"
+    adds noise to the result of a few passes over the records in random order; "sgd" and "adam"
+    descend along noisy sums of clipped gradients of batches.
+C : float, optional
     Inverse of the regularization strength, as in scikit-learn; the intercept is regularised
-    like the rest. "objective" lowers it where it would use up the budget; ``plan_`` holds
-    the regularization that was used.
+    like the rest. None stands for 1, and for no regularization with "preconditioned", whose
+    noise and number of steps regularise. "objective" lowers it where it would use up the
+    budget; ``plan_`` holds the regularization that was used.
 data_norm : float, optional
     Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
-    ``sqrt(n_features)``, about the norm of a row of standardised features, and for no bound
-    with "sgd" and "adam", which need none.
+    ``sqrt(n_features)``, about the norm of a row of standardised features; and for no bound
+    with "preconditioned", "sgd" and "adam", which clip gradients instead ("preconditioned"
+    shortens rows for the release of second moments alone).
 classes : sequence, optional
     The labels. Without it they are taken from `y`, and the report states that the label set
-    is public; the solvers other than "sgd" and "adam" then accept two labels only.
+    is public; "objective", "output" and "psgd" then accept two labels only.
 fit_intercept : bool, default=True
     Whether there is an intercept.
-epochs : float or "max", default=20
-    Passes over the data of "psgd", "sgd" and "adam". With "max", "sgd" and "adam" take as many
-    steps of noise `noise_multiplier` as `epsilon` and `delta` pay for.
-batch_size : int or float, default=256
-    Expected number of records of a batch; a float is their share of all records.
+epochs : float or "max", optional
+    Passes over the data; each is one step of "preconditioned". None stands for 100 steps of
+    "preconditioned", and for 20 passes of "psgd", "sgd" and "adam". With "max", "sgd" and "adam"
+    take as many steps of noise `noise_multiplier` as `epsilon` and `delta` pay for.
+batch_size : int or float, optional
+    Expected number of records of a batch of "psgd", "sgd" and "adam"; a float is their share of
+    all records. None stands for 256.
 sampling : {"poisson", "fixed", "allocation"}, default="poisson"
     How "sgd" and "adam" draw batches. "poisson" draws each record for each batch
     independently. "fixed" draws batches of fixed size, which takes about twice the noise.
@@ -38,9 +46,13 @@ sampling : {"poisson", "fixed", "allocation"}, default="poisson"
     record once in an epoch, with a little less noise.
 learning_rate : float, optional
     Length of a step; None stands for 2 with "sgd", for 0.3 over the root of the number of
-    steps with "adam", and for the largest allowed one with "psgd".
-max_grad_norm : float, default=1.0
-    Norm to which "sgd" and "adam" clip the gradient of each record.
+    steps with "adam", and for the largest allowed one with "psgd". With "preconditioned" it
+    stands for the rate at which all noise together moves a decision by about 4 (2 where the
+    moments would drown in noise), and for the longest stable one where there is less noise.
+max_grad_norm : float, optional
+    Norm to which the gradient of each record is clipped. None stands for 1 with "sgd" and
+    "adam". With "preconditioned" it stands for a twentieth of the usual norm of a row in its
+    coordinates, and for up to all of it where there is little noise.
 noise_multiplier : float, optional
     Noise in units of a record's influence. Given, it replaces `epsilon`; with "max" epochs both
     are needed.
@@ -63,6 +75,8 @@ intercept_ : ndarray of shape (1,) or (n_classes,)
     The private intercepts; zeros without one.
 classes_ : ndarray of shape (n_classes,)
     The labels.
+solver_ : str
+    The solver that was used.
 privacy_ : PrivacyReport
     What the fit cost.
 plan_ : object

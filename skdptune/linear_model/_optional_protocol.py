@@ -6,10 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 from skdptune._validation import check_integer
+from skdptune.linear_model._defaults import (
+    AUTO,
+    CLIPPING_SOLVERS,
+    PRECONDITIONED,
+    batch_size_of,
+    solver_of,
+    strength_of,
+)
 from skdptune.linear_model._parameters import LARGEST_C, takes_most_steps
 from skdptune.linear_model._solvers import OPTIMIZERS, SGD_LEARNING_RATE
 
 _BUDGET = frozenset({"solver", "epsilon", "delta", "noise_multiplier"})
+# These let "auto" choose another solver.
+_CHOOSING = frozenset({"batch_size", "sampling", "epochs"})
 _DESCENT = _BUDGET | {"epochs", "batch_size", "sampling", "n_public"}
 _COST_PARAMETERS = {
     # The determinants that are paid for depend on the rows' norm and the regularization.
@@ -19,6 +29,7 @@ _COST_PARAMETERS = {
     # All but the budget decide which steps are too long, and whether the run is possible.
     "psgd": _BUDGET
     | {"C", "data_norm", "fit_intercept", "classes", "batch_size", "learning_rate", "n_public"},
+    "preconditioned": _BUDGET | {"epochs"},
     "sgd": _DESCENT,
     "adam": _DESCENT,
 }
@@ -28,8 +39,9 @@ class OptionalProtocolMixin:
     """Noise, cost parameters and extrapolation of a classifier, from its parameters alone."""
 
     solver: str
-    C: float
-    batch_size: int | float
+    C: float | None
+    batch_size: int | float | None
+    delta: float
     learning_rate: float | None
     get_params: Callable[..., dict[str, Any]]
     _check_parameters: Callable[[], None]
@@ -45,7 +57,7 @@ class OptionalProtocolMixin:
         """
         if takes_most_steps(self):
             return None
-        return "noise_multiplier" if self.solver in (*OPTIMIZERS, "output") else None
+        return "noise_multiplier" if solver_of(self) in (*CLIPPING_SOLVERS, "output") else None
 
     @property
     def cost_parameters(self) -> frozenset[str]:
@@ -54,7 +66,8 @@ class OptionalProtocolMixin:
         Two estimators that differ in other parameters alone, each valid by itself, have one cost.
         """
         # An unknown solver is refused when its cost is computed.
-        return _COST_PARAMETERS.get(self.solver, frozenset(self.get_params(deep=False)))
+        names = _COST_PARAMETERS.get(solver_of(self), frozenset(self.get_params(deep=False)))
+        return names | _CHOOSING if self.solver == AUTO and self.delta != 0.0 else names
 
     def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
         """Return the noise of a fit, in units of a record's influence.
@@ -121,11 +134,13 @@ class OptionalProtocolMixin:
         *batch_size* becomes the share of the records that it is of `n_final`: the sampling rate
         stays, and with it the number of steps, the noise multiplier and the cost.
 
-        *learning_rate* of "sgd" is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
-        arXiv:2301.11989, section 3.2; van der Veen et al. 2018). A step divides noise of a fixed
-        size by the batch, so this keeps the noise of a step on the weights, ``rate * noise / B``.
+        *learning_rate* of "sgd", and of "preconditioned" where it is given, is multiplied by
+        ``n_tune / n_final`` (Koskela and Kulkarni 2023, arXiv:2301.11989, section 3.2; van der
+        Veen et al. 2018). A step divides noise of a fixed size by the batch, so this keeps the
+        noise of a step on the weights, ``rate * noise / B``.
         "adam" divides each step by its own size and keeps its rate; "psgd" keeps it too, since
-        its steps follow the mean of the losses.
+        its steps follow the mean of the losses. What "preconditioned" takes by rule follows the
+        number of records by itself.
 
         "objective" and "output" add noise of a size that does not depend on the number of
         records: on fewer records they have more noise for their signal, and no parameter
@@ -141,11 +156,14 @@ class OptionalProtocolMixin:
         self._check_parameters()
         n_tune = check_integer(n_tune, name="n_tune", lower=1)
         n_final = check_integer(n_final, name="n_final", lower=1)
-        values: dict[str, Any] = {"C": min(self.C * (n_final / n_tune), LARGEST_C)}
-        if self.solver in OPTIMIZERS or self.solver == "psgd":
-            share = self.batch_size
+        values: dict[str, Any] = {}
+        solver = solver_of(self)
+        if self.C is not None or solver != PRECONDITIONED:
+            values["C"] = min(strength_of(self) * (n_final / n_tune), LARGEST_C)
+        if solver in OPTIMIZERS or solver == "psgd":
+            share = batch_size_of(self)
             values["batch_size"] = share if isinstance(share, float) else min(share / n_final, 1.0)
-        if self.solver == "sgd":
+        if solver == "sgd" or (solver == PRECONDITIONED and self.learning_rate is not None):
             rate = SGD_LEARNING_RATE if self.learning_rate is None else self.learning_rate
             values["learning_rate"] = rate * (n_tune / n_final)
         return values

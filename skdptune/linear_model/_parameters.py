@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skdptune._validation import check_flag, check_integer, check_option, check_real
+from skdptune.linear_model._defaults import AUTO, solver_of
 from skdptune.linear_model._solver_choice import SOLVERS
 from skdptune.linear_model._solvers import OPTIMIZERS
 from skdptune.mechanisms import MAX_EPOCHS, SAMPLINGS, check_noise_and_budget
@@ -20,7 +21,7 @@ def check_parameters(model: Any) -> None:
     ----------
     model : PrivateLinearClassifier
     """
-    check_option(model.solver, name="solver", options=SOLVERS)
+    check_option(model.solver, name="solver", options=(AUTO, *SOLVERS))
     check_option(model.sampling, name="sampling", options=SAMPLINGS)
     _check_public_size(model)
     if model.noise_multiplier is not None:
@@ -42,7 +43,7 @@ def takes_most_steps(model: Any) -> bool:
 
 def _check_most_steps(model: Any) -> None:
     """Refuse to find the number of steps without steps, noise or budget."""
-    if model.solver not in OPTIMIZERS:
+    if solver_of(model) not in OPTIMIZERS:
         raise ValueError(
             f"epochs must be a number with solver={model.solver!r}; got {MAX_EPOCHS!r}. Use "
             "solver='sgd' or 'adam', whose steps are paid for one by one."
@@ -52,7 +53,8 @@ def _check_most_steps(model: Any) -> None:
 
 def _check_problem(model: Any) -> None:
     """Refuse bad parameters of what is minimised."""
-    check_real(model.C, name="C", lower=LEAST_C, upper=LARGEST_C)
+    if model.C is not None:
+        check_real(model.C, name="C", lower=LEAST_C, upper=LARGEST_C)
     # 0.5 would fit an intercept for which no noise is added.
     check_flag(model.fit_intercept, name="fit_intercept")
     if model.data_norm is not None:
@@ -65,8 +67,9 @@ def _check_problem(model: Any) -> None:
 
 def _check_iteration(model: Any) -> None:
     """Refuse bad parameters of how it is minimised."""
-    check_real(model.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True)
-    if not takes_most_steps(model):
+    if model.max_grad_norm is not None:
+        check_real(model.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True)
+    if model.epochs is not None and not takes_most_steps(model):
         hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget."
         check_real(model.epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9, hint=hint)
     check_real(model.tol, name="tol", lower=0.0, upper=1e-2)
@@ -80,7 +83,7 @@ def _check_iteration(model: Any) -> None:
         check_real(model.learning_rate, name="learning_rate", lower=0.0, lower_open=True)
     if isinstance(model.batch_size, float):
         check_real(model.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
-    else:
+    elif model.batch_size is not None:
         check_integer(model.batch_size, name="batch_size", lower=1)
 
 
@@ -94,7 +97,7 @@ def _check_public_size(model: Any) -> None:
             "n_public must be None with solver='psgd', whose guarantee needs the number of "
             f"records; got {model.n_public!r}. Use another solver."
         )
-    if model.solver in OPTIMIZERS and model.sampling == "fixed":
+    if solver_of(model) in OPTIMIZERS and model.sampling == "fixed":
         raise ValueError(
             "n_public must be None with sampling='fixed', whose cost depends on the share of "
             f"all records that a batch has; got {model.n_public!r}. Use sampling='poisson' or "

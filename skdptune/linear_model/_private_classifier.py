@@ -23,11 +23,11 @@ from skdptune.base import (
     sorted_labels,
     validate_records,
 )
+from skdptune.linear_model._defaults import CLIPPING_SOLVERS, solver_of
 from skdptune.linear_model._optional_protocol import OptionalProtocolMixin
 from skdptune.linear_model._parameters import check_parameters
-from skdptune.linear_model._solver_choice import SOLVERS
+from skdptune.linear_model._solver_choice import active_solver
 from skdptune.linear_model._solvers import (
-    OPTIMIZERS,
     PERMUTATION_ASSUMPTION,
     Design,
     MarginLoss,
@@ -56,16 +56,16 @@ class PrivateLinearClassifier(
         epsilon: float | None = 1.0,
         delta: float = 1e-5,
         *,
-        solver: str = "objective",
-        C: float = 1.0,
+        solver: str = "auto",
+        C: float | None = None,
         data_norm: float | None = None,
         classes: Sequence[Any] | None = None,
         fit_intercept: bool = True,
-        epochs: float | Literal["max"] = 20,
-        batch_size: int | float = 256,
+        epochs: float | Literal["max"] | None = None,
+        batch_size: int | float | None = None,
         sampling: str = "poisson",
         learning_rate: float | None = None,
-        max_grad_norm: float = 1.0,
+        max_grad_norm: float | None = None,
         noise_multiplier: float | None = None,
         tol: float = 1e-12,
         max_iter: int = 300,
@@ -116,7 +116,7 @@ class PrivateLinearClassifier(
 
     def _plan(self, n_samples: int, n_features: int | None, n_classes: int) -> Any:
         """Return the solver's plan: its noise, its constants and their cost."""
-        return SOLVERS[self.solver].plan(self, n_samples, n_features, n_classes)
+        return active_solver(self).plan(self, n_samples, n_features, n_classes)
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters, before any data are read."""
@@ -138,8 +138,9 @@ class PrivateLinearClassifier(
         y : array-like of shape (n_samples,)
             Labels.
         coef_init : array-like of the shape of ``coef_``, optional
-            Where "sgd" and "adam" start; zeros by default. It must not depend on the data, except
-            through a release that is charged for itself, such as an earlier private fit.
+            Where "preconditioned", "sgd" and "adam" start; zeros by default. It must not depend
+            on the data, except through a release that is charged for itself, such as an earlier
+            private fit.
         intercept_init : array-like of the shape of ``intercept_``, optional
             As `coef_init`.
 
@@ -161,9 +162,10 @@ class PrivateLinearClassifier(
         # A warning of overflow would tell of the data.
         with np.errstate(all="ignore"):
             design = Design.clipped(X, self._row_bound(X.shape[1]), self.fit_intercept)
-            weights = SOLVERS[self.solver].weights(self, plan, design, codes, rng, start)
+            weights = active_solver(self).weights(self, plan, design, codes, rng, start)
         self._set_weights(weights.T)
         self.plan_ = plan
+        self.solver_ = solver_of(self)
         self.privacy_ = self._make_report(plan.profile, self._assumptions(X.shape[1]))
         return self
 
@@ -178,12 +180,13 @@ class PrivateLinearClassifier(
                 else "fit must be given X, y, coef_init and intercept_init alone; got "
                 f"{sorted(refused)} as well."
             )
-        if self.solver in OPTIMIZERS:
+        solver = solver_of(self)
+        if solver in CLIPPING_SOLVERS:
             return
         for name, value in (("coef_init", coef_init), ("intercept_init", intercept_init)):
             if value is not None:
                 raise ValueError(
-                    f"{name} must be None with solver={self.solver!r}, which has no starting "
+                    f"{name} must be None with solver={solver!r}, which has no starting "
                     "point; got weights. Use solver='sgd' or 'adam'."
                 )
 
@@ -214,7 +217,7 @@ class PrivateLinearClassifier(
 
     def _row_bound(self, n_features: int | None) -> float:
         # Clipped gradients need no bound on rows.
-        if self.solver in OPTIMIZERS and self.data_norm is None:
+        if solver_of(self) in CLIPPING_SOLVERS and self.data_norm is None:
             return math.inf
         return row_norm(self.data_norm, n_features)
 
@@ -235,7 +238,7 @@ class PrivateLinearClassifier(
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
                 f"{type_of_target(y)}. Name the labels in classes=, so that the cost is known "
-                "before the fit, or use solver='sgd'."
+                "before the fit, or use delta > 0 and solver='auto'."
             )
         return self._codes(y)
 
@@ -245,7 +248,7 @@ class PrivateLinearClassifier(
         return np.searchsorted(self.classes_, y)
 
     def _is_binary_only(self) -> bool:
-        return self.classes is None and self.solver not in OPTIMIZERS
+        return self.classes is None and solver_of(self) not in CLIPPING_SOLVERS
 
     def _residuals_and_targets(self, codes: np.ndarray, outputs: int) -> tuple[Any, np.ndarray]:
         """Return how a record's loss depends on its outputs: the derivative, and its targets."""

@@ -8,6 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skdptune.linear_model._defaults import (
+    PRECONDITIONED,
+    batch_size_of,
+    epochs_of,
+    max_grad_norm_of,
+    solver_of,
+    steps_of,
+    strength_of,
+)
+from skdptune.linear_model._preconditioned import (
+    PreconditionedPlan,
+    fit_preconditioned,
+    plan_preconditioned,
+)
 from skdptune.linear_model._solvers import (
     OPTIMIZERS,
     Design,
@@ -23,7 +37,7 @@ from skdptune.linear_model._solvers import (
     plan_permutation,
     row_norm,
 )
-from skdptune.mechanisms import NoisyGradientPlan, plan_noisy_gradient
+from skdptune.mechanisms import MAX_EPOCHS, NoisyGradientPlan, plan_noisy_gradient
 
 if TYPE_CHECKING:
     from skdptune.linear_model._private_classifier import PrivateLinearClassifier
@@ -60,7 +74,7 @@ class Perturbation:
         problem = PublicProblem(
             model._loss,
             radius=math.hypot(row_norm(model.data_norm, n_features), intercept),
-            regularization=1.0 / model.C,
+            regularization=1.0 / strength_of(model),
             width=(1 if n_features is None else n_features) + intercept,
             n_samples=n_samples if model.n_public is None else largest_subset_size(n_samples),
             n_problems=1 if n_classes <= 2 else n_classes,
@@ -105,7 +119,7 @@ class Descent:
         """Return the noise of a fit, its constants and its cost, from public sizes alone."""
         return plan_noisy_gradient(
             n_samples,
-            epochs=model.epochs,
+            epochs=MAX_EPOCHS if model.epochs == MAX_EPOCHS else epochs_of(model),
             batch_size=_batch_records(model, n_samples),
             sampling=model.sampling,
             **_budget(model),
@@ -134,8 +148,48 @@ class Descent:
             outputs,
             optimizer=self._optimizer,
             learning_rate=rate,
+            max_grad_norm=max_grad_norm_of(model),
+            regularization=1.0 / strength_of(model),
+            rng=rng,
+            initial=initial,
+        )
+
+
+class Preconditioned:
+    """A solver that descends with all records in coordinates of released second moments."""
+
+    def plan(
+        self,
+        model: PrivateLinearClassifier,
+        n_samples: int,
+        n_features: int | None,
+        n_classes: int,
+    ) -> PreconditionedPlan:
+        """Return the noise of a fit, its constants and its cost, from public sizes alone."""
+        return plan_preconditioned(n_samples, steps=steps_of(model), **_budget(model))
+
+    def weights(
+        self,
+        model: PrivateLinearClassifier,
+        plan: PreconditionedPlan,
+        design: Design,
+        codes: np.ndarray,
+        rng: np.random.Generator,
+        initial: np.ndarray | None,
+    ) -> np.ndarray:
+        """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
+        outputs = 1 if model.classes_.size == 2 else model.classes_.size
+        residuals_of, targets = model._residuals_and_targets(codes, outputs)
+        return fit_preconditioned(
+            plan,
+            design,
+            residuals_of,
+            targets,
+            outputs,
+            data_norm=row_norm(model.data_norm, design.width - int(design.intercept)),
+            learning_rate=model.learning_rate,
             max_grad_norm=model.max_grad_norm,
-            regularization=1.0 / model.C,
+            regularization=0.0 if model.C is None else 1.0 / model.C,
             rng=rng,
             initial=initial,
         )
@@ -147,9 +201,8 @@ def _budget(model: PrivateLinearClassifier) -> dict[str, Any]:
 
 def _batch_records(model: PrivateLinearClassifier, n_samples: int) -> int:
     """Return the expected number of records of a batch; a float is a share of all of them."""
-    if isinstance(model.batch_size, float):
-        return max(1, round(model.batch_size * n_samples))
-    return min(model.batch_size, n_samples)
+    size = batch_size_of(model)
+    return max(1, round(size * n_samples)) if isinstance(size, float) else min(size, n_samples)
 
 
 def _minimiser_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[str, Any]:
@@ -158,13 +211,19 @@ def _minimiser_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[
 
 def _permutation_settings(model: PrivateLinearClassifier, n_samples: int) -> dict[str, Any]:
     return {
-        "epochs": max(1, round(float(model.epochs))),
+        "epochs": max(1, round(epochs_of(model))),
         "batch_size": _batch_records(model, n_samples),
         "learning_rate": model.learning_rate,
     }
 
 
-SOLVERS: dict[str, Perturbation | Descent] = {
+def active_solver(model: PrivateLinearClassifier) -> Perturbation | Descent | Preconditioned:
+    """Return what plans and solves a classifier's fit."""
+    return SOLVERS[solver_of(model)]
+
+
+SOLVERS: dict[str, Perturbation | Descent | Preconditioned] = {
+    PRECONDITIONED: Preconditioned(),
     "objective": Perturbation(plan_objective, fit_objective, _minimiser_settings),
     "output": Perturbation(plan_output, fit_output, _minimiser_settings),
     "psgd": Perturbation(plan_permutation, fit_permutation, _permutation_settings),

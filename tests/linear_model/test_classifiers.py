@@ -23,7 +23,7 @@ from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from tests.base.nasty_records import FIT_TAKES_ANY_RECORD
 
 CLASSES = [DPLogisticRegression, DPLinearSVC]
-SOLVERS = ["objective", "output", "psgd", "sgd", "adam"]
+SOLVERS = ["auto", "preconditioned", "objective", "output", "psgd", "sgd", "adam"]
 EXPECTED_FAILURES = {
     "check_non_transformer_estimators_n_iter": (
         "how many iterations a minimisation took depends on the data and is not released"
@@ -94,7 +94,8 @@ def test_noise_multiplier_replaces_epsilon(solver, cancer):
 )
 def test_with_a_large_budget_it_is_as_good_as_scikit_learn(kind, peer, solver, cancer):
     X, X_test, y, y_test = cancer
-    C = 0.1 if solver in ("sgd", "adam") else 0.01
+    # With batches, "auto" is "sgd".
+    C = 0.1 if solver in ("auto", "sgd", "adam") else 0.01
     model = kind(300.0, DELTA, solver=solver, C=C, epochs=60, batch_size=64, random_state=0)
     score = model.fit(X, y).score(X_test, y_test)
     assert score >= peer(C=C).fit(X, y).score(X_test, y_test) - 0.03
@@ -118,7 +119,10 @@ def test_many_classes(kind, solver):
 def test_many_classes_must_be_named_where_the_cost_depends_on_them():
     X, _, y, _ = scaled(load_digits)
     with pytest.raises(ValueError, match="Name the labels in classes="):
-        DPLogisticRegression(random_state=0, delta=DELTA).fit(X, y)
+        DPLogisticRegression(solver="objective", random_state=0, delta=DELTA).fit(X, y)
+    # Of a pure budget, "auto" makes the same.
+    with pytest.raises(ValueError, match="Name the labels in classes="):
+        DPLogisticRegression(delta=0.0, random_state=0).fit(X, y)
 
 
 def test_float32_and_sparse_rows_give_the_same_model(cancer):
@@ -201,7 +205,7 @@ def test_works_in_scikit_learns_grid_search(cancer):
         ({"epsilon": float("nan")}, "epsilon must be"),
         ({"delta": 1.0}, "delta must be"),
         ({"delta": -1e-9}, "delta must be"),
-        ({"solver": "newton"}, "solver must be one of 'objective'"),
+        ({"solver": "newton"}, "solver must be one of 'auto'"),
         ({"sampling": "shuffle"}, "sampling must be one of"),
         ({"C": 0.0}, "C must be"),
         ({"data_norm": 0.0}, "data_norm must be"),
@@ -239,8 +243,10 @@ def test_large_delta_is_warned_of():
 def test_cost_without_the_number_of_features():
     assert DPLogisticRegression(data_norm=1.0).privacy_profile(500).epsilon(1e-5) <= 1.0
     assert DPLogisticRegression(solver="sgd").privacy_profile(500).epsilon(1e-5) <= 1.0
-    with pytest.raises(ValueError, match="data_norm must be given"):
-        DPLogisticRegression().privacy_profile(500)
+    assert DPLogisticRegression().privacy_profile(500).epsilon(1e-5) <= 1.0
+    for unknown in (DPLogisticRegression(solver="objective"), DPLogisticRegression(delta=0.0)):
+        with pytest.raises(ValueError, match="data_norm must be given"):
+            unknown.privacy_profile(500)
 
 
 def test_long_rows_are_shortened_and_the_report_states_it(cancer):

@@ -13,7 +13,7 @@ from skdptune.linear_model._solvers import _objective, _output, _permutation
 from skdptune.mechanisms import steps_for_budget
 
 CLASSES = [DPLogisticRegression, DPLinearSVC]
-SOLVERS = ["objective", "output", "psgd", "sgd", "adam"]
+SOLVERS = ["auto", "preconditioned", "objective", "output", "psgd", "sgd", "adam"]
 DELTA = 1e-4
 # For every parameter another valid value than in any of the cases below.
 OTHERS = {
@@ -48,7 +48,8 @@ def outcome(model, n_features):
 def cases(kind, solver):
     """Yield models and numbers of features that together show which parameters change the cost."""
     base = kind(1.0, DELTA, solver=solver, C=0.1, data_norm=2.0, fit_intercept=False)
-    base.set_params(batch_size=50)
+    if solver != "auto":
+        base.set_params(batch_size=50)
     yield base, 3
     yield clone(base).set_params(noise_multiplier=2.0), 3
     yield clone(base).set_params(data_norm=None), 3
@@ -168,7 +169,8 @@ def test_regularization_per_record_is_that_of_the_final_fit(kind, solver, monkey
     rng = np.random.default_rng(1)
     X = rng.normal(size=(60, 2))
     y = (X @ [1.0, -2.0] + rng.normal(size=60) > 0).astype(int)
-    budget = {"epsilon": math.inf} if solver in ("sgd", "adam") else {"noise_multiplier": 1.0}
+    is_exact = solver in ("objective", "output", "psgd")
+    budget = {"noise_multiplier": 1.0} if is_exact else {"epsilon": math.inf}
     final = kind(
         delta=1e-6,
         solver=solver,
@@ -192,6 +194,8 @@ def test_regularization_per_record_is_that_of_the_final_fit(kind, solver, monkey
 @pytest.mark.parametrize(
     ("solver", "names"),
     [
+        ("auto", set()),
+        ("preconditioned", set()),
         ("objective", {"C"}),
         ("output", {"C"}),
         ("psgd", {"C", "batch_size"}),

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdptune.base import PrivacyWarning
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
-from skdptune.linear_model._solver_choice import Descent, Perturbation
+from skdptune.linear_model._solver_choice import Descent, Perturbation, Preconditioned
 from tests.base.nasty_records import (
     FORMS,
     IMPROPER,
@@ -22,8 +22,9 @@ from tests.base.nasty_records import (
 
 KINDS = [DPLogisticRegression, DPLinearSVC]
 # Those whose proofs let the size be secret.
-SECRET = ["objective", "output", "sgd", "adam"]
+SECRET = ["preconditioned", "objective", "output", "sgd", "adam"]
 DESCENTS = ["sgd", "adam"]
+STARTING = ["preconditioned", *DESCENTS]
 DELTA = 1e-4
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(800, 3))
@@ -120,7 +121,7 @@ def test_delta_is_compared_with_the_public_size():
 # A start --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", DESCENTS)
+@pytest.mark.parametrize("solver", STARTING)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -136,7 +137,7 @@ def test_descent_starts_at_the_given_weights(kind, solver, fit_intercept, n_clas
     assert coef[0, 0] == 1.0
 
 
-@pytest.mark.parametrize("solver", DESCENTS)
+@pytest.mark.parametrize("solver", STARTING)
 def test_start_changes_neither_cost_nor_assumptions(solver):
     model = subset_model(DPLogisticRegression, solver)
     cold = clone(model).fit(X, Y)
@@ -188,6 +189,7 @@ def reaching(monkeypatch, model, rows, labels):
         raise Reached
 
     monkeypatch.setattr(Descent, "weights", weights)
+    monkeypatch.setattr(Preconditioned, "weights", weights)
     monkeypatch.setattr(Perturbation, "weights", weights)
     with pytest.raises(Reached):
         model.fit(rows, labels)

@@ -175,11 +175,12 @@ def useful_end(delta: Curve, residue: float, end: float) -> float:
     """Return an epsilon from which on nothing but the residue is left."""
     if residue == 0.0 and end < LARGEST_LOSS:
         return max(end, 1e-9)
-    last = min(end, LARGEST_LOSS)
+    # A run that may only fail outright ends at 0.
+    last = max(min(end, LARGEST_LOSS), 1e-9)
     # With a fixed number of runs more is left than the residue, however large epsilon is.
     floor = float(delta(np.array([last]))[0]) if residue > 0.0 else 0.0
     enough = max(residue, floor) * 1.001 + _NEGLIGIBLE
-    start = min(1e-3, end)
+    start = min(1e-3, last)
     # Points in proportion; the curve does not rise, so the first that will do is found by halving.
     low, high = -1, max(math.ceil(math.log(max(last / start, 1.0)) / math.log(_STRETCH)), 0)
     while high - low > 1:

@@ -8,7 +8,10 @@ from skdptune.linear_model._regression._noisy_statistics import (
 from skdptune.linear_model._regression._ops_regression import OPSLinearRegression
 from skdptune.linear_model._regression._output_regression import OutputPerturbationLinearRegression
 from skdptune.linear_model._regression._ptr_regression import PTRLinearRegression
-from skdptune.linear_model._regression._sufficient_statistics import SufficientStatistics
+from skdptune.linear_model._regression._sufficient_statistics import (
+    SufficientStatistics,
+    squared_radius,
+)
 
 __all__ = [
     "AdaOPSLinearRegression",
@@ -18,4 +21,5 @@ __all__ = [
     "OutputPerturbationLinearRegression",
     "PTRLinearRegression",
     "SufficientStatistics",
+    "squared_radius",
 ]

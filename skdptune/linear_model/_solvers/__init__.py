@@ -1,6 +1,10 @@
 """Solvers of private linear classification: what minimises or descends, and its noise."""
 
-from skdptune.linear_model._solvers._clipped_gradients import margin_residuals, softmax_residuals
+from skdptune.linear_model._solvers._clipped_gradients import (
+    Residuals,
+    margin_residuals,
+    softmax_residuals,
+)
 from skdptune.linear_model._solvers._design import Design, row_norm
 from skdptune.linear_model._solvers._initial_weights import initial_weights
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, MarginLoss, huber_hinge
@@ -27,6 +31,7 @@ __all__ = [
     "OPTIMIZERS",
     "PERMUTATION_ASSUMPTION",
     "PublicProblem",
+    "Residuals",
     "SGD_LEARNING_RATE",
     "add_noise",
     "additive_noise",

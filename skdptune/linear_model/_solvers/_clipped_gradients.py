@@ -68,6 +68,9 @@ class ClippedGradients:
         each record's loss by its decisions.
     max_grad_norm : float
         The norm to which the gradient of each record is clipped.
+    squared_norms : ndarray of shape (n_samples,), optional
+        Squared norm of each row in the coordinates in which gradients are measured; by default
+        that of the row itself.
 
     Notes
     -----
@@ -95,8 +98,10 @@ class ClippedGradients:
         targets: np.ndarray,
         residuals_of: Residuals,
         max_grad_norm: float,
+        squared_norms: np.ndarray | None = None,
     ) -> None:
         self._design = design
+        self._squared_norms = design.squared_norms if squared_norms is None else squared_norms
         self._targets = np.asarray(targets)
         self._residuals_of = residuals_of
         # The products run in the precision of the rows: a mixed product would copy the rows.
@@ -115,8 +120,7 @@ class ClippedGradients:
 
     def _longest_residuals(self, max_grad_norm: float) -> np.ndarray:
         """Return for each record the norm of residuals beyond which its gradient is clipped."""
-        design = self._design
-        norms = np.sqrt(np.maximum(design.squared_norms, 1e-300))
+        norms = np.sqrt(np.maximum(self._squared_norms, 1e-300))
         # It must be finite in the precision of the products for rows near zero, too.
         return np.minimum(max_grad_norm / norms, 0.25 * float(self._precision.max))
 

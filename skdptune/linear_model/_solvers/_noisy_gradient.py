@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from skdptune._validation import check_integer, check_kind, check_option, check_real
 from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
+from skdptune.linear_model._solvers._coordinates import Coordinates
 from skdptune.linear_model._solvers._design import Design
 from skdptune.mechanisms import NoisyGradientPlan, NormalNoise
 
@@ -38,8 +39,10 @@ def fit_noisy_gradient(
     regularization: float | ArrayLike = 0.0,
     rng: np.random.Generator,
     initial: np.ndarray | None = None,
+    basis: np.ndarray | None = None,
+    averages: bool = False,
 ) -> np.ndarray:
-    r"""Return the last weights of a noisy gradient descent.
+    r"""Return the last weights of a noisy gradient descent, or the mean of the last half.
 
     Parameters
     ----------
@@ -67,6 +70,12 @@ def fit_noisy_gradient(
         Source of the batches and of the noise.
     initial : ndarray of shape (width, n_outputs), optional
         Where to start, chosen without looking at the data; zeros by default.
+    basis : ndarray of shape (width,) or (width, width), optional
+        Invertible matrix, or its diagonal, chosen without looking at the data: the descent runs in
+        coordinates that it takes to weights, and clips gradients by those. The regularization then
+        acts after each step, implicitly, since no step would be short enough for all coordinates.
+    averages : bool, default=False
+        Whether to return the mean of the weights after each step of the last half.
 
     Returns
     -------
@@ -77,9 +86,10 @@ def fit_noisy_gradient(
     -----
     A step moves along ``(sum of clipped gradients + s C N(0, I)) / B + (lambda / n) w``, where
     ``B`` and ``n`` are the plan's batch size and number of records: constants, not what was drawn.
-    That sum is the only use of the data (Abadi et al. 2016, arXiv:1607.00133); all else is
-    post-processing. What is taken of it, with its noise, lies on a grid that no data choose
-    (Theorem E1). The guarantee is for adding or removing one record, with the plan kept.
+    That sum is the only use of the data (Abadi et al. 2016, arXiv:1607.00133); all else, means of
+    weights among it, is post-processing. What is taken of it, with its noise, lies on a grid that
+    no data choose (Theorem E1). The guarantee is for adding or removing one record, with the plan
+    kept.
 
     Examples
     --------
@@ -99,22 +109,30 @@ def fit_noisy_gradient(
     _check_problem(plan, design, targets, rng)
     shape = design.width, check_integer(n_outputs, name="n_outputs", lower=1)
     limit = _positive(max_grad_norm, "max_grad_norm")
-    weights = _starting_weights(initial, shape)
+    rate = _positive(learning_rate, "learning_rate")
     shrinkage = _checked_regularization(regularization, design.width) / plan.n_samples
     is_shrunk = bool(shrinkage.any())
-    step = _optimizer(optimizer, _positive(learning_rate, "learning_rate"), shape)
-    sums = ClippedGradients(design, targets, residuals_of, limit)
+    coordinates = Coordinates(basis, design, rate * shrinkage)
+    point = coordinates.of(_starting_weights(initial, shape))
+    step = _optimizer(optimizer, rate, shape)
+    sums = ClippedGradients(design, targets, residuals_of, limit, coordinates.squared_norms)
     batches = plan.batches(design.n_samples, rng)
     with_noise = _noise(plan, limit, design.width * shape[1], rng)
+    mean, first = np.zeros(shape), plan.steps // 2 if averages else plan.steps - 1
     # A warning that depends on the data would be a release.
     with np.errstate(all="ignore"):
-        for batch in batches:
-            gradient = with_noise(sums(weights, batch))
+        for count, batch in enumerate(batches):
+            weights = coordinates.weights(point)
+            gradient = with_noise(coordinates.gradient(sums(weights, batch)))
             gradient /= plan.batch_size
-            if is_shrunk:
+            if is_shrunk and basis is None:
                 gradient += shrinkage * weights
-            step(weights, gradient)
-    return weights
+            step(point, gradient)
+            if is_shrunk and basis is not None:
+                point = coordinates.shrunk(point)
+            if count >= first:
+                mean += point
+        return coordinates.weights(mean / (plan.steps - first))
 
 
 def default_learning_rate(optimizer: str, steps: int) -> float:

@@ -521,3 +521,12 @@ def test_the_grid_reads_as_the_bound_itself(name, counts):
             direct = max(direct, high)
         # Convexity may lower the curve (Theorem P3), the more the fewer kinks the run has.
         assert 0.95 * direct <= found <= direct * 1.005 + 1e-12
+
+
+@pytest.mark.parametrize("distribution", [Binomial(1, 1.0), Poisson(3.0), Geometric(0.2)])
+def test_runs_that_may_only_fail_outright(distribution):
+    """No loss is finite but 0: a selection fails where one of its runs does."""
+    run = PrivacyProfile.approximate(0.0, 1e-6)
+    found = run.selected(distribution).delta(0.0)
+    assert found >= 1e-6 * min(distribution.mean, 1.0) * 0.999
+    assert found <= 1e-6 * distribution.mean * 3.0

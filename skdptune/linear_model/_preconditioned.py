@@ -1,0 +1,350 @@
+"""Noisy gradient descent on all records, in coordinates that a first noisy release chooses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from skdptune._validation import check_real
+from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model._regression import (
+    SufficientStatistics,
+    squared_radius,
+)
+from skdptune.linear_model._solvers import Design, Residuals, fit_noisy_gradient
+from skdptune.mechanisms import (
+    NoisyGradientPlan,
+    gaussian_profile,
+    gaussian_release,
+    noise_for_budget,
+    unit_sum,
+)
+
+# The share of the squared shift of all releases that the second moments take.
+_MOMENT_SHARE = 0.08
+# Eigenvalues of the second moments are raised by this, in units of the noise on them.
+_FLOOR = 1.0
+# And by this share of their mean at least.
+_LEAST_FLOOR = 1e-6
+# Wider designs, and those of which the noise would hide the moments, are scaled as a whole.
+_LARGEST_WIDTH = 1024
+_LARGEST_NOISE = 8.0
+# Clipping norm, in units of the usual norm of a row; it grows between these as the noise on the
+# moments, in units of their mean, falls from the third number to a twentieth of it.
+_LEAST_CLIPPING, _LARGEST_CLIPPING = 0.05, 1.0
+_USUAL_SIGNAL = 2.0
+# What noise alone moves a decision by, about: with coordinates of moments and without.
+_NOISE_DISTANCE, _UNSCALED_NOISE_DISTANCE = 4.0, 2.0
+_LONGEST_STEP = 5.0
+# Constant that stands for an intercept, in units of a row's norm.
+_CONSTANT = 0.125
+# Rows whose norms are found at once.
+_ROWS_AT_ONCE = 1 << 12
+
+
+@dataclass(frozen=True)
+class PreconditionedPlan:
+    """The noise of a release of second moments and of a descent after it, and their cost.
+
+    Attributes
+    ----------
+    n_samples : int
+        The public number of records, by which sums are divided.
+    steps : int
+        Number of steps, each with all records.
+    noise_multiplier : float
+        Noise of a step in units of the clipping norm.
+    moment_noise : float
+        Noise of the second moments in units of what a record changes them by.
+    profile : PrivacyProfile
+        What all releases together cost.
+    """
+
+    n_samples: int
+    steps: int
+    noise_multiplier: float
+    moment_noise: float
+    profile: PrivacyProfile
+
+    def noise_of_moments(self, width: int) -> float:
+        """Return about the noise on an eigenvalue of the moments, in units of their mean."""
+        return self.moment_noise * width**1.5 / self.n_samples
+
+    @property
+    def descent(self) -> NoisyGradientPlan:
+        """The plan of the steps, with the cost of all releases."""
+        return NoisyGradientPlan(
+            n_samples=self.n_samples,
+            batch_size=self.n_samples,
+            sampling="poisson",
+            rate=1.0,
+            steps=self.steps,
+            noise_multiplier=self.noise_multiplier,
+            profile=self.profile,
+        )
+
+
+def plan_preconditioned(
+    n_samples: int,
+    *,
+    steps: int,
+    epsilon: float | None = None,
+    delta: float,
+    noise_multiplier: float | None = None,
+) -> PreconditionedPlan:
+    """Return the releases that meet a budget, or the cost of a given noise.
+
+    Parameters
+    ----------
+    n_samples : int
+        The public number of records; the cost does not depend on it.
+    steps : int
+        Number of steps.
+    epsilon, delta : float
+        Budget of all releases together; an infinite epsilon stands for no noise.
+    noise_multiplier : float, optional
+        Noise of a step in units of the clipping norm; epsilon is then not used.
+
+    Notes
+    -----
+    Theorem M7.
+
+    Examples
+    --------
+    >>> plan = plan_preconditioned(1000, steps=100, epsilon=1.0, delta=1e-5)
+    >>> round(plan.noise_multiplier, 1), round(plan.moment_noise, 1)
+    (38.9, 13.2)
+    >>> 0.99 <= plan.profile.epsilon(1e-5) <= 1.0
+    True
+    """
+    # A step's share of the squared shift, in units of the whole.
+    of_step = (1.0 - _MOMENT_SHARE) / steps
+    if noise_multiplier is None:
+        hint = "Use solver='objective' for delta=0."
+        delta = check_real(
+            delta, name="delta", lower=0.0, lower_open=True, upper=1.0, upper_open=True, hint=hint
+        )
+        epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True)
+        noise, profile = noise_for_budget(epsilon, delta)
+        step_noise = noise / math.sqrt(of_step)
+    else:
+        step_noise = check_real(noise_multiplier, name="noise_multiplier", lower=0.0, upper=1e9)
+        noise = step_noise * math.sqrt(of_step)
+        profile = gaussian_profile(1.0, noise)
+    return PreconditionedPlan(
+        n_samples, steps, step_noise, noise / math.sqrt(_MOMENT_SHARE), profile
+    )
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Coordinates of a descent, chosen by public numbers and by what was released.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (width, width), or (width,) for a diagonal one
+        Weights are this matrix times the coordinates.
+    usual_norm : float
+        About the norm of a row in these coordinates.
+    moment : float
+        About the mean second moment of a coordinate.
+    noise_distance : float
+        What noise may move a decision by.
+    """
+
+    matrix: np.ndarray
+    usual_norm: float
+    moment: float
+    noise_distance: float
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return len(self.matrix)
+
+
+def release_basis(
+    plan: PreconditionedPlan,
+    design: Design,
+    data_norm: float,
+    n_outputs: int,
+    rng: np.random.Generator,
+) -> Basis:
+    """Release second moments of the rows, and return coordinates in which they are about equal.
+
+    Parameters
+    ----------
+    plan : PreconditionedPlan
+    design : Design
+        The rows; those longer than `data_norm` are shortened for this release alone.
+    data_norm : float
+        Bound on the norm of a row.
+    n_outputs : int
+        Number of linear functions.
+    rng : numpy.random.Generator
+        Source of the noise.
+
+    Notes
+    -----
+    Theorem M7.
+
+    With ``M`` the second moments, of deviation ``s`` in each entry, the coordinates are those in
+    which ``M + s sqrt(width)`` is the identity: directions that the noise hides are scaled alike,
+    and no longer than it allows. Where it would hide nearly all of them, and of wide data, the
+    mean squared norm of the rows is released in place of the moments.
+    """
+    if design.width <= _LARGEST_WIDTH and plan.noise_of_moments(design.width) <= _LARGEST_NOISE:
+        return _basis_of_moments(plan, design, data_norm, n_outputs, rng)
+    return _basis_of_mean_norm(plan, design, data_norm, rng)
+
+
+def _basis_of_moments(
+    plan: PreconditionedPlan,
+    design: Design,
+    data_norm: float,
+    n_outputs: int,
+    rng: np.random.Generator,
+) -> Basis:
+    longest2, width = 1.0 + _CONSTANT**2 * float(design.intercept), design.width
+    radius2, data_radius = squared_radius(False), data_norm * math.sqrt(longest2)
+    sums = SufficientStatistics(data_radius, 1.0, fit_intercept=False)
+    for rows in _bounded_rows(design, data_norm):
+        sums.update(rows, np.zeros(rows.shape[0]))
+    scale = radius2 * plan.moment_noise
+    upper = np.triu_indices(width)
+    moments = np.zeros((width, width))
+    moments[upper] = gaussian_release(sums.gram_and_moment[0][upper], radius2, scale, rng)
+    moments = (moments + np.triu(moments, 1).T) / plan.n_samples
+    values, vectors = np.linalg.eigh(moments)
+    values = np.maximum(values, 0.0)
+    floor = max(
+        _FLOOR * math.sqrt(width) * scale / plan.n_samples, _LEAST_FLOOR * values.mean(), 1e-12
+    )
+    # From units of the bound, and from the constant that stands for an intercept.
+    units = np.full(width, 1.0 / data_radius)
+    if design.intercept:
+        units[-1] *= _CONSTANT * data_norm
+    matrix = units[:, None] * ((vectors / np.sqrt(values + floor)) @ vectors.T)
+    usual = math.sqrt(max(float((values / (values + floor)).sum()), 1.0))
+    distance = _NOISE_DISTANCE * (2.0 / max(n_outputs, 2)) ** 0.25
+    return Basis(matrix, usual, 1.0, distance)
+
+
+def _basis_of_mean_norm(
+    plan: PreconditionedPlan, design: Design, data_norm: float, rng: np.random.Generator
+) -> Basis:
+    squares = np.maximum(design.squared_norms - float(design.intercept), 0.0)
+    shares = np.minimum(squares / data_norm**2, 1.0)
+    total = gaussian_release(float(unit_sum(shares)), 1.0, plan.moment_noise, rng)
+    # A mean that the noise hides counts as large as the noise.
+    least = max(plan.moment_noise / plan.n_samples, 1e-12)
+    mean = math.sqrt(min(max(total / plan.n_samples, least), 1.0)) * data_norm
+    diagonal, usual = np.ones(design.width), mean
+    if design.intercept:
+        diagonal[-1] = _CONSTANT * mean
+        usual = math.hypot(mean, diagonal[-1])
+    return Basis(diagonal, usual, usual**2 / design.width, _UNSCALED_NOISE_DISTANCE)
+
+
+def fit_preconditioned(
+    plan: PreconditionedPlan,
+    design: Design,
+    residuals_of: Residuals,
+    targets: np.ndarray,
+    n_outputs: int,
+    *,
+    data_norm: float,
+    learning_rate: float | None = None,
+    max_grad_norm: float | None = None,
+    regularization: float = 0.0,
+    rng: np.random.Generator,
+    initial: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return the mean of the last half of the weights of a descent in released coordinates.
+
+    Parameters
+    ----------
+    plan : PreconditionedPlan
+    design, residuals_of, targets, n_outputs, regularization, rng, initial
+        As for `fit_noisy_gradient`.
+    data_norm : float
+        As for `release_basis`.
+    learning_rate, max_grad_norm : float, optional
+        Of the descent in these coordinates; by `step_rule` where they are None.
+
+    Returns
+    -------
+    ndarray of shape (width, n_outputs)
+
+    Notes
+    -----
+    Theorem M7.
+    """
+    basis = release_basis(plan, design, data_norm, n_outputs, rng)
+    limit, rate = step_rule(plan, basis, max_grad_norm)
+    return fit_noisy_gradient(
+        plan.descent,
+        design,
+        residuals_of,
+        targets,
+        n_outputs,
+        learning_rate=rate if learning_rate is None else learning_rate,
+        max_grad_norm=limit,
+        regularization=regularization,
+        rng=rng,
+        initial=initial,
+        basis=basis.matrix,
+        averages=True,
+    )
+
+
+def step_rule(
+    plan: PreconditionedPlan, basis: Basis, max_grad_norm: float | None = None
+) -> tuple[float, float]:
+    """Return clipping norm and learning rate, from public numbers and what was released.
+
+    Parameters
+    ----------
+    plan : PreconditionedPlan
+    basis : Basis
+    max_grad_norm : float, optional
+        The clipping norm, where it is given.
+
+    Notes
+    -----
+    In all steps, noise moves the coordinates by ``learning_rate * sqrt(steps) * deviation / n``,
+    and a decision by the usual norm times that: a distance that the rule holds fixed. Where there
+    is little noise, the rate is the longest that was stable at this clipping norm.
+
+    Short gradients, nearly all of one length, stand the noise best, but make probabilities too
+    bold; so the clipping norm grows from a twentieth of the usual norm of a row to all of it.
+    """
+    limit = max_grad_norm
+    if limit is None:
+        signal = _USUAL_SIGNAL / max(plan.noise_of_moments(basis.width), 1e-300)
+        share = min(_LEAST_CLIPPING * max(signal, 1.0), _LARGEST_CLIPPING)
+        limit = share * basis.usual_norm
+    noise = plan.noise_multiplier * math.sqrt(plan.steps) / plan.n_samples
+    rate = basis.noise_distance / (max(noise, 1e-300) * limit * basis.usual_norm)
+    return limit, min(rate, _LONGEST_STEP * basis.usual_norm / (limit * basis.moment))
+
+
+def _bounded_rows(design: Design, data_norm: float) -> Iterator[np.ndarray]:
+    """Iterate over pieces of the rows, none longer than a norm, with an intercept's constant.
+
+    One piece at least, so that without records there are sums of the right shape.
+    """
+    n_features = design.width - int(design.intercept)
+    lengths = np.sqrt(np.maximum(design.squared_norms - float(design.intercept), 0.0))
+    scale = design.scale * np.minimum(1.0, data_norm / np.maximum(lengths, 1e-300))
+    for start in range(0, max(design.n_samples, 1), _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        rows = design.rows[part]
+        dense = rows.toarray() if sparse.issparse(rows) else rows
+        piece = np.full((dense.shape[0], design.width), _CONSTANT * data_norm)
+        np.multiply(dense, scale[part, None], out=piece[:, :n_features])
+        yield piece

@@ -1,0 +1,253 @@
+"""The descent in coordinates of released second moments: its cost, its releases and its rules."""
+
+import functools
+import operator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import scale
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
+from skdptune.linear_model._preconditioned import (
+    _bounded_rows,
+    fit_preconditioned,
+    plan_preconditioned,
+    release_basis,
+    step_rule,
+)
+from skdptune.linear_model._regression import SufficientStatistics, squared_radius
+from skdptune.linear_model._solvers import Design
+from tests.base.nasty_records import FORMS, nasty_rows
+
+DELTA = 1e-5
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4))
+Y = (X @ [1.0, -1.0, 0.5, 0.0] > 0).astype(int)
+
+
+def residual_is_target(decision, targets):
+    return targets[:, None]
+
+
+# Cost -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [1, 3, 10])
+def test_cost_is_that_of_all_gaussian_releases(steps):
+    """Theorem M7."""
+    plan = plan_preconditioned(50, steps=steps, epsilon=0.7, delta=DELTA)
+    moments = PrivacyProfile.gaussian(1.0 / plan.moment_noise)
+    step = PrivacyProfile.gaussian(1.0 / plan.noise_multiplier)
+    composed = functools.reduce(operator.add, [step] * steps, moments)
+    assert 0.99 * 0.7 <= plan.profile.epsilon(DELTA) <= 0.7
+    assert composed.epsilon(DELTA) == pytest.approx(plan.profile.epsilon(DELTA), rel=1e-3)
+    given = plan_preconditioned(
+        50, steps=steps, delta=DELTA, noise_multiplier=plan.noise_multiplier
+    )
+    assert given.moment_noise == pytest.approx(plan.moment_noise, rel=1e-12)
+    assert given.profile.epsilon(DELTA) == pytest.approx(plan.profile.epsilon(DELTA), rel=1e-6)
+
+
+def test_cost_depends_on_the_budget_alone():
+    model = DPLogisticRegression(0.7, DELTA)
+    assert model.privacy_profile(30) == model.privacy_profile(10**6, 50)
+    for change in ({"n_public": 7}, {"classes": range(5)}, {"data_norm": 3.0}, {"C": 0.1}):
+        assert clone(model).set_params(**change).privacy_profile(30) == model.privacy_profile(30)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+def test_steps_of_a_given_noise_add_up(kind):
+    costs = [
+        kind(noise_multiplier=30.0, epochs=steps).privacy_profile(100).epsilon(DELTA)
+        for steps in (1, 10, 100)
+    ]
+    assert costs == sorted(costs)
+    shift = np.sqrt(100.0 / 0.92) / 30.0
+    assert costs[-1] == pytest.approx(PrivacyProfile.gaussian(shift).epsilon(DELTA), rel=1e-9)
+
+
+def test_without_noise_nothing_is_promised():
+    assert plan_preconditioned(50, steps=5, epsilon=np.inf, delta=0.1).noise_multiplier == 0.0
+    plan = plan_preconditioned(50, steps=5, delta=0.1, noise_multiplier=0.0)
+    assert plan.profile.epsilon(0.1) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({"epsilon": 0.0, "delta": 0.1}, "epsilon must be"),
+        ({"epsilon": 1.0, "delta": 0.0}, "delta must be .*Use solver='objective'"),
+        ({"noise_multiplier": -1.0, "delta": 0.1}, "noise_multiplier must be"),
+    ],
+)
+def test_bad_budgets_are_refused(budget, message):
+    with pytest.raises(ValueError, match=message):
+        plan_preconditioned(50, steps=5, **budget)
+    with pytest.raises(ValueError, match=message):
+        DPLogisticRegression(solver="preconditioned").set_params(**budget).privacy_profile(50)
+
+
+# What is released -------------------------------------------------------------------------------
+
+
+def moments_of(rows, norm, intercept):
+    design = Design.clipped(rows, np.inf, intercept)
+    pieces = list(_bounded_rows(design, norm))
+    radius = norm * np.sqrt(1.0 + float(intercept) / 64)
+    sums = SufficientStatistics(radius, 1.0, fit_intercept=False)
+    for piece in pieces:
+        sums.update(piece, np.zeros(len(piece)))
+    return sums.gram_and_moment[0]
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("norm", [1e-3, 2.0, 1e5])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_one_record_moves_the_moments_by_the_sensitivity_at_most(intercept, norm):
+    """Theorem M7."""
+    before = moments_of(X, norm, intercept)
+    upper = np.triu_indices(len(before))
+    longest = 0.0
+    for row in (np.zeros(4), X[0], 1e3 * X[1], 1e90 * X[2], 1e-200 * X[3]):
+        moved = moments_of(np.vstack([X, row]), norm, intercept) - before
+        longest = max(longest, np.linalg.norm(moved[upper]))
+    assert 0.5 < longest <= squared_radius(False)
+
+
+def test_moments_of_sparse_rows_are_those_of_dense_ones():
+    for intercept in (True, False):
+        dense = moments_of(X, 2.0, intercept)
+        np.testing.assert_array_equal(moments_of(sparse.csr_matrix(X), 2.0, intercept), dense)
+
+
+def canary(plan, noise_factor, n_fits):
+    """Return the final weights of fits with and without a record of the largest gradient."""
+    run = replace(
+        plan,
+        noise_multiplier=plan.noise_multiplier * noise_factor,
+        moment_noise=plan.moment_noise * noise_factor,
+    )
+    finals = []
+    for offset, targets in enumerate((np.array([0.0, -100.0]), np.zeros(1))):
+        rows = np.ones((len(targets), 1))
+        rows[0] = 0.0
+        design = Design.clipped(rows, np.inf, intercept=False)
+        fits = [
+            fit_preconditioned(
+                run,
+                design,
+                residual_is_target,
+                targets,
+                1,
+                data_norm=1.0,
+                learning_rate=1.0,
+                max_grad_norm=1.0,
+                rng=np.random.default_rng([offset, seed]),
+            ).item()
+            for seed in range(n_fits)
+        ]
+        finals.append(fits)
+    return np.array(finals)
+
+
+def test_audit_cannot_refute_the_profile():
+    """Theorem M7."""
+    plan = plan_preconditioned(2, steps=1, delta=DELTA, noise_multiplier=0.8)
+    for factor, refutes in ((1.0, False), (0.5, True)):
+        n_fits = 1200 if refutes else 600
+        with_canary, without = canary(plan, factor, n_fits)
+        half = n_fits // 2
+        best = np.quantile(with_canary[:half], 0.3)
+        errors = [
+            stats.beta.ppf(0.9995, count + 1, half - count)
+            for count in ((without[half:] > best).sum(), (with_canary[half:] <= best).sum())
+        ]
+        assert (errors[1] < plan.profile.tradeoff(errors[0])) == refutes
+
+
+def test_wide_rows_take_no_square_matrix():
+    rows = sparse.random(60, 200_000, density=1e-4, format="csr", random_state=0)
+    model = DPLogisticRegression(random_state=0, classes=[0, 1], delta=1e-3)
+    model.fit(rows, np.arange(60) % 2)
+    assert model.coef_.shape == (1, 200_000)
+    assert np.isfinite(model.coef_).all()
+
+
+def test_noisy_moments_give_way_to_their_mean():
+    design = Design.clipped(X, np.inf, intercept=True)
+    for epsilon, n_dimensions in ((10.0, 2), (1e-3, 1)):
+        plan = plan_preconditioned(300, steps=100, epsilon=epsilon, delta=DELTA)
+        basis = release_basis(plan, design, 2.0, 1, np.random.default_rng(0))
+        assert basis.matrix.ndim == n_dimensions
+    # Much noise, but the number of records is what it says.
+    assert 0.0 < basis.usual_norm <= 2.0 * np.sqrt(65 / 64)
+
+
+def test_coordinates_without_noise_have_second_moments_of_one():
+    plan = plan_preconditioned(300, steps=100, epsilon=np.inf, delta=DELTA)
+    rows = X * [1.0, 10.0, 0.1, 1.0] + [5.0, 0.0, 0.0, 0.0]
+    design = Design.clipped(rows, np.inf, intercept=True)
+    basis = release_basis(plan, design, 100.0, 1, np.random.default_rng(0))
+    moved = np.column_stack([rows, np.ones(300)]) @ basis.matrix
+    np.testing.assert_allclose(moved.T @ moved / 300, np.eye(5), atol=0.05)
+    assert basis.usual_norm == pytest.approx(np.sqrt(5.0), rel=0.02)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("epsilon", [1.0, np.inf])
+def test_no_record_makes_a_fit_fail(form, epsilon):
+    # Theorem R5.
+    rows = [*X[:20, :3].tolist(), *nasty_rows(form, 3)]
+    model = DPLogisticRegression(
+        epsilon, 1e-3, solver="preconditioned", classes=[0, 1], random_state=0
+    )
+    model.fit(FORMS[form](rows), np.arange(len(rows)) % 2)
+    assert np.isfinite(model.coef_).all()
+
+
+# The rules --------------------------------------------------------------------------------------
+
+
+def test_without_noise_it_is_as_good_as_scikit_learn():
+    rows, labels = load_breast_cancer(return_X_y=True)
+    rows = scale(rows)
+    peer = LogisticRegression(C=0.1).fit(rows, labels)
+    model = DPLogisticRegression(np.inf, DELTA, C=0.1, epochs=1000, random_state=0)
+    model.fit(rows, labels)
+    agreement = (model.predict(rows) == peer.predict(rows)).mean()
+    assert agreement > 0.98
+    assert np.corrcoef(model.coef_.ravel(), peer.coef_.ravel())[0, 1] > 0.95
+
+
+def test_units_of_the_data_make_no_difference():
+    """Rows, their bound and nothing else in other units; the constant beside them is public."""
+    models = []
+    for unit in (1.0, 1024.0):
+        model = DPLogisticRegression(
+            1.0, 1e-4, data_norm=2.0 * unit, random_state=0, fit_intercept=False
+        )
+        models.append(model.fit(unit * X, Y).coef_ * unit)
+    np.testing.assert_allclose(models[0], models[1], rtol=1e-6)
+
+
+def test_less_noise_clips_less_and_steps_are_bounded():
+    design = Design.clipped(X, np.inf, intercept=True)
+    shares, rates = [], []
+    for epsilon in (0.05, 1.0, 5.0, 50.0, np.inf):
+        plan = plan_preconditioned(300, steps=100, epsilon=epsilon, delta=DELTA)
+        basis = release_basis(plan, design, 2.0, 1, np.random.default_rng(0))
+        limit, rate = step_rule(plan, basis)
+        shares.append(limit / basis.usual_norm)
+        rates.append(rate * limit * basis.moment / basis.usual_norm)
+        assert step_rule(plan, basis, 0.7)[0] == 0.7
+    assert shares == sorted(shares)
+    assert shares[0] == pytest.approx(0.05)
+    assert shares[-1] == pytest.approx(1.0)
+    assert max(rates) == pytest.approx(5.0)
