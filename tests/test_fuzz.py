@@ -34,7 +34,7 @@ def test_a_few_hundred_inputs_find_no_fault():
     ends, faults = run.survey(10**6, 300)
     assert faults == []
     # Neither may hardly ever happen.
-    assert min(ends["done"], ends["refused"]) > 100
+    assert min(ends["done"], ends["refused"]) > 50
 
 
 @pytest.mark.slow
