@@ -19,9 +19,10 @@ solver : {"auto", "preconditioned", "objective", "output", "psgd", "sgd", "adam"
     descend along noisy sums of clipped gradients of batches.
 C : float, optional
     Inverse of the regularization strength, as in scikit-learn; the intercept is regularised
-    like the rest. None stands for 1, and for no regularization with "preconditioned", whose
-    noise and number of steps regularise. "objective" lowers it where it would use up the
-    budget; ``plan_`` holds the regularization that was used.
+    like the rest. None stands for 1 with "psgd", "sgd" and "adam"; for no regularization with
+    "preconditioned", whose noise and number of steps regularise; and for one that holds what the
+    noise does to margins at a constant with "objective" and "output". "objective" lowers C where
+    it would use up the budget; ``plan_`` holds the regularization that was used.
 data_norm : float, optional
     Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
     ``sqrt(n_features)``, about the norm of a row of standardised features; and for no bound

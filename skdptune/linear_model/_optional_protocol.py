@@ -11,6 +11,7 @@ from skdptune.linear_model._defaults import (
     CLIPPING_SOLVERS,
     PRECONDITIONED,
     batch_size_of,
+    follows_noise,
     solver_of,
     strength_of,
 )
@@ -158,7 +159,7 @@ class OptionalProtocolMixin:
         n_final = check_integer(n_final, name="n_final", lower=1)
         values: dict[str, Any] = {}
         solver = solver_of(self)
-        if self.C is not None or solver != PRECONDITIONED:
+        if not follows_noise(self):
             values["C"] = min(strength_of(self) * (n_final / n_tune), LARGEST_C)
         if solver in OPTIMIZERS or solver == "psgd":
             share = batch_size_of(self)

@@ -13,6 +13,7 @@ from skdptune.linear_model._defaults import (
     batch_size_of,
     epochs_of,
     max_grad_norm_of,
+    regularization_of,
     solver_of,
     steps_of,
     strength_of,
@@ -70,14 +71,16 @@ class Perturbation:
         n_classes: int,
     ) -> Any:
         """Return the noise of a fit, its constants and its cost, from public sizes alone."""
-        intercept = int(model.fit_intercept)
+        intercept, count = int(model.fit_intercept), 1 if n_classes <= 2 else n_classes
+        radius = math.hypot(row_norm(model.data_norm, n_features), intercept)
+        width = (1 if n_features is None else n_features) + intercept
         problem = PublicProblem(
             model._loss,
-            radius=math.hypot(row_norm(model.data_norm, n_features), intercept),
-            regularization=1.0 / strength_of(model),
-            width=(1 if n_features is None else n_features) + intercept,
+            radius=radius,
+            regularization=regularization_of(model, radius, width, count),
+            width=width,
             n_samples=n_samples if model.n_public is None else largest_subset_size(n_samples),
-            n_problems=1 if n_classes <= 2 else n_classes,
+            n_problems=count,
         )
         return self._make_plan(problem, **_budget(model), **self._settings_of(model, n_samples))
 

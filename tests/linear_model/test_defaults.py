@@ -8,6 +8,7 @@ from sklearn.model_selection import train_test_split
 
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._defaults import solver_of
+from skdptune.mechanisms import noise_for_budget
 
 KINDS = [DPLogisticRegression, DPLinearSVC]
 RNG = np.random.default_rng(0)
@@ -66,6 +67,41 @@ def test_many_classes_and_probabilities_without_a_word():
     assert DPLogisticRegression(random_state=0).fit(train, y).predict_proba(test).sum(
         axis=1
     ) == pytest.approx(np.ones(len(test)))
+
+
+@pytest.mark.parametrize("delta", [1e-3, 0.0])
+@pytest.mark.parametrize("solver", ["objective", "output"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_regularization_holds_what_the_noise_does_to_margins(kind, solver, delta):
+    margin = {"objective": 3.0, "output": 0.4}[solver]
+    rows, labels = np.hstack([X, X, X]), np.arange(120) % 3
+    for epsilon in (0.1, 1.0):
+        for classes in ([0, 1], [0, 1, 2]):
+            model = kind(epsilon, delta, solver=solver, classes=classes, data_norm=4.0)
+            plan = model._plan(120, 9, len(classes))
+            count = 1 if len(classes) == 2 else 3
+            noise = (
+                np.sqrt(10.0) * count / epsilon
+                if delta == 0.0
+                else np.sqrt(count) * noise_for_budget(epsilon, delta)[0]
+            )
+            expected = noise * 17.0 * count / margin
+            if getattr(plan, "regularization_was_raised", False):
+                assert plan.problem.regularization > expected
+            else:
+                assert plan.problem.regularization == pytest.approx(expected, rel=1e-12)
+            given = clone(model).set_params(C=1.0 / expected, random_state=0)
+            model.set_params(random_state=0).fit(rows, labels % len(classes))
+            assert model.privacy_.profile == given.privacy_profile(120, 9)
+            given.fit(rows, labels % len(classes))
+            np.testing.assert_allclose(model.coef_, given.coef_, rtol=1e-6)
+
+
+def test_regularization_is_never_below_one():
+    model = DPLogisticRegression(100.0, 1e-3, solver="objective", data_norm=0.1)
+    assert model._plan(120, 9, 2).problem.regularization >= 1.0
+    model.set_params(solver="output", noise_multiplier=1e9)
+    assert model._plan(120, 9, 2).problem.regularization <= 1e15
 
 
 def test_a_secret_size_changes_neither_plan_nor_cost():
