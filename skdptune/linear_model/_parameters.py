@@ -68,7 +68,9 @@ def _check_problem(model: Any) -> None:
 def _check_iteration(model: Any) -> None:
     """Refuse bad parameters of how it is minimised."""
     if model.max_grad_norm is not None:
-        check_real(model.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True)
+        check_real(
+            model.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True, upper=1e100
+        )
     if model.epochs is not None and not takes_most_steps(model):
         hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget."
         check_real(model.epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9, hint=hint)

@@ -25,6 +25,7 @@ from skdptune.mechanisms._noise import nonprivate_profile
 
 # Keeps calibration clear of both ends, where rounding could refuse what is known to fit.
 _MARGIN = 1.0 - 1e-6
+_LEAST_EPSILON = 1e-100
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,8 @@ def plan_threshold_search(
     )
     if noise is None:
         return ThresholdPlan(0.0, 0.0, False, rounds, hits, None, None, nonprivate_profile())
-    budget = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper=LARGEST_LOSS)
+    # Its parts must not vanish in rounding.
+    budget = check_real(epsilon, name="epsilon", lower=_LEAST_EPSILON, upper=LARGEST_LOSS)
     if noise == "sparse":
         return _sparse(influence, budget, rounds, hits or most_hits(levels))
     return _per_round(influence, budget, failure, _cap(levels, rounds, hits), hits)

@@ -32,10 +32,10 @@ class Broken:
     """An object whose length, truth, text and members all fail."""
 
     def __len__(self) -> int:
-        raise RuntimeError("no length")
+        raise TypeError("no length")
 
     def __bool__(self) -> bool:
-        raise RuntimeError("no truth")
+        raise ValueError("no truth")
 
     def __repr__(self) -> str:
         return "Broken()"

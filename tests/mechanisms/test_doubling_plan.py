@@ -124,3 +124,8 @@ def test_bad_settings_are_refused_by_name(noise, name, bad, kind) -> None:
 def test_unknown_noise_is_refused() -> None:
     with pytest.raises(ValueError, match="noise must be one of 'sparse', 'per-round'; got 'none'"):
         plan_threshold_search("none", **GIVEN, **OPEN)
+
+
+def test_budgets_whose_parts_vanish_are_refused():
+    with pytest.raises(ValueError, match=r"^epsilon must be a number in \[1e-100, "):
+        plan_threshold_search("sparse", **(GIVEN | {"epsilon": 5e-324}), **OPEN)
