@@ -39,8 +39,8 @@ from skdptune.accounting._losses._renyi import (
     RenyiSum,
     RenyiTable,
     RenyiUnknown,
-    at_integer_orders,
     log_binomial,
+    table_of_integer_orders,
 )
 
 __all__ = [
@@ -63,7 +63,6 @@ __all__ = [
     "RenyiUnknown",
     "ResponseForm",
     "Sides",
-    "at_integer_orders",
     "common_step",
     "composed_sides",
     "connect_dots",
@@ -80,6 +79,7 @@ __all__ = [
     "self_composed_sides",
     "step_at_most",
     "subsampled_halves",
+    "table_of_integer_orders",
     "to_pld",
     "upper_half",
     "with_bounded_size",

@@ -26,6 +26,11 @@ ORDERS: FloatArray = np.unique(
 )
 
 
+# Terms of a moment that are summed at once, and what rounding makes of each.
+_MOST_TERMS = 4096
+_ROUNDING = 1e-11
+
+
 class RenyiCurve(abc.ABC):
     """An upper bound on the Rényi divergence of each order above 1."""
 
@@ -65,7 +70,7 @@ class RenyiUnknown(RenyiCurve):
 
 @dataclass(frozen=True, eq=False)
 class RenyiOfEvent(RenyiCurve):
-    """What dp_accounting's RDP accountant says of an event.
+    """What dp_accounting's RDP accountant says of an event, and faster where that is slow.
 
     Notes
     -----
@@ -81,7 +86,49 @@ class RenyiOfEvent(RenyiCurve):
     # Fractional orders take tenths of a second, and one reading asks for the same ones repeatedly.
     @functools.lru_cache(maxsize=64)  # noqa: B019
     def _cached(self, orders: tuple[float, ...]) -> FloatArray:
-        return renyi_divergences(self.event, orders)
+        sampled = _sampled_gaussian(self.event)
+        values = np.array(orders)
+        is_whole = (values == np.floor(values)) & (values >= 2.0) & (values <= _MOST_TERMS)
+        if sampled is None or not is_whole.any():
+            return renyi_divergences(self.event, orders)
+        result = np.empty(values.size)
+        result[is_whole] = [_renyi_of_sampled_gaussian(*sampled, n) for n in values[is_whole]]
+        if not is_whole.all():
+            others = tuple(values[~is_whole].tolist())
+            result[~is_whole] = renyi_divergences(self.event, others)
+        return result
+
+
+def _sampled_gaussian(event: dp_event.DpEvent) -> tuple[float, float, int] | None:
+    """Return rate, noise and number of Gaussian releases on Poisson samples, if it is these."""
+    count = 1
+    if isinstance(event, dp_event.SelfComposedDpEvent):
+        count, event = event.count, event.event
+    if not isinstance(event, dp_event.PoissonSampledDpEvent):
+        return None
+    rate, inner = event.sampling_probability, event.event
+    if not isinstance(inner, dp_event.GaussianDpEvent) or not 0.0 < rate < 1.0:
+        return None
+    # Squares of others are no doubles.
+    return (
+        (rate, inner.noise_multiplier, count) if 1e-100 < inner.noise_multiplier < 1e100 else None
+    )
+
+
+def _renyi_of_sampled_gaussian(rate: float, noise: float, count: int, order: float) -> float:
+    """Return the divergence of a whole order, rounded up: Mironov, Talwar and Zhang (2019)."""
+    # The moment less 1, in terms that are all positive: the weights sum to 1.
+    powers = np.arange(2.0, order + 1.0)
+    growth = powers * (powers - 1.0) / (2.0 * noise**2)
+    weights = log_binomial(order, powers) + powers * math.log(rate)
+    weights = weights + (order - powers) * math.log1p(-rate)
+    small = np.minimum(growth, 1.0)
+    logarithms = np.where(
+        growth < 1.0, np.log(np.expm1(small)), growth + np.log1p(-np.exp(-growth))
+    )
+    moment = float(special.logsumexp(weights + logarithms))
+    excess = moment if moment > 40.0 else math.log1p(math.exp(moment))
+    return count * excess * (1.0 + _ROUNDING) / (order - 1.0)
 
 
 @dataclass(frozen=True)
@@ -189,7 +236,11 @@ class RenyiSubsampled(RenyiCurve):
 
     def at(self, orders: FloatArray) -> FloatArray:
         """Return the bound at the next integer orders, interpolated."""
-        return at_integer_orders(self._at_integers, orders)
+        return self._table.at(orders)
+
+    @functools.cached_property
+    def _table(self) -> RenyiTable:
+        return table_of_integer_orders(self._at_integers)
 
     def _at_integers(self, integers: FloatArray) -> FloatArray:
         log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)
@@ -216,14 +267,10 @@ class RenyiSubsampled(RenyiCurve):
         return max(result, 0.0) * (1.0 + 1e-12) + error
 
 
-def at_integer_orders(
-    function: Callable[[FloatArray], FloatArray], orders: FloatArray
-) -> FloatArray:
-    """Return a bound for integer orders at any orders, by chords between them."""
-    top = math.ceil(min(float(np.max(orders, initial=2.0)), INTEGER_ORDERS[-1]))
-    integers = INTEGER_ORDERS[: max(top - 1, 1)]
-    table = RenyiTable(tuple(integers.tolist()), tuple(function(integers).tolist()))
-    return table.at(orders)
+def table_of_integer_orders(function: Callable[[FloatArray], FloatArray]) -> RenyiTable:
+    """Return a bound for integer orders, with chords between them."""
+    values = function(INTEGER_ORDERS)
+    return RenyiTable(tuple(INTEGER_ORDERS.tolist()), tuple(values.tolist()))
 
 
 def log_binomial(n: float | FloatArray, k: float | FloatArray) -> FloatArray:

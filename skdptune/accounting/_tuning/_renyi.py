@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -10,7 +11,12 @@ import numpy.typing as npt
 from scipy import special
 
 from skdptune._validation import FloatArray
-from skdptune.accounting._losses import RenyiCurve, at_integer_orders, log_binomial
+from skdptune.accounting._losses import (
+    RenyiCurve,
+    RenyiTable,
+    log_binomial,
+    table_of_integer_orders,
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,11 @@ class RenyiTuneThenFit(RenyiCurve):
 
     def at(self, orders: FloatArray) -> FloatArray:
         """Return the larger of the two directions' bounds."""
-        return at_integer_orders(self._at_integers, orders)
+        return self._table.at(orders)
+
+    @functools.cached_property
+    def _table(self) -> RenyiTable:
+        return table_of_integer_orders(self._at_integers)
 
     def _at_integers(self, integers: FloatArray) -> FloatArray:
         log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)

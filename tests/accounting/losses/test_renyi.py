@@ -70,9 +70,31 @@ def test_event_divergence_is_the_accountants():
     event = dp_event.SelfComposedDpEvent(step, 100)
     orders = np.array([2.0, 3.0, 17.0, 64.0])
     accountant = RdpAccountant(orders).compose(event)
-    assert RenyiOfEvent(event).at(orders).tolist() == list(accountant.rdp)
+    np.testing.assert_allclose(RenyiOfEvent(event).at(orders), accountant.rdp, rtol=1e-9)
+    others = np.array([1.5, 2.5, 5000.0])
+    said = RdpAccountant(others).compose(event).rdp
+    assert RenyiOfEvent(event).at(others).tolist() == list(said)
+    assert RenyiOfEvent(event).at(np.array([2.5, 3.0]))[1] == RenyiOfEvent(event).at(orders)[1]
     exact = [100 * renyi_of_sampled_gaussian(0.5, 0.01, int(order)) for order in orders]
     np.testing.assert_allclose(RenyiOfEvent(event).at(orders), exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rate", [1e-9, 1e-4, 0.05, 0.9, 1.0 - 1e-9])
+@pytest.mark.parametrize("noise", [0.02, 0.5, 4.0, 1e3, 1e6])
+def test_divergence_of_a_sampled_gaussian_is_rounded_up(rate, noise):
+    # Theorem P9.
+    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
+    for order in (2, 3, 17, 300):
+        with mpmath.workdps(60):
+            q, s = mpmath.mpf(rate), mpmath.mpf(noise)
+            moment = mpmath.fsum(
+                mpmath.binomial(order, k) * q**k * (1 - q) ** (order - k)
+                * mpmath.exp((k * k - k) / (2 * s * s))
+                for k in range(order + 1)
+            )  # fmt: skip
+            exact = 7 * mpmath.log(moment) / (order - 1)
+            found = only(RenyiOfEvent(dp_event.SelfComposedDpEvent(step, 7)), order)
+            assert exact <= found <= exact * (1 + mpmath.mpf(1e-9))
 
 
 def test_what_an_event_said_cannot_be_overwritten():

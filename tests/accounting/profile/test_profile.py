@@ -1218,9 +1218,8 @@ def test_renyi_divergences_are_exact_where_they_are_known():
     np.testing.assert_allclose(pure(0.4).rdp(orders), exact, rtol=1e-9)
     event = sampled_gaussian(1.0, 0.1, 20)
     accountant = RdpAccountant([2.0, 16.0]).compose(event)
-    assert from_event(event, discretization=0.01).rdp([2.0, 16.0]).tolist() == list(
-        accountant._rdp
-    )
+    found = from_event(event, discretization=0.01).rdp([2.0, 16.0])
+    np.testing.assert_allclose(found, accountant._rdp, rtol=1e-9)
 
 
 def test_renyi_divergences_of_compositions_add():
