@@ -32,7 +32,7 @@ _FLOOR = 1.0
 _LEAST_FLOOR = 1e-6
 # Wider designs, and those of which the noise would hide the moments, are scaled as a whole.
 _LARGEST_WIDTH = 1024
-_LARGEST_NOISE = 8.0
+_LARGEST_NOISE = 5.0
 # Clipping norm, in units of the usual norm of a row; it grows between these as the noise on the
 # moments, in units of their mean, falls from the third number to a twentieth of it.
 _LEAST_CLIPPING, _LARGEST_CLIPPING = 0.05, 1.0
@@ -40,6 +40,8 @@ _USUAL_SIGNAL = 2.0
 # What noise alone moves a decision by, about: with coordinates of moments and without.
 _NOISE_DISTANCE, _UNSCALED_NOISE_DISTANCE = 4.0, 2.0
 _LONGEST_STEP = 5.0
+# Steps that are left of all, in coordinates as they are.
+_UNSCALED_STEPS = 30
 # Constant that stands for an intercept, in units of a row's norm.
 _CONSTANT = 0.125
 # Rows whose norms are found at once.
@@ -74,16 +76,20 @@ class PreconditionedPlan:
         """Return about the noise on an eigenvalue of the moments, in units of their mean."""
         return self.moment_noise * width**1.5 / self.n_samples
 
-    @property
-    def descent(self) -> NoisyGradientPlan:
-        """The plan of the steps, with the cost of all releases."""
+    def descent(self, steps: int | None = None) -> NoisyGradientPlan:
+        """Return the plan of the steps, with the cost of all releases.
+
+        Fewer steps, each with less noise, cost the same: a step of noise ``s / sqrt(k)`` is the
+        mean of k of noise s at one point.
+        """
+        steps = self.steps if steps is None else steps
         return NoisyGradientPlan(
             n_samples=self.n_samples,
             batch_size=self.n_samples,
             sampling="poisson",
             rate=1.0,
-            steps=self.steps,
-            noise_multiplier=self.noise_multiplier,
+            steps=steps,
+            noise_multiplier=self.noise_multiplier * math.sqrt(steps / self.steps),
             profile=self.profile,
         )
 
@@ -154,12 +160,15 @@ class Basis:
         About the mean second moment of a coordinate.
     noise_distance : float
         What noise may move a decision by.
+    steps : int
+        Number of steps to take at most.
     """
 
     matrix: np.ndarray
     usual_norm: float
     moment: float
     noise_distance: float
+    steps: int
 
     @property
     def width(self) -> int:
@@ -231,7 +240,7 @@ def _basis_of_moments(
     matrix = units[:, None] * ((vectors / np.sqrt(values + floor)) @ vectors.T)
     usual = math.sqrt(max(float((values / (values + floor)).sum()), 1.0))
     distance = _NOISE_DISTANCE * (2.0 / max(n_outputs, 2)) ** 0.25
-    return Basis(matrix, usual, 1.0, distance)
+    return Basis(matrix, usual, 1.0, distance, plan.steps)
 
 
 def _basis_of_mean_norm(
@@ -247,7 +256,13 @@ def _basis_of_mean_norm(
     if design.intercept:
         diagonal[-1] = _CONSTANT * mean
         usual = math.hypot(mean, diagonal[-1])
-    return Basis(diagonal, usual, usual**2 / design.width, _UNSCALED_NOISE_DISTANCE)
+    return Basis(
+        diagonal,
+        usual,
+        usual**2 / design.width,
+        _UNSCALED_NOISE_DISTANCE,
+        min(plan.steps, _UNSCALED_STEPS),
+    )
 
 
 def fit_preconditioned(
@@ -286,8 +301,10 @@ def fit_preconditioned(
     """
     basis = release_basis(plan, design, data_norm, n_outputs, rng)
     limit, rate = step_rule(plan, basis, max_grad_norm)
+    # A given rate, times the number of steps, is meant to lead as far as it would.
+    steps = basis.steps if learning_rate is None else plan.steps
     return fit_noisy_gradient(
-        plan.descent,
+        plan.descent(steps),
         design,
         residuals_of,
         targets,
@@ -328,7 +345,7 @@ def step_rule(
         signal = _USUAL_SIGNAL / max(plan.noise_of_moments(basis.width), 1e-300)
         share = min(_LEAST_CLIPPING * max(signal, 1.0), _LARGEST_CLIPPING)
         limit = share * basis.usual_norm
-    noise = plan.noise_multiplier * math.sqrt(plan.steps) / plan.n_samples
+    noise = plan.descent(basis.steps).noise_multiplier * math.sqrt(basis.steps) / plan.n_samples
     rate = basis.noise_distance / (max(noise, 1e-300) * limit * basis.usual_norm)
     return limit, min(rate, _LONGEST_STEP * basis.usual_norm / (limit * basis.moment))
 
