@@ -104,8 +104,9 @@ class DPLinearSVC(PrivateLinearClassifier):
     Notes
     -----
     Neighbours differ by adding or removing one record. With more than two classes there is one
-    model against the rest for each. The corner of the hinge is rounded on a width of 0.5 to each
-    side (Chaudhuri et al. 2011), since the guarantees need a smooth loss.
+    model against the rest for each; "preconditioned" starts their intercepts at -2. The corner of
+    the hinge is rounded on a width of 0.5 to each side (Chaudhuri et al. 2011), since the
+    guarantees need a smooth loss.
 
     Examples
     --------
@@ -118,3 +119,6 @@ class DPLinearSVC(PrivateLinearClassifier):
     """
 
     _loss = huber_hinge(0.5)
+    # Where all records lie on the right side for all classes but their own: gradients then say
+    # nothing but which class that is.
+    _first_intercept = -2.0

@@ -34,9 +34,10 @@ classes : sequence, optional
 fit_intercept : bool, default=True
     Whether there is an intercept.
 epochs : float or "max", optional
-    Passes over the data; each is one step of "preconditioned". None stands for 100 steps of
-    "preconditioned", and for 20 passes of "psgd", "sgd" and "adam". With "max", "sgd" and "adam"
-    take as many steps of noise `noise_multiplier` as `epsilon` and `delta` pay for.
+    Passes over the data; each is one step of "preconditioned". None stands for 100 of them (30
+    of less noise, at the same cost, where the moments would drown in noise), and for 20 passes
+    of "psgd", "sgd" and "adam". With "max", "sgd" and "adam" take as many steps of noise
+    `noise_multiplier` as `epsilon` and `delta` pay for.
 batch_size : int or float, optional
     Expected number of records of a batch of "psgd", "sgd" and "adam"; a float is their share of
     all records. None stands for 256.
@@ -47,13 +48,12 @@ sampling : {"poisson", "fixed", "allocation"}, default="poisson"
     record once in an epoch, with a little less noise.
 learning_rate : float, optional
     Length of a step; None stands for 2 with "sgd", for 0.3 over the root of the number of
-    steps with "adam", and for the largest allowed one with "psgd". With "preconditioned" it
-    stands for the rate at which all noise together moves a decision by about 4 (2 where the
-    moments would drown in noise), and for the longest stable one where there is less noise.
+    steps with "adam", and for the largest allowed one with "psgd". With "preconditioned" it is a
+    factor of the rate that its rule finds, and None stands for 1.
 max_grad_norm : float, optional
-    Norm to which the gradient of each record is clipped. None stands for 1 with "sgd" and
-    "adam". With "preconditioned" it stands for a twentieth of the usual norm of a row in its
-    coordinates, and for up to all of it where there is little noise.
+    Norm to which the gradient of each record is clipped; None stands for 1 with "sgd" and "adam".
+    With "preconditioned" it is in units of the usual norm of a row in its coordinates, and None
+    stands for 0.05, or for up to 1 where there is little noise.
 noise_multiplier : float, optional
     Noise in units of a record's influence. Given, it replaces `epsilon`; with "max" epochs both
     are needed.

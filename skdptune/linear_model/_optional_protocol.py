@@ -9,7 +9,6 @@ from skdptune._validation import check_integer
 from skdptune.linear_model._defaults import (
     AUTO,
     CLIPPING_SOLVERS,
-    PRECONDITIONED,
     batch_size_of,
     follows_noise,
     solver_of,
@@ -135,13 +134,12 @@ class OptionalProtocolMixin:
         *batch_size* becomes the share of the records that it is of `n_final`: the sampling rate
         stays, and with it the number of steps, the noise multiplier and the cost.
 
-        *learning_rate* of "sgd", and of "preconditioned" where it is given, is multiplied by
-        ``n_tune / n_final`` (Koskela and Kulkarni 2023, arXiv:2301.11989, section 3.2; van der
-        Veen et al. 2018). A step divides noise of a fixed size by the batch, so this keeps the
-        noise of a step on the weights, ``rate * noise / B``.
+        *learning_rate* of "sgd" is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
+        arXiv:2301.11989, section 3.2; van der Veen et al. 2018). A step divides noise of a fixed
+        size by the batch, so this keeps the noise of a step on the weights, ``rate * noise / B``.
         "adam" divides each step by its own size and keeps its rate; "psgd" keeps it too, since
-        its steps follow the mean of the losses. What "preconditioned" takes by rule follows the
-        number of records by itself.
+        its steps follow the mean of the losses; and what "preconditioned" multiplies by it
+        follows the number of records by itself.
 
         "objective" and "output" add noise of a size that does not depend on the number of
         records: on fewer records they have more noise for their signal, and no parameter
@@ -164,7 +162,7 @@ class OptionalProtocolMixin:
         if solver in OPTIMIZERS or solver == "psgd":
             share = batch_size_of(self)
             values["batch_size"] = share if isinstance(share, float) else min(share / n_final, 1.0)
-        if solver == "sgd" or (solver == PRECONDITIONED and self.learning_rate is not None):
+        if solver == "sgd":
             rate = SGD_LEARNING_RATE if self.learning_rate is None else self.learning_rate
             values["learning_rate"] = rate * (n_tune / n_final)
         return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -161,7 +161,7 @@ class Basis:
     noise_distance : float
         What noise may move a decision by.
     steps : int
-        Number of steps to take at most.
+        Number of steps to take.
     """
 
     matrix: np.ndarray
@@ -275,6 +275,7 @@ def fit_preconditioned(
     data_norm: float,
     learning_rate: float | None = None,
     max_grad_norm: float | None = None,
+    keeps_steps: bool = False,
     regularization: float = 0.0,
     rng: np.random.Generator,
     initial: np.ndarray | None = None,
@@ -288,8 +289,12 @@ def fit_preconditioned(
         As for `fit_noisy_gradient`.
     data_norm : float
         As for `release_basis`.
-    learning_rate, max_grad_norm : float, optional
-        Of the descent in these coordinates; by `step_rule` where they are None.
+    learning_rate : float, optional
+        In units of that of `step_rule`.
+    max_grad_norm : float, optional
+        In units of the usual norm of a row in these coordinates; by `step_rule` where it is None.
+    keeps_steps : bool, default=False
+        Whether all steps are taken, where the rule would take fewer with less noise.
 
     Returns
     -------
@@ -300,16 +305,16 @@ def fit_preconditioned(
     Theorem M7.
     """
     basis = release_basis(plan, design, data_norm, n_outputs, rng)
+    if keeps_steps:
+        basis = replace(basis, steps=plan.steps)
     limit, rate = step_rule(plan, basis, max_grad_norm)
-    # A given rate, times the number of steps, is meant to lead as far as it would.
-    steps = basis.steps if learning_rate is None else plan.steps
     return fit_noisy_gradient(
-        plan.descent(steps),
+        plan.descent(basis.steps),
         design,
         residuals_of,
         targets,
         n_outputs,
-        learning_rate=rate if learning_rate is None else learning_rate,
+        learning_rate=rate if learning_rate is None else rate * learning_rate,
         max_grad_norm=limit,
         regularization=regularization,
         rng=rng,
@@ -329,7 +334,7 @@ def step_rule(
     plan : PreconditionedPlan
     basis : Basis
     max_grad_norm : float, optional
-        The clipping norm, where it is given.
+        The clipping norm in units of the usual norm of a row, where it is given.
 
     Notes
     -----
@@ -340,11 +345,11 @@ def step_rule(
     Short gradients, nearly all of one length, stand the noise best, but make probabilities too
     bold; so the clipping norm grows from a twentieth of the usual norm of a row to all of it.
     """
-    limit = max_grad_norm
-    if limit is None:
+    share = max_grad_norm
+    if share is None:
         signal = _USUAL_SIGNAL / max(plan.noise_of_moments(basis.width), 1e-300)
         share = min(_LEAST_CLIPPING * max(signal, 1.0), _LARGEST_CLIPPING)
-        limit = share * basis.usual_norm
+    limit = share * basis.usual_norm
     noise = plan.descent(basis.steps).noise_multiplier * math.sqrt(basis.steps) / plan.n_samples
     rate = basis.noise_distance / (max(noise, 1e-300) * limit * basis.usual_norm)
     return limit, min(rate, _LONGEST_STEP * basis.usual_norm / (limit * basis.moment))

@@ -50,6 +50,8 @@ class PrivateLinearClassifier(
     """What the private linear classifiers share; a subclass brings the loss."""
 
     _loss: ClassVar[MarginLoss]
+    # Where "preconditioned" starts the intercepts of more than two classes.
+    _first_intercept: ClassVar[float] = 0.0
 
     def __init__(
         self,

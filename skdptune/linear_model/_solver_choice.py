@@ -183,6 +183,9 @@ class Preconditioned:
         """Return the private weights, of shape (width, n_outputs), for labels 0, 1, ..."""
         outputs = 1 if model.classes_.size == 2 else model.classes_.size
         residuals_of, targets = model._residuals_and_targets(codes, outputs)
+        if initial is None and outputs > 1 and design.intercept:
+            initial = np.zeros((design.width, outputs))
+            initial[-1] = model._first_intercept
         return fit_preconditioned(
             plan,
             design,
@@ -192,6 +195,7 @@ class Preconditioned:
             data_norm=row_norm(model.data_norm, design.width - int(design.intercept)),
             learning_rate=model.learning_rate,
             max_grad_norm=model.max_grad_norm,
+            keeps_steps=model.epochs is not None,
             regularization=0.0 if model.C is None else 1.0 / model.C,
             rng=rng,
             initial=initial,

@@ -117,5 +117,18 @@ def test_fewer_records_keep_the_cost(parameters):
     values = model.tuning_parameters(50, 1000)
     fewer = clone(model).set_params(**values)
     assert fewer.privacy_profile(50) == model.privacy_profile(1000)
-    expected = {"C": 4.0, "learning_rate": 0.025} if parameters else {}
+    expected = {"C": 4.0} if parameters else {}
     assert values == pytest.approx(expected)
+
+
+def test_support_vectors_of_many_classes_start_where_gradients_name_the_class():
+    cold = DPLinearSVC(1.0, 1e-3, classes=range(4), random_state=0)
+    labels = np.arange(120) % 4
+    warm = clone(cold).fit(X, labels, intercept_init=np.full(4, -2.0))
+    np.testing.assert_array_equal(cold.fit(X, labels).coef_, warm.coef_)
+    # Without an intercept, or with two classes, the start is 0.
+    for changes, names in (({"fit_intercept": False}, labels), ({"classes": [0, 1]}, labels % 2)):
+        model = clone(cold).set_params(**changes)
+        outputs = len(np.unique(names)) if len(np.unique(names)) > 2 else 1
+        zeros = clone(model).fit(X, names, coef_init=np.zeros((outputs, 3)))
+        np.testing.assert_array_equal(model.fit(X, names).coef_, zeros.coef_)

@@ -72,6 +72,19 @@ def test_steps_of_a_given_noise_add_up(kind):
     assert costs[-1] == pytest.approx(PrivacyProfile.gaussian(shift).epsilon(DELTA), rel=1e-9)
 
 
+def test_fewer_steps_of_less_noise_cost_the_same():
+    """Theorem M7."""
+    plan = plan_preconditioned(50, steps=100, epsilon=0.7, delta=DELTA)
+    shifts = []
+    for steps in (100, 30, 1):
+        descent = plan.descent(steps)
+        assert descent.steps == steps and descent.profile == plan.profile
+        shifts.append(descent.steps / descent.noise_multiplier**2)
+    np.testing.assert_allclose(shifts, shifts[0])
+    whole = PrivacyProfile.gaussian(np.sqrt(shifts[0] + plan.moment_noise**-2))
+    assert whole.epsilon(DELTA) == pytest.approx(plan.profile.epsilon(DELTA), rel=1e-6)
+
+
 def test_without_noise_nothing_is_promised():
     assert plan_preconditioned(50, steps=5, epsilon=np.inf, delta=0.1).noise_multiplier == 0.0
     plan = plan_preconditioned(50, steps=5, delta=0.1, noise_multiplier=0.0)
@@ -226,6 +239,20 @@ def test_without_noise_it_is_as_good_as_scikit_learn():
     assert np.corrcoef(model.coef_.ravel(), peer.coef_.ravel())[0, 1] > 0.95
 
 
+@pytest.mark.parametrize("epsilon", [0.05, 5.0])
+def test_rate_and_clipping_norm_are_in_units_of_the_rules(epsilon):
+    model = DPLogisticRegression(epsilon, DELTA, random_state=0)
+    usual = clone(model).fit(X, Y).coef_
+    same = clone(model).set_params(learning_rate=1.0).fit(X, Y).coef_
+    np.testing.assert_array_equal(same, usual)
+    slow = clone(model).set_params(learning_rate=1e-9).fit(X, Y).coef_
+    assert np.abs(slow).max() < 1e-6 * np.abs(usual).max()
+    # Where noise sets the rate, it falls as gradients grow longer.
+    for share in (0.01, 1.0):
+        spread = clone(model).set_params(max_grad_norm=share).fit(0.0 * X, Y).coef_
+        assert 0.01 < np.abs(spread).max() < 100.0
+
+
 def test_units_of_the_data_make_no_difference():
     """Rows, their bound and nothing else in other units; the constant beside them is public."""
     models = []
@@ -246,7 +273,7 @@ def test_less_noise_clips_less_and_steps_are_bounded():
         limit, rate = step_rule(plan, basis)
         shares.append(limit / basis.usual_norm)
         rates.append(rate * limit * basis.moment / basis.usual_norm)
-        assert step_rule(plan, basis, 0.7)[0] == 0.7
+        assert step_rule(plan, basis, 0.7)[0] == 0.7 * basis.usual_norm
     assert shares == sorted(shares)
     assert shares[0] == pytest.approx(0.05)
     assert shares[-1] == pytest.approx(1.0)
