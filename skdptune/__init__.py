@@ -18,6 +18,7 @@ __all__ = [
 if TYPE_CHECKING:
     from skdptune import accounting as accounting
     from skdptune import base as base
+    from skdptune import ensemble as ensemble
     from skdptune import inspection as inspection
     from skdptune import linear_model as linear_model
     from skdptune import mechanisms as mechanisms
@@ -37,6 +38,7 @@ else:
         {
             "accounting",
             "base",
+            "ensemble",
             "inspection",
             "linear_model",
             "mechanisms",

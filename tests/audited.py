@@ -16,6 +16,7 @@ from scipy import integrate, stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdptune.accounting import Binomial, PrivacyProfile
+from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
@@ -423,6 +424,46 @@ def _chance_of_miss(threshold: float, utility: float, scale: float, candidates: 
     return chance
 
 
+# Boosting -------------------------------------------------------------------------------
+
+
+def boosting() -> dict[str, Case]:
+    settings = {
+        "epsilon": 8.0,
+        "bounds": (0.0, 1.0),
+        "max_bins": 2,
+        "max_rounds": 1,
+        "learning_rate": 1.0,
+        "bin_share": 0.01,
+        "n_public": 4,
+    }
+    models = {
+        # The first step starts from a probability of a half.
+        DPExplainableBoostingClassifier: (0.5, LABELS, {"classes": [0, 1]}),
+        DPExplainableBoostingRegressor: (1.0, TARGETS, {"target_bound": 1.0}),
+    }
+    # All but the hundredth of the squared shift that is for the counts.
+    return {
+        kind.__name__: _of_last_record(kind(**settings, **more), y, share * math.sqrt(0.99))
+        for kind, (share, y, more) in models.items()
+    }
+
+
+def _of_last_record(model: Any, y: Any, share: float) -> Case:
+    """Return the audit of a sum over one bin, with and without the last record."""
+
+    def draw(present: bool, rng: np.random.Generator) -> float:
+        n = 4 if present else 3
+        fitted = model.set_params(random_state=rng).fit(WITHOUT[:n], y[:n])
+        (weights,) = fitted.bin_weights_
+        return float(fitted.intercept_[0] * weights.sum())
+
+    def claim() -> PrivacyProfile:
+        return _of_share(model.fit(WITHOUT, y).privacy_.profile, share, model.delta)
+
+    return Case(draw, claim)
+
+
 # Nets -----------------------------------------------------------------------------------
 
 
@@ -464,5 +505,5 @@ def nets() -> dict[str, Case]:
 
 def cases() -> dict[str, Case]:
     """Return all audits by name."""
-    found = classifiers() | regressions() | scalers() | searches()
+    found = classifiers() | regressions() | boosting() | scalers() | searches()
     return found | nets() if HAS_NETS else found

@@ -34,7 +34,8 @@ NOT_HERE = {
 
 def test_the_table_has_every_private_estimator():
     audited_names = {name.partition(",")[0] for name in CASES}
-    for folder in ("linear_model", "preprocessing", "model_selection", "neural_network"):
+    folders = ("ensemble", "linear_model", "preprocessing", "model_selection", "neural_network")
+    for folder in folders:
         if folder == "neural_network" and not HAS_NETS:
             continue
         module = importlib.import_module(f"skdptune.{folder}")
@@ -50,7 +51,7 @@ def test_a_false_alarm_is_unlikely_in_the_whole_table():
 
 @pytest.mark.parametrize("name", QUICK)
 def test_fits_show_no_more_than_is_claimed(name):
-    # Theorem M1, Theorem M4, Theorem L8, Theorem R1, Theorem D0.
+    # Theorem M1, Theorem M4, Theorem L8, Theorem B1, Theorem R1, Theorem D0.
     found, claimed = CASES[name].bounds(500, seed=0), CASES[name].claimed()
     assert found <= claimed
     if CASES[name].bound == "measured":

@@ -42,6 +42,7 @@ from skdptune.mechanisms._noisy_gradient_plan import (
 )
 from skdptune.mechanisms._noisy_gradient_plan import plan_noisy_gradient as plan_noisy_gradient
 from skdptune.mechanisms._randomness import RandomState as RandomState
+from skdptune.mechanisms._sums import UNIT as UNIT
 
 __all__ = [
     "DoublingThreshold",

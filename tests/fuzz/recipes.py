@@ -30,7 +30,7 @@ Values = dict[str, list[Any]]
 HAS_NETS = all(map(find_spec, ("torch", "skorch", "opacus")))
 HAS_PARETO = all(map(find_spec, ("optuna", "moocore")))
 FOLDERS = [
-    *("accounting", "base", "inspection", "linear_model", "mechanisms", "metrics"),
+    *("accounting", "base", "ensemble", "inspection", "linear_model", "mechanisms", "metrics"),
     *("model_selection", "preprocessing"),
     *(["neural_network"] if HAS_NETS else []),
 ]
@@ -104,6 +104,23 @@ def regressions() -> Values:
         "alpha": [None, 1.0, 1e-6],
         "data_norm": [1.0, 2.0, None],
         "target_bound": [1.0, 3.0],
+        "random_state": SEEDS,
+        "n_public": [None, 20],
+    }
+
+
+def boosting() -> Values:
+    return {
+        "epsilon": EPSILONS,
+        "delta": [1e-5, 1e-3],
+        "bounds": [(-1.0, 1.0), (0.0, 5.0)],
+        "classes": [None, [0, 1], [0, 1, 2], ["no", "yes"]],
+        "target_bound": [1.0, (0.0, 3.0)],
+        "max_bins": [4, 32],
+        "max_rounds": [2, 1],
+        "max_leaves": [3, 5],
+        "learning_rate": [None, 0.1, 2.0],
+        "noise_multiplier": [None, None, 2.0],
         "random_state": SEEDS,
         "n_public": [None, 20],
     }
@@ -376,7 +393,7 @@ def _given(name: str, thing: Any) -> Values:
         return SPECIAL[name]()
     folder = "accounting" if name.startswith("PrivacyProfile") else thing.__module__.split(".")[1]
     if is_estimator(thing):
-        kinds = {"linear_model": regressions, "neural_network": nets}
+        kinds = {"ensemble": boosting, "linear_model": regressions, "neural_network": nets}
         return kinds.get(folder, others)()
     if thing is ThresholdRound or folder == "mechanisms":
         return mechanisms()

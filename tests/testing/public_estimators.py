@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
     AdaSSPLinearRegression,
@@ -43,6 +44,8 @@ ESTIMATORS = [
     OPSLinearRegression(target_bound=1.0),
     OutputPerturbationLinearRegression(target_bound=1.0),
     PTRLinearRegression(target_bound=1.0),
+    DPExplainableBoostingClassifier(bounds=BOUNDS, max_rounds=5, max_bins=8),
+    DPExplainableBoostingRegressor(bounds=BOUNDS, target_bound=1.0, max_rounds=5, max_bins=8),
     BoundedScaler(bounds=BOUNDS),
     DPMinMaxScaler(bounds=BOUNDS),
     DPStandardScaler(bounds=BOUNDS),

@@ -79,7 +79,7 @@ class NumberColumn:
         names = [self.name]
         if n_knots is not None:
             shares = np.linspace(0.0, 1.0, n_knots).tolist()
-            names = [f"{self.name}_{self._shown(self._at(share))}" for share in shares]
+            names = [f"{self.name}_{self._shown(self.value_at(share))}" for share in shares]
         return [*names, f"{self.name}_missing"] if self.has_gaps else names
 
     def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
@@ -130,7 +130,7 @@ class NumberColumn:
             return lambda value: math.log(value) - math.log(low)
         return math.log1p
 
-    def _at(self, share: float) -> float:
+    def value_at(self, share: float) -> float:
         """Return the value at a share of the range."""
         if not self.is_log:
             return self.low * (1.0 - share) + self.high * share

@@ -1,0 +1,83 @@
+"""The explainable boosting machine for labels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+from skdptune.ensemble import DPExplainableBoostingClassifier as Classifier
+from tests.ensemble.tables import SCHEMA, people
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(0, 1, (3000, 3))
+BAND = np.abs(X[:, 0] - 0.5) < 0.25
+
+
+def test_it_learns_what_bends():
+    model = Classifier(bounds=(0, 1), random_state=0).fit(X, BAND)
+    assert model.score(X, BAND) > 0.85
+    assert model.privacy_.epsilon == 1.0
+
+
+def test_it_learns_from_words_and_gaps():
+    table, labels = people(4000)
+    model = Classifier(schema=SCHEMA, random_state=0).fit(table, labels)
+    assert model.score(table, labels) > 0.85
+    # In which there are as many yes as among numbers.
+    ranges = [np.ptp(scores) for scores in model.term_scores_]
+    assert min(ranges[0], ranges[2]) > 2 * max(ranges[1], ranges[3])
+
+
+def test_more_classes_have_a_score_each():
+    y = np.array(["low", "middle", "high"])[(X[:, 1] * 3).astype(int)]
+    model = Classifier(4.0, bounds=(0, 1), random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.8
+    scores, chances = model.decision_function(X), model.predict_proba(X)
+    assert scores.shape == chances.shape == (3000, 3)
+    assert chances == pytest.approx(special.softmax(scores, axis=1))
+    assert np.exp(model.predict_log_proba(X)) == pytest.approx(chances)
+    assert model.term_scores_[0].shape[1] == 3
+
+
+def test_scores_add_up():
+    model = Classifier(bounds=(0, 1), random_state=0).fit(X, BAND)
+    assert model.decision_function(X) == pytest.approx(special.logit(model.predict_proba(X)[:, 1]))
+    by_hand = np.full(3000, model.intercept_[0])
+    for column, bins, scores in zip(X.T, model.bins_, model.term_scores_, strict=True):
+        by_hand += scores[bins[np.minimum((column * bins.size).astype(int), bins.size - 1)]]
+    assert model.decision_function(X) == pytest.approx(by_hand)
+    for scores, weights in zip(model.term_scores_, model.bin_weights_, strict=True):
+        assert np.average(scores, weights=weights) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_labels_are_those_declared_here_or_in_the_schema():
+    table, labels = people(50)
+    few = np.full(50, "yes")
+    model = Classifier(schema=SCHEMA, max_rounds=2, random_state=0)
+    assert model.fit(table, few).classes_.tolist() == ["no", "yes"]
+    assert "the label set is public" not in model.privacy_.assumptions
+    # What is no label counts as the first, and can make no fit fail.
+    odd = few.astype(object)
+    odd[0] = None
+    assert model.fit(table, odd).classes_.tolist() == ["no", "yes"]
+    model = Classifier(bounds=(0, 1), classes=[3, 1, 2], max_rounds=2).fit(
+        X[:50], np.ones(50, int)
+    )
+    assert model.classes_.tolist() == [1, 2, 3]
+
+
+def test_labels_of_the_data_are_public_and_at_least_two():
+    model = Classifier(bounds=(0, 1), max_rounds=2)
+    assert "the label set is public" in model.fit(X, BAND).privacy_.assumptions
+    with pytest.raises(ValueError, match="y must have at least two classes, or classes="):
+        model.fit(X, np.ones(3000, int))
+
+
+def test_without_noise_it_is_nearly_right():
+    model = Classifier(math.inf, bounds=(0, 1), random_state=0).fit(X, BAND)
+    assert model.score(X, BAND) > 0.97
+    assert model.privacy_.profile.epsilon(1e-5) == math.inf
+    assert sum(model.bin_weights_[0]) == 3000

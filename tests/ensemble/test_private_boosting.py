@@ -1,0 +1,293 @@
+"""What classifier and regressor share, as private estimators."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from skdptune.base import PrivacyWarning, privacy_of, profile_of
+from skdptune.ensemble import DPExplainableBoostingClassifier as Classifier
+from skdptune.ensemble import DPExplainableBoostingRegressor as Regressor
+from skdptune.metrics import neg_squared_error
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+)
+from skdptune.preprocessing import BoundedScaler, make_private_pipeline
+from skdptune.testing import check_private_estimator, replay_neighbours
+from tests.base.nasty_records import FIT_TAKES_ANY_TARGET, IMPROPER, as_objects
+from tests.ensemble.tables import SCHEMA, people
+
+QUICK = {"max_rounds": 5, "max_bins": 8}
+CLASSIFIER = Classifier(bounds=(-1, 1), classes=[0, 1], random_state=0, **QUICK)
+REGRESSOR = Regressor(bounds=(-1, 1), target_bound=2.0, random_state=0, **QUICK)
+BOTH = pytest.mark.parametrize("model", [CLASSIFIER, REGRESSOR], ids=["classes", "numbers"])
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (400, 2))
+Y = (X[:, 0] > 0).astype(int)
+
+
+def same_model(one, other):
+    pairs = zip(one.term_scores_, other.term_scores_, strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs) and np.array_equal(
+        one.intercept_, other.intercept_
+    )
+
+
+@BOTH
+def test_scikit_learns_checks(model):
+    wide = {"bounds": (-10, 10)} | ({"classes": None} if model is CLASSIFIER else {})
+    with warnings.catch_warnings():
+        # The checks fit a few dozen records, for which delta is too large.
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            clone(model).set_params(random_state=None, **wide),
+            expected_failed_checks=FIT_TAKES_ANY_TARGET,
+            on_fail=None,
+        )
+    assert [r["check_name"] for r in results if r["status"] == "failed"] == []
+    assert len([r for r in results if r["status"] == "passed"]) >= 40
+
+
+@BOTH
+def test_contract_of_private_estimators_is_kept(model):
+    results = check_private_estimator(clone(model).set_params(random_state=None))
+    assert sum(result.passed is True for result in results) >= 18
+
+
+@BOTH
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
+def test_cost_before_the_fit_is_what_the_fit_reports(model, epsilon):
+    # Theorem B1.
+    model = clone(model).set_params(epsilon=epsilon)
+    cost = profile_of(model, *X.shape)
+    assert model.fit(X, Y).privacy_.profile == cost
+    assert 0.99 * epsilon <= cost.epsilon(1e-5) <= epsilon
+    assert model.privacy_.epsilon == epsilon
+    assert model.privacy_.assumptions[:2] == model.privacy_assumptions(400)[:2]
+
+
+@BOTH
+def test_nothing_but_the_budget_changes_the_cost(model):
+    # Theorem B1.
+    cost = model.privacy_profile(100)
+    changes = {
+        "max_rounds": 1000,
+        "max_bins": 3,
+        "max_leaves": 9,
+        "learning_rate": 0.7,
+        "bin_share": 0.5,
+        "bounds": ([0, 0], [1, 9]),
+        "n_public": 7,
+        "random_state": 3,
+    }
+    assert not model.cost_parameters & set(changes)
+    for name, value in changes.items():
+        assert clone(model).set_params(**{name: value}).privacy_profile(5000, 9) == cost
+
+
+@BOTH
+def test_its_noise_as_a_parameter_makes_the_same_fit(model):
+    noise = model.noise_level(400)
+    again = clone(model).set_params(epsilon=None, noise_multiplier=noise)
+    assert same_model(clone(model).fit(X, Y), again.fit(X, Y))
+    assert again.privacy_.profile == model.privacy_profile(400)
+
+
+@BOTH
+def test_improper_records_are_rows_of_zeros(model):
+    # Theorem R5.
+    for entry in IMPROPER:
+        spoilt = as_objects(X[:50].tolist())
+        spoilt[7, 1] = entry
+        zeros = X[:50].copy()
+        zeros[7] = 0.0
+        targets = Y[:50].astype(float if model is REGRESSOR else int)
+        targets[7] = 0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = clone(model).fit(spoilt, targets)
+        assert same_model(found, clone(model).fit(zeros, targets))
+
+
+@BOTH
+def test_numbers_beyond_the_bounds_are_clipped(model):
+    far = X.copy()
+    far[::3] *= 1e200
+    assert same_model(clone(model).fit(far, Y), clone(model).fit(np.clip(far, -1, 1), Y))
+
+
+@BOTH
+def test_nothing_published_holds_the_real_number_of_records(model):
+    fits = [clone(model).set_params(n_public=400).fit(X[:n], Y[:n]) for n in (400, 399)]
+    public = ("learning_rate_", "privacy_", "n_features_in_", "term_names_")
+    for name in public:
+        one, other = (getattr(fitted, name) for fitted in fits)
+        assert (one.to_dict() if name == "privacy_" else one) == (
+            other.to_dict() if name == "privacy_" else other
+        )
+    noisy = {"bins_", "bin_weights_", "term_scores_", "intercept_"}
+    own = {name for name in vars(fits[0]) if name.endswith("_")}
+    assert own - noisy - {"classes_"} == set(public)
+
+
+@BOTH
+def test_no_record_is_enough_for_a_random_part(model):
+    model = clone(model).set_params(n_public=400)
+    model.fit(X[:0], Y[:0])
+    assert np.isfinite(model.term_scores_[0]).all()
+    with pytest.raises(ValueError, match="minimum of 1 is required"):
+        clone(model).set_params(n_public=None).fit(X[:0], Y[:0])
+
+
+def test_a_rare_category_shows_no_more_than_any_record():
+    # Theorem B1: declared, and held by one record alone.
+    table, labels = people(300)
+    record = table.iloc[0].copy()
+    record["sector"] = "rare"
+    model = Classifier(schema=SCHEMA, epsilon=0.5, **QUICK)
+    replay_neighbours(model, table, labels, (record, "yes"), n_repeats=10).assert_passes()
+    with_it = table.copy()
+    with_it.loc[0, "sector"] = "rare"
+    for seed in range(20):
+        # Noise decides whether it has a bin of its own, as for the words that nobody has.
+        fits = [
+            clone(model).set_params(random_state=seed).fit(t, labels) for t in (table, with_it)
+        ]
+        assert fits[0].bins_[2].size == fits[1].bins_[2].size == 6
+
+
+def test_any_cell_of_a_table_may_be_anything():
+    # Theorem R7.
+    table, labels = people(60)
+    model = Classifier(schema=SCHEMA, random_state=0, **QUICK)
+    for entry in IMPROPER:
+        spoilt = table.astype(object)
+        for name in ("age", "pay", "sector", "paid"):
+            spoilt.at[3, name] = entry
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit(spoilt, labels).predict(spoilt)
+
+
+def test_tables_are_read_by_their_names():
+    table, labels = people(100)
+    model = Classifier(schema=SCHEMA, random_state=0, **QUICK).fit(table, labels)
+    assert model.term_names_ == ["age", "pay", "sector", "paid"]
+    shuffled = table[["paid", "sector", "name", "age", "pay"]]
+    assert np.array_equal(model.predict_proba(shuffled), model.predict_proba(table))
+    assert np.array_equal(model.predict_proba(table.values.tolist()), model.predict_proba(table))
+    with pytest.raises(ValueError, match="'age' is missing"):
+        model.predict(table.drop(columns="age"))
+    with pytest.raises(ValueError, match="'age' is missing"):
+        clone(model).fit(table.drop(columns="age"), labels)
+
+
+def test_targets_must_be_as_many_as_records():
+    table, labels = people(20)
+    for model, rows in ((CLASSIFIER, X[:20]), (Classifier(schema=SCHEMA), table)):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            clone(model).fit(rows, labels[:19])
+        with pytest.raises(ValueError, match="requires y to be passed"):
+            clone(model).fit(rows, None)
+
+
+@BOTH
+def test_only_fitted_models_predict(model):
+    for ask in (clone(model).predict, lambda _: clone(model).to_interpret()):
+        with pytest.raises(NotFittedError):
+            ask(X)
+    fitted = clone(model).fit(X, Y)
+    with pytest.raises(ValueError):
+        fitted.set_params(bounds=None).fit(X, Y)
+    assert np.array_equal(
+        pickle.loads(pickle.dumps(clone(model).fit(X, Y))).predict(X),
+        clone(model).fit(X, Y).predict(X),
+    )
+
+
+@BOTH
+def test_no_generator_stays(model):
+    # Theorem F9.
+    model = clone(model).set_params(random_state=np.random.default_rng(0)).fit(X, Y)
+    assert pickle.loads(pickle.dumps(model)).random_state is None
+
+
+def test_a_large_delta_is_warned_of():
+    with pytest.warns(PrivacyWarning, match="delta=0.1 is at least 1/n_samples"):
+        clone(CLASSIFIER).set_params(delta=0.1).fit(X, Y)
+
+
+SPACE = {"max_leaves": [2, 5], "learning_rate": [0.1, 0.5]}
+SEARCHES = {
+    "random": lambda model: DPRandomSearchCV(model, SPACE, n_iter=2, epsilon=2.0),
+    "grid": lambda model: DPGridSearchCV(model, SPACE, n_partitions=2, epsilon=2.0),
+    "doubling": lambda model: DoublingThresholdSearchCV(model, SPACE, n_partitions=2, epsilon=2.0),
+}
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+@BOTH
+def test_searches_take_it(model, kind):
+    scoring = None if model is CLASSIFIER else neg_squared_error(4.0)
+    search = SEARCHES[kind](clone(model).set_params(random_state=None))
+    search.set_params(random_state=0, scoring=scoring).fit(X, Y)
+    assert search.privacy_.epsilon <= 2.0
+    assert search.predict(X).shape == (400,)
+    assert privacy_of(search).profile.epsilon(1e-5) <= 2.0
+
+
+def test_pareto_searches_take_it():
+    pytest.importorskip("optuna")
+    pytest.importorskip("moocore")
+    from skdptune.model_selection import DParetoSearchCV
+
+    search = DParetoSearchCV(
+        clone(CLASSIFIER).set_params(random_state=None),
+        {"epsilon": (0.5, 4.0), "max_leaves": (2, 5)},
+        n_initial=2,
+        n_iter=0,
+        sampler="random",
+        random_state=0,
+    )
+    train, test = train_test_split(np.arange(400), random_state=0)
+    search.fit(X[train], Y[train], X_val=X[test], y_val=Y[test])
+    assert len(search.pareto_front_) >= 1
+
+
+def test_pipelines_take_it():
+    pipeline = make_pipeline(BoundedScaler(bounds=(-1, 1)), Classifier(bounds=(0, 1), **QUICK))
+    search = DPRandomSearchCV(
+        pipeline,
+        {"dpexplainableboostingclassifier__learning_rate": stats.loguniform(0.1, 1.0)},
+        n_iter=2,
+        epsilon=1.0,
+        random_state=0,
+    ).fit(X, Y)
+    assert search.privacy_.epsilon <= 1.0
+
+
+def test_private_pipelines_tell_it_bounds_and_labels():
+    table, labels = people(300)
+    pipeline = make_private_pipeline(Classifier(**QUICK), SCHEMA, n_knots=None)
+    model = pipeline[-1]
+    assert (model.bounds, model.classes) == ((-1.0, 1.0), ["no", "yes"])
+    assert pipeline.fit(table, labels).predict(table).shape == (300,)
+    assert privacy_of(pipeline).epsilon <= 1.0
+
+
+def test_names_of_columns_are_those_of_the_table():
+    frame = pd.DataFrame(X, columns=["left", "right"])
+    assert clone(CLASSIFIER).fit(frame, Y).term_names_ == ["left", "right"]
+    assert clone(CLASSIFIER).fit(X, Y).term_names_ == ["x0", "x1"]
