@@ -17,6 +17,7 @@ from skdptune import DoublingThresholdSearchCV
 from skdptune import DPRandomSerachCV  # attr-defined
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
 from skdptune.base import privacy_of, profile_of
+from skdptune.ensemble import DPExplainableBoostingClassifier as BoostingClassifier
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import make_bounded_scorer
 from skdptune.preprocessing import DPStandardScaler, Schema, TableEncoder, make_private_pipeline
@@ -30,6 +31,8 @@ DPLogisticRegression(epsilon="a")  # arg-type
 DPLogisticRegression(eps=1.0)  # call-arg
 assert_type(NoisyStatisticsRidge().fit([[0.0]], [0.0]), NoisyStatisticsRidge)
 NoisyStatisticsRidge(alpha="a")  # arg-type
+assert_type(BoostingClassifier(bounds=(0, 1)).fit([[0.0]], [0]), BoostingClassifier)
+BoostingClassifier(max_rounds="many")  # arg-type
 assert_type(DPStandardScaler(bounds=(0.0, 1.0)).fit([[0.0]]), DPStandardScaler)
 DPStandardScaler(epsilon="a")  # arg-type
 schema = Schema({"age": (0, 120)}, target=["no", "yes"])

@@ -15,6 +15,11 @@ _LOGISTIC = f"{_LINEAR}DPLogisticRegression"
 _SVC = f"{_LINEAR}DPLinearSVC"
 _RIDGE = f"{_LINEAR}NoisyStatisticsRidge(target_bound=...)"
 _NET = "skdptune.neural_network.DPNeuralNet"
+_TREES = "skdptune.ensemble.DPExplainableBoosting"
+_TREES_FOR = {
+    "Classifier": f"{_TREES}Classifier(bounds=...)",
+    "Regressor": f"{_TREES}Regressor(bounds=..., target_bound=...)",
+}
 _SEARCHES = "skdptune.model_selection."
 _TABLE = "skdptune.preprocessing.TableEncoder(schema)"
 _HASHING = "HashingVectorizer"
@@ -42,6 +47,22 @@ _MODELS = {
     "NeuralNetRegressor": f"{_NET}Regressor",
     "GridSearchCV": f"{_SEARCHES}DPGridSearchCV",
     "RandomizedSearchCV": f"{_SEARCHES}DPRandomSearchCV",
+    **{
+        f"{family}{kind}": counterpart
+        for family in (
+            *("DecisionTree", "ExtraTrees", "RandomForest", "GradientBoosting", "AdaBoost"),
+            *("HistGradientBoosting", "XGB", "LGBM", "CatBoost", "ExplainableBoosting"),
+        )
+        for kind, counterpart in _TREES_FOR.items()
+    },
+}
+# Models of others that are private by their own word: what that does not cover, and what to use.
+_LEAKING = {
+    f"DPExplainableBoosting{kind}": (
+        "its fit shows the number of records, and labels and categories that a single one has",
+        counterpart,
+    )
+    for kind, counterpart in _TREES_FOR.items()
 }
 # What a transformer learns, and what to use instead.
 _TRANSFORMERS = {
@@ -239,6 +260,9 @@ def _why(estimator: object, name: str) -> tuple[str, str]:
     """Return why an estimator is refused, and what to use instead."""
     if name in _MODELS:
         return _NOT_PRIVATE, f"Use {_MODELS[name]}."
+    if name in _LEAKING:
+        why, instead = _LEAKING[name]
+        return why, f"Use {instead}."
     if name in _TRANSFORMERS:
         what, instead = _TRANSFORMERS[name]
         return f"it learns {what} from private rows", f"Use {instead}."

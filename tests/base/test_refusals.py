@@ -12,6 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import IsolationForest, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, SGDClassifier
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
@@ -30,8 +31,13 @@ COUNTERPARTS = [
     (MLPClassifier(), "neural_network.DPNeuralNetClassifier."),
     (MLPRegressor(), "neural_network.DPNeuralNetRegressor."),
     (GridSearchCV(LinearSVC(), {"C": [1]}), "model_selection.DPGridSearchCV."),
-    (RandomForestClassifier(), "linear_model.DPLogisticRegression or"),
-    (RandomForestRegressor(), "linear_model.NoisyStatisticsRidge(target_bound=...) or"),
+    (KNeighborsClassifier(), "linear_model.DPLogisticRegression or"),
+    (KNeighborsRegressor(), "linear_model.NoisyStatisticsRidge(target_bound=...) or"),
+    (RandomForestClassifier(), "ensemble.DPExplainableBoostingClassifier(bounds=...)."),
+    (
+        RandomForestRegressor(),
+        "ensemble.DPExplainableBoostingRegressor(bounds=..., target_bound=...).",
+    ),
     (IsolationForest(), "register_profile"),
 ]
 
@@ -45,6 +51,15 @@ def test_model_that_is_not_private_is_called_so(model, counterpart) -> None:
     assert counterpart in message
 
 
+def test_boosting_of_interpret_is_said_to_leak() -> None:
+    class DPExplainableBoostingClassifier:
+        """Stands for that of interpret-core, which has no privacy profile."""
+
+    message = str(no_profile(DPExplainableBoostingClassifier()))
+    assert "its fit shows the number of records" in message
+    assert "Use skdptune.ensemble.DPExplainableBoostingClassifier(bounds=...)." in message
+
+
 def test_transformers_say_what_they_learn() -> None:
     assert "got StandardScaler: it learns means and deviations" in str(
         no_profile(StandardScaler())
@@ -56,6 +71,7 @@ def test_transformers_say_what_they_learn() -> None:
 def test_advice_names_public_objects() -> None:
     advice = [*module._MODELS.values(), *module._COUNTERPARTS.values()]
     advice += [instead for _, instead in module._TRANSFORMERS.values()]
+    advice += [instead for _, instead in module._LEAKING.values()]
     names = {name for text in advice for name in re.findall(r"skdptune\.(\w+)\.(\w+)", text)}
     assert len(names) > 8
     for folder, name in names:
