@@ -12,6 +12,8 @@ from skdptune.mechanisms import gaussian_profile, noise_for_budget, nonprivate_p
 
 # Beyond it the noise hardly gets less, and the accounting counts losses as infinite.
 _LARGEST_EPSILON = 100.0
+# Noise of a prediction, at a rate of 1, from which on it counts as drowned.
+_DROWNING = 8.0
 # Roots and quotients of the scales are rounded: their relative errors are some 1e-16.
 _ROUNDED = 1.0 + 1e-12
 
@@ -25,10 +27,13 @@ class RateRule(NamedTuple):
         Standard deviation of the noise of a prediction.
     largest : float
         Rate where there is little noise.
+    growth : float
+        Power by which the noise may grow where a rate of 1 would drown in it.
     """
 
     noise: float
     largest: float
+    growth: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,10 @@ class BoostingPlan:
         root of their number times as much.
         """
         influence = self.noise_multiplier * n_rounds * n_columns * n_leaves / n_samples
-        return rule.largest if influence == 0.0 else min(rule.noise / influence, rule.largest)
+        if influence == 0.0:
+            return rule.largest
+        noise = rule.noise * max(1.0, influence / _DROWNING) ** rule.growth
+        return min(noise / influence, rule.largest)
 
 
 def plan_of_noise(noise_multiplier: float) -> BoostingPlan:

@@ -22,6 +22,7 @@ from skdptune.base import (
 from skdptune.ensemble._bins import released_bins
 from skdptune.ensemble._boosting import BinnedColumn, boosted_scores
 from skdptune.ensemble._interpret import model_of_interpret
+from skdptune.ensemble._optional_protocol import OptionalProtocolMixin
 from skdptune.ensemble._parameters import check_parameters
 from skdptune.ensemble._plan import BoostingPlan, RateRule, plan_of_budget, plan_of_noise
 from skdptune.ensemble._residuals import Residuals
@@ -38,7 +39,7 @@ from skdptune.preprocessing import (
 _CELLS_PER_BIN = 8
 
 
-class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
+class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, BaseEstimator):
     """What classifier and regressor share; they bring targets and their residuals."""
 
     _rate_rule: ClassVar[RateRule]
@@ -74,11 +75,6 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
 
     # The cost, before data ----------------------------------------------------------------
 
-    # Names of the parameters on which the cost depends: all others change no noise in all.
-    cost_parameters = frozenset({"epsilon", "delta", "noise_multiplier"})
-    # Name of the parameter that sets the noise and changes nothing else.
-    noise_parameter = "noise_multiplier"
-
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs, from the parameters alone.
 
@@ -99,44 +95,6 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         """
         check_integer(n_samples, name="n_samples", lower=1)
         return self._plan().profile
-
-    def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
-        """Return the noise of a fit, in standard deviations per sensitivity of one release.
-
-        Given as ``noise_multiplier`` instead of a budget, it makes the same noise.
-
-        Parameters
-        ----------
-        n_samples : int
-            Number of records.
-        n_features : int, optional
-            Not used.
-
-        Returns
-        -------
-        float
-        """
-        check_integer(n_samples, name="n_samples", lower=1)
-        return self._plan().noise_multiplier
-
-    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
-        """Return parameters with which a fit on fewer records resembles the final fit: none.
-
-        Leaves hold means of residuals, so that rounds and rate suit any number of records.
-
-        Parameters
-        ----------
-        n_tune, n_final : int
-            Numbers of records.
-
-        Returns
-        -------
-        dict
-            Empty.
-        """
-        check_integer(n_tune, name="n_tune", lower=1)
-        check_integer(n_final, name="n_final", lower=1)
-        return {}
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None

@@ -66,5 +66,10 @@ def test_rate_makes_the_noise_that_the_rule_wants_and_is_bounded():
     # Noise of a sum over the records of a leaf, times the root of all rounds and columns.
     leaf = 4.0 * math.sqrt(5 * 100) / (10_000 / 3)
     assert rate * leaf * math.sqrt(5 * 100) == pytest.approx(0.4)
+    # Where it drowns, it may have more.
+    growing = rule._replace(growth=1.0 / 3.0)
+    drowned = plan.learning_rate(75, 5, 100, 3, rule)
+    assert plan.learning_rate(75, 5, 100, 3, growing) == pytest.approx(drowned * 10 ** (1 / 3))
+    assert plan.learning_rate(10_000, 5, 100, 3, growing) == rate
     assert plan.learning_rate(10**9, 5, 100, 3, rule) == 1.0
     assert plan_of_budget(math.inf, 1e-5).learning_rate(10, 5, 100, 3, rule) == 1.0

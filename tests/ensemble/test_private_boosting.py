@@ -79,33 +79,6 @@ def test_cost_before_the_fit_is_what_the_fit_reports(model, epsilon):
 
 
 @BOTH
-def test_nothing_but_the_budget_changes_the_cost(model):
-    # Theorem B1.
-    cost = model.privacy_profile(100)
-    changes = {
-        "max_rounds": 1000,
-        "max_bins": 3,
-        "max_leaves": 9,
-        "learning_rate": 0.7,
-        "bin_share": 0.5,
-        "bounds": ([0, 0], [1, 9]),
-        "n_public": 7,
-        "random_state": 3,
-    }
-    assert not model.cost_parameters & set(changes)
-    for name, value in changes.items():
-        assert clone(model).set_params(**{name: value}).privacy_profile(5000, 9) == cost
-
-
-@BOTH
-def test_its_noise_as_a_parameter_makes_the_same_fit(model):
-    noise = model.noise_level(400)
-    again = clone(model).set_params(epsilon=None, noise_multiplier=noise)
-    assert same_model(clone(model).fit(X, Y), again.fit(X, Y))
-    assert again.privacy_.profile == model.privacy_profile(400)
-
-
-@BOTH
 def test_improper_records_are_rows_of_zeros(model):
     # Theorem R5.
     for entry in IMPROPER:

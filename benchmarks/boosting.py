@@ -1,0 +1,132 @@
+"""Explainable boosting machines: their defaults, and what their rate and leaves gain and lose.
+
+    python benchmarks/boosting.py [--seeds 3]
+
+Adult (adult.csv.gz) and the UCI regressions are read from SKDPTUNE_DATA, or ../shared/data; what
+is not there is left out. Ranges and categories of Adult are those of its public attribute list; of
+all other data the ranges are read off the data, which a real user must not do. Beside it: the
+model of interpret-core on Adult, with the same ranges, where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+from table_encoder import SCHEMA, adult_table
+
+from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
+
+EPSILONS = (0.5, 1.0, 2.0, 4.0)
+FOLDER = Path(os.environ.get("SKDPTUNE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+# Beside the default: rates in units of the rule's, and leaves.
+CHANGES = (("default", 1.0, 3), ("rate / 2", 0.5, 3), ("rate * 2", 2.0, 3), ("5 leaves", 1.0, 5))
+
+
+def tables() -> dict[str, tuple[Any, Any, Any]]:
+    """Return the data sets: kind of model, rows and targets."""
+    classes, numbers = DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
+    found = {
+        "breast cancer": (classes, *load_breast_cancer(return_X_y=True)),
+        "digits": (classes, *load_digits(return_X_y=True)),
+        "made up": (
+            classes,
+            *make_classification(5000, 20, n_informative=6, random_state=0),
+        ),
+    }
+    for name in ("airfoil", "elevators", "bike"):
+        file = FOLDER / f"uci_{name}.npz"
+        if file.exists():
+            data = np.load(file)
+            found[name] = (numbers, data["X"].astype(float), data["y"].astype(float).ravel())
+    return found
+
+
+def score(kind: Any, X: Any, y: Any, epsilon: float, change: tuple[Any, ...], seed: int) -> float:
+    """Return accuracy or R2 on a quarter of the rows."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    more = {} if kind is DPExplainableBoostingClassifier else {"target_bound": (y.min(), y.max())}
+    _, factor, leaves = change
+    X, X_test, y, y_test = train_test_split(X, y, random_state=seed)
+    bounds = (low, np.where(high > low, high, low + 1.0))
+    model = kind(epsilon, bounds=bounds, max_leaves=leaves, random_state=seed, **more)
+    if factor != 1.0:
+        model.set_params(learning_rate=factor * model.fit(X, y).learning_rate_)
+    return float(model.fit(X, y).score(X_test, y_test))
+
+
+def print_changes(seeds: int) -> None:
+    """Print what other rates and leaves make of accuracy and R2."""
+    print("| data | epsilon |", *(f"{name} |" for name, _, _ in CHANGES))
+    for name, (kind, X, y) in tables().items():
+        for epsilon in EPSILONS:
+            cells = [
+                np.mean([score(kind, X, y, epsilon, change, seed) for seed in range(seeds)])
+                for change in CHANGES
+            ]
+            print(f"| {name} | {epsilon:g} |", *(f"{cell:.3f} |" for cell in cells), flush=True)
+
+
+def figures(model: Any, data: Any, encode: Any = lambda X: X) -> tuple[float, float]:
+    """Return accuracy and area under the curve on Adult's test rows."""
+    X, X_test, y, y_test = data
+    model.fit(encode(X), y)
+    chances = model.predict_proba(encode(X_test))[:, 1]
+    return float(np.mean(model.predict(encode(X_test)) == y_test)), roc_auc_score(y_test, chances)
+
+
+def interpret_model(epsilon: float) -> Any:
+    """Return the model of interpret-core with the ranges of the schema; None without it."""
+    try:
+        from interpret.privacy import DPExplainableBoostingClassifier as Peer
+    except ModuleNotFoundError:
+        return None
+    numbers = {
+        place: (column.low, column.high)
+        for place, column in enumerate(SCHEMA.used)
+        if hasattr(column, "low")
+    }
+    types = ["continuous" if p in numbers else "nominal" for p in range(len(SCHEMA.used))]
+    return Peer(feature_types=types, privacy_bounds=numbers, epsilon=epsilon, n_jobs=1)
+
+
+def print_adult(seeds: int) -> None:
+    """Print accuracy and area on Adult's raw columns."""
+    data = adult_table()
+    if data is None:
+        print("Adult: adult.csv.gz not found; set SKDPTUNE_DATA.")
+        return
+    names = [column.name for column in SCHEMA.used]
+    print("| epsilon | accuracy, area | of interpret-core |")
+    for epsilon in EPSILONS:
+        ours = [
+            figures(
+                DPExplainableBoostingClassifier(epsilon, schema=SCHEMA, random_state=seed), data
+            )
+            for seed in range(seeds)
+        ]
+        peer = interpret_model(epsilon)
+        theirs = [figures(peer, data, lambda X: X[names]) for _ in range(seeds)] if peer else []
+        cells = [np.mean(each, axis=0).round(4).tolist() for each in (ours, theirs) if each]
+        print(f"| {epsilon:g} |", *(f"{cell} |" for cell in cells), flush=True)
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    seeds = parser.parse_args().seeds
+    warnings.simplefilter("ignore")
+    print_adult(seeds)
+    print_changes(seeds)
+
+
+if __name__ == "__main__":
+    main()
