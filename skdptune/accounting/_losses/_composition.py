@@ -19,7 +19,7 @@ from skdptune.accounting._losses._curves import (
     step_at_most,
     with_bounded_size,
 )
-from skdptune.accounting._losses._distribution import LossDistribution
+from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution
 
 _LARGEST_TRANSFORM, _USUAL_TRANSFORM = 2**21, 2**19
 # A grid of so many points to the spread of a loss widens the sum of many by a ten-thousandth.
@@ -60,6 +60,10 @@ def self_composed_sides(sides: Sides, count: int, share: float = 1.0) -> Sides:
     doubled = with_bounded_size(*self_composed_sides(half, 2, share))
     if count % 2:
         doubled = with_bounded_size(*composed_sides(doubled, sides, share))
+    if doubled[0].step > LARGEST_LOSS:
+        # Exponentials of a step are no doubles, and no loss but 0 is finite.
+        lost = LossDistribution(LARGEST_LOSS, 0, np.zeros(1), 1.0)
+        return lost, lost
     return doubled
 
 

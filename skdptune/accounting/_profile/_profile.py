@@ -55,6 +55,8 @@ from skdptune.accounting._run_counts import RunCountDistribution, check_distribu
 from skdptune.accounting._selection import BOUNDS, RenyiSelected, selected_halves
 
 _DIRECTIONS = ("remove", "add")
+# Finest grid of an event's losses: one more would fill the memory.
+_FINEST = 1e-5
 
 
 class PrivacyProfile:
@@ -151,7 +153,8 @@ class PrivacyProfile:
             What is done to the data. Events without a privacy loss distribution in dp_accounting
             are bounded through Rényi differential privacy, where it knows that.
         discretization : float, optional
-            Grid of the losses. The default suits their spread and that of their sum.
+            Grid of the losses, between 1e-5 and 1. The default suits their spread and that of
+            their sum.
 
         Returns
         -------
@@ -168,7 +171,11 @@ class PrivacyProfile:
         check_kind(event, name="event", kind=dp_event.DpEvent, domain="a dp_accounting.DpEvent")
         if discretization is not None:
             discretization = check_real(
-                discretization, name="discretization", lower=0.0, lower_open=True, upper=1.0
+                discretization,
+                name="discretization",
+                lower=_FINEST,
+                upper=1.0,
+                hint="A finer grid of the largest losses fits into no memory.",
             )
         try:
             return _profile_of_event(event, discretization)

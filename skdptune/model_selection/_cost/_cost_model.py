@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -296,7 +297,8 @@ class CostModel:
 
     def _noise_guess(self, epsilon: float, setting: NoiseSetting) -> float:
         """Return roughly the noise with which one fit alone costs its share of a total."""
-        wanted = self.guess(epsilon).epsilon
+        # A share of the least doubles is none.
+        wanted = max(self.guess(epsilon).epsilon, sys.float_info.min)
         noise = _USUAL_NOISE
         for _ in range(_GUESSES):
             fit = self.fit_costs.profile(replace(setting, noise=noise), self.train_size)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from dp_accounting import dp_event
 
 from skdptune.accounting._losses import _composition, _curves
 from skdptune.accounting._losses._composition import (
@@ -13,6 +14,7 @@ from skdptune.accounting._losses._composition import (
     self_composed_sides,
 )
 from skdptune.accounting._losses._distribution import LossDistribution
+from skdptune.accounting._losses._events import losses_of_event
 from tests.accounting.oracles_profile import hockey_stick_of_losses
 
 
@@ -155,3 +157,10 @@ def test_certain_disclosure_composes():
     ):
         assert result.infinity == 1.0
         assert result.epsilon(1.0 - 1e-9) == math.inf
+
+
+def test_sums_on_grids_coarser_than_any_loss_are_lost():
+    sides = losses_of_event(dp_event.LaplaceDpEvent(0.5))[0]
+    for side in self_composed_sides(sides, 10**12):
+        assert side.infinity == 1.0
+        assert side.epsilon(0.5) == math.inf

@@ -865,8 +865,8 @@ def test_events_that_no_accountant_knows_are_refused_by_name(event):
 def test_events_must_be_events():
     with pytest.raises(TypeError, match="^event must be a dp_accounting.DpEvent; got float"):
         from_event(1.0)
-    for discretization in (0.0, -1e-3, 1.5, math.nan):
-        with pytest.raises(ValueError, match=r"^discretization must be a number in \(0, 1\]"):
+    for discretization in (0.0, -1e-3, 1.5, math.nan, 1e-12, 5e-324):
+        with pytest.raises(ValueError, match=r"^discretization must be a number in \[1e-05, 1\]"):
             from_event(dp_event.GaussianDpEvent(1.0), discretization=discretization)
 
 
