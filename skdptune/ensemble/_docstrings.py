@@ -31,7 +31,7 @@ learning_rate : float, optional
     may get and how much noise they have. None follows a rule from public numbers: the rate at
     which the noise of a prediction has a standard deviation of 0.4 (of a logit; more where there
     are few records for the budget) or of 0.08 (of half of the targets' range), and at most 1 or
-    0.3. ``docs/defaults.md`` says what it was measured on.
+    0.3. ``docs/benchmarks.md`` says what it was measured on.
 bin_share : float, default=0.1
     Share of the budget (of its squared shift, see Notes) that pays for the counts of records in
     bins; the rest is for the boosting.
