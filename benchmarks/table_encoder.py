@@ -209,7 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("table", choices=["adult", "numbers"])
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--solver", default="adam")
+    parser.add_argument("--solver", default="auto")
     options = parser.parse_args()
     print_table = {"adult": print_adult, "numbers": print_numbers}[options.table]
     print_table(options.seeds, options.solver)
