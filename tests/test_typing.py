@@ -52,7 +52,10 @@ assert_type(search.fit([[0.0]], [0]), DPRandomSearchCV)
 DPRandomSearchCV(model, space, n_iter_distribution=Geometric.from_mean(20))
 DPRandomSearchCV(model, space, n_iter="ten")  # arg-type
 DPRandomSearchCV(model, space, n_iters=10)  # call-arg
-DPRandomSearchCV(model)  # call-arg
+DPRandomSearchCV(model, epsilon=1.0)
+DPRandomSearchCV()  # call-arg
+DPGridSearchCV(model, epsilon=1.0)
+DoublingThresholdSearchCV(model, epsilon=1.0)
 DPRandomSearchCV(model, space, epsilon="a")  # arg-type
 DPGridSearchCV(model, space, epsilon=1.0)
 DPGridSearchCV(model, space, selection=1)  # arg-type

@@ -71,6 +71,8 @@ from skdptune.base._seeds import forget_seeds as forget_seeds
 from skdptune.base._seeds import own_seeds as own_seeds
 from skdptune.base._seeds import set_seeds as set_seeds
 from skdptune.base._seeds import without_generator as without_generator
+from skdptune.base._suggested_space import suggested_space as suggested_space
+from skdptune.base._suggested_space import suggests_a_space as suggests_a_space
 
 __all__ = [
     "NoProfileError",

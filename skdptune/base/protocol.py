@@ -96,6 +96,10 @@ member                    what a search does with it             where it is mis
                           (``learning_rate``, ``lr`` and
                           ``optimizer__lr`` half the way, unless
                           ``extrapolate="linear"``)
+``suggested_space``       tries what it returns where the        ValueError where the user
+                          user gives no space: each parameter    gives no space
+                          by itself, others as they are; in a
+                          pipeline, with the step's prefix
 ``fit_many``              fits many candidates of the class in   candidates are fitted one by
                           one call                               one
 ``coef_init``,            with ``warm_start=True`` starts the    TypeError with
@@ -160,6 +164,7 @@ __all__ = [
     "SpendsBudgetOnSteps",
     "StartsFromWeights",
     "StatesAssumptions",
+    "SuggestsSpace",
 ]
 
 
@@ -348,6 +353,21 @@ class ScalesToFewerRecords(Protocol):
         """Return values to set on a copy that is fitted to `n_tune` in place of `n_final` records.
 
         The budget, ``n_public`` and ``random_state`` are not among them: a search sets these.
+        """
+        ...
+
+
+class SuggestsSpace(Protocol):
+    """An estimator that knows which values are worth searching beside those that it has."""
+
+    def suggested_space(
+        self, n_samples: int, n_features: int | None = None
+    ) -> Mapping[str, Sequence[Any]]:
+        """Return few values by parameter, from public numbers alone, at the present budget.
+
+        The first value of each parameter is the one that the estimator has, None included where
+        that stands for a rule. Without `n_features` there may be fewer; an empty mapping means
+        that nothing is worth searching.
         """
         ...
 

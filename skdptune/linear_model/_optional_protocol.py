@@ -16,6 +16,7 @@ from skdptune.linear_model._defaults import (
 )
 from skdptune.linear_model._parameters import LARGEST_C, takes_most_steps
 from skdptune.linear_model._solvers import OPTIMIZERS, SGD_LEARNING_RATE
+from skdptune.linear_model._suggested_space import SuggestedSpaceMixin
 
 _BUDGET = frozenset({"solver", "epsilon", "delta", "noise_multiplier"})
 # These let "auto" choose another solver.
@@ -35,7 +36,7 @@ _COST_PARAMETERS = {
 }
 
 
-class OptionalProtocolMixin:
+class OptionalProtocolMixin(SuggestedSpaceMixin):
     """Noise, cost parameters and extrapolation of a classifier, from its parameters alone."""
 
     solver: str

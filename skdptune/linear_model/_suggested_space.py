@@ -1,23 +1,28 @@
-"""What is worth searching of the linear models' parameters, from public numbers alone."""
+"""What is worth searching of the linear classifiers' parameters, from public numbers alone."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from skdptune._validation import check_integer
-from skdptune.linear_model._defaults import PRECONDITIONED, solver_of, strength_of
-from skdptune.linear_model._parameters import LARGEST_C
-from skdptune.linear_model._preconditioned import Basis, PreconditionedPlan, step_rule
-from skdptune.linear_model._solvers import OPTIMIZERS
+from skdptune.linear_model._defaults import (
+    PRECONDITIONED,
+    max_grad_norm_of,
+    solver_of,
+    strength_of,
+)
+from skdptune.linear_model._parameters import LARGEST_C, LEAST_C
+from skdptune.linear_model._preconditioned import Basis, step_rule
+from skdptune.linear_model._solvers import OPTIMIZERS, default_learning_rate
 
-# Values beside the one that a parameter has, in units of it, or of what None stands for.
-_FACTOR = 3.0
-_FACTOR_OF_C = 10.0
-# Strengths of "preconditioned", over the number of records: less than these lost everywhere.
+# Beside the present value, in units of it or of what None stands for.
+_RATES, _NORMS, _STRENGTHS = (0.5, 2.0), (1.0 / 3.0, 3.0), (0.1, 10.0)
+# Beside the rules of "preconditioned": those that lost next to nothing on any data.
+_RATES_BY_RULE, _NORMS_BY_RULE = (2.0,), (1.0 / 3.0, 2.0)
+# C times the number of records.
 _WEAK = 1e4
 
 
@@ -28,7 +33,6 @@ class SuggestedSpaceMixin:
     learning_rate: float | None
     max_grad_norm: float | None
     fit_intercept: bool
-    classes: Any
     n_public: int | None
     _check_parameters: Callable[[], None]
     _plan_before_data: Callable[[int, int | None], Any]
@@ -36,59 +40,85 @@ class SuggestedSpaceMixin:
     def suggested_space(
         self, n_samples: int, n_features: int | None = None
     ) -> dict[str, list[Any]]:
-        """Return the values that are worth searching, beside those that the model has.
+        """Return the values that are worth searching beside the present ones.
 
         Parameters
         ----------
         n_samples : int
             Number of records; public. ``n_public`` replaces it where it is given.
         n_features : int, optional
-            Number of features; without it fewer values are suggested.
+            Number of features; without it the clipping norm of "preconditioned" is left alone
+            where it follows a rule.
 
         Returns
         -------
         dict of lists
-            By parameter; the first value of each is the present one, None included. A search
-            varies one parameter at a time.
+            By parameter. The first value is the present one, None if that follows a rule. A
+            search varies one parameter at a time.
 
         Notes
         -----
-        *Solver "preconditioned".* A clipping norm of a third and of three times that of
-        `step_rule`, three times its learning rate, and a weak `C`. These
-        were within .5 points of the default on breast_cancer, digits and a9a at epsilon 1 and 4
-        (digits at 1: 1.5 above it with the larger norm); a third of the rate lost up to 9 points,
-        ``C = 100 / n`` up to 8, so that they are not among the values. What the
-        rule takes from the data is replaced by its largest value, the root of the number of
-        weights; where the rule would not release second moments, `C` alone is suggested.
-
-        *Other solvers.* A third and three times the learning rate and the clipping norm of "sgd"
-        and "adam"; a tenth and ten times the `C` of the others, where it is given.
+        "preconditioned", beside its rules: twice the learning rate, a third and twice the
+        clipping norm, and a weak regularization; half the rate and a stronger regularization are
+        left out, since they lost up to 3.6 and 16 points. Beside given values, and with "sgd" and
+        "adam": half and twice the rate, a third and three times the norm. Beside `C` where it is
+        given, and with the other solvers: a tenth and ten times of it. `docs/defaults.md` says
+        what these gained and lost.
 
         Examples
         --------
         >>> from skdptune.linear_model import DPLogisticRegression
-        >>> space = DPLogisticRegression(epsilon=1.0).suggested_space(10_000, 20)
-        >>> sorted(space)
-        ['C', 'learning_rate', 'max_grad_norm']
-        >>> [values[0] for values in space.values()]
-        [None, None, None]
+        >>> DPLogisticRegression(epsilon=1.0).suggested_space(n_samples=10_000)
+        {'C': [None, 1.0], 'learning_rate': [None, 2.0]}
         """
-        n_samples = check_integer(n_samples, name="n_samples", lower=1)
+        check_integer(n_samples, name="n_samples", lower=1)
         if n_features is not None:
-            n_features = check_integer(n_features, name="n_features", lower=1)
+            check_integer(n_features, name="n_features", lower=1)
         self._check_parameters()
         solver = solver_of(self)
         if solver == PRECONDITIONED:
-            return self._around_rule(n_samples, n_features)
-        if solver in OPTIMIZERS:
-            return _around(self, ("learning_rate", "max_grad_norm"), _FACTOR)
-        return {"C": _spread(self.C, strength_of(self), (1.0 / _FACTOR_OF_C, _FACTOR_OF_C))}
+            return self._around_rules(n_samples, n_features)
+        if solver == "psgd" and self.learning_rate is not None:
+            # Another regularization may make its steps too long.
+            return {"C": [self.C]}
+        if solver not in OPTIMIZERS:
+            return {"C": _around(self.C, strength_of(self), _STRENGTHS, LEAST_C, LARGEST_C)}
+        rate = default_learning_rate(solver, self._plan_before_data(n_samples, n_features).steps)
+        return {
+            "learning_rate": _around(self.learning_rate, rate, _RATES),
+            "max_grad_norm": _around(self.max_grad_norm, max_grad_norm_of(self), _NORMS),
+        }
 
-    def _around_rule(self, n_samples: int, n_features: int | None) -> dict[str, list[Any]]:
+    def _around_rules(self, n_samples: int, n_features: int | None) -> dict[str, list[Any]]:
         size = n_samples if self.n_public is None else self.n_public
-        if self.C is None:
-            space = {"C": [None, min(_WEAK / size, LARGEST_C)]}
-        else:
-            space = {"C": _spread(self.C, self.C, (1.0 / _FACTOR_OF_C, _FACTOR_OF_C))}
-        plan = self._plan_before_data(n_samples, n_features)
+        space = {"C": [None, _WEAK / size]}
+        if self.C is not None:
+            space["C"] = _around(self.C, self.C, _STRENGTHS, LEAST_C, LARGEST_C)
+        # In units of what the rule finds.
+        rates = _RATES_BY_RULE if self.learning_rate is None else _RATES
+        space["learning_rate"] = _around(self.learning_rate, 1.0, rates)
+        if self.max_grad_norm is not None:
+            space["max_grad_norm"] = _around(self.max_grad_norm, self.max_grad_norm, _NORMS)
+        elif n_features is not None:
+            norm = self._norm_by_rule(n_samples, n_features)
+            space["max_grad_norm"] = _around(None, norm, _NORMS_BY_RULE)
         return space
+
+    def _norm_by_rule(self, n_samples: int, n_features: int) -> float:
+        """Return the rule's clipping norm, in units of the usual norm of a row."""
+        plan = self._plan_before_data(n_samples, n_features)
+        width = n_features + int(self.fit_intercept)
+        return step_rule(plan, Basis(np.ones(width), 1.0, 1.0, 1.0, plan.steps))[0]
+
+
+def _around(
+    present: float | None,
+    centre: float,
+    factors: tuple[float, ...],
+    least: float = 0.0,
+    largest: float = 1e30,
+) -> list[Any]:
+    """Return the present value, and multiples of it, or of what None stands for."""
+    centre = centre if present is None else present
+    values = [min(max(centre * factor, least), largest) for factor in factors]
+    return [present, *(value for value in values if value not in (present, 0.0))]

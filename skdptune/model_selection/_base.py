@@ -127,7 +127,7 @@ class BasePrivateSearch(
         """Return the estimators that are searched over."""
         return (self.estimator,)
 
-    def _labels_set_the_cost(self) -> bool:
+    def _labels_set_the_cost(self, n_samples: int, n_features: int | None) -> bool:
         """Return whether the cost may depend on a label set that nobody has declared."""
         return True
 
@@ -277,7 +277,7 @@ class BasePrivateSearch(
         self._check_arguments(X, y, params)
         n_samples, n_features = number_of_samples(X), number_of_features(X)
         is_public = X_val is not None
-        needs_labels = self._labels_set_the_cost()
+        needs_labels = self._labels_set_the_cost(n_samples, n_features)
         classes: Any = None
         if needs_labels:
             classes = self._public_labels(y, n_samples)

@@ -11,6 +11,12 @@ epsilon, delta : float, optional
     The total for everything that is published: each candidate's fit, each score, the choice,
     and the final fit. Without epsilon each fit keeps the estimator's own budget, and `privacy_`
     reports the total; without delta it is the estimator's.""",
+    "no_space": """\
+Without a space, the estimator suggests one (its ``suggested_space``), around its present
+values and at this budget and size; `plan` prints it. One parameter at a time is varied.
+Where public numbers say that such a search cannot be expected to help, `plan` says why, and
+the estimator is fitted once, as it is, on all records with all of the budget;
+``best_score_`` is then NaN. To search all the same, give the space.""",
     "scoring": """\
 scoring : str or BoundedScorer, optional
     A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.""",

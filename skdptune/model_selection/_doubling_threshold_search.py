@@ -8,7 +8,7 @@ from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import DoublingThreshold
-from skdptune.model_selection._cost import Candidates, Cost, CostModel, FitCosts, Layout, Plan
+from skdptune.model_selection._cost import Cost, CostModel, FitCosts, Layout, Plan
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._doubling import (
     DoublingThresholdSession,
@@ -42,6 +42,11 @@ class DoublingThresholdSearchCV(PartitionSearch):
     {estimator}
     param_grid : dict or list of dicts, optional
         From parameter names to lists of values: the candidates, in the order of each round.
+
+        {no_space}
+
+        On the default number of partitions that is always so, since the noise of the choice is
+        larger than what suggested values gain; a larger `n_partitions` lessens it.
     param_distributions : dict or list of dicts, optional
         Instead of `param_grid`: each round draws `batch_size` fresh candidates from lists or
         distributions.
@@ -87,7 +92,8 @@ class DoublingThresholdSearchCV(PartitionSearch):
     best_score_ : float
         The score that was reached, a noisy level.
     trace_ : tuple of ThresholdRound
-        Utility, step and outcome of every round: paid for, so that it may be published.
+        Utility, step and outcome of every round: paid for, so that it may be published. Not
+        there where no search was made.
     cv_results_ : dict
         The one row that was paid for: the winner's.
     best_index_ : int
@@ -190,15 +196,17 @@ class DoublingThresholdSearchCV(PartitionSearch):
     # Scores are never published one by one.
     score_epsilon = None
 
-    def _candidates(self) -> Candidates:
-        if (self.param_grid is None) == (self.param_distributions is None):
-            raise ValueError(
-                "param_grid or param_distributions must be given, and not both; got "
-                f"{'neither' if self.param_grid is None else 'both'}."
-            )
+    def _space(self) -> tuple[Any, str, bool]:
+        if self.param_distributions is None:
+            return self.param_grid, "param_grid", False
         if self.param_grid is not None:
-            return Candidates(self.param_grid, name="param_grid", drawn=False)
-        return Candidates(self.param_distributions, name="param_distributions", drawn=True)
+            raise ValueError(
+                "param_grid or param_distributions must be given, and not both; got both."
+            )
+        return self.param_distributions, "param_distributions", True
+
+    def _missing(self) -> tuple[str, str]:
+        return "param_grid or param_distributions", "neither"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -271,6 +279,11 @@ class DoublingThresholdSearchCV(PartitionSearch):
         DoublingThresholdSession
             Costs what the search costs; its `finish` fits the search.
         """
+        if self._given() is None:
+            raise ValueError(
+                "param_grid or param_distributions must be given for a session; got neither. They "
+                "say what its candidates may cost."
+            )
         return self._start(self._state(*self._opened(X, y, X_val, y_val, params)))
 
     def _start(self, state: SearchState) -> DoublingThresholdSession:

@@ -12,7 +12,6 @@ from skdptune._validation import check_option
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import permute_and_flip_release
 from skdptune.model_selection._cost import (
-    Candidates,
     Cost,
     CostModel,
     CurveSetting,
@@ -71,8 +70,13 @@ class DPGridSearchCV(PartitionSearch):
     Parameters
     ----------
     {estimator}
-    param_grid : dict or list of dicts
+    param_grid : dict or list of dicts, optional
         From parameter names to lists of values, of the model that is returned.
+
+        {no_space}
+
+        On the default number of partitions that is always so, since the noise of the choice is
+        larger than what suggested values gain; a larger `n_partitions` lessens it.
     {budget}
     selection : {"noisy_max", "compose"}, default="noisy_max"
         "noisy_max" publishes the winner alone; "compose" trains every candidate privately
@@ -144,7 +148,7 @@ class DPGridSearchCV(PartitionSearch):
     def __init__(
         self,
         estimator: Any,
-        param_grid: Any,
+        param_grid: Any = None,
         *,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -186,8 +190,8 @@ class DPGridSearchCV(PartitionSearch):
 
     # Candidates -----------------------------------------------------------------------------
 
-    def _candidates(self) -> Candidates:
-        return Candidates(self.param_grid, name="param_grid", drawn=False)
+    def _space(self) -> tuple[Any, str, bool]:
+        return self.param_grid, "param_grid", False
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -21,6 +21,7 @@ from skdptune.base import (
     without_noise,
 )
 from skdptune.model_selection._cost import (
+    Candidates,
     ChoiceCost,
     ChoiceCostModel,
     CostModel,
@@ -86,7 +87,19 @@ class PartitionSearch(TuningSearch):
                     "tuning_estimator must be an estimator with fit; got "
                     f"{type(self.tuning_estimator).__name__}."
                 )
-            self._candidates().check_names(self.tuning_estimator)
+            given = self._given()
+            if given is not None:
+                given.check_names(self.tuning_estimator)
+
+    def _check_searched(self, candidates: Candidates) -> None:
+        super()._check_searched(candidates)
+        if self.tuning_estimator is not None:
+            candidates.check_names(self.tuning_estimator)
+
+    def _score_deviation(self, plan: Plan) -> float:
+        # Of one-sided exponential noise, or of the two draws of a comparison with a threshold.
+        model = choice_model_of(plan)
+        return 2.0 * _sensitivity_of(model) / model.choice_epsilon
 
     def _choice_model(
         self, layout: Layout, fit_costs: FitCosts, delta: float, choice: ChoiceCost, note: str
@@ -174,6 +187,12 @@ class PartitionSearch(TuningSearch):
                 "tuning_estimator must be given for an estimator that cannot be fitted without "
                 f"noise (epsilon=inf); got None for {type(self.estimator).__name__}: {error}"
             ) from error
+
+
+def _sensitivity_of(model: ChoiceCostModel) -> float:
+    """Return the most by which one record changes a utility."""
+    of_score = 0.0 if model.n_score is None else 1.0 / model.n_score
+    return max(1.0 / model.n_partitions, of_score)
 
 
 def choice_model_of(plan: Plan) -> ChoiceCostModel:

@@ -18,7 +18,7 @@ from skdptune.accounting import (
     UnreachableBudgetError,
 )
 from skdptune.model_selection._cost import (
-    Candidates,
+    DEFAULT_SHARE,
     Cost,
     CostModel,
     FitCosts,
@@ -50,10 +50,16 @@ class DPRandomSearchCV(TuningSearch):
     Parameters
     ----------
     {estimator}
-    param_distributions : dict or list of dicts
+    param_distributions : dict or list of dicts, optional
         From parameter names to lists or distributions (objects with ``rvs``). Every candidate is
         drawn afresh, from lists with replacement, as the theorems require. The values are those
         of the model that is returned; runs on fewer records scale them, see `extrapolate`.
+
+        {no_space}
+
+        A third of the draws are then the estimator as it is. That it is among the candidates is
+        not certain, as their number is random: with 10 of them on average and "auto", the chance
+        is 90 %. `plan` states it.
     n_iter : float, default=10
         Mean number of candidates. Other than in scikit-learn the number itself is random and
         stays secret: that is what makes the search cheap.
@@ -145,7 +151,7 @@ class DPRandomSearchCV(TuningSearch):
     def __init__(
         self,
         estimator: Any,
-        param_distributions: Any,
+        param_distributions: Any = None,
         *,
         n_iter: float = 10,
         n_iter_distribution: str | RunCountDistribution = "auto",
@@ -195,8 +201,8 @@ class DPRandomSearchCV(TuningSearch):
 
     # Candidates -----------------------------------------------------------------------------
 
-    def _candidates(self) -> Candidates:
-        return Candidates(self.param_distributions, name="param_distributions", drawn=True)
+    def _space(self) -> tuple[Any, str, bool]:
+        return self.param_distributions, "param_distributions", True
 
     def _tuning_fraction(self) -> Any:
         return self.tuning_fraction
@@ -266,6 +272,10 @@ class DPRandomSearchCV(TuningSearch):
         distribution = _distribution_of(plan.model)
         return f"{_name_of(distribution)} distribution of mean {distribution.mean:.4g}"
 
+    def _default_in_words(self, plan: Plan) -> str:
+        never = float(_distribution_of(plan.model).pgf(1.0 - DEFAULT_SHARE))
+        return f"is a third of the draws, and tried with chance {1.0 - never:.2g}"
+
     def _alternatives(self, plan: Plan, n_samples: int) -> list[PlanRow]:
         on_all = {"tuning_fraction": None, "refit": self._refit_on_all()}
         rows = super()._alternatives(plan, n_samples)
@@ -296,7 +306,8 @@ class DPRandomSearchCV(TuningSearch):
             found = other._make_plan(n_samples, layout.n_features, is_public=layout.public)
         except (UnreachableBudgetError, ValueError):
             return []
-        return [other._row(found, name)]
+        # Of the search, even where it is not worth it.
+        return [other._row(found.declined or found, name)]
 
     # Run and choose -------------------------------------------------------------------------
 
@@ -308,7 +319,8 @@ class DPRandomSearchCV(TuningSearch):
         if count == 0:
             # No run: a candidate that nobody tried, and the worst score.
             worst = self._scorer().lower
-            return Choice(drawn[0], worst, None, [{"params": drawn[0], "score": worst}])
+            untried = state.plan.candidates.default or drawn[0]
+            return Choice(untried, worst, None, [{"params": untried, "score": worst}])
         results = self._fit_and_score(state, drawn)
         best = self._highest(results, state.streams)
         details = {}

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from skdptune._compat import Tasks
 from skdptune._validation import check_flag, check_option, check_real
-from skdptune.accounting import PrivacyReport, UnreachableBudgetError
+from skdptune.accounting import PrivacyReport
 from skdptune.base import (
     REPLACE,
     RESERVED_PARAMETERS,
+    beside_refusals,
     forget_seeds,
     is_set_by_budget,
     own_seeds,
     set_seeds,
+    suggests_a_space,
 )
-from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import (
     Candidates,
     Cost,
@@ -36,10 +38,10 @@ from skdptune.model_selection._cost import (
     make_layout,
     neighbours_replace,
     own_delta,
-    untuned_model,
 )
 from skdptune.model_selection._running import (
     ONE_FIT,
+    PUBLIC_VALIDATION,
     Data,
     Fold,
     Material,
@@ -60,6 +62,7 @@ from skdptune.model_selection._running import (
     results_of,
     spawned,
 )
+from skdptune.model_selection._suggested_search import SuggestingSearch
 
 # Candidates, at most, of which one must be fit for the form of the data.
 _N_TRIED = 16
@@ -113,7 +116,7 @@ class Choice:
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
-class TuningSearch(BasePrivateSearch[Plan]):
+class TuningSearch(SuggestingSearch):
     """Base of the searches that return one tuned model.
 
     Read a search from top to bottom in its own file: candidates, cost, run, choose; what all of
@@ -130,20 +133,12 @@ class TuningSearch(BasePrivateSearch[Plan]):
     # What a subclass implements -------------------------------------------------------------
 
     @abstractmethod
-    def _candidates(self) -> Candidates:
-        """Return what is searched."""
-
-    @abstractmethod
     def _cost(self, layout: Layout, fit_costs: FitCosts, delta: float) -> tuple[CostModel, Cost]:
         """Return the cost model, and the cost that meets the budget."""
 
     @abstractmethod
     def _choose(self, state: SearchState) -> Choice:
         """Run the candidates and choose one."""
-
-    @abstractmethod
-    def _number_of_fits(self, plan: Plan) -> tuple[float, float]:
-        """Return the expected number of candidates' fits, and the one exceeded with 1 % chance."""
 
     def _alternatives(self, plan: Plan, n_samples: int) -> list[PlanRow]:
         """Return rows of other ways for the same total: one fit without tuning, if it meets it."""
@@ -190,6 +185,8 @@ class TuningSearch(BasePrivateSearch[Plan]):
             )
         check_option(self.error_score, name="error_score", options=("worst", "raise"))
         self._check_common_parameters()
+        if self._given() is None and not suggests_a_space(self.estimator):
+            raise beside_refusals(self._no_suggestion(), [self.estimator])
 
     def _check_searched(self, candidates: Candidates) -> None:
         candidates.check_names(self.estimator)
@@ -208,8 +205,22 @@ class TuningSearch(BasePrivateSearch[Plan]):
         self, n_samples: int, n_features: int | None, classes: Any, is_public: bool
     ) -> Plan:
         self._check_parameters()
-        candidates = self._candidates()
+        candidates = self._candidates(n_samples, n_features)
         self._check_searched(candidates)
+        plan = self._plan_of(candidates, n_samples, n_features, classes, is_public)
+        if candidates.suggestion is None:
+            return plan
+        return self._worth_it(plan, has_model=self._refit() is not False)
+
+    def _plan_of(
+        self,
+        candidates: Candidates,
+        n_samples: int,
+        n_features: int | None,
+        classes: Any,
+        is_public: bool,
+    ) -> Plan:
+        """Return the plan of a search over candidates."""
         layout = make_layout(
             n_samples,
             n_features,
@@ -232,11 +243,14 @@ class TuningSearch(BasePrivateSearch[Plan]):
     def _with_classes(self, plan: Plan, classes: Any) -> Plan:
         return plan.with_classes(classes)
 
-    def _labels_set_the_cost(self) -> bool:
-        return labels_set_the_cost(self.estimator, self._candidates())
+    def _labels_set_the_cost(self, n_samples: int, n_features: int | None) -> bool:
+        size = n_samples if self.n_public is None else self.n_public
+        return labels_set_the_cost(self.estimator, self._candidates(size, n_features))
 
     def _summary(self, plan: Plan, n_samples: int, compare: bool) -> SearchPlan:
         layout, noise = plan.layout, plan.cost.score_noise
+        if plan.declined is not None:
+            return self._summary_of_declined(plan, plan.declined, compare)
         scale = 0.0
         if noise.kind != "none":
             scale = noise.ratio * layout.sensitivity(self._scorer())
@@ -248,39 +262,17 @@ class TuningSearch(BasePrivateSearch[Plan]):
             self._runs_in_words(plan),
             scale,
             plan.calibration_in_words,
+            self._suggestion_in_words(plan),
+            self._advice_in_words(plan),
         )
-
-    def _row(self, plan: Plan, name: str, fits: tuple[float, float] | None = None) -> PlanRow:
-        """Return the row of a plan's table."""
-        layout, cost = plan.layout, plan.cost
-        expected, worst = self._number_of_fits(plan) if fits is None else fits
-        noise = plan.noise_of_final()
-        work = expected * layout.n_train / layout.n_samples
-        work += layout.final_share if layout.final else 0.0
-        return PlanRow(
-            name,
-            cost.total.epsilon(plan.delta),
-            cost.fit_epsilon,
-            noise,
-            None if noise is None else noise / layout.final_share,
-            expected,
-            worst,
-            work,
-        )
-
-    def _untuned_row(self, plan: Plan) -> PlanRow | None:
-        """Return the row of one fit of the estimator, without tuning, for the same total."""
-        model = untuned_model(plan.model)
-        try:
-            cost = model.within(plan.asked)
-        except UnreachableBudgetError:
-            return None
-        return self._row(replace(plan, model=model, cost=cost), "one fit, untuned", (1.0, 1.0))
 
     # Running --------------------------------------------------------------------------------
 
     def _run(self, plan: Plan, data: Data, public: Data | None, tasks: Tasks) -> None:
         self._check_fits(plan, data)
+        if plan.declined is not None:
+            self._run_untuned(plan, data, public, tasks)
+            return
         with Progress(type(self).__name__, bool(self.verbose)) as progress:
             state = self._state(plan, data, public)
             progress.phase("trying candidates")
@@ -289,6 +281,15 @@ class TuningSearch(BasePrivateSearch[Plan]):
             progress.phase("fitting the winner")
             with tasks.task("final fit"):
                 model = self._final_model(state, choice)
+        self._publish(plan, choice, model)
+
+    def _run_untuned(self, plan: Plan, data: Data, public: Data | None, tasks: Tasks) -> None:
+        candidate = plan.candidates.default or {}
+        choice = Choice(candidate, math.nan, None, [{"params": candidate, "score": math.nan}])
+        with Progress(type(self).__name__, bool(self.verbose)) as progress:
+            progress.phase("fitting the estimator as it is, in place of a search")
+            with tasks.task("final fit"):
+                model = self._final_model(self._state(plan, data, public), choice)
         self._publish(plan, choice, model)
 
     def _check_fits(self, plan: Plan, data: Data) -> None:
@@ -380,7 +381,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
         return forget_seeds(self._fitted_final(made, state, choice), own)
 
     def _fitted_final(self, made: Any, state: SearchState, choice: Choice) -> Any:
-        if state.plan.layout.final:
+        if state.plan.layout.final or state.plan.declined is not None:
             try:
                 with Quiet(), np.errstate(all="ignore"):
                     state.data.take(state.split.final).fit(made, **self._start_from(choice.model))
@@ -436,4 +437,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
 
     def _own_assumptions(self, plan: Plan) -> tuple[str, ...]:
         sentences = super()._own_assumptions(plan)
+        if plan.declined is not None:
+            # No data are held out, and no public ones are read.
+            sentences = tuple(one for one in sentences if one != PUBLIC_VALIDATION)
         return (_NOT_PRIVATE, *sentences) if self.diagnostics else sentences

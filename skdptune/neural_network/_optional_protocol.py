@@ -22,6 +22,10 @@ _COST_PARAMETERS = frozenset(
 )
 
 
+# Beside the present value, in units of it.
+_SUGGESTED = (1.0 / 3.0, 3.0)
+
+
 class OptionalProtocolMixin(NetParameters):
     """Noise, cost parameters and extrapolation of a net, from its parameters alone."""
 
@@ -107,7 +111,34 @@ class OptionalProtocolMixin(NetParameters):
         share = self.batch_size
         values = {"batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)}
         if self.optimizer is torch.optim.SGD:
-            # skorch prefers the one with the prefix.
-            name = "optimizer__lr" if hasattr(self, "optimizer__lr") else "lr"
-            values[name] = getattr(self, name) * (n_tune / n_final)
+            values[self._rate_name] = getattr(self, self._rate_name) * (n_tune / n_final)
         return values
+
+    def suggested_space(
+        self, n_samples: int, n_features: int | None = None
+    ) -> dict[str, list[float]]:
+        """Return values of the learning rate and the clipping norm that are worth searching.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Not used.
+
+        Returns
+        -------
+        dict of lists
+            The present value of each, a third and three times of it. A search varies one
+            parameter at a time.
+        """
+        self._check_parameters()
+        present = {name: getattr(self, name) for name in (self._rate_name, "max_grad_norm")}
+        return {
+            name: [value, *(value * factor for factor in _SUGGESTED)]
+            for name, value in present.items()
+            if value > 0.0
+        }
+
+    @property
+    def _rate_name(self) -> str:
+        # skorch prefers the one with the prefix.
+        return "optimizer__lr" if hasattr(self, "optimizer__lr") else "lr"

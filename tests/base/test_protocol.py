@@ -87,7 +87,7 @@ def test_every_protocol_is_in_the_tables() -> None:
             {
                 *("FitsMany", "HasClasses", "HasNoiseMultiplier", "NamesNoiseParameter"),
                 *("ReportsNoiseLevel", "ScalesToFewerRecords"),
-                "SpendsBudgetOnSteps",
+                *("SpendsBudgetOnSteps", "SuggestsSpace"),
             },
         ),
         (
@@ -99,6 +99,7 @@ def test_every_protocol_is_in_the_tables() -> None:
                     *("ScalesToFewerRecords", "SpendsBudgetOnSteps"),
                     "NamesNeighbours",
                     "StatesAssumptions",
+                    "SuggestsSpace",
                 ),
             },
         ),

@@ -128,6 +128,23 @@ def test_a_search_over_any_private_estimator_returns_a_model(kind: str, name: st
         assert search.privacy_.epsilon >= 0.99 * EPSILON
 
 
+@pytest.mark.filterwarnings("ignore::skdptune.base.PrivacyWarning")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_private_estimator_suggests_what_to_search(name: str) -> None:
+    """At this size it is fitted as it is, and stays within the budget."""
+    make, _ = ESTIMATORS[name]
+    estimator, (X, y) = make(), data()
+    X = table() if name == "table" else X
+    settings: dict[str, Any] = {"epsilon": EPSILON, "delta": 1e-3, "random_state": 0}
+    if not is_classifier(estimator):
+        settings["scoring"], y = neg_squared_error(bound=2.0), np.where(y, 1.0, -1.0)
+    search = DPGridSearchCV(estimator, **settings).fit(X, y)
+    assert search.predict(X).shape == (400,)
+    assert 0.98 * EPSILON <= search.privacy_.epsilon_spent <= EPSILON
+    own = search.estimator.get_params()
+    assert search.best_params_ == {key: own[key] for key in search.best_params_} != {}
+
+
 def test_the_ridge_that_is_recommended_is_tuned_in_a_pipeline() -> None:
     X, y = data()
     pipeline = make_pipeline(

@@ -83,3 +83,16 @@ def test_most_steps_of_plan_and_fit_agree_and_spend_the_budget():
     fixed = clone(net).set_params(**net.fixed_epochs(200), epsilon=None)
     assert fixed.fixed_epochs(200) == {} and fixed.noise_parameter == "noise_multiplier"
     assert profile_of(fixed, 200) == profile_of(net, 200)
+
+
+@pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetRegressor])
+def test_rate_and_norm_are_suggested_around_the_present_ones(kind):
+    space = kind(lr=0.6, max_grad_norm=1.5).suggested_space(1000, 3)
+    assert space == {
+        "lr": [0.6, pytest.approx(0.2), pytest.approx(1.8)],
+        "max_grad_norm": [1.5, pytest.approx(0.5), pytest.approx(4.5)],
+    }
+    assert not set(space) & kind().cost_parameters
+    prefixed = kind(optimizer__lr=0.3, lr=0.6).suggested_space(1000)
+    assert set(prefixed) == {"optimizer__lr", "max_grad_norm"}
+    assert set(kind(lr=0.0).suggested_space(1000)) == {"max_grad_norm"}

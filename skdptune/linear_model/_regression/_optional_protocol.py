@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from skdptune._validation import check_integer
+from skdptune.linear_model._regression._suggested_space import SuggestedSpaceMixin
 
 # Bounds on alpha within which nothing overflows.
 LEAST_ALPHA, LARGEST_ALPHA = 1e-9, 1e15
 
 
-class OptionalProtocolMixin:
+class OptionalProtocolMixin(SuggestedSpaceMixin):
     """Noise, cost parameters and extrapolation of a regression, from its parameters alone."""
 
     alpha: float | None

@@ -1,6 +1,12 @@
 """What a search will cost: candidates, layout of the data, and noise that meets a budget."""
 
-from skdptune.model_selection._cost._candidates import Candidates, copied, holds_step, is_finite
+from skdptune.model_selection._cost._candidates import (
+    DEFAULT_SHARE,
+    Candidates,
+    copied,
+    holds_step,
+    is_finite,
+)
 from skdptune.model_selection._cost._choice_cost import (
     ChoiceCost,
     ChoiceCostModel,
@@ -15,6 +21,7 @@ from skdptune.model_selection._cost._cost_model import (
     untuned_model,
 )
 from skdptune.model_selection._cost._costed_candidates import CostedCandidates
+from skdptune.model_selection._cost._expected_gain import ExpectedGain
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
 from skdptune.model_selection._cost._fit_setting import CurveSetting, FitSetting, as_budget
 from skdptune.model_selection._cost._labels import labels_set_the_cost
@@ -30,6 +37,7 @@ from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
 
 __all__ = [
     "CurveSetting",
+    "DEFAULT_SHARE",
     "NO_NOISE",
     "Candidates",
     "ChoiceCost",
@@ -37,6 +45,7 @@ __all__ = [
     "Cost",
     "CostModel",
     "CostedCandidates",
+    "ExpectedGain",
     "FitCosts",
     "FitSetting",
     "FitSize",

@@ -13,6 +13,8 @@ from sklearn.model_selection import ParameterGrid
 Space = Mapping[str, Any]
 # Words in place of a step of a pipeline.
 STEPS = ("passthrough", "drop")
+# Share of the draws from a suggested space that are the estimator as it is.
+DEFAULT_SHARE = 1.0 / 3.0
 
 
 class Candidates:
@@ -26,11 +28,17 @@ class Candidates:
         The argument's name, for messages.
     drawn : bool
         Whether candidates are drawn at random; else they are a grid.
+
+    Attributes
+    ----------
+    suggestion : mapping or None
+        From parameter names to lists, where no user but the estimator chose what is searched.
     """
 
     def __init__(self, spaces: Any, *, name: str, drawn: bool) -> None:
         self.name = name
         self.drawn = drawn
+        self.suggestion: Mapping[str, Sequence[Any]] | None = None
         listed = [spaces] if isinstance(spaces, Mapping) else spaces
         if not isinstance(listed, Sequence) or isinstance(listed, str) or not len(listed):
             raise TypeError(
@@ -38,6 +46,39 @@ class Candidates:
                 f"{spaces!r:.60}."
             )
         self.spaces = tuple(self._checked(space) for space in listed)
+
+    @classmethod
+    def suggested(
+        cls, suggestion: Mapping[str, Sequence[Any]], *, name: str, drawn: bool
+    ) -> Candidates:
+        """Return the estimator as it is, and each parameter's other values one at a time.
+
+        Parameters
+        ----------
+        suggestion : mapping
+            From parameter names to lists, whose first value is the one that the estimator has.
+        name, drawn
+            As for the class. Of the draws, a third are the estimator as it is; all are
+            independent, as Theorem S1 requires.
+
+        Notes
+        -----
+        Theorem F12.
+        """
+        default = {key: [values[0]] for key, values in suggestion.items()}
+        others = [
+            {**default, key: list(values[1:])}
+            for key, values in sorted(suggestion.items())
+            if len(values) > 1
+        ]
+        made = cls([default, *others], name=name, drawn=drawn)
+        made.suggestion = suggestion
+        return made
+
+    @property
+    def default(self) -> dict[str, Any] | None:
+        """The estimator's own values of suggested parameters; None where the user chose."""
+        return None if self.suggestion is None else dict(self.grid()[0])
 
     def _checked(self, space: Any) -> Space:
         if not isinstance(space, Mapping):
@@ -82,6 +123,10 @@ class Candidates:
 
     def draw(self, random: np.random.RandomState) -> dict[str, Any]:
         """Return one candidate: independent of all others, lists with replacement."""
+        if self.suggestion is not None:
+            listed = self.grid()
+            is_default = len(listed) == 1 or random.random_sample() < DEFAULT_SHARE
+            return dict(listed[0 if is_default else 1 + random.randint(len(listed) - 1)])
         space = self.spaces[random.randint(len(self.spaces))]
         return {
             key: values[random.randint(len(values))]

@@ -27,6 +27,10 @@ class Plan:
         Of the report's tree.
     asked : float or None
         The total epsilon that the user gave.
+    advice : str
+        Why a search of a suggested space cannot be expected to help; empty if it can.
+    declined : Plan or None
+        The search that is not made, where the estimator is fitted once, as it is, instead.
     """
 
     candidates: Candidates
@@ -34,6 +38,8 @@ class Plan:
     cost: Cost
     components: tuple[PrivacyReport, ...]
     asked: float | None
+    advice: str = ""
+    declined: Plan | None = None
 
     @property
     def layout(self) -> Layout:

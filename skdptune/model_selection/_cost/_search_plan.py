@@ -75,6 +75,10 @@ class SearchPlan:
         Standard deviation (or scale) of the noise on a score, in units of the score.
     calibration : str
         How the noise of the fits was found, and what that loses.
+    suggestion : str
+        The space that the estimator suggests, in words, where the user gives none.
+    advice : str
+        What is to be expected of a search of that space, where that is nothing.
 
     Examples
     --------
@@ -98,6 +102,8 @@ class SearchPlan:
     n_iter_distribution: str
     score_noise: float
     calibration: str = ""
+    suggestion: str = ""
+    advice: str = ""
 
     @property
     def epsilon(self) -> float:
@@ -119,8 +125,7 @@ class SearchPlan:
         if self.score_noise > 0.0:
             head += f"; noise of a score: {self.score_noise:.2g}"
         lines = [head, *_table([self.row, *self.alternatives])]
-        if self.calibration:
-            lines.append(self.calibration)
+        lines += [words for words in (self.calibration, self.suggestion, self.advice) if words]
         return "\n".join(lines)
 
 

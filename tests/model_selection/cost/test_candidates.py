@@ -84,3 +84,40 @@ def test_combinations_up_to_a_number() -> None:
 def test_what_is_listed() -> None:
     assert is_finite([1]) and is_finite((1,)) and is_finite(np.ones(2)) and is_finite(range(3))
     assert not is_finite("ab") and not is_finite(uniform()) and not is_finite(np.ones((1, 1)))
+
+
+SUGGESTION = {"a": [None, 1, 2], "b": ["own"], "c": [0.5, 0.25]}
+DEFAULT = {"a": None, "b": "own", "c": 0.5}
+
+
+def test_a_suggestion_is_tried_one_parameter_at_a_time() -> None:
+    found = Candidates.suggested(SUGGESTION, name="param_grid", drawn=False)
+    assert found.default == DEFAULT
+    assert list(found.grid()) == [
+        DEFAULT,
+        {**DEFAULT, "a": 1},
+        {**DEFAULT, "a": 2},
+        {**DEFAULT, "c": 0.25},
+    ]
+    assert grid({"a": [1]}).default is None
+
+
+def test_suggested_draws_are_independent_and_a_third_is_the_default() -> None:
+    """Theorem F12."""
+    candidates = Candidates.suggested(SUGGESTION, name="param_distributions", drawn=True)
+    seeds = np.random.SeedSequence(0).spawn(3000)
+    found = candidates.draw_each(seeds)
+    listed = list(candidates.grid())
+    shares = [found.count(one) / len(found) for one in listed]
+    assert sum(shares) == 1.0
+    np.testing.assert_allclose(shares, [1 / 3, 2 / 9, 2 / 9, 2 / 9], atol=0.03)
+    # A draw follows from its own seed alone.
+    assert candidates.draw_each(seeds[100:103]) == found[100:103]
+    # Of pairs, as many as if they were independent.
+    pairs = sum(x == y == DEFAULT for x, y in zip(found[::2], found[1::2], strict=True))
+    assert abs(pairs / 1500 - 1 / 9) < 0.03
+
+
+def test_a_suggestion_of_present_values_alone_is_always_the_default() -> None:
+    candidates = Candidates.suggested({"a": [3]}, name="param_distributions", drawn=True)
+    assert candidates.draw_each(np.random.SeedSequence(0).spawn(5)) == [{"a": 3}] * 5

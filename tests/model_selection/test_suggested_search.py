@@ -1,0 +1,176 @@
+"""Searches without a space: what they try, and where they make no search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from skdptune.accounting import Poisson
+from skdptune.base import NoProfileError
+from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.metrics import neg_squared_error
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+)
+from skdptune.preprocessing import RowNormClipper
+from tests.model_selection.learners import Scripted, table
+
+DELTA = 1e-5
+KINDS = [DPGridSearchCV, DPRandomSearchCV, DoublingThresholdSearchCV]
+NAMES = {DPRandomSearchCV: "param_distributions"}
+GOT = {DoublingThresholdSearchCV: "param_distributions must be given .* got neither"}
+FEW, MANY = 600, 40_000
+
+
+class Suggesting(Scripted):
+    def suggested_space(self, n_samples: int, n_features: int | None = None) -> dict[str, Any]:
+        return {"quality": [self.quality, 0.9]}
+
+
+def search(kind: Any = DPRandomSearchCV, **more: Any) -> Any:
+    settings = {"epsilon": 1.0, "delta": DELTA, "random_state": 0, **more}
+    return kind(Suggesting(quality=0.2), **settings)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_estimator_that_suggests_nothing_is_refused_before_data(kind: type) -> None:
+    words = GOT.get(kind, f"{NAMES.get(kind, 'param_grid')} must be given .* got None")
+    with pytest.raises(ValueError, match=f"{words} for Scripted"):
+        kind(Scripted(), epsilon=1.0, delta=DELTA).fit(np.full((9, 3), "x"), np.full(9, np.nan))
+    model = NoisyStatisticsRidge(target_bound=1.0)
+    unknown = kind(model, epsilon=1.0, scoring=neg_squared_error(bound=1.0))
+    with pytest.raises(ValueError, match=f"{words} for Noisy.* where n_features is known"):
+        unknown.plan(1000)
+
+
+def test_a_model_that_is_not_private_is_named_as_such() -> None:
+    with pytest.raises(NoProfileError, match="LogisticRegression"):
+        DPRandomSearchCV(LogisticRegression(), epsilon=1.0, delta=DELTA).plan(1000, 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_samples", [FEW, MANY])
+@pytest.mark.parametrize("epsilon", [None, 1.0])
+def test_the_total_is_what_was_announced(kind: Any, n_samples: int, epsilon: float | None) -> None:
+    """Theorem F12."""
+    X, y = table(n_samples)
+    one = search(kind, epsilon=epsilon)
+    announced = one.privacy_profile(n_samples, 3)
+    fitted = one.fit(X, y)
+    assert fitted.privacy_.profile == announced
+    assert fitted.privacy_.epsilon_spent <= (epsilon or np.inf)
+    assert clone(fitted).get_params()[NAMES.get(kind, "param_grid")] is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_made_does_not_depend_on_the_data(kind: Any) -> None:
+    """Theorem F12: the same mechanism for all data of one size."""
+    reports = []
+    for seed in (0, 1):
+        X, y = table(FEW, seed=seed)
+        y = y if seed else np.arange(FEW) % 2
+        reports.append(str(search(kind).fit(X, y).privacy_))
+    assert reports[0] == reports[1]
+    assert "the only fit (on all records)" in reports[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_fit_shows_the_fit_of_the_estimator_alone(kind: Any) -> None:
+    """Theorem F12: on all records, with all of the budget, and nothing beside it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(FEW, 2))
+    y = X[:, 0] > 0.0
+    found = kind(DPLogisticRegression(0.3), epsilon=2.0, random_state=0).fit(X, y)
+    model = found.best_estimator_
+    assert model.plan_.n_samples == FEW
+    assert 0.98 * 2.0 < model.privacy_.epsilon_spent <= 2.0
+    assert found.best_params_ == {"C": None, "learning_rate": None, "max_grad_norm": None}
+    assert np.isnan(found.best_score_)
+    assert found.cv_results_["params"] == [found.best_params_]
+    assert found.predict(X).shape == y.shape
+    assert "validation data are public" not in str(found.privacy_)
+
+
+def test_many_records_are_searched_and_plans_say_so() -> None:
+    plan = search().plan(MANY, 3)
+    assert plan.row.name == "DPRandomSearchCV"
+    assert plan.advice == ""
+    assert "quality: 0.2, 0.9. The estimator as it is is a third of the draws" in str(plan)
+    X, y = table(MANY)
+    fitted = search(n_iter=20).fit(X, y)
+    assert fitted.best_params_ == {"quality": 0.9}
+
+
+def test_few_records_are_not_and_plans_say_why() -> None:
+    plan = search().plan(FEW, 3)
+    assert plan.row.name == "one fit, untuned"
+    assert [row.name for row in plan.alternatives] == ["DPRandomSearchCV, if it searched"]
+    assert "cannot be expected to help here, since the noise of its costs" in str(plan)
+    assert "fitted once, as it is" in str(plan)
+
+
+def test_one_candidate_needs_no_search() -> None:
+    plan = DPRandomSearchCV(Once(quality=0.9), epsilon=1.0, delta=DELTA).plan(MANY, 3)
+    assert plan.row.name == "one fit, untuned"
+    assert "there is nothing else to try" in plan.advice
+
+
+class Once(Scripted):
+    def suggested_space(self, n_samples: int, n_features: int | None = None) -> dict[str, Any]:
+        return {"quality": [self.quality]}
+
+
+def test_without_a_model_to_return_the_search_is_made() -> None:
+    plan = search(refit=False).plan(FEW, 3)
+    assert plan.row.name == "DPRandomSearchCV"
+    assert "cannot be expected to help" in plan.advice
+    fitted = search(refit=False).fit(*table(FEW))
+    assert not hasattr(fitted, "best_estimator_")
+    assert fitted.best_params_["quality"] in (0.2, 0.9)
+
+
+def test_chance_of_the_default_is_that_of_the_number_of_runs() -> None:
+    plan = search(n_iter_distribution="poisson", n_iter=6).plan(MANY, 3)
+    assert f"tried with chance {1.0 - np.exp(-2.0):.2g}" in plan.suggestion
+    assert "is always tried" in search(DPGridSearchCV, refit=False).plan(MANY, 3).suggestion
+
+
+def test_no_run_leaves_the_estimator_as_it_is() -> None:
+    found = search(n_iter_distribution=Poisson(1e-6)).fit(*table(MANY))
+    assert found.best_params_ == {"quality": 0.2}
+
+
+def test_steps_of_pipelines_suggest_too() -> None:
+    pipeline = make_pipeline(RowNormClipper(), DPLogisticRegression())
+    found = DPGridSearchCV(pipeline, epsilon=1.0, random_state=0)
+    X = np.random.default_rng(0).normal(size=(FEW, 2))
+    found.fit(X, X[:, 0] > 0.0)
+    assert set(found.best_params_) == {
+        f"dplogisticregression__{name}" for name in ("C", "learning_rate", "max_grad_norm")
+    }
+
+
+def test_surrogates_must_have_what_is_suggested() -> None:
+    grid = search(DPGridSearchCV, tuning_estimator=LogisticRegression())
+    with pytest.raises(ValueError, match="quality"):
+        grid.plan(MANY, 3)
+
+
+def test_a_session_needs_to_know_its_candidates() -> None:
+    one = search(DoublingThresholdSearchCV)
+    with pytest.raises(ValueError, match="must be given for a session; got neither"):
+        one.start(*table(FEW))
+
+
+def test_public_validation_data_are_not_read_by_one_fit() -> None:
+    X, y = table(FEW)
+    found = search().fit(X, y, X_val=X[:50], y_val=y[:50])
+    assert "validation" not in str(found.privacy_)
+    assert "the only fit" in str(found.privacy_)
