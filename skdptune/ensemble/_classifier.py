@@ -119,10 +119,11 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        classes = self.classes
-        if classes is not None and len(set(classes)) < max(len(classes), 2):
+        labels = self._labels()
+        # As they are told apart later: 1 and "1" are not.
+        if labels is not None and np.unique(np.asarray(labels)).size < max(len(labels), 2):
             raise ValueError(
-                f"classes must be at least two different labels; got {list(classes)!r}."
+                f"classes must be at least two different labels; got {list(labels)!r:.200}."
             )
 
     def _labels(self) -> Sequence[Any] | None:

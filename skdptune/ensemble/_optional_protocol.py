@@ -84,7 +84,7 @@ class OptionalProtocolMixin:
         """
         size = self._public_size(check_integer(n_samples, name="n_samples", lower=1))
         if n_features is not None:
-            n_features = check_integer(n_features, name="n_features", lower=1)
+            n_features = check_integer(n_features, name="n_features", lower=1, upper=2**53)
         plan = self._plan()
         space: dict[str, list[Any]] = {
             "max_leaves": [self.max_leaves, 5 if self.max_leaves < 5 else 3]

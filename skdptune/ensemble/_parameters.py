@@ -35,11 +35,11 @@ def check_parameters(model: Any) -> None:
         )
     _check_ranges(model)
     check_integer(model.max_bins, name="max_bins", lower=2, upper=4096)
-    check_integer(model.max_rounds, name="max_rounds", lower=1)
-    check_integer(model.max_leaves, name="max_leaves", lower=2)
-    check_real(
-        model.bin_share, name="bin_share", lower=0.0, lower_open=True, upper=1.0, upper_open=True
-    )
+    check_integer(model.max_rounds, name="max_rounds", lower=1, upper=10**9)
+    check_integer(model.max_leaves, name="max_leaves", lower=2, upper=4096)
+    check_real(model.bin_share, name="bin_share", lower=1e-6, upper=1.0 - 1e-6)
+    if model.n_public is not None:
+        check_integer(model.n_public, name="n_public", lower=1, upper=2**53)
     if model.learning_rate is not None:
         check_real(
             model.learning_rate, name="learning_rate", lower=0.0, lower_open=True, upper=10.0

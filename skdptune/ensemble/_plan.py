@@ -78,7 +78,8 @@ class BoostingPlan:
         the rate times the noise of a step over these, and that of all rounds and columns by the
         root of their number times as much.
         """
-        influence = self.noise_multiplier * n_rounds * n_columns * n_leaves / n_samples
+        size = float(min(n_samples, 2**53))
+        influence = self.noise_multiplier * n_rounds * n_columns * n_leaves / size
         if influence == 0.0:
             return rule.largest
         noise = rule.noise * max(1.0, influence / _DROWNING) ** rule.growth

@@ -125,7 +125,7 @@ class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, B
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters, before any data are read."""
-        if self.noise_multiplier is None:
+        if self.noise_multiplier is None or self.epsilon is not None:
             self._checked_budget()
         self._checked_delta()
         self._public_size(1)

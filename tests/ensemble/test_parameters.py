@@ -34,6 +34,8 @@ SCHEMA = {"age": (0, 120)}
         ({"bin_share": 0.0}, "bin_share must be"),
         ({"n_public": 0}, "n_public must be"),
         ({"classes": [1, 1]}, "classes must be at least two different labels"),
+        ({"classes": [1, "1"]}, "classes must be at least two different labels"),
+        ({"epsilon": 10**400, "noise_multiplier": 1.0}, "epsilon must be"),
     ],
 )
 def test_wrong_parameters_are_named(parameters, message):
