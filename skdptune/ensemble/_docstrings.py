@@ -70,8 +70,8 @@ arXiv 2106.09680), as in interpret-core: noisy counts decide on bins, then trees
 random move the scores of one column after another by noisy sums of residuals. With k columns and
 T rounds a record changes k counts and k T sums; all are Gaussian releases, which compose to one,
 of squared shift ``1 / noise_multiplier**2``. So a fit costs exactly one Gaussian release, whatever
-the other parameters are. interpret-core splits epsilon between both stages and adds it up again,
-which takes some 13 % more of it for the same noise.
+the other parameters are. interpret-core splits epsilon between both stages and adds it up again;
+the same noise takes some 13 % less of it here.
 
 Noise, counts and sums are those of this package, since what a fit of interpret-core (0.7.8) shows
 is more than its report says: the number of records (``bag_weights_``, and the bins), labels and
