@@ -25,6 +25,7 @@ _CHECKS: tuple[Callable[[Subject], None], ...] = (
     _profile_checks.check_noise_parameter,
     _profile_checks.check_calibration_to_curve,
     _profile_checks.check_tuning_parameters,
+    _profile_checks.check_suggested_space,
     _fit_checks.check_report,
     _fit_checks.check_report_ignores_values,
     _fit_checks.check_n_public,

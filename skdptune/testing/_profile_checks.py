@@ -219,6 +219,30 @@ def check_tuning_parameters(subject: Subject) -> None:
         )
 
 
+def check_suggested_space(subject: Subject) -> None:
+    """Check that suggested values are possible, and that the present one is the first of each."""
+    suggest = subject.needs_member("suggested_space")
+    present, before = subject.estimator.get_params(deep=True), subject.parameters
+    for n_features in (None, subject.n_features):
+        space = suggest(subject.n_samples, n_features)
+        unknown = sorted(set(space) - set(present))
+        require(not unknown, f"suggested_space must return parameters; {unknown} are none.")
+        kept = sorted(set(space) & {*BUDGET_PARAMETERS, *RESERVED_PARAMETERS})
+        require(not kept, f"suggested_space must leave {kept} to the search; it returns them.")
+        for name, values in space.items():
+            require(
+                len(values) > 0 and (values[0] is present[name] or values[0] == present[name]),
+                f"suggested_space must list the present value first; it does not for {name!r}.",
+            )
+            for value in values:
+                # One that is not possible raises.
+                subject.profile(subject.fresh(**{name: value}))
+    require(
+        _are_the_same(subject.parameters, before),
+        "suggested_space must leave the estimator unchanged; it did not.",
+    )
+
+
 def _are_the_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Return whether parameters are the very same objects."""
     return one.keys() == other.keys() and all(one[name] is other[name] for name in one)

@@ -36,6 +36,9 @@ class Right(ClassifierMixin, BaseEstimator):
     def tuning_parameters(self, n_tune, n_final):
         return {"clip": self.clip}
 
+    def suggested_space(self, n_samples, n_features=None):
+        return {"clip": [self.clip, 2.0 * self.clip]}
+
     def fit(self, X, y):
         self.classes_ = np.unique(y)
         self.size_ = self.n_public or len(X)
@@ -172,6 +175,16 @@ class CalibratesTooLittle(Right):
 class ScalesItsBudget(Right):
     def tuning_parameters(self, n_tune, n_final):
         return {"epsilon": self.epsilon * n_final / n_tune}
+
+
+class SuggestsOthersFirst(Right):
+    def suggested_space(self, n_samples, n_features=None):
+        return {"clip": [2.0 * self.clip, self.clip]}
+
+
+class SuggestsBudgets(Right):
+    def suggested_space(self, n_samples, n_features=None):
+        return {"epsilon": [self.epsilon, 2.0]}
 
 
 # Wrong fits --------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ from tests.testing import estimators as toys
         (toys.HasNoiseThatGrows, "noise_level", "must not grow with epsilon"),
         (toys.IgnoresItsNoiseParameter, "noise_parameter", "must decide alone"),
         (toys.CalibratesTooLittle, "calibration_to_curve", "those for a shift of 0.1 cost more"),
+        (toys.SuggestsOthersFirst, "suggested_space", "must list the present value first"),
+        (toys.SuggestsBudgets, "suggested_space", "must leave ['epsilon'] to the search"),
         (toys.ScalesItsBudget, "tuning_parameters", "must leave ['epsilon'] to the search"),
     ],
 )
