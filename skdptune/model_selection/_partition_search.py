@@ -97,8 +97,11 @@ class PartitionSearch(TuningSearch):
             candidates.check_names(self.tuning_estimator)
 
     def _score_deviation(self, plan: Plan) -> float:
-        # Of one-sided exponential noise, or of the two draws of a comparison with a threshold.
-        model = choice_model_of(plan)
+        model = plan.model
+        if not isinstance(model, ChoiceCostModel):
+            # All candidates are published, with noisy scores.
+            return super()._score_deviation(plan)
+        # Of one-sided exponential noise; a comparison with a threshold has more.
         return 2.0 * _sensitivity_of(model) / model.choice_epsilon
 
     def _choice_model(

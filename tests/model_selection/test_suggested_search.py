@@ -174,3 +174,33 @@ def test_public_validation_data_are_not_read_by_one_fit() -> None:
     found = search().fit(X, y, X_val=X[:50], y_val=y[:50])
     assert "validation" not in str(found.privacy_)
     assert "the only fit" in str(found.privacy_)
+
+
+def test_a_grid_that_shows_all_takes_no_space_either() -> None:
+    grid = search(DPGridSearchCV, selection="compose")
+    assert grid.plan(FEW, 3).row.name == "one fit, untuned"
+    assert (
+        len(
+            search(DPGridSearchCV, selection="compose", refit=False)
+            .fit(*table(FEW))
+            .cv_results_["params"]
+        )
+        == 2
+    )
+
+
+def test_a_secret_number_of_records_is_kept() -> None:
+    X = np.random.default_rng(0).normal(size=(FEW, 2))
+    model = DPLogisticRegression(classes=[False, True])
+    found = DPRandomSearchCV(model, epsilon=1.0, n_public=500, random_state=0)
+    found.fit(X, X[:, 0] > 0.0)
+    assert found.best_estimator_.n_public == found.best_estimator_.plan_.n_samples == 500
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pure_budgets_stay_pure(kind: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(FEW, 2))
+    model = DPLogisticRegression(delta=0.0, data_norm=2.0, classes=[False, True])
+    found = kind(model, epsilon=1.0, random_state=0).fit(X, X[:, 0] > 0.0)
+    assert found.privacy_.delta == 0.0
+    assert found.privacy_.profile.epsilon(0.0) <= 1.0
