@@ -351,7 +351,9 @@ def _shift_of_steps(rate: float, steps: int, noise: float) -> float:
 
     The central limit theorem of composition (Bu, Dong, Long and Su 2020).
     """
-    return rate * math.sqrt(steps * math.expm1(min(noise**-2, 50.0)))
+    # Squares of less are above 50, and may be no doubles.
+    square = noise**-2 if noise > 0.1 else 50.0
+    return rate * math.sqrt(steps * math.expm1(min(square, 50.0)))
 
 
 def _noise_guess(rate: float, steps: int, sampling: str, epsilon: float, delta: float) -> float:

@@ -14,6 +14,7 @@ from skdptune._validation import check_real
 from skdptune.mechanisms import RandomState
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
 from skdptune.neural_network._docstrings import SHARED_TEXT
+from skdptune.neural_network._module_check import CriterionError
 from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._parameters import (
     Callbacks,
@@ -220,7 +221,7 @@ def _flat(outputs: Any) -> torch.Tensor:
     """Return the first of a module's outputs without an axis for its one column."""
     first = outputs[0] if isinstance(outputs, tuple) else outputs
     if first.ndim != 1 and tuple(first.shape[1:]) != (1,):
-        raise ValueError(
+        raise CriterionError(
             f"module must return one output per record; got shape {tuple(first.shape[1:])}."
         )
     return first.reshape(-1)

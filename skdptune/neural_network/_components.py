@@ -51,6 +51,11 @@ class NetComponents(NeuralNet):
             module = kind(**{**found, **settings, **kwargs})
         if isinstance(module, SizedModule) and module.layers is None and sizes:
             module = module.sized(**sizes)
+        if not isinstance(module, torch.nn.Module):
+            raise TypeError(
+                "module must be a torch.nn.Module, or a class or function that makes one; got "
+                f"{type(module).__name__}."
+            )
         # A factory, or a class with a layer of its own, may return the same layers again.
         module = copy.deepcopy(module)
         if sizes and not any(parameter.requires_grad for parameter in module.parameters()):

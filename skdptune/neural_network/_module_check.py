@@ -108,6 +108,10 @@ def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
     return not torch.allclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
+class CriterionError(ValueError):
+    """Losses that suit no outputs of the module, whatever the records are."""
+
+
 def check_losses(
     module: nn.Module,
     losses: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
@@ -145,6 +149,9 @@ def check_losses(
             losses(*trial)[1:]
             for trial in ((outputs, wanted), (changed, wanted), (outputs, changed_targets))
         ]
+    except CriterionError:
+        # In a training they would count as refusing all records, and nothing would be learned.
+        raise
     except Exception:
         # A loss may refuse synthetic records; then it cannot be checked on them.
         return

@@ -145,7 +145,7 @@ class NetParameters(PrivateEstimatorMixin):
                 hint=hint,
             )
         # Larger numbers do not fit in single precision.
-        check_real(self.lr, name="lr", lower=0.0, upper=1e30)
+        check_real(self.lr, name="lr", lower=0.0, upper=3e38)
         if isinstance(self.batch_size, float):
             check_real(self.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
         else:

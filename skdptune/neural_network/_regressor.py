@@ -12,6 +12,7 @@ from skdptune._docstrings import with_shared_text
 from skdptune.mechanisms import RandomState
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import as_columns
+from skdptune.neural_network._module_check import CriterionError
 from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._parameters import (
     Callbacks,
@@ -132,7 +133,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
             outputs = outputs[:, None]
         if outputs.shape != targets.shape:
             # Otherwise torch would broadcast one record's target to others.
-            raise ValueError(
+            raise CriterionError(
                 f"module must return {targets.shape[1]} outputs per record; got shape "
                 f"{tuple(outputs.shape[1:])}."
             )

@@ -14,6 +14,7 @@ from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._components import NetComponents, not_offered
 from skdptune.neural_network._gradient_check import check_gradients
 from skdptune.neural_network._module_check import (
+    CriterionError,
     check_losses,
     check_module,
     check_outer_products,
@@ -163,7 +164,7 @@ class TrainingLoop(TrainableNet, NetComponents):
         outputs = outputs[0] if isinstance(outputs, tuple) else outputs
         values = self.get_loss(outputs, targets, training=True)
         if values.ndim == 0 or len(values) != len(targets):
-            raise ValueError(
+            raise CriterionError(
                 "criterion must give one loss per record with reduction='none'; got shape "
                 f"{tuple(values.shape)}."
             )

@@ -375,3 +375,9 @@ def test_rate_of_steps_is_a_share(rate):
 def test_epochs_are_a_number_or_max():
     with pytest.raises(TypeError, match="epochs must be a number"):
         plan_noisy_gradient(100, epochs="most", batch_size=10, noise_multiplier=1.0)
+
+
+@pytest.mark.parametrize("noise", [1e-300, 1e-12, 0.05])
+def test_no_steps_are_paid_for_with_hardly_any_noise(noise):
+    with pytest.raises(UnreachableBudgetError):
+        steps_for_budget(noise, 0.1, 1.0, 1e-5)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import Ridge
 from torch import nn
 
 from skdptune.neural_network import MLP
@@ -73,6 +74,8 @@ def test_criterion_with_parameters_is_refused():
 
 
 def test_module_that_does_not_train_is_refused():
+    with pytest.raises(TypeError, match="module must be a torch.nn.Module, or .* got Ridge"):
+        net_of(module=lambda: Ridge()).fit(*data())
     with pytest.raises(ValueError, match="module must have parameters to train"):
         net_of(module=nn.Flatten).fit(*data())
 

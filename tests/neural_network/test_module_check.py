@@ -6,6 +6,7 @@ from torch import nn
 
 from skdptune.neural_network import MLP, SmallCNN
 from skdptune.neural_network._module_check import (
+    CriterionError,
     check_losses,
     check_module,
     check_outer_products,
@@ -189,3 +190,15 @@ def test_clipping_by_norms_is_for_single_outer_products(module, shape, allowed):
     else:
         with pytest.raises(ValueError, match="must not be 'ghost'"):
             check_outer_products(module, shape, "cpu")
+
+
+def test_losses_that_suit_no_outputs_are_refused_on_synthetic_records():
+    module, targets = nn.Linear(4, 2), torch.zeros(7, dtype=torch.int64)
+
+    def total(outputs, wanted):
+        raise CriterionError("one loss per record")
+
+    with pytest.raises(CriterionError, match="one loss per record"):
+        check_losses(module, total, (4,), targets, "cpu")
+    # What else they raise may be for synthetic records alone.
+    check_losses(module, lambda outputs, wanted: 1 / 0, (4,), targets, "cpu")

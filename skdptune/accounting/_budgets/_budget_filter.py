@@ -6,8 +6,6 @@ import numbers
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.accounting._losses import LARGEST_LOSS
 
@@ -203,5 +201,6 @@ def _positive(value: Any, name: str) -> Fraction:
     """Return a number of (0, 600] exactly as it is written."""
     number = check_real(value, name=name, lower=0.0, lower_open=True, upper=LARGEST_LOSS)
     if isinstance(value, numbers.Rational):
-        return Fraction(value)
+        # NumPy's integers are of limited size.
+        return Fraction(int(value.numerator), int(value.denominator))
     return Fraction(repr(number))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import abc
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from dp_accounting import dp_event
@@ -236,13 +236,10 @@ class RenyiSubsampled(RenyiCurve):
 
     def at(self, orders: FloatArray) -> FloatArray:
         """Return the bound at the next integer orders, interpolated."""
-        return self._table.at(orders)
+        return table_of_integer_orders(self).at(orders)
 
-    @functools.cached_property
-    def _table(self) -> RenyiTable:
-        return table_of_integer_orders(self._at_integers)
-
-    def _at_integers(self, integers: FloatArray) -> FloatArray:
+    def at_integers(self, integers: FloatArray) -> FloatArray:
+        """Return the theorem's bound at orders 2, 3, 4 and so on."""
         log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)
         largest = int(integers[-1])
         steps = np.arange(2.0, largest + 1.0)
@@ -267,9 +264,18 @@ class RenyiSubsampled(RenyiCurve):
         return max(result, 0.0) * (1.0 + 1e-12) + error
 
 
-def table_of_integer_orders(function: Callable[[FloatArray], FloatArray]) -> RenyiTable:
-    """Return a bound for integer orders, with chords between them."""
-    values = function(INTEGER_ORDERS)
+class KnownAtIntegers(Protocol):
+    """A curve that a theorem bounds at integer orders."""
+
+    def at_integers(self, integers: FloatArray) -> FloatArray:
+        """Return the bound at integer orders."""
+
+
+# Not kept by the curves, which reports publish.
+@functools.lru_cache(maxsize=64)
+def table_of_integer_orders(curve: KnownAtIntegers) -> RenyiTable:
+    """Return a curve's bound at integer orders, with chords between them."""
+    values = curve.at_integers(INTEGER_ORDERS)
     return RenyiTable(tuple(INTEGER_ORDERS.tolist()), tuple(values.tolist()))
 
 

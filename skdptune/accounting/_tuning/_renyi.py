@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
 
@@ -13,7 +12,6 @@ from scipy import special
 from skdptune._validation import FloatArray
 from skdptune.accounting._losses import (
     RenyiCurve,
-    RenyiTable,
     log_binomial,
     table_of_integer_orders,
 )
@@ -36,13 +34,10 @@ class RenyiTuneThenFit(RenyiCurve):
 
     def at(self, orders: FloatArray) -> FloatArray:
         """Return the larger of the two directions' bounds."""
-        return self._table.at(orders)
+        return table_of_integer_orders(self).at(orders)
 
-    @functools.cached_property
-    def _table(self) -> RenyiTable:
-        return table_of_integer_orders(self._at_integers)
-
-    def _at_integers(self, integers: FloatArray) -> FloatArray:
+    def at_integers(self, integers: FloatArray) -> FloatArray:
+        """Return the theorem's bound at orders 2, 3, 4 and so on."""
         log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)
         j = np.arange(0.0, integers[-1] + 1.0)
         tune, fit = (_moments(curve, j) for curve in (self.tune, self.fit))

@@ -103,6 +103,9 @@ class TestRounding:
         numpy_filter.record(np.bool_(True))
         assert numpy_filter.history == (True,)
         assert type(numpy_filter.history[0]) is bool
+        # As large as fractions of them may become.
+        with pytest.raises(ValueError, match="budget must be at least round_epsilon"):
+            BudgetFilter(np.int64(500), 1e-300)
 
 
 class TestLargestNumbers:

@@ -57,6 +57,11 @@ def test_bad_weights_are_refused(coef, intercept, n_outputs, message):
         made(coef, intercept, n_outputs=n_outputs)
 
 
+def test_integers_beyond_doubles_are_refused():
+    with pytest.raises(ValueError, match="coef_init must be finite"):
+        initial_weights([10**400], None, n_outputs=1, n_features=1, fit_intercept=True)
+
+
 def test_given_arrays_are_not_changed():
     coef = np.array([[1.0, 2.0]])
     made(coef, None)[:] = 9.0
