@@ -98,7 +98,7 @@ def check_private_estimator(
     >>> from skdptune.testing import check_private_estimator
     >>> results = check_private_estimator(DPLogisticRegression(solver="output", data_norm=2.0))
     >>> len(results), all(result.passed is not False for result in results)
-    (20, True)
+    (21, True)
     """
     check_option(on_fail or "none", name="on_fail", options=("raise", "warn", "none"))
     if isinstance(estimator, type):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 
-from skdptune import linear_model, preprocessing
+from skdptune import linear_model, neural_network, preprocessing
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
@@ -21,10 +22,7 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
 )
 
-try:
-    from skdptune import neural_network
-except ImportError:
-    neural_network = None  # type: ignore[assignment]
+HAS_NETS = all(find_spec(name) for name in ("torch", "skorch", "opacus"))
 
 EPSILON = 8.0
 SOLVERS = ("objective", "output", "sgd", "adam", "psgd")
@@ -77,7 +75,7 @@ def estimators() -> Iterator[tuple[str, Callable[[], Any], str]]:
         lambda: preprocessing.make_private_pipeline(DPLogisticRegression(solver="output"), SCHEMA),
         "dplogisticregression__C",
     )
-    if neural_network is not None:
+    if HAS_NETS:
         for name in neural_network.__all__:
             if name not in OTHER_NETS:
                 kind = getattr(neural_network, name)

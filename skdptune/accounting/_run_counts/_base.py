@@ -83,7 +83,7 @@ class RunCountDistribution(ABC):
 
     def probability_at_most(self, count: int) -> float:
         """Return the probability of at most ``count`` runs."""
-        return self._probability_at_most(check_integer(count, name="count", lower=0))
+        return self._probability_at_most(check_integer(count, name="count", lower=0, upper=None))
 
     @overload
     def sample(self, random_state: RandomState = None, size: None = None) -> int: ...

@@ -263,7 +263,12 @@ class TestNoisyMaxParameters:
             ((2, math.nan), {}, ValueError, "scale must be a number"),
             ((2, 1.0), {"sensitivity": -1.0}, ValueError, r"sensitivity .* \[0, inf\); got -1"),
             ((2, 1.0), {"noise": "gumbel"}, ValueError, "noise must be one of 'gaussian', 'lap"),
-            ((2, 1.0), {"monotone": "yes"}, TypeError, "monotone must be True or False; got str"),
+            (
+                (2, 1.0),
+                {"monotone": "yes"},
+                TypeError,
+                "monotone must be True or False; got 'yes'",
+            ),
         ],
     )
     def test_bad_input(self, arguments, keywords, error, message):

@@ -172,7 +172,7 @@ class TestSplit:
     def test_bad_input(self):
         with pytest.raises(ValueError, match=r"epsilon must be a number in \(0, 600\]; got 0"):
             sparse_vector_split(0.0, 1)
-        with pytest.raises(TypeError, match="monotone must be True or False; got int"):
+        with pytest.raises(TypeError, match="monotone must be True or False; got 1"):
             sparse_vector_split(1.0, 1, 1)
 
 

@@ -106,6 +106,8 @@ def test_a_search_raises_where_no_fit_could_ever_work(search: Any, in_pipeline: 
 
 
 def test_a_released_front_raises_where_no_fit_could_ever_work() -> None:
+    pytest.importorskip("optuna")
+    pytest.importorskip("moocore")
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = np.arange(300) % 2
     options = {"release": 30.0, "n_initial": 2, "n_iter": 1, "refit": False, "random_state": 0}
