@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -19,10 +20,14 @@ def calls_of(function: Callable[[], Any]) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
-    before = sys.getprofile()
+    before, collects = sys.getprofile(), gc.isenabled()
+    # What others left behind may call functions when it is collected.
+    gc.disable()
     sys.setprofile(record)
     try:
         function()
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return count

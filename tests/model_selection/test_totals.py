@@ -47,7 +47,8 @@ def net() -> Any:
 
 # Of each: how to make it, a parameter that does not set its cost, and those that set its budget.
 ESTIMATORS: dict[str, tuple[Callable[[], Any], str, tuple[str, ...]]] = {
-    "objective": (DPLogisticRegression, "C", ("epsilon",)),
+    "logistic": (DPLogisticRegression, "learning_rate", ("epsilon",)),
+    "objective": (lambda: DPLogisticRegression(solver="objective"), "C", ("epsilon",)),
     "sgd": (lambda: DPLogisticRegression(solver="sgd"), "learning_rate", ("epsilon",)),
     "output": (lambda: DPLogisticRegression(solver="output"), "C", ("epsilon",)),
     "svm": (DPLinearSVC, "C", ("epsilon",)),
@@ -100,6 +101,7 @@ SEARCHES: dict[str, Callable[..., Any]] = {
 }
 # One epsilon of each pair that is costed in a moment is enough for the ordinary run.
 QUICK = {
+    ("random", "logistic"): 1.0,
     ("grid", "objective"): 0.1,
     ("doubling", "objective"): 0.5,
     ("pareto", "objective"): 1.0,

@@ -100,7 +100,8 @@ def test_work_depends_on_neither_the_mean_nor_the_size(eta):
         for mean in (10, 1e6)
         for size in (10, SIZE)
     }
-    assert len(works) == 1
+    # A first call may fill a cache; a call for each draw would be thousands.
+    assert max(works) <= min(works) + 10
 
 
 @pytest.mark.parametrize("eta", [0.0, 0.2, 1.0, 50.0])
