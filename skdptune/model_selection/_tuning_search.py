@@ -40,6 +40,7 @@ from skdptune.model_selection._cost import (
     own_delta,
 )
 from skdptune.model_selection._running import (
+    N_TRIED,
     ONE_FIT,
     PUBLIC_VALIDATION,
     Data,
@@ -64,8 +65,6 @@ from skdptune.model_selection._running import (
 )
 from skdptune.model_selection._suggested_search import SuggestingSearch
 
-# Candidates, at most, of which one must be fit for the form of the data.
-_N_TRIED = 16
 # Assumption F6.
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
@@ -296,7 +295,7 @@ class TuningSearch(SuggestingSearch):
         """Raise if the fits of several candidates fail on made-up data."""
         model, setting = plan.model, plan.cost.setting
         size = model.final_size if plan.layout.final else model.train_size
-        candidates = plan.candidates.some(_N_TRIED)
+        candidates = plan.candidates.some(N_TRIED)
         made = (model.fit_costs.configured(each, setting, size) for each in candidates)
         response = self._scorer().response_method
         check_fits(made, data, plan.layout.n_samples, response)

@@ -24,6 +24,7 @@ from skdptune.model_selection._pareto._release import ReleasePlan
 from skdptune.model_selection._pareto._settings import ParetoSettings
 from skdptune.model_selection._pareto._study import Evaluation, ParetoOptimizer, Record
 from skdptune.model_selection._running import (
+    N_TRIED,
     ONE_FIT,
     Data,
     Fold,
@@ -38,9 +39,6 @@ from skdptune.model_selection._running import (
     is_failure,
     random_split,
 )
-
-# Points, at most, of which one must be fit for the form of the data.
-_N_TRIED = 16
 
 
 class ParetoRun:
@@ -75,7 +73,7 @@ class ParetoRun:
     def check_fits(self, data: Data) -> None:
         """Raise if the fits of a released front all fail on made-up data, whatever is searched."""
         space, costs = self.plan.families.space, self.plan.costs
-        cube = np.random.default_rng(0).random((_N_TRIED, len(space.names)))
+        cube = np.random.default_rng(0).random((N_TRIED, len(space.names)))
         made = (costs.configured(space.from_unit(unit), costs.final_size) for unit in cube)
         check_fits(made, data, self.plan.layout.n_samples, self.scorer.response_method)
 

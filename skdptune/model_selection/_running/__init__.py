@@ -10,7 +10,11 @@ from skdptune.model_selection._running._domain import (
     public_labels,
 )
 from skdptune.model_selection._running._engine import Outcome, Values, fit_and_score, is_failure
-from skdptune.model_selection._running._made_up_fits import check_fits, data_independent_model
+from skdptune.model_selection._running._made_up_fits import (
+    N_TRIED,
+    check_fits,
+    data_independent_model,
+)
 from skdptune.model_selection._running._parallel import perform_all
 from skdptune.model_selection._running._partition_utilities import (
     auto_partitions,
@@ -48,12 +52,13 @@ from skdptune.model_selection._running._streams import (
 from skdptune.model_selection._running._winner import WinnerMethods
 
 __all__ = [
-    "ONE_FIT",
-    "PUBLIC_VALIDATION",
     "Data",
     "Fold",
     "Material",
+    "N_TRIED",
+    "ONE_FIT",
     "Outcome",
+    "PUBLIC_VALIDATION",
     "Progress",
     "Quiet",
     "RandomSplit",

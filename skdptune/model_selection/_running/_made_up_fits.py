@@ -15,6 +15,8 @@ from skdptune.model_selection._running._made_up import made_up_like
 from skdptune.model_selection._running._quiet import Quiet
 from skdptune.model_selection._running._record_by_record import fit_record_by_record
 
+# Estimators of a search, at most, of which one must be fit for the form of the data.
+N_TRIED = 16
 _PER_LABEL = 3
 # Records with which a fit that fails on fewer is tried again, unless there are fewer.
 _MORE = 1000
