@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from skdptune.base import target_range
+from skdptune.base import Records, target_range
 from skdptune.linear_model._regression._sufficient_statistics import SufficientStatistics
 
 if TYPE_CHECKING:
@@ -32,17 +32,22 @@ def fit_in_one_pass(
             "estimators must agree on data_norm, target_bound and fit_intercept where X is an "
             "iterator, which can be read once; got several."
         )
-    shared: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int]] = {}
+    shared: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int, Records | None]] = {}
+    known: dict[bool, tuple[Any, tuple[Any, Any]]] = {}
     outcomes: list[Any] = []
     for model in models:
         # Whether empty data are refused depends on n_public.
-        key = (*_bounds_of(model), is_read_once or model.n_public is None)
+        is_strict = is_read_once or model.n_public is None
+        key = (*_bounds_of(model), is_strict)
         try:
             if key not in shared:
-                shared[key] = (model, *model._statistics_of(X, y))
-            first, statistics, n_samples = shared[key]
+                # What was read from a list or a table is in memory once, not for all bounds.
+                first, data = known.get(is_strict, (model, (X, y)))
+                shared[key] = (first, *model._statistics_of(*data))
+                known[is_strict] = (first, shared[key][-1] or data)
+            first, statistics, n_samples, records = shared[key]
             _copy_features(first, model)
-            outcomes.append(model._fit_checked(statistics, n_samples))
+            outcomes.append(model._fit_checked(statistics, n_samples, records))
         except Exception as problem:
             if not return_exceptions:
                 raise

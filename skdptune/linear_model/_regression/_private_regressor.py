@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -14,6 +15,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
     PUBLIC_SIZE,
     PrivateEstimatorMixin,
+    Records,
     table_shape,
     target_range,
     validate_records,
@@ -150,8 +152,7 @@ class PrivateLinearRegressor(
         """
         self._check_parameters()
         self.__dict__.pop("privacy_", None)
-        statistics, size = self._statistics_of(X, y)
-        return self._fit_checked(statistics, size)
+        return self._fit_checked(*self._statistics_of(X, y))
 
     def fit_statistics(self, statistics: SufficientStatistics) -> Self:
         """Fit the model privately to sums that were computed before.
@@ -224,7 +225,10 @@ class PrivateLinearRegressor(
             model._check_parameters()
         return fit_in_one_pass(models, X, y, return_exceptions)
 
-    def _fit_checked(self, statistics: SufficientStatistics, n_samples: int) -> Any:
+    def _fit_checked(
+        self, statistics: SufficientStatistics, n_samples: int, records: Records | None = None
+    ) -> Any:
+        """Fit to sums and, if they can be read again, to the records of which they are."""
         features = statistics.n_features_in_
         size = self._size_bound(n_samples)
         self._warn_of_large_delta(self._public_size(n_samples))
@@ -233,7 +237,8 @@ class PrivateLinearRegressor(
         values, vectors = statistics.spectrum
         alpha = self._scaled_alpha(features) or 0.0
         radius2 = squared_radius(self.fit_intercept)
-        problem = RidgeProblem(values, vectors, moment, gram, radius2, alpha, size)
+        blocks = functools.partial(statistics.blocks, *records) if records else None
+        problem = RidgeProblem(values, vectors, moment, gram, radius2, alpha, size, blocks)
         # A warning of overflow would tell of the data.
         with np.errstate(all="ignore"):
             weights = self._weights(plan, problem, noise_generator(self.random_state))
@@ -250,20 +255,21 @@ class PrivateLinearRegressor(
         ends = target_range(self.target_bound)
         return row_norm(self.data_norm, n_features), ends, self.fit_intercept
 
-    def _statistics_of(self, X: Any, y: Any) -> tuple[SufficientStatistics, int]:
-        """Return the sums over the data, and the number of records."""
+    def _statistics_of(self, X: Any, y: Any) -> tuple[SufficientStatistics, int, Records | None]:
+        """Return the sums over the data, the number of records, and these if in memory."""
         if is_streamed(X):
             return self._statistics_of_chunks(X, y)
-        X, y = validate_records(
+        records = validate_records(
             self,
             X,
             y,
             # An error must not reveal that a random subset is empty.
             min_samples=1 if self.n_public is None else 0,
         )
-        return SufficientStatistics(*self._bounds(X.shape[1])).update(X, y), X.shape[0]
+        size, n_features = records.X.shape
+        return SufficientStatistics(*self._bounds(n_features)).update(*records), size, records
 
-    def _statistics_of_chunks(self, X: Any, y: Any) -> tuple[SufficientStatistics, int]:
+    def _statistics_of_chunks(self, X: Any, y: Any) -> tuple[SufficientStatistics, int, None]:
         statistics = None
         for rows, targets in chunks_of(X, y):
             if statistics is None:
@@ -275,7 +281,7 @@ class PrivateLinearRegressor(
         if statistics is None:
             raise ValueError("X must hold at least one chunk; got none.")
         self.n_features_in_ = statistics.n_features_in_
-        return statistics, statistics.n_samples
+        return statistics, statistics.n_samples, None
 
     def _set_weights(self, weights: np.ndarray, statistics: SufficientStatistics) -> None:
         # Noise that overflowed is a bad model, not an error: errors would leak the data.

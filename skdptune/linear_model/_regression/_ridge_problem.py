@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +33,9 @@ class RidgeProblem:
         Ridge in these units.
     n_public : int
         A public number that bounds the number of records.
+    blocks : callable, optional
+        Reads the records again, as `SufficientStatistics.blocks` does; None where they are not in
+        memory.
     """
 
     values: np.ndarray
@@ -41,6 +45,7 @@ class RidgeProblem:
     radius2: float
     alpha: float
     n_public: int
+    blocks: Callable[[], Iterator[np.ndarray]] | None = None
 
     def solution(self, ridge: float) -> np.ndarray:
         """Return the weights of a ridge regression, in the basis of the eigenvectors."""

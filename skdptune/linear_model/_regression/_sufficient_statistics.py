@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,7 @@ from skdptune.base import finite_rows, middle_and_half, table_shape, target_rang
 CONSTANT = 0.5
 # Entries are cut to multiples of 2^-20 of the bound: products of two are whole multiples of
 # 2^-40, and 2^12 of them sum below 2^53, where doubles count exactly in any order.
-_UNIT = 2.0**20
+UNIT = 2.0**20
 BLOCK = 2**12
 # Blocks of 2^52 at most that a 64-bit integer holds together.
 _MOST_BLOCKS = 2**10
@@ -101,11 +102,7 @@ class SufficientStatistics:
         -------
         self
         """
-        X, no_numbers = _read(X, "X")
-        y, no_targets = _read(y, "y")
-        self._check_chunk(X, y)
-        if no_numbers.any() or no_targets.any():
-            y = np.where(no_numbers | no_targets, np.nan, y)
+        X, y = self._checked_chunk(X, y)
         if not hasattr(self, "n_features_in_"):
             self.n_features_in_ = X.shape[1]
             width = self.width + 1
@@ -114,10 +111,35 @@ class SufficientStatistics:
             self._buffer = np.empty((BLOCK, width))
         vars(self).pop("gram_and_moment", None)
         vars(self).pop("spectrum", None)
-        for start in range(0, X.shape[0], BLOCK):
-            self._add(X[start : start + BLOCK], y[start : start + BLOCK])
+        for block in self._blocks_of(X, y):
+            self._add(block)
         self.n_samples += X.shape[0]
         return self
+
+    def blocks(self, X: Any, y: Any) -> Iterator[np.ndarray]:
+        """Iterate over records that were added before, as they count in the sums.
+
+        Parameters
+        ----------
+        X, y
+            As for `update`.
+
+        Yields
+        ------
+        ndarray of shape (at most BLOCK, width + 1)
+            Rows with their constant and, in the last column, targets: whole numbers, in units of
+            ``2**-20`` of the bounds. Each is overwritten by the next.
+        """
+        return self._blocks_of(*self._checked_chunk(X, y))
+
+    def _checked_chunk(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return arrays in which a record that is improper has no number as its target."""
+        X, no_numbers = _read(X, "X")
+        y, no_targets = _read(y, "y")
+        self._check_chunk(X, y)
+        if no_numbers.any() or no_targets.any():
+            y = np.where(no_numbers | no_targets, np.nan, y)
+        return X, y
 
     def _check_chunk(self, X: np.ndarray, y: np.ndarray) -> None:
         if X.ndim != 2 or y.shape != X.shape[:1]:
@@ -129,10 +151,14 @@ class SufficientStatistics:
         if X.shape[1] != known:
             raise ValueError(f"each chunk must have {known} columns; got {X.shape[1]}.")
 
-    def _add(self, rows: np.ndarray, targets: np.ndarray) -> None:
-        """Add one block, in units of 2^-20 of the bounds."""
+    def _blocks_of(self, X: np.ndarray, y: np.ndarray) -> Iterator[np.ndarray]:
+        for start in range(0, X.shape[0], BLOCK):
+            yield self._block(X[start : start + BLOCK], y[start : start + BLOCK])
+
+    def _block(self, rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Return one block in units of 2^-20 of the bounds, in the buffer that all share."""
         size, d = rows.shape
-        scale = _UNIT / self.data_norm
+        scale = UNIT / self.data_norm
         block = self._buffer[:size]
         units = block[:, :d]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -149,16 +175,18 @@ class SufficientStatistics:
         if improper.any():
             units[improper], squares[improper] = 0.0, 0.0
             targets[improper] = 0.0
-        limit = _UNIT * _SHRINKAGE
+        limit = UNIT * _SHRINKAGE
         long = np.flatnonzero(squares > limit * limit)
         if long.size:
             units[long] *= (limit / np.sqrt(squares[long]))[:, None]
         if self.fit_intercept:
-            block[:, d] = CONSTANT * _UNIT
+            block[:, d] = CONSTANT * UNIT
         centre, half = self.centre_and_half
         bounded = np.clip(targets, *self.target_range) - centre
-        block[:, -1] = np.clip(bounded * (_UNIT / half), -_UNIT, _UNIT)
-        np.trunc(block, out=block)
+        block[:, -1] = np.clip(bounded * (UNIT / half), -UNIT, UNIT)
+        return np.trunc(block, out=block)
+
+    def _add(self, block: np.ndarray) -> None:
         self._sums += (block.T @ block).astype(np.int64)
         self._blocks += 1
         if self._blocks % _MOST_BLOCKS == 0:
@@ -184,7 +212,7 @@ class SufficientStatistics:
     @cached_property
     def gram_and_moment(self) -> tuple[np.ndarray, np.ndarray]:
         """Products of rows with rows, and of rows with targets, in units of the bounds."""
-        total = (self._large + self._sums.astype(object)).astype(np.float64) / _UNIT**2
+        total = (self._large + self._sums.astype(object)).astype(np.float64) / UNIT**2
         return total[:-1, :-1], total[:-1, -1]
 
     @cached_property
@@ -241,5 +269,5 @@ def _shorten_huge_rows(rows: np.ndarray, units: np.ndarray, squares: np.ndarray)
         row = row / largest
         length = math.sqrt(float(row @ row))
         # The row is far longer than any bound.
-        units[index] = row * (_UNIT * _SHRINKAGE / length)
+        units[index] = row * (UNIT * _SHRINKAGE / length)
         squares[index] = 0.0
