@@ -13,6 +13,7 @@ from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_real
 from skdptune.mechanisms import RandomState
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
+from skdptune.neural_network._defaults import EPOCHS_FOR_TWO_CLASSES
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._module_check import CriterionError
 from skdptune.neural_network._modules import MLP
@@ -96,6 +97,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
     """
 
     _can_train_together = True
+    _epochs_by_size = EPOCHS_FOR_TWO_CLASSES
 
     def __init__(
         self,
@@ -106,7 +108,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
         delta: float = 1e-5,
         optimizer: OptimizerFactory = torch.optim.SGD,
         lr: float = 0.5,
-        max_epochs: float | Literal["max"] = 10,
+        max_epochs: float | Literal["auto", "max"] = "auto",
         batch_size: int | float = 256,
         max_grad_norm: float = 1.0,
         noise_multiplier: float | None = None,

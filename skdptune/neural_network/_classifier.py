@@ -20,6 +20,7 @@ from skdptune.base import (
     weights_of_classes,
 )
 from skdptune.mechanisms import RandomState
+from skdptune.neural_network._defaults import EPOCHS_FOR_CLASSES
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import codes_of
 from skdptune.neural_network._modules import MLP
@@ -91,6 +92,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
     """
 
     _can_train_together = True
+    _epochs_by_size = EPOCHS_FOR_CLASSES
 
     def __init__(
         self,
@@ -101,7 +103,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         delta: float = 1e-5,
         optimizer: OptimizerFactory = torch.optim.SGD,
         lr: float = 0.5,
-        max_epochs: float | Literal["max"] = 10,
+        max_epochs: float | Literal["auto", "max"] = "auto",
         batch_size: int | float = 256,
         max_grad_norm: float = 1.0,
         noise_multiplier: float | None = None,

@@ -10,9 +10,11 @@ optimizer : class of torch.optim.Optimizer, default=SGD
     Takes the steps along the noisy gradients.
 lr : float, default=0.5
     Learning rate.
-max_epochs : float or "max", default=10
-    Expected number of times that each record is used. "max" stands for as many steps of noise
-    `noise_multiplier` as `epsilon` and `delta` pay for.
+max_epochs : float, "auto" or "max", default="auto"
+    Expected number of times that each record is used. "auto" follows from the public number of
+    records: 10 for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, 30 from 4,000
+    records on, and 40 from 10,000; 10 for `DPNeuralNetRegressor`, and 30 from 10,000. "max"
+    stands for as many steps of noise `noise_multiplier` as `epsilon` and `delta` pay for.
 batch_size : int or float, default=256
     Expected number of records in a batch, or their share of all records; at most all of them.
 max_grad_norm : float, default=1.0
@@ -59,6 +61,8 @@ class_weight : mapping of class to float, optional
     "shared_attributes": """\
 module_ : torch.nn.Module
     The trained network, without Opacus.
+max_epochs_ : float
+    Number of epochs, also where `max_epochs` is "auto" or "max".
 plan_ : NoisyGradientPlan
     Sampling rate, number of steps and noise.
 privacy_ : PrivacyReport

@@ -61,7 +61,7 @@ class OptionalProtocolMixin(NetParameters):
         return float(self._plan_before_data(n_samples).noise_multiplier)
 
     def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> dict[str, float]:
-        """Return the number that "max" epochs stand for, under the name of their parameter.
+        """Return the number that "auto" or "max" stands for, under the name of the parameter.
 
         Set beside the same ``noise_multiplier`` it makes the same fit, whatever ``epsilon`` is.
 
@@ -77,9 +77,9 @@ class OptionalProtocolMixin(NetParameters):
         dict
             Empty where the number of epochs is given.
         """
-        if not self._takes_most_steps():
+        if not isinstance(self.max_epochs, str):
             return {}
-        return {"max_epochs": self._plan_before_data(n_samples).epochs}
+        return {"max_epochs": self._epochs_of(self._plan_before_data(n_samples))}
 
     def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
         """Return the parameters with which a fit on fewer records resembles the final fit.
@@ -101,6 +101,8 @@ class OptionalProtocolMixin(NetParameters):
         *batch_size* becomes a share of the records, as large as it is of `n_final`. That keeps the
         sampling rate, the number of steps, the noise multiplier and the privacy cost.
 
+        *max_epochs* of "auto" becomes the number that it is for `n_final`, for the same reason.
+
         *lr* of plain SGD is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
         arXiv:2301.11989, section 3.2), which keeps the size of the noise that a step adds to the
         weights. Other optimizers keep their learning rate: Adam divides each step by its size.
@@ -109,7 +111,11 @@ class OptionalProtocolMixin(NetParameters):
         n_tune = check_integer(n_tune, name="n_tune", lower=1)
         n_final = check_integer(n_final, name="n_final", lower=1)
         share = self.batch_size
-        values = {"batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)}
+        values: dict[str, Any] = {
+            "batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)
+        }
+        if self._takes_default_epochs():
+            values["max_epochs"] = self._epochs_for(self._public_size(n_final))
         if self.optimizer is torch.optim.SGD:
             values[self._rate_name] = getattr(self, self._rate_name) * (n_tune / n_final)
         return values

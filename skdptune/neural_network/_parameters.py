@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import torch
 from torch import nn
@@ -20,6 +20,7 @@ from skdptune.mechanisms import (
     plan_noisy_gradient,
 )
 from skdptune.neural_network._callbacks import check_callbacks
+from skdptune.neural_network._defaults import AUTO_EPOCHS, default_epochs
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
 
 # Instances, or classes and factories to be called with the arguments of the component.
@@ -42,7 +43,7 @@ class NetParameters(PrivateEstimatorMixin):
     criterion: ModuleLike
     optimizer: OptimizerFactory
     lr: float
-    max_epochs: float | Literal["max"]
+    max_epochs: float | Literal["auto", "max"]
     batch_size: int | float
     max_grad_norm: float
     noise_multiplier: float | None
@@ -53,6 +54,8 @@ class NetParameters(PrivateEstimatorMixin):
     callbacks: Any
     train_split: None
     device: str | torch.device
+    # What "auto" epochs are, by the number of records.
+    _epochs_by_size: dict[int, int]
     # skorch's.
     prefixes_: Sequence[str]
     _params_to_validate: set[str]
@@ -121,6 +124,10 @@ class NetParameters(PrivateEstimatorMixin):
         """Return whether a fit takes as many steps of a given noise as the budget pays for."""
         return isinstance(self.max_epochs, str) and self.max_epochs == MAX_EPOCHS
 
+    def _takes_default_epochs(self) -> bool:
+        """Return whether the number of epochs follows from the public number of records."""
+        return isinstance(self.max_epochs, str) and self.max_epochs == AUTO_EPOCHS
+
     def _check_noise(self) -> None:
         if self._takes_most_steps():
             check_noise_and_budget(self.noise_multiplier, self.epsilon, self.delta)
@@ -137,8 +144,8 @@ class NetParameters(PrivateEstimatorMixin):
             )
 
     def _check_sizes(self) -> None:
-        if not self._takes_most_steps():
-            hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget."
+        if not (self._takes_most_steps() or self._takes_default_epochs()):
+            hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget; or {AUTO_EPOCHS!r}."
             check_real(
                 self.max_epochs,
                 name="max_epochs",
@@ -162,6 +169,17 @@ class NetParameters(PrivateEstimatorMixin):
                 f"records itself; got {self.n_public!r}. Use sampling='poisson' or 'allocation'."
             )
 
+    def _epochs_for(self, n_samples: int) -> float | Literal["max"]:
+        """Return the number of epochs for so many records; "max" stays as it is."""
+        if self._takes_default_epochs():
+            return default_epochs(self._epochs_by_size, n_samples)
+        return cast(float | Literal["max"], self.max_epochs)
+
+    def _epochs_of(self, plan: NoisyGradientPlan) -> float:
+        """Return the number of epochs of a plan, as it was given where it was."""
+        epochs = self._epochs_for(plan.n_samples)
+        return plan.epochs if isinstance(epochs, str) else float(epochs)
+
     def _plan_before_data(self, n_samples: int) -> NoisyGradientPlan:
         """Return the plan of a fit to so many records, from public numbers alone."""
         self._check_parameters()
@@ -172,7 +190,7 @@ class NetParameters(PrivateEstimatorMixin):
         count = max(1, round(size * n_samples)) if isinstance(size, float) else size
         return plan_noisy_gradient(
             n_samples,
-            epochs=self.max_epochs,
+            epochs=self._epochs_for(n_samples),
             batch_size=min(count, n_samples),
             epsilon=self.epsilon,
             delta=self.delta,

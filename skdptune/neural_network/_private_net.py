@@ -112,6 +112,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
 
     def _finish(self, plan: NoisyGradientPlan, steps_taken: int) -> Self:
         self._check_finite()
+        self.max_epochs_ = self._epochs_of(plan)
         self.plan_ = plan
         self.privacy_ = self._make_report(plan.profile, self._assumptions(plan, steps_taken))
         return self

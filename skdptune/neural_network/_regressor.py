@@ -10,6 +10,7 @@ from skorch import NeuralNetRegressor
 
 from skdptune._docstrings import with_shared_text
 from skdptune.mechanisms import RandomState
+from skdptune.neural_network._defaults import EPOCHS_FOR_TARGETS
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import as_columns
 from skdptune.neural_network._module_check import CriterionError
@@ -69,6 +70,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
     """
 
     _can_train_together = True
+    _epochs_by_size = EPOCHS_FOR_TARGETS
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         delta: float = 1e-5,
         optimizer: OptimizerFactory = torch.optim.SGD,
         lr: float = 0.5,
-        max_epochs: float | Literal["max"] = 10,
+        max_epochs: float | Literal["auto", "max"] = "auto",
         batch_size: int | float = 256,
         max_grad_norm: float = 1.0,
         noise_multiplier: float | None = None,

@@ -39,7 +39,7 @@ class TrainingLoop(TrainableNet, NetComponents):
     """
 
     grad_sample_mode: str
-    max_epochs: float | Literal["max"]
+    max_epochs: float | Literal["auto", "max"]
     # Set during `fit` alone: training outside of it would not be charged.
     _engine: NoisySteps | None = None
 
@@ -51,7 +51,7 @@ class TrainingLoop(TrainableNet, NetComponents):
 
     def _start(self, run: TrainingRun) -> None:
         # If this training fails, the report of an earlier one must not describe its weights.
-        for name in ("plan_", "privacy_"):
+        for name in ("max_epochs_", "plan_", "privacy_"):
             self.__dict__.pop(name, None)
         self._sizes = run.sizes
         self.initialize()
@@ -142,8 +142,7 @@ class TrainingLoop(TrainableNet, NetComponents):
     def _batches(self, run: TrainingRun) -> Iterator[Any]:
         plan = run.plan
         batches = plan.batches(len(run.X), run.rng)
-        epochs = self.max_epochs if not isinstance(self.max_epochs, str) else plan.epochs
-        for count in steps_of_epochs(plan.steps, epochs):
+        for count in steps_of_epochs(plan.steps, self._epochs_of(plan)):
             self.notify("on_epoch_begin", dataset_train=None, dataset_valid=None)
             for _ in range(count):
                 self.notify("on_batch_begin", batch=None, training=True)

@@ -16,19 +16,19 @@ from tests.neural_network.nets import data, net_of
 def test_fit_on_fewer_records_has_the_same_cost_and_noise(kind):
     net = kind(batch_size=100, lr=4.0)
     values = net.tuning_parameters(n_tune=500, n_final=2000)
-    assert values == {"batch_size": 0.05, "lr": 1.0}
+    assert values == {"batch_size": 0.05, "lr": 1.0, **net.fixed_epochs(2000)}
     fewer = kind(batch_size=100, lr=4.0).set_params(**values)
     assert profile_of(fewer, 500) == profile_of(net, 2000)
     assert fewer.noise_level(500) == net.noise_level(2000)
 
 
 def test_learning_rate_with_a_prefix_is_preferred():
-    net = DPNeuralNetClassifier(optimizer__lr=4.0, batch_size=0.1)
+    net = DPNeuralNetClassifier(optimizer__lr=4.0, batch_size=0.1, max_epochs=10)
     assert net.tuning_parameters(10, 40) == {"batch_size": 0.1, "optimizer__lr": 1.0}
 
 
 def test_adam_keeps_its_learning_rate():
-    net = DPNeuralNetClassifier(optimizer=torch.optim.Adam, batch_size=80)
+    net = DPNeuralNetClassifier(optimizer=torch.optim.Adam, batch_size=80, max_epochs=10)
     assert net.tuning_parameters(n_tune=50, n_final=40) == {"batch_size": 1.0}
 
 

@@ -156,7 +156,7 @@ def test_a_fit_that_fails_leaves_no_report_of_an_earlier_one():
     net.set_params(lr=3e38, epsilon=0.01)
     with pytest.raises(FloatingPointError, match="diverged"):
         net.fit(*data())
-    assert not hasattr(net, "privacy_")
+    assert not hasattr(net, "privacy_") and not hasattr(net, "max_epochs_")
     with pytest.raises(NotFittedError):
         net.predict(data()[0])
 
