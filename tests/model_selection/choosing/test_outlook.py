@@ -1,0 +1,48 @@
+"""What a table can be expected to show."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from skdptune.model_selection._choosing import TableOutlook
+
+CLEAR = {
+    "n_samples": 40_000,
+    "epsilon": 1.0,
+    "noise_ratio": 16.0,
+    "n_score": 8000,
+    "score_noise": 0.004,
+}
+
+
+def test_four_doublings_on_forty_thousand_lose_one_point() -> None:
+    outlook = TableOutlook(**CLEAR)
+    assert outlook.loss == pytest.approx(1.0)
+    assert outlook.run_deviation == pytest.approx(math.hypot(0.004, 0.25 / math.sqrt(8000)))
+    assert outlook.deviation == pytest.approx(math.hypot(outlook.run_deviation, 0.004))
+    assert outlook.smallest_gain == pytest.approx(3.0 * outlook.deviation)
+    assert outlook.reason_against == ""
+
+
+def test_runs_with_less_noise_than_a_fit_lose_nothing() -> None:
+    assert TableOutlook(**{**CLEAR, "noise_ratio": 0.5}).loss == 0.0
+    assert TableOutlook(**{**CLEAR, "epsilon": math.inf}).loss == 0.0
+
+
+@pytest.mark.parametrize("changes", [{"n_samples": 4000}, {"epsilon": 0.1}])
+def test_a_tenth_of_the_budget_or_of_the_records_is_too_little(changes: dict[str, float]) -> None:
+    outlook = TableOutlook(**{**CLEAR, **changes})
+    assert outlook.loss == pytest.approx(10.0)
+    assert outlook.reason_against == "runs with 16 times the noise may lose 10 points of accuracy"
+    # Four times the 0.4 of the loss: twice the loss up to which runs rank at all.
+    assert outlook.run_deviation == pytest.approx(0.16, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["n_samples", "epsilon", "n_score"])
+def test_more_records_and_more_budget_never_deviate_more(name: str) -> None:
+    found = [
+        TableOutlook(**{**CLEAR, name: factor * CLEAR[name]}).deviation for factor in (0.5, 1, 2)
+    ]
+    assert found == sorted(found, reverse=True)

@@ -1,0 +1,205 @@
+"""The choice from a table: conditioning against a slow oracle, the rule, and edges."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from skdptune.model_selection._choosing import TableChoice, choose_from_table, encode
+from skdptune.model_selection._choosing._kernel import correlations, distances
+from skdptune.model_selection._choosing._posterior import _of_process, _Table
+
+RATES = [0.01, 0.1, 1.0, 10.0, 100.0]
+POINTS = encode([{"learning_rate": rate} for rate in RATES])
+
+
+def choose(scores: Any, deviations: Any, default: int | None = 0, **options: Any) -> TableChoice:
+    return choose_from_table(POINTS, np.array(scores, dtype=float), deviations, default, **options)
+
+
+class TestProcess:
+    """One process of known covariance: Gaussian conditioning, with a nearly flat prior level.
+
+    Theorem N5 asks no more of it; here the moments are checked.
+    """
+
+    FLAT = 1e5
+
+    def table(self, known: list[int]) -> tuple[_Table, np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(3)
+        apart = distances(rng.random((5, 2)))
+        shape = correlations(apart, 0.3)
+        covariance = 0.7 * (shape - np.outer(shape[:, 1], shape[:, 1]))
+        noise = rng.uniform(0.1, 0.5, len(known))
+        table = _Table(apart, rng.normal(size=len(known)), noise, np.array(known), 1)
+        return table, covariance, -0.8 * (1.0 - shape[:, 1])
+
+    @pytest.mark.parametrize("known", [[0, 1, 2, 3, 4], [0, 1, 4], [3], [0, 2]])
+    def test_moments_are_those_of_joint_conditioning(self, known: list[int]) -> None:
+        table, covariance, prior = self.table(known)
+        (found,) = _of_process(table, covariance, [prior])
+        size = len(prior)
+        # All gains and then the level.
+        joint = np.zeros((size + 1, size + 1))
+        joint[:size, :size] = covariance
+        joint[size, size] = self.FLAT
+        seen = np.hstack([np.eye(size), np.ones((size, 1))])
+        reading = seen[known] @ joint @ seen[known].T + np.diag(table.noise**2)
+        weights = joint @ seen[known].T @ np.linalg.inv(reading)
+        mean = np.append(prior, 0.0) + weights @ (table.scores - prior[known])
+        left = joint - weights @ seen[known] @ joint
+        assert found.gain == pytest.approx(mean[:size], abs=1e-4)
+        assert found.mean == pytest.approx(seen @ mean, abs=1e-4)
+        assert found.gain_std == pytest.approx(np.sqrt(left.diagonal()[:size]), abs=1e-4)
+        assert found.std == pytest.approx(np.sqrt((seen @ left @ seen.T).diagonal()), abs=1e-4)
+
+    def test_evidence_differs_from_that_of_a_nearly_flat_level_by_a_constant(self) -> None:
+        known = [0, 1, 2, 4]
+        table, covariance, prior = self.table(known)
+        differences = []
+        for factor in (0.1, 1.0, 4.0):
+            (found,) = _of_process(table, factor * covariance, [factor * prior])
+            reading = factor * covariance[np.ix_(known, known)] + np.diag(table.noise**2)
+            direct = multivariate_normal(factor * prior[known], reading + self.FLAT)
+            differences.append(found.evidence - direct.logpdf(table.scores))
+        assert differences == pytest.approx([differences[0]] * 3, abs=1e-3)
+
+
+class TestRule:
+    def test_a_clear_gain_is_taken(self) -> None:
+        assert choose([0.7, 0.8, 0.9, 0.8, 0.7], 0.01).index == 2
+        assert choose([0.9, 0.8, 0.7, 0.6, 0.5], 0.01).index == 0
+
+    def test_the_same_table_with_much_noise_returns_the_default(self) -> None:
+        assert choose([0.7, 0.8, 0.9, 0.8, 0.7], 0.3).index == 0
+        assert choose([0.7, 0.8, 0.9, 0.8, 0.7], 0.01, run_deviation=0.3).index == 0
+
+    def test_without_a_default_the_largest_posterior_mean_is_taken(self) -> None:
+        found = choose([0.7, 0.8, 0.81, 0.8, 0.3], 0.05, default=None)
+        assert found.index == int(np.argmax(found.mean))
+
+    def test_a_lone_peak_of_noise_is_lowered_towards_its_neighbours(self) -> None:
+        rates = encode([{"rate": 1.0 + place} for place in range(12)])
+        scores = np.array([0.5, 0.5, 0.65, 0.5, 0.5, 0.6, 0.62, 0.6, 0.62, 0.6, 0.62, 0.6])
+        found = choose_from_table(rates, scores, 0.1, None)
+        assert found.mean[2] < found.mean[6] < scores[6]
+
+    def test_noise_alone_rarely_leaves_the_default(self) -> None:
+        """What is lost by leaving, in units of the noise, on average over tables."""
+        rng = np.random.default_rng(0)
+        for deficit in (0.25, 0.5, 1.0):
+            truth = np.array([0.0, -deficit, -deficit, -deficit, -deficit])
+            lost = [-truth[choose(truth + rng.normal(size=5), 1.0).index] for _ in range(150)]
+            assert np.mean(lost) < 0.15
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_scale_and_origin_of_scores_do_not_matter(self, seed: int) -> None:
+        scores = np.random.default_rng(seed).normal(size=5)
+        for factor, origin in ((1e-150, 0.0), (1e150, 0.0), (2.0, -7.0)):
+            one, other = choose(scores, 0.5), choose(factor * scores + origin, factor * 0.5)
+            assert other.index == one.index
+            assert other.mean / factor - origin / factor == pytest.approx(one.mean, abs=1e-9)
+            assert other.std / factor == pytest.approx(one.std, rel=1e-9)
+
+    @pytest.mark.parametrize("default", [None, 2])
+    def test_order_does_not_matter(self, default: int | None) -> None:
+        rng = np.random.default_rng(4)
+        for _ in range(10):
+            scores, noise, order = rng.normal(size=5), rng.uniform(0.1, 1, 5), rng.permutation(5)
+            one = choose_from_table(POINTS, scores, noise, default)
+            place = None if default is None else int(np.flatnonzero(order == default)[0])
+            other = choose_from_table(POINTS[order], scores[order], noise[order], place)
+            assert order[other.index] == one.index
+            assert other.mean == pytest.approx(one.mean[order])
+            assert other.std == pytest.approx(one.std[order])
+
+    def test_choice_follows_from_the_published_table_alone(self) -> None:
+        """Theorem N5: a function of public points and published numbers, and of no randomness."""
+        assert list(inspect.signature(choose_from_table).parameters) == [
+            "points",
+            "scores",
+            "deviations",
+            "default",
+            "run_deviation",
+        ]
+        random_before = np.random.get_state()[1].copy()
+        scores = np.random.default_rng(5).normal(size=5)
+        given = scores.copy()
+        first, second = (choose_from_table(POINTS, given, 0.4, 1) for _ in range(2))
+        assert first.index == second.index
+        assert (first.mean == second.mean).all()
+        assert (first.std == second.std).all()
+        assert (given == scores).all()
+        assert (np.random.get_state()[1] == random_before).all()
+
+
+class TestEdges:
+    @pytest.mark.parametrize("default", [None, 0])
+    def test_one_candidate_keeps_its_score(self, default: int | None) -> None:
+        found = choose_from_table(np.empty((1, 0)), np.array([0.6]), 0.2, default)
+        assert found.index == 0
+        assert found.mean == pytest.approx([0.6])
+        assert found.std == pytest.approx([0.2], rel=0.5 if default is None else 1e-6)
+
+    @pytest.mark.parametrize("noise", [0.0, 0.1])
+    @pytest.mark.parametrize("default", [None, 3])
+    def test_equal_scores_return_the_default_or_the_first(
+        self, noise: float, default: int | None
+    ) -> None:
+        found = choose([0.3] * 5, noise, default)
+        assert found.index == (default or 0)
+        assert found.mean[default or 0] == pytest.approx(0.3, abs=noise + 1e-6)
+        assert np.isfinite(found.std).all()
+
+    def test_scores_without_noise_are_believed(self) -> None:
+        scores = [0.70, 0.71, 0.703, 0.72, 0.5]
+        found = choose(scores, 0.0)
+        assert found.index == 3
+        assert found.mean == pytest.approx(scores, abs=1e-4)
+        assert (found.std < 1e-4).all()
+
+    def test_equal_points_share_their_scores(self) -> None:
+        points = np.zeros((4, 1))
+        found = choose_from_table(points, np.array([0.1, 0.2, 0.3, 0.4]), 0.1, None)
+        assert found.mean == pytest.approx([0.25] * 4)
+        found = choose_from_table(points, np.array([0.1, 0.2, 0.3, 0.4]), 0.0, 1)
+        assert found.index == 1
+        assert np.ptp(found.mean) < 1e-9
+
+    @pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+    def test_a_score_that_says_nothing_is_as_if_it_were_not_there(self, odd: float) -> None:
+        by_noise = choose([0.7, 0.8, 99.0, 0.8, 0.7], [0.05, 0.05, np.inf, 0.05, 0.05])
+        by_score = choose([0.7, 0.8, odd, 0.8, 0.7], 0.05)
+        assert by_noise.index == by_score.index != 2
+        assert by_noise.mean == pytest.approx(by_score.mean)
+        assert by_noise.std[2] > 1.1 * by_noise.std[[0, 1, 3, 4]].max()
+
+    def test_a_default_without_a_score_is_left_only_for_evidence(self) -> None:
+        found = choose([np.nan, 0.8, 0.8, 0.8, 0.8], 0.1)
+        assert found.index == 0
+        assert np.isfinite(found.mean).all()
+
+    @pytest.mark.parametrize("default", [None, 4])
+    def test_no_score_at_all(self, default: int | None) -> None:
+        found = choose([0.5] * 5, np.inf, default)
+        assert found.index == (default or 0)
+        assert np.isnan(found.mean).all()
+        assert np.isinf(found.std).all()
+
+    def test_very_different_noise(self) -> None:
+        found = choose([0.7, 0.8, 0.9, 0.8, 0.7], [1e-12, 1e6, 1e-3, 1.0, 1e-6])
+        assert found.index == 2
+        assert np.isfinite(found.mean).all()
+        assert np.isfinite(found.std).all()
+
+    def test_many_candidates(self) -> None:
+        rng = np.random.default_rng(6)
+        points = rng.random((200, 3))
+        scores = points[:, 0] + 0.1 * rng.normal(size=200)
+        found = choose_from_table(points, scores, 0.1, int(np.argmin(points[:, 0])))
+        assert points[found.index, 0] > 0.8
+        assert (found.std < 0.1).all()
