@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,15 @@ from skdptune._validation import check_option
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import permute_and_flip_release
 from skdptune.model_selection._cost import (
+    Candidates,
+    ChoiceCostModel,
+    CompositionCostModel,
     Cost,
     CostModel,
-    CurveSetting,
     FitCosts,
-    FitSetting,
     Layout,
     Plan,
-    ScoreNoise,
+    table_noise,
 )
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._partition_search import PartitionSearch, choice_model_of
@@ -30,42 +30,24 @@ from skdptune.model_selection._running import (
     permute_and_flip_cost,
     spawned,
 )
+from skdptune.model_selection._table_search import TableSearch
 from skdptune.model_selection._tuning_search import Choice, SearchState
 
-SELECTIONS = ("noisy_max", "compose")
-
-
-@dataclass(frozen=True)
-class CompositionCostModel(CostModel):
-    """The cost of fitting and scoring every candidate of a grid, and showing all of it."""
-
-    n_candidates: int = 1
-
-    def selections(
-        self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
-    ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
-        """Return all runs, for records that train, and for those that score if others do."""
-        if isinstance(setting, CurveSetting):
-            fits = fit * self.n_candidates
-        else:
-            fits = self.fit_costs.composed(setting, self.train_size)
-        scores = noise.profile * self.n_candidates
-        if self.layout.validation > 0.0:
-            return fits, scores
-        every = fits * max(self.layout.folds - 1, 1)
-        return every if noise.kind == "none" else every + scores, None
+SELECTIONS = ("auto", "table", "noisy_max", "compose")
+# Noise of a table's fits beside their records, over that of the final fit: with more noise than
+# this they say little of the candidates.
+_LARGEST_NOISE = 40.0
 
 
 @with_shared_text(SHARED_TEXT)
-class DPGridSearchCV(PartitionSearch):
+class DPGridSearchCV(TableSearch, PartitionSearch):
     """Grid search with differential privacy: one (epsilon, delta) for tuning and training.
 
-    By default the candidates are scored on disjoint partitions of the data, where one record
-    counts for little; the best one is chosen through noise, and nothing else is published; and the
-    winner is trained privately on all records. The cost does not depend on the number of
-    candidates.
-
-    Use it for a fixed list of candidates; `DPRandomSearchCV` mostly tunes at a lower cost.
+    By default every candidate is fitted and scored with a lot of noise, all noisy scores are
+    shown, and the chosen candidate is fitted on all records with nearly all of the budget: the
+    table takes 2 to 5 % more noise. With very many candidates, or where none can be fitted with
+    more noise, they are scored on disjoint partitions of the data, and the best one is chosen
+    through noise; nothing else is published then.
 
     Parameters
     ----------
@@ -74,34 +56,51 @@ class DPGridSearchCV(PartitionSearch):
         From parameter names to lists of values, of the model that is returned.
 
         {no_space}
-
-        On the default number of partitions that is always so, since the noise of the choice is
-        larger than what suggested values gain; a larger `n_partitions` lessens it.
     {budget}
-    selection : {"noisy_max", "compose"}, default="noisy_max"
-        "noisy_max" publishes the winner alone; "compose" trains every candidate privately
-        and publishes all, with their noisy scores, at the cost of all.
+    selection : {"auto", "table", "noisy_max", "compose"}, default="auto"
+        "table" publishes the noisy scores of all candidates, whose fits get as much more noise as
+        `noise_limit` asks for, and then fits the chosen one. "noisy_max" publishes the choice
+        alone, whose cost does not depend on the number of candidates. "compose" gives
+        each candidate's fit the same noise, and publishes all models that way.
+        "auto" is "table" where that can tell candidates apart, by public numbers; it is
+        "noisy_max" where not, without `epsilon`, without a delta, and where `n_partitions`,
+        `tuning_estimator` or `selection_epsilon` is given.
+    noise_limit : "auto" or float, default="auto"
+        With "table", the noise of the final fit over that of a fit without tuning, more than 1:
+        what the table may cost. "auto" is 1 + candidates / 500, between 1.02 and 1.05.
+    tuning_fraction : "auto", float or None, default="auto"
+        With "table", the chance of each record to be used for the candidates' fits; None for all
+        that are not held out for validation. "auto" is None up to 25 candidates. A smaller part
+        saves time alone: candidates can be told apart best on all records, with more noise.
+    choose : {"posterior", "max"}, default="posterior"
+        How "table" chooses: by the posterior mean of a Gaussian process over the parameters,
+        that knows the noise of the scores and falls back to the estimator's own parameters where
+        these are among the candidates and the noise hides which is better; or the largest score.
     n_partitions : "auto" or int, default="auto"
         Number of disjoint partitions of "noisy_max": more of them mean less noise and fewer
         records to train on. "auto" follows from the budget and the public number of records.
     tuning_estimator : estimator, optional
-        Surrogate that is trained on the partitions in place of `estimator`, with the same searched
-        parameters: for example scikit-learn's own model. It need not be private. The default is
-        `estimator` with the noise that the final fit will have relative to its signal.
+        With "noisy_max", a surrogate that is trained on the partitions in place of `estimator`,
+        with the same searched parameters: for example scikit-learn's own model. It need not be
+        private. The default is `estimator` with the noise that the final fit will have relative
+        to its signal.
     selection_epsilon : float, optional
         What the choice of "noisy_max" may cost; by default a quarter of the total, or all of it
         with ``refit=False``.
     {scoring}
-    cv : float or int, default=0.2
+    cv : float, int or splitter, default=0.2
         A fraction holds each record out for validation with that chance, by a random draw of its
-        own; an integer asks for folds, with "compose" alone. Other than in scikit-learn there are
-        no splitters: a split that depends on other records could not be charged for.
-    refit : {"winner", True, False}, default="winner"
-        With "compose", "winner" returns the winner's own model, at no further cost, and True fits
-        it once more on all records. With "noisy_max" both mean the one private fit on all records.
-        False returns no model.
+        own. An integer asks for folds, which each record joins by a random draw of its own; not
+        with "noisy_max". Of scikit-learn's splitters, KFold is taken for its number of folds and
+        ShuffleSplit with one split for its fraction; a split that depends on other records could
+        not be charged for.
+    refit : {"winner", True, False} or callable, default="winner"
+        "winner" and True mean the one fit of the chosen candidate on all records. With "compose",
+        "winner" returns the candidate's own model, at no further cost. False returns no model. A
+        callable chooses, with "table" and "compose": it gets ``cv_results_``, which is paid for,
+        and returns the index of a candidate.
     score_epsilon : float, optional
-        What a score of "compose" may cost at `delta`.
+        What a score of "table" or "compose" may cost at `delta`.
     {common_parameters}
 
     Attributes
@@ -111,21 +110,29 @@ class DPGridSearchCV(PartitionSearch):
     best_params_ : dict
         Its parameters.
     best_score_ : float
-        The winner's noisy score; NaN with "noisy_max", which publishes no score.
+        With "table", the posterior mean of the chosen candidate's score, or its noisy score with
+        ``choose="max"``; its noisy score with "compose"; NaN with "noisy_max", which publishes no
+        score. Not available where `refit` is a callable.
+    best_score_std_ : float
+        Standard deviation of that posterior; with "table" and ``choose="posterior"``.
     cv_results_ : dict
-        The rows that were paid for: all with "compose", else the winner's parameters.
+        With "table" and "compose", one row for each candidate, as in scikit-learn but for times,
+        which can depend on a record: parameters, noisy scores (of each fold, if there are folds),
+        and in ``std_test_score`` the deviation of the noise, or of the folds' noisy scores. With
+        "noisy_max", the winner's parameters.
     best_index_ : int
         The winner's row of `cv_results_`.
     {common_attributes}
 
     See Also
     --------
-    DPRandomSearchCV : Random candidates; tuning on a part of the data costs least of all.
+    DPRandomSearchCV : A random number of candidates, of which the best alone is shown.
 
     Notes
     -----
-    Neighbours differ by adding or removing one record. The choice is permute-and-flip (McKenna and
-    Sheldon 2020), noisy maximum with one-sided exponential noise.
+    Neighbours differ by adding or removing one record. Theorem T8 for "table". The choice of
+    "noisy_max" is permute-and-flip (McKenna and Sheldon 2020), noisy maximum with one-sided
+    exponential noise.
 
     Examples
     --------
@@ -133,15 +140,17 @@ class DPGridSearchCV(PartitionSearch):
     >>> from skdptune.linear_model import DPLogisticRegression
     >>> from skdptune.model_selection import DPGridSearchCV
     >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(2000, 3))
-    >>> y = X[:, 0] + 0.3 * rng.normal(size=2000) > 0
+    >>> X = rng.normal(size=(20_000, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=20_000) > 0
     >>> search = DPGridSearchCV(
-    ...     DPLogisticRegression(), {"C": [1e-3, 1e-1, 10.0]}, epsilon=1.0, delta=1e-5,
+    ...     DPLogisticRegression(), {"C": [1e-5, 1e-1, 10.0]}, epsilon=1.0, delta=1e-5,
     ...     random_state=0,
     ... ).fit(X, y)
     >>> search.privacy_.epsilon
     1.0
-    >>> search.score(X, y) > 0.8
+    >>> search.cv_results_["mean_test_score"].shape
+    (3,)
+    >>> search.score(X, y) > 0.9
     True
     """
 
@@ -152,7 +161,10 @@ class DPGridSearchCV(PartitionSearch):
         *,
         epsilon: float | None = None,
         delta: float | None = None,
-        selection: str = "noisy_max",
+        selection: str = "auto",
+        noise_limit: Any = "auto",
+        tuning_fraction: Any = "auto",
+        choose: str = "posterior",
         n_partitions: Any = "auto",
         tuning_estimator: Any = None,
         selection_epsilon: float | None = None,
@@ -173,6 +185,9 @@ class DPGridSearchCV(PartitionSearch):
         self.epsilon = epsilon
         self.delta = delta
         self.selection = selection
+        self.noise_limit = noise_limit
+        self.tuning_fraction = tuning_fraction
+        self.choose = choose
         self.n_partitions = n_partitions
         self.tuning_estimator = tuning_estimator
         self.selection_epsilon = selection_epsilon
@@ -196,26 +211,100 @@ class DPGridSearchCV(PartitionSearch):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option(self.selection, name="selection", options=SELECTIONS)
-        if self._chooses:
-            self._check_partition_parameters()
-        elif self.tuning_estimator is not None:
+        self._check_table_parameters()
+        chooses = self.selection == "noisy_max" or self._asks_for_partitions()
+        self._check_partition_parameters(folds=not chooses)
+        if self.tuning_estimator is not None and self.selection in ("table", "compose"):
             raise ValueError(
-                "tuning_estimator must be None with selection='compose', which publishes the "
-                "candidates' own models."
+                f"tuning_estimator must be None with selection={self.selection!r}, which fits "
+                "the candidates themselves."
+            )
+        if callable(self.refit) and chooses:
+            raise ValueError(
+                "refit must be 'winner', True or False with selection='noisy_max', which "
+                "publishes no scores; got a callable."
             )
 
-    @property
-    def _chooses(self) -> bool:
-        return self.selection == "noisy_max"
+    def _asks_for_partitions(self) -> bool:
+        """Return whether "auto" is the choice by partitions, by its own parameters."""
+        return self.selection == "auto" and not (
+            isinstance(self.n_partitions, str)
+            and self.tuning_estimator is None
+            and self.selection_epsilon is None
+        )
 
     def _refit(self) -> Any:
-        return super()._refit() if self._chooses else self.refit
+        if callable(self.refit):
+            return True
+        return self.refit if self.selection == "compose" else super()._refit()
 
     # Cost -----------------------------------------------------------------------------------
 
+    # What "auto" is, in the copy that makes a plan.
+    _way = ""
+
+    def _plan_of(
+        self,
+        candidates: Candidates,
+        n_samples: int,
+        n_features: int | None,
+        classes: Any,
+        is_public: bool,
+    ) -> Plan:
+        arguments = candidates, n_samples, n_features, classes, is_public
+        self._way = self.selection
+        if self.selection != "auto":
+            return super()._plan_of(*arguments)
+        if self._can_be_table():
+            self._way = "table"
+            layout = self._layout_of(candidates, n_samples, n_features, is_public)
+            if self._tells_apart(layout, len(candidates.grid())):
+                try:
+                    return super()._plan_of(*arguments)
+                except ValueError:
+                    # Some estimators cannot be fitted with that much noise.
+                    if layout.folds or callable(self.refit):
+                        raise
+        self._way = "noisy_max"
+        self._check_partition_parameters()
+        return super()._plan_of(*arguments)
+
+    def _can_be_table(self) -> bool:
+        if self._asks_for_partitions():
+            return False
+        has_total = self.epsilon is not None and self._delta() > 0.0
+        return has_total or isinstance(self.cv, int) or callable(self.refit)
+
+    def _tells_apart(self, layout: Layout, n_candidates: int) -> bool:
+        """Return whether a table's scores say something of candidates, by public numbers."""
+        if layout.folds or callable(self.refit) or self.epsilon is None:
+            # What nothing but a table can do.
+            return True
+        if not layout.final:
+            return True
+        noise = table_noise(
+            self.epsilon, self._delta(), n_candidates, layout, self._limit(n_candidates)
+        )
+        return noise is not None and noise.fit / layout.train_share <= _LARGEST_NOISE
+
+    def _tuning_fraction(self, candidates: Candidates, n_samples: int, replaces: bool) -> Any:
+        if self._way != "table":
+            return None
+        return self._fraction_of_table(len(candidates.grid()), n_samples, replaces)
+
+    def _variant(self) -> int:
+        # Of a table, the part is seen with much noise alone.
+        return 2
+
     def _cost(self, layout: Layout, fit_costs: FitCosts, delta: float) -> tuple[CostModel, Cost]:
-        make = self._noisy_max_model if self._chooses else self._composition_model
-        model = make(layout, fit_costs, delta)
+        model: CostModel
+        if self._way == "table":
+            count = len(fit_costs.candidates.grid())
+            model = self._table_model(layout, fit_costs, delta, count)
+        elif self._way == "compose":
+            model = self._composition_model(layout, fit_costs, delta)
+        else:
+            model = self._noisy_max_model(layout, fit_costs, delta)
         return model, model.within(self.epsilon)
 
     def _noisy_max_model(self, layout: Layout, fit_costs: FitCosts, delta: float) -> CostModel:
@@ -241,7 +330,7 @@ class DPGridSearchCV(PartitionSearch):
         )
 
     def _check_plan(self, plan: Plan) -> None:
-        if self._chooses:
+        if isinstance(plan.model, ChoiceCostModel):
             self._check_surrogate(plan, plan.candidates.grid()[0])
 
     def _number_of_fits(self, plan: Plan) -> tuple[float, float]:
@@ -253,22 +342,10 @@ class DPGridSearchCV(PartitionSearch):
 
     def _choose(self, state: SearchState) -> Choice:
         candidates = list(state.plan.candidates.grid())
-        choose = self._noisy_max if self._chooses else self._release_all
-        return choose(state, candidates)
-
-    def _release_all(self, state: SearchState, candidates: list[dict[str, Any]]) -> Choice:
-        results = self._fit_and_score(state, candidates)
-        best = self._highest(results, state.streams)
-        rows = [
-            {"params": candidate, "score": result.score}
-            for candidate, result in zip(candidates, results, strict=True)
-        ]
-        details = {
-            "seconds": [result.seconds for result in results],
-            "errors": [result.error for result in results],
-        }
-        winner = results[best]
-        return Choice(candidates[best], winner.score, winner.model, rows, best, details)
+        if isinstance(state.plan.model, ChoiceCostModel):
+            return self._noisy_max(state, candidates)
+        results = self._fit_and_show(state, candidates)
+        return self._chosen(state, candidates, results)
 
     def _noisy_max(self, state: SearchState, candidates: list[dict[str, Any]]) -> Choice:
         model, streams = choice_model_of(state.plan), state.streams

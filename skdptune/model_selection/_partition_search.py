@@ -62,8 +62,8 @@ class PartitionSearch(TuningSearch):
         # No candidate has a model on all records, so the winner is always fitted once more.
         return True if isinstance(self.refit, str) and self.refit == "winner" else self.refit
 
-    def _check_partition_parameters(self) -> None:
-        """Refuse bad values of the parameters about partitions."""
+    def _check_partition_parameters(self, *, folds: bool = False) -> None:
+        """Refuse bad values of the parameters about partitions, and folds unless allowed."""
         if self.n_partitions != "auto":
             check_integer(self.n_partitions, name="n_partitions", lower=2)
         if self.selection_epsilon is not None:
@@ -74,7 +74,7 @@ class PartitionSearch(TuningSearch):
                 lower_open=True,
                 upper=500.0,
             )
-        if isinstance(self.cv, int):
+        if isinstance(self.cv, int) and not folds:
             raise ValueError(
                 "cv must be a fraction for scores on disjoint partitions; got folds. The "
                 "partitions take the place of folds."

@@ -19,6 +19,7 @@ from skdptune.accounting import (
 )
 from skdptune.model_selection._cost import (
     DEFAULT_SHARE,
+    Candidates,
     Cost,
     CostModel,
     FitCosts,
@@ -205,7 +206,7 @@ class DPRandomSearchCV(TuningSearch):
     def _space(self) -> tuple[Any, str, bool]:
         return self.param_distributions, "param_distributions", True
 
-    def _tuning_fraction(self) -> Any:
+    def _tuning_fraction(self, candidates: Candidates, n_samples: int, replaces: bool) -> Any:
         return self.tuning_fraction
 
     def _variant(self) -> int:

@@ -46,6 +46,7 @@ from skdptune.model_selection._running import (
     Data,
     Fold,
     Material,
+    OnResult,
     Progress,
     Quiet,
     RandomSplit,
@@ -73,13 +74,14 @@ _NOT_PRIVATE = (
 
 @dataclass(frozen=True)
 class SearchState:
-    """One fit in progress: the plan, the data, their random split, and the seeds."""
+    """One fit in progress: the plan, the data, their random split, the seeds, the progress."""
 
     plan: Plan
     data: Data
     split: RandomSplit
     public: Data | None
     streams: Streams
+    progress: Progress
 
     @property
     def validation(self) -> Data:
@@ -105,6 +107,8 @@ class Choice:
         The winner's row.
     diagnostics : dict
         What must stay secret.
+    deviation : float or None
+        Of the posterior of the winner's score, where the search has one.
     """
 
     candidate: dict[str, Any]
@@ -113,6 +117,7 @@ class Choice:
     rows: list[dict[str, Any]]
     index: int = 0
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    deviation: float | None = None
 
 
 class TuningSearch(SuggestingSearch):
@@ -153,7 +158,7 @@ class TuningSearch(SuggestingSearch):
 
     # How the data are used: a subclass may change it ------------------------------------------
 
-    def _tuning_fraction(self) -> Any:
+    def _tuning_fraction(self, candidates: Candidates, n_samples: int, replaces: bool) -> Any:
         return None
 
     def _variant(self) -> int:
@@ -220,24 +225,34 @@ class TuningSearch(SuggestingSearch):
         is_public: bool,
     ) -> Plan:
         """Return the plan of a search over candidates."""
-        layout = make_layout(
-            n_samples,
-            n_features,
-            cv=self.cv,
-            public=is_public,
-            tuning_fraction=self._tuning_fraction(),
-            variant=self._variant(),
-            refit=self._refit(),
-            is_random=self.n_public is not None,
-            replaces=neighbours_replace(self.estimator, candidates, n_samples, n_features),
-        )
-        delta = own_delta(self.estimator) if self.delta is None else float(self.delta)
+        layout = self._layout_of(candidates, n_samples, n_features, is_public)
+        delta = self._delta()
         fit_costs = FitCosts(self.estimator, candidates, self._extrapolate(), classes)
         model, cost = self._cost(layout, fit_costs, delta)
         model.check(cost)
         plan = Plan(candidates, model, cost, model.components(cost), self.epsilon)
         self._check_plan(plan)
         return plan
+
+    def _delta(self) -> float:
+        return own_delta(self.estimator) if self.delta is None else float(self.delta)
+
+    def _layout_of(
+        self, candidates: Candidates, n_samples: int, n_features: int | None, is_public: bool
+    ) -> Layout:
+        """Return how a search over candidates divides the records."""
+        replaces = neighbours_replace(self.estimator, candidates, n_samples, n_features)
+        return make_layout(
+            n_samples,
+            n_features,
+            cv=self.cv,
+            public=is_public,
+            tuning_fraction=self._tuning_fraction(candidates, n_samples, replaces),
+            variant=self._variant(),
+            refit=self._refit(),
+            is_random=self.n_public is not None,
+            replaces=replaces,
+        )
 
     def _with_classes(self, plan: Plan, classes: Any) -> Plan:
         return plan.with_classes(classes)
@@ -273,7 +288,7 @@ class TuningSearch(SuggestingSearch):
             self._run_untuned(plan, data, public, tasks)
             return
         with Progress(type(self).__name__, bool(self.verbose)) as progress:
-            state = self._state(plan, data, public)
+            state = self._state(plan, data, public, progress)
             progress.phase("trying candidates")
             with tasks.task("search"):
                 choice = self._choose(state)
@@ -288,7 +303,8 @@ class TuningSearch(SuggestingSearch):
         with Progress(type(self).__name__, bool(self.verbose)) as progress:
             progress.phase("fitting the estimator as it is, in place of a search")
             with tasks.task("final fit"):
-                model = self._final_model(self._state(plan, data, public), choice)
+                state = self._state(plan, data, public, progress)
+                model = self._final_model(state, choice)
         self._publish(plan, choice, model)
 
     def _check_fits(self, plan: Plan, data: Data) -> None:
@@ -300,7 +316,9 @@ class TuningSearch(SuggestingSearch):
         response = self._scorer().response_method
         check_fits(made, data, plan.layout.n_samples, response)
 
-    def _state(self, plan: Plan, data: Data, public: Data | None) -> SearchState:
+    def _state(
+        self, plan: Plan, data: Data, public: Data | None, progress: Progress | None = None
+    ) -> SearchState:
         streams = Streams.of(self.random_state)
         layout = plan.layout
         split = random_split(
@@ -310,33 +328,43 @@ class TuningSearch(SuggestingSearch):
             layout.variant,
             generator_of(streams.random_split),
         )
-        return SearchState(plan, data, split, public, streams)
+        progress = Progress(type(self).__name__, False) if progress is None else progress
+        return SearchState(plan, data, split, public, streams, progress)
 
     def _fit_and_score(
-        self, state: SearchState, candidates: Sequence[dict[str, Any]]
+        self,
+        state: SearchState,
+        candidates: Sequence[dict[str, Any]],
+        on_result: OnResult | None = None,
     ) -> list[Result]:
         """Fit and score candidates in parallel; the results are in their order."""
         plan, streams = state.plan, state.streams
-        model, cost = plan.model, plan.cost
-        model.fit_costs.check(candidates, cost.setting, model.train_size)
+        model, setting = plan.model, plan.cost.run_setting
+        model.fit_costs.check(candidates, setting, model.train_size)
         runs = []
         for candidate, seeds in zip(
             candidates, spawned(streams.runs, len(candidates)), strict=True
         ):
-            made = model.fit_costs.configured(candidate, cost.setting, model.train_size)
+            made = model.fit_costs.configured(candidate, setting, model.train_size)
             of_fit, of_noise = spawned(seeds, 2)
             runs.append(Run(made, of_fit, of_noise))
         return perform_runs(
-            runs, self._material(state), n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch
+            runs,
+            self._material(state),
+            n_jobs=self.n_jobs,
+            pre_dispatch=self.pre_dispatch,
+            on_result=on_result,
         )
 
     def _material(self, state: SearchState) -> Material:
         layout, noise = state.plan.layout, state.plan.cost.score_noise
         scorer, public = self._scorer(), layout.public
+        splits = layout.folds > 0 and self._splits_scores(state.plan)
+        n_score = layout.n_score_of_fold if splits else layout.n_score
         scoring = Scoring(
             scorer,
-            None if public else layout.n_score,
-            0.0 if public else layout.sensitivity(scorer),
+            None if public else n_score,
+            0.0 if public else layout.sensitivity(scorer, n_score),
             noise.ratio,
             noise.kind,
         )
@@ -352,7 +380,12 @@ class TuningSearch(SuggestingSearch):
             scoring,
             keeps_models=not layout.folds and self._keeps_models(state.plan),
             raises=self.error_score == "raise",
+            splits_scores=splits,
         )
+
+    def _splits_scores(self, plan: Plan) -> bool:
+        """Return whether each fold has a noisy score of its own."""
+        return False
 
     def _highest(self, results: Sequence[Result], streams: Streams) -> int:
         """Return the index of the highest score; ties are broken by data-independent marks."""
@@ -408,7 +441,10 @@ class TuningSearch(SuggestingSearch):
         self.best_index_ = choice.index
         # Noise may lead out of the bounds; clipping reads no data.
         lower, upper = self.scorer_.lower, self.scorer_.upper
-        self.best_score_ = float(np.clip(choice.score, lower, upper))
+        if not callable(self.refit):
+            self.best_score_ = float(np.clip(choice.score, lower, upper))
+        if choice.deviation is not None:
+            self.best_score_std_ = choice.deviation
         rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
         self.cv_results_ = results_of(rows, lower, upper)
         if model is not None:

@@ -60,7 +60,11 @@ def test_every_row_of_a_composition_is_shown() -> None:
         ({"n_partitions": 1}, ValueError, "n_partitions must be"),
         ({"n_partitions": "many"}, TypeError, "n_partitions must be"),
         ({"selection_epsilon": 0.0}, ValueError, "selection_epsilon must be"),
-        ({"cv": 3}, ValueError, "cv must be a fraction for scores on disjoint partitions"),
+        (
+            {"cv": 3, "selection": "noisy_max"},
+            ValueError,
+            "cv must be a fraction for scores on disjoint partitions",
+        ),
         (
             {"selection": "compose", "tuning_estimator": Scripted()},
             ValueError,
@@ -71,3 +75,45 @@ def test_every_row_of_a_composition_is_shown() -> None:
 def test_bad_parameters(settings: dict[str, object], kind: type, words: str) -> None:
     with pytest.raises(kind, match=words):
         search(**settings).privacy_profile(400, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "wanted"),
+    [
+        ({"epsilon": 1.0}, "candidates, all scores published"),
+        ({"epsilon": 1.0, "cv": 5}, "candidates, all scores published"),
+        ({"cv": 5}, "candidates, all scores published"),
+        ({}, "permute-and-flip"),
+        ({"epsilon": 1.0, "delta": 0.0}, "permute-and-flip"),
+        ({"epsilon": 1.0, "n_partitions": 5}, "permute-and-flip"),
+        ({"epsilon": 1.0, "selection_epsilon": 0.1}, "permute-and-flip"),
+        ({"epsilon": 1.0, "tuning_estimator": Scripted()}, "permute-and-flip"),
+    ],
+)
+def test_the_selection_follows_from_public_numbers(
+    settings: dict[str, object], wanted: str
+) -> None:
+    report = search(**{"delta": DELTA, **settings}).plan(400, 3, compare=False).report
+    assert wanted in report.parts[0].note
+
+
+def test_very_many_candidates_are_chosen_from_and_not_shown() -> None:
+    few, many = (
+        search({"quality": np.linspace(0, 1, size)}, epsilon=1.0, delta=DELTA)
+        for size in (50, 400)
+    )
+    assert "50 candidates" in few.plan(10_000, 3, compare=False).report.parts[0].note
+    assert "permute-and-flip" in many.plan(10_000, 3, compare=False).report.parts[0].note
+
+
+def test_candidates_that_cannot_have_more_noise_are_chosen_from() -> None:
+    class Quiet(Scripted):
+        """A fit whose noise has an end."""
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            if self.epsilon < 0.5:
+                raise ValueError("epsilon must be at least 0.5.")
+            return super().privacy_profile(n_samples, n_features)
+
+    made = DPGridSearchCV(Quiet(), {"quality": [0.1, 0.9]}, epsilon=2.0, delta=DELTA)
+    assert "permute-and-flip" in made.plan(400, 3, compare=False).report.parts[0].note

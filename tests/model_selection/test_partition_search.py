@@ -22,7 +22,8 @@ def test_total_lies_between_the_fit_and_the_sum() -> None:
 
 
 def test_choice_costs_a_quarter_of_the_total_by_default() -> None:
-    search = DPGridSearchCV(Scripted(), VALUES, epsilon=2.0, delta=DELTA)
+    noisy_max = {"selection": "noisy_max"}
+    search = DPGridSearchCV(Scripted(), VALUES, epsilon=2.0, delta=DELTA, **noisy_max)
     plan = search._make_plan(1000, 3)
     assert plan.model.choice_epsilon == 0.5
     own = DPGridSearchCV(Scripted(delta=DELTA), VALUES)._make_plan(1000, 3)
@@ -32,7 +33,7 @@ def test_choice_costs_a_quarter_of_the_total_by_default() -> None:
 @pytest.mark.parametrize("delta", [0.0, DELTA])
 @pytest.mark.parametrize("kind", [DPGridSearchCV, DoublingThresholdSearchCV])
 def test_choice_alone_costs_the_total(kind: type, delta: float) -> None:
-    search = kind(Scripted(), VALUES, epsilon=6.0, delta=delta, refit=False)
+    search = kind(Scripted(), VALUES, epsilon=6.0, delta=delta, refit=False, n_partitions=50)
     assert 0.999 * 6.0 < search.privacy_profile(1000, 3).epsilon(delta) <= 6.0
 
 

@@ -42,7 +42,12 @@ WAYS = {
     "random-folds": Way(
         DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "cv": 3, "refit": True}
     ),
-    "grid": Way(DPGridSearchCV),
+    "grid": Way(DPGridSearchCV, {"selection": "noisy_max"}),
+    "grid-table": Way(DPGridSearchCV, {"selection": "table"}, shows_all=True),
+    "grid-table-folds": Way(DPGridSearchCV, {"selection": "table", "cv": 3}, shows_all=True),
+    "grid-table-part": Way(
+        DPGridSearchCV, {"selection": "table", "tuning_fraction": 0.3}, shows_all=True
+    ),
     "grid-compose": Way(DPGridSearchCV, {"selection": "compose"}, shows_all=True),
     "grid-folds": Way(
         DPGridSearchCV, {"selection": "compose", "cv": 3, "refit": True}, shows_all=True
@@ -53,7 +58,7 @@ WAYS = {
 # Has many winners and none that it would publish by itself: its contract is in test_pareto.py.
 WITHOUT_WINNER = {DParetoSearchCV}
 # One of each kind, for what costs time.
-USUAL = ("random", "random-part", "grid", "grid-compose", "doubling")
+USUAL = ("random", "random-part", "grid", "grid-table", "grid-compose", "doubling")
 
 
 def searchers() -> set[type]:

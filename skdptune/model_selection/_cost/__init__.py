@@ -34,6 +34,12 @@ from skdptune.model_selection._cost._run_counts_by_name import (
     runs_at_most,
 )
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
+from skdptune.model_selection._cost._table_cost import CompositionCostModel, TableCostModel
+from skdptune.model_selection._cost._table_noise import (
+    noise_limit,
+    table_noise,
+    tuning_fraction_of_table,
+)
 
 __all__ = [
     "CurveSetting",
@@ -43,6 +49,7 @@ __all__ = [
     "Candidates",
     "ChoiceCost",
     "ChoiceCostModel",
+    "CompositionCostModel",
     "Cost",
     "CostModel",
     "CostedCandidates",
@@ -55,6 +62,7 @@ __all__ = [
     "PlanRow",
     "ScoreNoise",
     "SearchPlan",
+    "TableCostModel",
     "as_budget",
     "candidate_distributions",
     "copied",
@@ -64,9 +72,12 @@ __all__ = [
     "labels_set_the_cost",
     "make_layout",
     "neighbours_replace",
+    "noise_limit",
     "own_delta",
     "plan_cache",
     "plan_key",
     "runs_at_most",
+    "table_noise",
+    "tuning_fraction_of_table",
     "untuned_model",
 ]

@@ -48,7 +48,7 @@ class ChoiceCostModel(CostModel):
         trained, scored = self.choice(self.choice_epsilon, self.n_partitions, self.n_score)
         final = fit if layout.final else None
         total = search_on_split(trained, scored, final, validation_fraction=layout.validation)
-        return Cost(total, fit, trained, scored, final, NO_NOISE, setting)
+        return Cost(total, fit, trained, scored, final, NO_NOISE, setting, setting)
 
     @property
     def n_score(self) -> int | None:

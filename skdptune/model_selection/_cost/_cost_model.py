@@ -90,7 +90,9 @@ class Cost:
     score_noise : ScoreNoise
         The noise on each score.
     setting : FitSetting or None
-        What each fit is set to, if the search sets it.
+        What the returned model's fit is set to, if the search sets it.
+    run_setting : FitSetting or None
+        What the fits of the runs are set to; the same, unless the search says otherwise.
     """
 
     total: PrivacyProfile
@@ -100,6 +102,7 @@ class Cost:
     final: PrivacyProfile | None
     score_noise: ScoreNoise
     setting: FitSetting | None
+    run_setting: FitSetting | None
 
     @property
     def fit_epsilon(self) -> float | None:
@@ -152,11 +155,11 @@ class CostModel:
         return self._of_fits(self.fit_costs.profile, setting)
 
     def _of_fits(self, profile_of: ProfileOfFit, setting: FitSetting | None) -> Cost:
-        layout = self.layout
-        fit = profile_of(setting, self.train_size)
+        layout, of_runs = self.layout, self.setting_of_runs(setting)
+        fit = profile_of(of_runs, self.train_size)
         noise = self._score_noise(fit, setting)
         final = profile_of(setting, self.final_size) if layout.final else None
-        trained, scored = self.selections(fit, noise, setting)
+        trained, scored = self.selections(fit, noise, of_runs)
         total = search_on_split(
             trained,
             scored,
@@ -168,7 +171,11 @@ class CostModel:
         )
         if layout.chance_of_nothing > _NEVER:
             total = total + PrivacyProfile.approximate(0.0, min(layout.chance_of_nothing, 1.0))
-        return Cost(total, fit, trained, scored, final, noise, setting)
+        return Cost(total, fit, trained, scored, final, noise, setting, of_runs)
+
+    def setting_of_runs(self, setting: FitSetting | None) -> FitSetting | None:
+        """Return what the fits of the runs are set to, beside a setting of the final fit."""
+        return setting
 
     def selections(
         self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
@@ -191,6 +198,11 @@ class CostModel:
         """The records of one fit of a run."""
         layout = self.layout
         return FitSize(layout.n_train, layout.n_final, layout.n_features, layout.train_is_random)
+
+    @property
+    def _stated_size(self) -> FitSize:
+        """The records of the fit whose cost is stated as that of one fit."""
+        return self.train_size
 
     @property
     def final_size(self) -> FitSize:
@@ -261,7 +273,7 @@ class CostModel:
 
     def check(self, cost: Cost) -> None:
         """Raise unless the fits of all candidates can be costed at the setting that was found."""
-        self.fit_costs.check_spaces(cost.setting, self.train_size)
+        self.fit_costs.check_spaces(cost.run_setting, self.train_size)
         if self.layout.final:
             self.fit_costs.check_spaces(cost.setting, self.final_size)
 
@@ -280,7 +292,7 @@ class CostModel:
 
         def total(noise: float) -> PrivacyProfile:
             tried = replace(setting, noise=noise)
-            fit = self.fit_costs.profile(tried, self.train_size)
+            fit = self.fit_costs.profile(tried, self._stated_size)
             costs[noise] = self.at(replace(tried, epsilon=fit.epsilon(self.delta)))
             return costs[noise].total
 
@@ -301,7 +313,7 @@ class CostModel:
         wanted = max(self.guess(epsilon).epsilon, sys.float_info.min)
         noise = _USUAL_NOISE
         for _ in range(_GUESSES):
-            fit = self.fit_costs.profile(replace(setting, noise=noise), self.train_size)
+            fit = self.fit_costs.profile(replace(setting, noise=noise), self._stated_size)
             # Where noise is large, epsilon falls in proportion to it.
             ratio = min(max(fit.epsilon(self.delta) / wanted, 0.1), 10.0)
             noise = min(max(noise * ratio, _LEAST_NOISE), _LARGEST_NOISE)
@@ -412,7 +424,7 @@ class CostModel:
         )
         if cost.final is None:
             return (selection,)
-        note = f"on {layout.final_share:.3g} of the records"
+        note = layout.final_in_words
         return selection, PrivacyReport(cost.final, self.delta, name="final fit", note=note)
 
     def selection(self, cost: Cost) -> PrivacyProfile:

@@ -6,7 +6,7 @@ A search solves for one number; a setting is what that number means for an estim
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from skdptune.accounting import Calibration, PrivacyProfile, SharedCurve, calibrate_to_curve
@@ -35,6 +35,9 @@ class FitSetting(Protocol):
     def apply(self, estimator: Any) -> None:
         """Set the estimator's parameters."""
 
+    def noisier(self, factor: float, n_fits: int) -> FitSetting:
+        """Return the setting of each of so many fits with this many times the noise."""
+
 
 @dataclass(frozen=True)
 class BudgetSetting:
@@ -55,6 +58,10 @@ class BudgetSetting:
     def apply(self, estimator: Any) -> None:
         """Share the budget out among the estimator's private steps."""
         set_budget(estimator, self.budget)
+
+    def noisier(self, factor: float, n_fits: int) -> BudgetSetting:
+        """Return the setting with as much less epsilon, which is about as much more noise."""
+        return replace(self, epsilon=self.epsilon / factor)
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,10 @@ class NoiseSetting:
         settings = {"epsilon": self.epsilon, "delta": self.delta, self.parameter: self.noise}
         estimator.set_params(**{f"{self.prefix}{name}": value for name, value in settings.items()})
 
+    def noisier(self, factor: float, n_fits: int) -> NoiseSetting:
+        """Return the setting with this many times the noise, at about its cost."""
+        return replace(self, noise=self.noise * factor, epsilon=self.epsilon / factor)
+
 
 @dataclass(frozen=True)
 class CurveSetting:
@@ -113,6 +124,11 @@ class CurveSetting:
 
     def apply(self, estimator: Any) -> None:
         """Set nothing yet: a calibration needs all other parameters, see `calibrate`."""
+
+    def noisier(self, factor: float, n_fits: int) -> CurveSetting:
+        """Return the setting of a curve of as much less shift; all fail as rarely as one did."""
+        curve = SharedCurve(self.curve.shift / factor, self.curve.failure / n_fits)
+        return replace(self, curve=curve)
 
     def calibrate(self, estimator: Any, n_samples: int, n_features: int | None) -> None:
         """Give the estimator the least noise with which its whole fit lies below the curve.

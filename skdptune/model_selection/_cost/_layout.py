@@ -103,11 +103,17 @@ class Layout:
         """Public constant for the number of records of a score."""
         return expected_size(self.n_samples, self.score_share)
 
-    def sensitivity(self, scorer: BoundedScorer) -> float:
-        """Return the most by which one record changes a score."""
+    @property
+    def n_score_of_fold(self) -> int:
+        """Public constant for the number of records of the score of one fold alone."""
+        return expected_size(self.n_samples, self.score_share / max(self.folds, 1))
+
+    def sensitivity(self, scorer: BoundedScorer, n_score: int | None = None) -> float:
+        """Return the most by which one record changes a score, over so many records."""
         # Theorem F8.
         # To replace a record is to remove one and to add one.
-        return scorer.sensitivity(self.n_score) * (2.0 if self.replaces else 1.0)
+        n_score = self.n_score if n_score is None else n_score
+        return scorer.sensitivity(n_score) * (2.0 if self.replaces else 1.0)
 
     @property
     def final_share(self) -> float:
@@ -115,6 +121,12 @@ class Layout:
         if not self.final:
             return self.train_share
         return 1.0 - self.tuning if self.tuning is not None and self.variant == 1 else 1.0
+
+    @property
+    def final_in_words(self) -> str:
+        """Which records the returned model was trained on."""
+        share = self.final_share
+        return "on all records" if share == 1.0 else f"on {share:.3g} of the records"
 
     @property
     def n_final(self) -> int:

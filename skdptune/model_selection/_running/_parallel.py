@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
@@ -25,10 +25,12 @@ def perform_all(
     *common: Any,
     n_jobs: int | None,
     pre_dispatch: Any,
+    on_result: Callable[[int, Result], None] | None = None,
 ) -> list[Result]:
     """Return ``function(task, *common)`` of all tasks, in order; if workers are lost, try again.
 
-    The seeds belong to the tasks, so that a seeded repetition gives the same.
+    The seeds belong to the tasks, so that a seeded repetition gives the same. `on_result` is
+    called with the number of a task and its result as soon as it and those before it are known.
     """
     for attempt in range(_ATTEMPTS):
         last = attempt == _ATTEMPTS - 1
@@ -36,23 +38,37 @@ def perform_all(
             with Quiet():
                 client = None if last or n_jobs == 1 else active_client()
                 if client is not None:
-                    return list(perform_on_cluster(client, function, tasks, common))
+                    return _listed(perform_on_cluster(client, function, tasks, common), on_result)
                 parallel = _parallel(1 if last else n_jobs, pre_dispatch)
-                return list(parallel(delayed(function)(task, *common) for task in tasks))
+                found = parallel(delayed(function)(task, *common) for task in tasks)
+                return _listed(found, on_result)
         except Exception as problem:
             if last or not _is_loss_of_workers(problem):
                 raise
     raise RuntimeError("no attempt was made")
 
 
+def _listed(
+    found: Iterable[Result], on_result: Callable[[int, Result], None] | None
+) -> list[Result]:
+    """Return all results, each reported when it comes."""
+    results = []
+    for place, result in enumerate(found):
+        if on_result is not None:
+            on_result(place, result)
+        results.append(result)
+    return results
+
+
 def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Any:
     """Return joblib's parallel loop, whose workers share records in a private folder alone."""
     # Theorem F10.
     if effective_n_jobs(n_jobs) == 1:
-        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)
+        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch, return_as="generator")
     return Parallel(
         n_jobs=n_jobs,
         pre_dispatch=pre_dispatch,
+        return_as="generator",
         temp_folder=private_folder(),
         max_nbytes=_LEAST_SHARED,
     )

@@ -1,4 +1,4 @@
-"""Progress that shows what is going on and for how long, and never how much of it there is."""
+"""Progress that shows what is going on and for how long, and counts nothing that is secret."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _INTERVAL = 0.5
 class Progress:
     """A line with the current phase and the time since the start, refreshed by a thread.
 
-    There is no total and no count: the number of runs is secret.
+    There is no total and no count, unless a search says how many runs there are: where their
+    number is random it is secret.
 
     Parameters
     ----------
@@ -32,6 +33,17 @@ class Progress:
         """Show what is going on now."""
         if self._bar is not None:
             self._bar.set_description_str(f"{self._name}: {words}")
+
+    def count(self, done: int, total: int) -> None:
+        """Show how many of a public number of runs are done."""
+        if self._bar is not None:
+            self._bar.set_description_str(f"{self._name}: {done} of {total} candidates")
+
+    def line(self, words: str) -> None:
+        """Show a line of its own."""
+        if self._bar is not None:
+            # Not to where prints go: those are dropped while candidates are fitted.
+            self._bar.write(words, file=self._bar.fp)
 
     def __enter__(self) -> Progress:
         """Start showing."""

@@ -7,7 +7,7 @@ more than a bad score does (Theorem F4).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,12 +89,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run gave: its model (None if it failed), its noisy score, and secret details."""
+    """What a run gave: its model (None if it failed), its noisy score, and secret details.
+
+    The score is the mean of `splits`: the folds' noisy scores where these are released, else one.
+    """
 
     model: Any
     score: float
     seconds: float
     error: str | None
+    splits: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,8 @@ class Material:
         Whether results hold the fitted models.
     raises : bool
         Whether failures are raised, which shows them.
+    splits_scores : bool
+        Whether each fold has a noisy score of its own; `scoring` is then of one fold.
     """
 
     data: Data
@@ -122,6 +128,7 @@ class Material:
     scoring: Scoring
     keeps_models: bool = False
     raises: bool = False
+    splits_scores: bool = False
 
     def scored(self, fold: Fold) -> Data:
         """Return the records that a fold's models are scored on."""
@@ -132,15 +139,38 @@ class Material:
         return self.validation
 
 
+# Called with the number of a run and its result.
+OnResult = Callable[[int, Result], None]
+
+
 def perform_runs(
-    runs: Sequence[Run], material: Material, *, n_jobs: int | None, pre_dispatch: Any
+    runs: Sequence[Run],
+    material: Material,
+    *,
+    n_jobs: int | None,
+    pre_dispatch: Any,
+    on_result: OnResult | None = None,
 ) -> list[Result]:
-    """Fit and score runs, all at once where their class can do that, else in parallel."""
+    """Fit and score runs, all at once where their class can do that, else in parallel.
+
+    `on_result` is called with the number and the result of each run, as soon as it is known.
+    """
     if can_be_together([run.estimator for run in runs], material.data):
-        return perform(runs, material)
+        found = perform(runs, material)
+        if on_result is not None:
+            for place, result in enumerate(found):
+                on_result(place, result)
+        return found
+
+    def on_batch(place: int, results: list[Result]) -> None:
+        if on_result is not None:
+            on_result(place, results[0])
+
     batches = [[run] for run in runs]
-    found = perform_all(perform, batches, material, n_jobs=n_jobs, pre_dispatch=pre_dispatch)
-    return [result for results in found for result in results]
+    lists = perform_all(
+        perform, batches, material, n_jobs=n_jobs, pre_dispatch=pre_dispatch, on_result=on_batch
+    )
+    return [result for results in lists for result in results]
 
 
 def perform(runs: Sequence[Run], material: Material) -> list[Result]:
@@ -185,9 +215,18 @@ def _result(
     material: Material,
     seconds: float,
 ) -> Result:
-    found = np.concatenate(values) if error is None else None
-    score = material.scoring.released(found, noise_random(run.noise_seed))
+    known: list[Values | None] = [None] * len(material.folds)
+    if error is None:
+        known = list(values)
+    if not material.splits_scores:
+        known = [np.concatenate(values) if error is None else None]
+    random = noise_random(run.noise_seed)
+    splits = tuple(material.scoring.released(one, random) for one in known)
     keeps = material.keeps_models and error is None and len(material.folds) == 1
     return Result(
-        run.estimator if keeps else None, score, seconds, None if error is None else repr(error)
+        run.estimator if keeps else None,
+        float(np.mean(splits)),
+        seconds,
+        None if error is None else repr(error),
+        splits,
     )

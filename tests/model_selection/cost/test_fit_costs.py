@@ -173,6 +173,7 @@ def test_a_surrogate_is_checked_whatever_was_planned_before() -> None:
             return super().privacy_profile(n_samples, n_features)
 
     search = DPGridSearchCV(Finite(), {"mark": [1, 2]}, epsilon=1.0, delta=DELTA)
+    search.set_params(selection="noisy_max")
     search.set_params(tuning_estimator=Scripted()).privacy_profile(600, 3)
     with pytest.raises(ValueError, match="tuning_estimator must be given"):
         search.set_params(tuning_estimator=None).privacy_profile(600, 3)

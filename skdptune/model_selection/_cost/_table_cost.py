@@ -1,0 +1,88 @@
+"""The cost of searches that release every candidate they try, with its noisy score."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.mechanisms import noise_for_budget
+from skdptune.model_selection._cost._cost_model import NO_NOISE, CostModel, ScoreNoise
+from skdptune.model_selection._cost._fit_costs import FitSize
+from skdptune.model_selection._cost._fit_setting import BudgetSetting, CurveSetting, FitSetting
+
+_LARGEST_BUDGET = 500.0
+# Share of the total that is left to the final fit, about.
+_SHARE_OF_FINAL = 0.95
+
+
+@dataclass(frozen=True)
+class CompositionCostModel(CostModel):
+    """The cost of fitting and scoring every candidate of a grid, and showing all of it.
+
+    Parameters
+    ----------
+    n_candidates : int
+    """
+
+    n_candidates: int = 1
+
+    def selections(
+        self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
+    ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
+        """Return all runs, for records that train, and for those that score if others do."""
+        if isinstance(setting, CurveSetting):
+            fits = fit * self.n_candidates
+        else:
+            fits = self.fit_costs.composed(setting, self.train_size)
+        scores = noise.profile * self.n_candidates
+        if self.layout.validation > 0.0:
+            return fits, scores
+        every = fits * max(self.layout.folds - 1, 1)
+        return every if noise.kind == "none" else every + scores, None
+
+
+@dataclass(frozen=True)
+class TableCostModel(CompositionCostModel):
+    """The cost of a full table of noisy scores, and of one fit of the chosen candidate.
+
+    Parameters
+    ----------
+    fit_noise : float
+        Noise of each candidate's fit over that of the final fit.
+    score_noise : float
+        Noise of each score over that of the final fit, both in units of a record's influence.
+
+    Notes
+    -----
+    Theorem T8.
+    """
+
+    fit_noise: float = 1.0
+    score_noise: float = 1.0
+
+    def setting_of_runs(self, setting: FitSetting | None) -> FitSetting | None:
+        """Return the setting of candidates' fits, which have more noise than the final one."""
+        return None if setting is None else setting.noisier(self.fit_noise, self.n_candidates)
+
+    def guess(self, epsilon: float) -> BudgetSetting:
+        """Return about what the final fit may cost of a total."""
+        return BudgetSetting(epsilon * _SHARE_OF_FINAL, self.delta)
+
+    @property
+    def _stated_size(self) -> FitSize:
+        return self.final_size if self.layout.final else self.train_size
+
+    def _score_noise(self, fit: PrivacyProfile, setting: FitSetting | None) -> ScoreNoise:
+        if self.layout.public:
+            return NO_NOISE
+        if self.score_epsilon is not None:
+            return super()._score_noise(fit, setting)
+        epsilon = fit.epsilon(self.delta) if setting is None else setting.epsilon
+        if not 0.0 < epsilon < math.inf:
+            epsilon = 1.0
+        unit, _ = noise_for_budget(min(max(epsilon, 1e-6), _LARGEST_BUDGET), self.delta)
+        ratio = unit * self.score_noise
+        if self.delta > 0.0:
+            return ScoreNoise(ratio, "gaussian", PrivacyProfile.gaussian(1.0 / ratio))
+        return ScoreNoise(ratio, "laplace", PrivacyProfile.pure(1.0 / ratio))

@@ -1,0 +1,137 @@
+"""How much noise the runs of a full table get, so that the final fit hardly has more."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+from skdptune.accounting import (
+    PrivacyProfile,
+    UnreachableBudgetError,
+    calibrate,
+    search_on_split,
+)
+from skdptune.mechanisms import noise_for_budget
+from skdptune.model_selection._cost._layout import Layout
+
+# Noise of the final fit over that of an untuned one: this much for a candidate, within limits.
+_LIMIT_OF_CANDIDATE, _LIMITS = 0.002, (1.02, 1.05)
+_LEAST, _LARGEST = 0.1, 1e5
+_TOLERANCE = 1e-3
+# Fits on all records that a table takes at most, about; with more, its fits are on a part.
+_MOST_WORK = 25.0
+_PARTS = (0.5, 0.2, 0.1, 0.05, 0.02)
+_FEWEST_RECORDS = 200
+
+
+@dataclass(frozen=True)
+class TableNoise:
+    """Noise of the runs of a table, over that of the final fit.
+
+    Attributes
+    ----------
+    fit, score : float
+        Of a candidate's fit and of a score, in units of a record's influence.
+    """
+
+    fit: float
+    score: float
+
+
+def noise_limit(n_candidates: int) -> float:
+    """Return the default of the final fit's noise over that of an untuned fit."""
+    low, high = _LIMITS
+    return min(max(1.0 + _LIMIT_OF_CANDIDATE * n_candidates, low), high)
+
+
+def tuning_fraction_of_table(n_candidates: int, n_samples: int) -> float | None:
+    """Return the share of the records that a table's candidates are fitted on; None for all.
+
+    Notes
+    -----
+    Noise beside the records of a fit is what decides how well candidates can be compared. For the
+    same cost it is lowest on all records, with as much more noise: a part saves time alone.
+    """
+    if n_candidates <= _MOST_WORK:
+        return None
+    for part in _PARTS:
+        if part * n_candidates <= _MOST_WORK or part * n_samples < 2 * _FEWEST_RECORDS:
+            return part
+    return _PARTS[-1]
+
+
+@functools.lru_cache(maxsize=256)
+def table_noise(
+    epsilon: float, delta: float, n_candidates: int, layout: Layout, limit: float
+) -> TableNoise | None:
+    """Return the least noise of the runs with which the final fit has hardly more noise.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The total.
+    n_candidates : int
+        Which are all released with their scores.
+    layout : Layout
+        How the records are divided.
+    limit : float
+        Most that the noise of the final fit may be, over that of one fit with the whole total.
+
+    Returns
+    -------
+    TableNoise or None
+        None where no noise is large enough.
+
+    Notes
+    -----
+    Solved for Gaussian fits, which all others are close to. It is a choice and no claim: whatever
+    it is, the total is computed from the fits' own profiles (Theorem T8).
+    """
+    unit, _ = noise_for_budget(epsilon, delta)
+    final = _release(1.0 / (unit * limit), delta)
+    n_fits = n_candidates * max(layout.folds - 1, 1)
+    has_others = layout.validation > 0.0
+    # With folds the same records train and score, and each of the two gets half.
+    n_scores = n_candidates if has_others else 2 * n_candidates
+    of_score = _noise_of_all(n_scores, limit, delta)
+    scores = _release(1.0 / (unit * limit * of_score), delta) * n_candidates
+
+    def total(noise: float) -> PrivacyProfile:
+        fits = _release(1.0 / (unit * limit * noise), delta) * n_fits
+        return search_on_split(
+            fits if has_others or layout.public else fits + scores,
+            scores if has_others else None,
+            final if layout.final else None,
+            validation_fraction=layout.validation,
+            tuning_fraction=layout.tuning,
+            variant=layout.variant,
+        )
+
+    try:
+        found = calibrate(
+            total,
+            epsilon,
+            delta,
+            lower=_LEAST,
+            upper=_LARGEST,
+            guess=min(max(_noise_of_all(n_fits, limit, delta), _LEAST), _LARGEST),
+            tolerance=_TOLERANCE,
+        )
+    except UnreachableBudgetError:
+        return None
+    return TableNoise(found.value, of_score)
+
+
+def _noise_of_all(n_releases: int, limit: float, delta: float) -> float:
+    """Return the noise of each of so many releases that together make a fit cost `limit` times.
+
+    Squared shifts add up where there is a delta, and shifts where there is none.
+    """
+    if delta > 0.0:
+        return math.sqrt(n_releases / (limit**2 - 1.0))
+    return n_releases / (limit - 1.0)
+
+
+def _release(shift: float, delta: float) -> PrivacyProfile:
+    return PrivacyProfile.gaussian(shift) if delta > 0.0 else PrivacyProfile.pure(shift)

@@ -1,0 +1,186 @@
+"""Searches that publish every candidate's noisy score, and fit the one they choose from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from skdptune._validation import check_integer, check_option, check_real
+from skdptune.model_selection._cost import (
+    FitCosts,
+    Layout,
+    Plan,
+    TableCostModel,
+    noise_limit,
+    table_noise,
+    tuning_fraction_of_table,
+)
+from skdptune.model_selection._running import Result, results_of
+from skdptune.model_selection._tuning_search import Choice, SearchState, TuningSearch
+
+# Scores that many candidates deviate by cannot be told from each other: as many as one record.
+_LARGEST_LIMIT = 100.0
+
+
+class TableSearch(TuningSearch):
+    """Base of the searches that pay for all that they try, and so may show it.
+
+    Notes
+    -----
+    Theorem T8.
+    """
+
+    noise_limit: float | str
+    tuning_fraction: Any
+    choose: str
+
+    def _check_table_parameters(self) -> None:
+        """Refuse bad values of the parameters about tables."""
+        check_option(self.choose, name="choose", options=("posterior", "max"))
+        if not (isinstance(self.noise_limit, str) and self.noise_limit == "auto"):
+            check_real(
+                self.noise_limit,
+                name="noise_limit",
+                lower=1.0,
+                lower_open=True,
+                upper=_LARGEST_LIMIT,
+                hint="It is the noise of the final fit over that of a fit without tuning.",
+            )
+        if not isinstance(self.tuning_fraction, str) and self.tuning_fraction is not None:
+            check_real(
+                self.tuning_fraction,
+                name="tuning_fraction",
+                lower=0.0,
+                upper=1.0,
+                lower_open=True,
+                upper_open=True,
+            )
+        elif self.tuning_fraction is not None:
+            check_option(self.tuning_fraction, name="tuning_fraction", options=("auto",))
+
+    # Cost -----------------------------------------------------------------------------------
+
+    def _fraction_of_table(self, n_candidates: int, n_samples: int, replaces: bool) -> Any:
+        """Return the share of the records for candidates' fits, None for all of them."""
+        if self.tuning_fraction != "auto":
+            return self.tuning_fraction
+        return None if replaces else tuning_fraction_of_table(n_candidates, n_samples)
+
+    def _limit(self, n_candidates: int) -> float:
+        """Return the noise of the final fit over that of an untuned fit."""
+        if isinstance(self.noise_limit, str):
+            return noise_limit(n_candidates)
+        return float(self.noise_limit)
+
+    def _table_model(
+        self, layout: Layout, fit_costs: FitCosts, delta: float, n_candidates: int
+    ) -> TableCostModel:
+        """Return the cost model of a table and of one fit after it."""
+        noise = None
+        if self.epsilon is not None and layout.final:
+            noise = table_noise(
+                self.epsilon, delta, n_candidates, layout, self._limit(n_candidates)
+            )
+        return TableCostModel(
+            layout,
+            fit_costs,
+            lambda run: run * n_candidates,
+            delta,
+            self.score_epsilon,
+            note=f"{n_candidates} candidates, all scores published",
+            n_candidates=n_candidates,
+            fit_noise=1.0 if noise is None else noise.fit,
+            score_noise=1.0 if noise is None else noise.score,
+        )
+
+    # Run and choose -------------------------------------------------------------------------
+
+    def _fit_and_show(
+        self, state: SearchState, candidates: Sequence[dict[str, Any]]
+    ) -> list[Result]:
+        """Fit and score candidates, and show each noisy score as soon as it is known."""
+        count = len(candidates)
+        scorer = self._scorer()
+        state.progress.count(0, count)
+
+        def show(place: int, result: Result) -> None:
+            state.progress.count(place + 1, count)
+            if self.verbose > 1:
+                score = float(np.clip(result.score, scorer.lower, scorer.upper))
+                words = ", ".join(f"{name}={value}" for name, value in candidates[place].items())
+                state.progress.line(f"[{place + 1}/{count}] {words}; score={score:.3f}")
+
+        return self._fit_and_score(state, candidates, show)
+
+    def _splits_scores(self, plan: Plan) -> bool:
+        return isinstance(plan.model, TableCostModel)
+
+    def _chosen(
+        self, state: SearchState, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
+    ) -> Choice:
+        """Return the choice from a table of results, by nothing but what is published of it."""
+        # Theorem T8.
+        scorer = self._scorer()
+        rows = [
+            {
+                "params": candidate,
+                "score": result.score,
+                "splits": result.splits,
+                "deviation": self._deviation(state.plan),
+            }
+            for candidate, result in zip(candidates, results, strict=True)
+        ]
+        best, deviation = self._highest(results, state.streams), None
+        score = results[best].score
+        if callable(self.refit):
+            table = results_of(rows, scorer.lower, scorer.upper)
+            best = _index_from(self.refit, table, len(rows))
+            score = results[best].score
+        details = {
+            "seconds": [result.seconds for result in results],
+            "errors": [result.error for result in results],
+        }
+        return Choice(candidates[best], score, results[best].model, rows, best, details, deviation)
+
+    def _deviation(self, plan: Plan) -> float:
+        """Return the standard deviation of the noise on the score of one split."""
+        layout, noise, scorer = plan.layout, plan.cost.score_noise, self._scorer()
+        if noise.kind == "none":
+            return 0.0
+        n_score = layout.n_score_of_fold if self._splits_scores(plan) else layout.n_score
+        scale = noise.ratio * layout.sensitivity(scorer, n_score)
+        return scale if noise.kind == "gaussian" else scale * float(np.sqrt(2.0))
+
+
+def _index_from(refit: Callable[[dict[str, Any]], Any], table: dict[str, Any], count: int) -> int:
+    """Return the index that the user's function chooses from a table."""
+    index = refit(table)
+    if isinstance(index, np.integer):
+        index = int(index)
+    return check_integer(
+        index,
+        name="refit",
+        lower=0,
+        upper=count - 1,
+        hint="A callable must return the index of a candidate in cv_results_.",
+    )
+
+
+def own_place(estimator: Any, candidates: Sequence[dict[str, Any]]) -> int | None:
+    """Return which of the candidates is the estimator as it is, None if none is."""
+    own = estimator.get_params(deep=True)
+    for place, candidate in enumerate(candidates):
+        if all(name in own and _is_same(value, own[name]) for name, value in candidate.items()):
+            return place
+    return None
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    if first is second:
+        return True
+    try:
+        return type(first) is type(second) and bool(first == second)
+    except (TypeError, ValueError):
+        return False

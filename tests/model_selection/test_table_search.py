@@ -1,0 +1,126 @@
+"""Full tables: what is published of them, and what is chosen from that (Theorem T8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.metrics import accuracy
+from skdptune.model_selection import DPGridSearchCV
+from skdptune.model_selection._running import Material, Run, Scoring, perform_runs
+from skdptune.model_selection._table_search import own_place
+from tests.model_selection.learners import Scripted, table
+
+DELTA = 1e-5
+X, Y = table(600)
+
+
+def search(values: Any = None, **more: Any) -> DPGridSearchCV:
+    values = values or {"quality": [0.1, 0.5, 0.9]}
+    usual = {"random_state": 0, "epsilon": 50.0, "delta": DELTA, "selection": "table"}
+    return DPGridSearchCV(Scripted(), values, **{**usual, **more})
+
+
+def test_one_row_for_each_candidate_as_in_scikit_learn() -> None:
+    found = search(choose="max").fit(X, Y).cv_results_
+    assert set(found) == {
+        "params", "param_quality", "split0_test_score", "mean_test_score", "std_test_score",
+        "rank_test_score",
+    }  # fmt: skip
+    np.testing.assert_allclose(found["mean_test_score"], [0.1, 0.5, 0.9], atol=0.15)
+    assert found["rank_test_score"].tolist() == [3, 2, 1]
+    assert found["param_quality"].dtype == np.float64
+    # One split: the deviation is that of the noise, and known.
+    assert len(set(found["std_test_score"])) == 1
+
+
+def test_folds_have_a_noisy_score_each() -> None:
+    found = search(cv=3, epsilon=400.0).fit(X, Y).cv_results_
+    splits = np.array([found[f"split{place}_test_score"] for place in range(3)])
+    np.testing.assert_allclose(splits.mean(axis=0), found["mean_test_score"], atol=0.05)
+    np.testing.assert_allclose(splits.std(axis=0), found["std_test_score"], atol=0.05)
+
+
+def test_one_record_changes_the_score_of_its_own_fold() -> None:
+    """Theorem T8: noise for the size of a fold hides a record of that fold."""
+    plan = search(cv=3)._make_plan(600, 3)
+    layout, scorer = plan.layout, accuracy()
+    assert layout.n_score_of_fold == 200
+    assert layout.sensitivity(scorer, layout.n_score_of_fold) == scorer.sensitivity(200)
+    one = Scoring(scorer, 200, 1 / 200, 0.0, "none")
+    folds = [(np.arange(600), np.arange(place, 600, 3)) for place in range(3)]
+
+    def splits(y: np.ndarray) -> np.ndarray:
+        # A model that does not learn: only what is scored on changes.
+        runs = [Run(Scripted(quality=0.7, epsilon=np.inf), np.random.SeedSequence(0), None)]
+        data = search()._data(X, y, {})
+        material = Material(data, folds, None, one, splits_scores=True)
+        return np.array(perform_runs(runs, material, n_jobs=1, pre_dispatch=1)[0].splits)
+
+    other = Y.copy()
+    other[4] = not other[4]
+    moved = np.abs(splits(other) - splits(Y))
+    assert moved[1] <= 1 / 200 + 1e-12
+    assert moved[[0, 2]].max() == 0.0
+
+
+def test_choice_looks_at_the_published_table_alone() -> None:
+    seen: list[dict[str, Any]] = []
+
+    def second(table: dict[str, Any]) -> int:
+        seen.append(table)
+        return int(np.flatnonzero(table["rank_test_score"] == 2)[0])
+
+    found = search(refit=second).fit(X, Y)
+    assert found.best_params_ == {"quality": 0.5}
+    assert found.best_estimator_.quality == 0.5
+    assert not hasattr(found, "best_score_")
+    for name, column in found.cv_results_.items():
+        np.testing.assert_array_equal(seen[0][name], column)
+
+
+@pytest.mark.parametrize(
+    ("refit", "kind"), [(lambda table: 7, ValueError), (lambda table: "a", TypeError)]
+)
+def test_what_a_callable_returns_is_checked(refit: Any, kind: type) -> None:
+    with pytest.raises(kind, match="refit must be"):
+        search(refit=refit).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "words"),
+    [
+        ({"noise_limit": 1.0}, ValueError, "noise_limit must be"),
+        ({"noise_limit": "much"}, TypeError, "noise_limit must be"),
+        ({"tuning_fraction": 1.0}, ValueError, "tuning_fraction must be"),
+        ({"tuning_fraction": "half"}, ValueError, "tuning_fraction must be"),
+        ({"choose": "min"}, ValueError, "choose must be"),
+    ],
+)
+def test_bad_parameters(settings: dict[str, Any], kind: type, words: str) -> None:
+    with pytest.raises(kind, match=words):
+        search(**settings).privacy_profile(600, 3)
+
+
+def test_a_larger_limit_leaves_less_noise_to_the_table() -> None:
+    few, many = (search(noise_limit=limit)._make_plan(600, 3) for limit in (1.02, 1.3))
+    assert few.model.fit_noise > 3 * many.model.fit_noise
+    assert few.cost.setting.epsilon > many.cost.setting.epsilon
+
+
+def test_every_candidate_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    search(verbose=2).fit(X, Y)
+    shown = capsys.readouterr().err
+    assert "DPGridSearchCV: 3 of 3 candidates" in shown
+    assert "[2/3] quality=0.5; score=" in shown
+
+
+def test_own_values_are_found_among_candidates() -> None:
+    model = DPLogisticRegression(C=2.0)
+    assert own_place(model, [{"C": 1.0}, {"C": 2.0}]) == 1
+    assert own_place(model, [{"C": 1.0}, {"C": 2}]) is None
+    assert own_place(model, [{"C": None}, {"absent": 1}]) is None
+    assert own_place(DPLogisticRegression(), [{"C": np.array([1.0, 2.0])}, {"C": None}]) == 1
