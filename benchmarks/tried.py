@@ -3,12 +3,15 @@
     python benchmarks/tried.py newton  [--data NAME ...] [--seeds 5] [--epsilons .5 1 4]
     python benchmarks/tried.py mixing  [--data NAME ...]
     python benchmarks/tried.py scaling [--data NAME ...]
+    python benchmarks/tried.py steps   [--data NAME ...]
 
 "newton": private Newton steps (Ganesh, Haghifam, Steinke and Thakurta 2023) beside the default of
 `DPLogisticRegression`. "mixing": iterative Hessian mixing (Lev and others 2026) beside
-`NoisyStatisticsRidge`, and AdaSSP. "scaling": the linear scaling rule (Panda and others 2022)
-beside the default search, for "sgd". Ours are as they come; theirs are at their best of many
-settings, chosen on the test rows, which nobody could choose without paying.
+`NoisyStatisticsRidge`, its one solution of the sums, and AdaSSP. "scaling": the linear scaling
+rule (Panda and others 2022) beside the default search, for "sgd". Ours are as they come; theirs
+are at their best of many settings, chosen on the test rows, which nobody could choose without
+paying. "steps": those of `NoisyStatisticsRidge`, by its rule and everywhere, beside its one
+solution of the sums.
 """
 
 from __future__ import annotations
@@ -16,25 +19,19 @@ from __future__ import annotations
 import argparse
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from data_sets import MAKING, Data, Split, a9a
 from scipy.stats import loguniform
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_friedman1
-from tried_mixing import (
-    BY_RULE,
-    DELTA,
-    LEAST_NOISE,
-    mixing_settings,
-    mixing_weights,
-    noise_of_moments,
-    refined_settings,
-    refined_weights,
-)
+from tried_mixing import DELTA, mixing_settings, mixing_weights
 from tried_newton import newton_settings, newton_weights, unit_rows
 from tried_scaling import FINAL_STEPS, descent, scaled_accuracy, scaling_settings
+from tried_steps import CHECKS
+from utility_methods import Task, own_model
 from utility_problems import PROBLEMS, TARGET_BOUND, Fold, made_regression, of_numbers
 
 from skdptune.linear_model import (
@@ -42,6 +39,7 @@ from skdptune.linear_model import (
     DPLogisticRegression,
     NoisyStatisticsRidge,
 )
+from skdptune.linear_model._regression import _refinement
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection import DPRandomSearchCV
 
@@ -49,7 +47,7 @@ NEWTON_DATA = ("cancer", "a9a 8k", "bike", "protein", "parkinsons", "made unscal
 REGRESSIONS: dict[str, Callable[[], Callable[[int], Fold]]] = {
     name: problem.load for name, problem in PROBLEMS.items() if problem.regression
 }
-# Those on which the rule for steps on noisy sums was not made.
+# Those on which the rule for the steps of NoisyStatisticsRidge was not made.
 JUDGES: dict[str, Callable[[], Callable[[int], Fold]]] = {
     "digits as numbers": lambda: of_numbers(
         load_digits().data[:, load_digits().data.std(axis=0) > 1.0], load_digits().target
@@ -132,7 +130,7 @@ def r2(fold: Fold, weights: np.ndarray) -> float:
 
 
 def mixing(folds: list[Fold], epsilon: float) -> Found:
-    """Return R^2 in %: ours, and those of AdaSSP, of iterative Hessian mixing, and without it."""
+    """Return R^2 in %: ours, and those of its one solution, of AdaSSP, and of Hessian mixing."""
 
     def fitted(kind: Any, bound: float = TARGET_BOUND) -> list[float]:
         shared = {"target_bound": bound, "fit_intercept": False}
@@ -141,26 +139,39 @@ def mixing(folds: list[Fold], epsilon: float) -> Found:
             for seed, fold in enumerate(folds)
         ]
 
-    def stepwise(settings: Iterator[Any], weights_of: Callable[..., np.ndarray]) -> Scores:
-        found: Scores = {setting: [] for setting in settings}
-        for seed, fold in enumerate(folds):
-            norm = math.sqrt(fold.X.shape[1])
-            rows = fold.X / np.maximum(np.linalg.norm(fold.X, axis=1, keepdims=True), norm)
-            for setting, scores in found.items():
-                rng = np.random.default_rng([seed, 2])
-                weights = weights_of(rows, fold.y / TARGET_BOUND, epsilon, setting, rng)
-                scores.append(r2(fold, weights * TARGET_BOUND / norm))
-        return found
-
-    own, refined = fitted(NoisyStatisticsRidge), stepwise(refined_settings(), refined_weights)
-    rows, columns = folds[0].X.shape
-    takes_steps = noise_of_moments(epsilon, rows, columns) > LEAST_NOISE
-    return own, {
+    found: Scores = {setting: [] for setting in mixing_settings()}
+    for seed, fold in enumerate(folds):
+        norm = math.sqrt(fold.X.shape[1])
+        rows = fold.X / np.maximum(np.linalg.norm(fold.X, axis=1, keepdims=True), norm)
+        for setting, scores in found.items():
+            rng = np.random.default_rng([seed, 2])
+            weights = mixing_weights(rows, fold.y / TARGET_BOUND, epsilon, setting, rng)
+            scores.append(r2(fold, weights * TARGET_BOUND / norm))
+    with mock.patch.object(_refinement, "LEAST_NOISE", math.inf):
+        solved = fitted(NoisyStatisticsRidge)
+    return fitted(NoisyStatisticsRidge), {
+        "one solution": {"": solved},
         "AdaSSP": {"": fitted(AdaSSPLinearRegression)},
         "ours, shorter target_bound": {b: fitted(NoisyStatisticsRidge, b) for b in (1.0, 2.0)},
-        "mixing": stepwise(mixing_settings(), mixing_weights),
-        "steps on noisy sums": refined,
-        "steps on noisy sums by rule": {"": refined[BY_RULE] if takes_steps else own},
+        "mixing": found,
+    }
+
+
+def steps(folds: list[Fold], epsilon: float) -> Found:
+    """Return R^2 in %: of the one solution, and of steps by the rule and everywhere."""
+    rule, (rows, columns) = _refinement.LEAST_NOISE, folds[0].X.shape
+    noise = math.sqrt(2.0) * noise_for_budget(epsilon, DELTA)[0] * (columns + 1) ** 1.5 / rows
+
+    def fitted(least_noise: float) -> list[float]:
+        with mock.patch.object(_refinement, "LEAST_NOISE", least_noise):
+            tasks = [Task(fold, True, epsilon, DELTA, seed) for seed, fold in enumerate(folds)]
+            return [task.score(own_model(task, epsilon)) for task in tasks]
+
+    print(f"{rows} x {columns}, noise {noise:.3f}:")
+    own, always = fitted(math.inf), fitted(0.0)
+    return own, {
+        "steps": {"": always},
+        "steps by rule": {"": always if noise > rule else own},
     }
 
 
@@ -216,6 +227,7 @@ def main() -> None:
         "newton": (NEWTON_DATA, newton, [0.5, 1.0, 4.0]),
         "mixing": ((*REGRESSIONS, *JUDGES), mixing, [0.5, 1.0, 4.0]),
         "scaling": (SCALING_DATA, scaling, [1.0, 4.0]),
+        "steps": ((*REGRESSIONS, *JUDGES, *CHECKS), steps, [0.5, 1.0, 2.0, 4.0]),
     }
     parser.add_argument("what", choices=ways)
     parser.add_argument("--data", nargs="+", metavar="NAME")
@@ -226,8 +238,8 @@ def main() -> None:
     names, compare, epsilons = ways[options.what]
     gains: dict[str, dict[Any, list[float]]] = {}
     for name in options.data or names:
-        if options.what == "mixing":
-            split = (REGRESSIONS | JUDGES)[name]()
+        if options.what in ("mixing", "steps"):
+            split = (REGRESSIONS | JUDGES | CHECKS)[name]()
         else:
             split = CLASSIFICATIONS[name]().split
         parts = [split(seed) for seed in range(options.seeds)]

@@ -1,7 +1,6 @@
 """Iterative Hessian mixing for linear regression, of Lev and others (2026).
 
-And steps alike without its sketches. Prototypes for `tried.py`: their randomness is NumPy's, and
-they are not for private data.
+A prototype for `tried.py`: its randomness is NumPy's, and it is not for private data.
 """
 
 from __future__ import annotations
@@ -109,55 +108,3 @@ def mixing_weights(
         moment = rows.T @ residuals + scale * rng.normal(size=width)
         weights += np.linalg.solve(sketch.T @ sketch / n_rows, moment)
     return weights
-
-
-@dataclass(frozen=True)
-class Refined:
-    """Settings of steps on one noisy release of the rows' products with rows.
-
-    `share` of the squared shift goes to the steps' gradients, the rest to the release; `floor`
-    is the ridge in units of its noise. Residuals are clipped as those of `Mixing`.
-    """
-
-    steps: int
-    share: float
-    floor: float
-    clip: float
-
-
-# What did well where noise dominates, and from which noise on.
-BY_RULE = Refined(5, 0.7, 1.0, 1 / 3)
-LEAST_NOISE = 0.12
-
-
-def refined_settings() -> Iterator[Refined]:
-    """Iterate over the settings among which the best in hindsight is sought."""
-    for values in itertools.product(
-        (1, 2, 3, 5), (0.3, 0.5, 0.7, 0.9), (0.5, 1.0), (1 / 3, 2 / 3, 1.0)
-    ):
-        yield Refined(*values)
-
-
-def refined_weights(
-    rows: np.ndarray, y: np.ndarray, epsilon: float, setting: Refined, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the weights after some steps, each towards smaller residuals; bounds are 1."""
-    noise, _ = noise_for_budget(epsilon, DELTA)
-    width = rows.shape[1]
-    scale = noise / math.sqrt(1.0 - setting.share)
-    upper = np.triu(rng.normal(scale=scale, size=(width, width)))
-    values, vectors = np.linalg.eigh(rows.T @ rows + upper + np.triu(upper, 1).T)
-    raised = np.maximum(values, 0.0) + setting.floor * scale * math.sqrt(width)
-    inverse = (vectors / raised) @ vectors.T
-    scale = setting.clip * noise * math.sqrt(setting.steps / setting.share)
-    weights = np.zeros(width)
-    for _ in range(setting.steps):
-        residuals = np.clip(y - rows @ weights, -setting.clip, setting.clip)
-        weights += inverse @ (rows.T @ residuals + scale * rng.normal(size=width))
-    return weights
-
-
-def noise_of_moments(epsilon: float, n_samples: int, width: int) -> float:
-    """Return about the noise on an eigenvalue of ``X'X`` over their mean, for half of a budget."""
-    noise, _ = noise_for_budget(epsilon, DELTA)
-    return math.sqrt(2.0) * noise * width**1.5 / n_samples

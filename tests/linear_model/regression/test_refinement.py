@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import (
@@ -27,6 +28,9 @@ from skdptune.linear_model._regression._refinement import (
 )
 from skdptune.linear_model._regression._sufficient_statistics import BLOCK, UNIT, squared_radius
 from skdptune.mechanisms import gaussian_release
+from skdptune.metrics import neg_squared_error
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.preprocessing import RowNormClipper
 from skdptune.testing import replay_neighbours
 from tests.auditing import watched_releases
 from tests.base.nasty_records import EXTREME, FORMS, IMPROPER, as_column, nasty_rows, with_record
@@ -309,6 +313,21 @@ def test_fits_of_many_take_the_same_steps(form):
         assert one.intercept_ == other.intercept_
         assert hasattr(one, "feature_names_in_") == hasattr(other, "feature_names_in_")
     assert [one.n_iter_ for one in together[:-1]] == [5, 5, 0, 5, 0, 5]
+
+
+@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPGridSearchCV])
+def test_searches_of_pipelines_take_steps(kind):
+    pipeline = make_pipeline(RowNormClipper(2.0), NoisyStatisticsRidge(target_bound=2.0))
+    search = kind(
+        pipeline,
+        {"noisystatisticsridge__data_norm": [1.0, 2.0]},
+        epsilon=1.5,
+        delta=DELTA,
+        scoring=neg_squared_error(bound=4.0),
+        random_state=0,
+    ).fit(ROWS, TARGETS)
+    assert search.best_estimator_[-1].n_iter_ == N_STEPS
+    assert search.privacy_.epsilon <= 1.5
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
