@@ -19,9 +19,12 @@ from skdptune.model_selection._cost import (
     FitCosts,
     Layout,
     Plan,
+    TableCostModel,
+    split_of,
     table_noise,
 )
 from skdptune.model_selection._docstrings import SHARED_TEXT
+from skdptune.model_selection._other_ways import WAYS, MakeSearch, listed
 from skdptune.model_selection._partition_search import PartitionSearch, choice_model_of
 from skdptune.model_selection._running import (
     choice_noise,
@@ -33,6 +36,8 @@ from skdptune.model_selection._running import (
 from skdptune.model_selection._table_search import TableSearch
 from skdptune.model_selection._tuning_search import Choice, SearchState
 
+_TABLE = "full table (DPGridSearchCV)"
+_NOISY_MAX = "noisy maximum (DPGridSearchCV)"
 SELECTIONS = ("auto", "table", "noisy_max", "compose")
 # Noise of a table's fits beside their records, over that of the final fit: with more noise than
 # this they say little of the candidates.
@@ -273,7 +278,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         if self._asks_for_partitions():
             return False
         has_total = self.epsilon is not None and self._delta() > 0.0
-        return has_total or isinstance(self.cv, int) or callable(self.refit)
+        return has_total or bool(split_of(self.cv)[1]) or callable(self.refit)
 
     def _tells_apart(self, layout: Layout, n_candidates: int) -> bool:
         """Return whether a table's scores say something of candidates, by public numbers."""
@@ -329,6 +334,14 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
             n_candidates=count,
         )
 
+    def _way_in_words(self, plan: Plan) -> str:
+        return _NOISY_MAX if isinstance(plan.model, ChoiceCostModel) else _TABLE
+
+    def _shows(self, plan: Plan) -> str:
+        if isinstance(plan.model, ChoiceCostModel):
+            return "the winner"
+        return "all scores" if isinstance(plan.model, TableCostModel) else "all scores and models"
+
     def _check_plan(self, plan: Plan) -> None:
         if isinstance(plan.model, ChoiceCostModel):
             self._check_surrogate(plan, plan.candidates.grid()[0])
@@ -371,3 +384,13 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         return Choice(
             candidates[best], float("nan"), None, [row], diagnostics={"utilities": utilities}
         )
+
+
+def _as_grid(selection: str) -> MakeSearch:
+    def make(estimator: Any, candidates: Candidates, count: int, shared: dict[str, Any]) -> Any:
+        return DPGridSearchCV(estimator, listed(candidates, count), selection=selection, **shared)
+
+    return make
+
+
+WAYS[_TABLE], WAYS[_NOISY_MAX] = _as_grid("table"), _as_grid("noisy_max")

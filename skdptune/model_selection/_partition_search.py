@@ -31,6 +31,7 @@ from skdptune.model_selection._cost import (
     Plan,
     as_budget,
     default_choice_epsilon,
+    split_of,
 )
 from skdptune.model_selection._running import (
     Values,
@@ -74,7 +75,7 @@ class PartitionSearch(TuningSearch):
                 lower_open=True,
                 upper=500.0,
             )
-        if isinstance(self.cv, int) and not folds:
+        if not folds and split_of(self.cv)[1]:
             raise ValueError(
                 "cv must be a fraction for scores on disjoint partitions; got folds. The "
                 "partitions take the place of folds."

@@ -28,8 +28,10 @@ from skdptune.model_selection._cost import (
     PlanRow,
     candidate_distributions,
     runs_at_most,
+    split_of,
 )
 from skdptune.model_selection._docstrings import SHARED_TEXT
+from skdptune.model_selection._other_ways import WAYS, listed
 from skdptune.model_selection._running import generator_of, spawned
 from skdptune.model_selection._tuning_search import Choice, SearchState, TuningSearch
 
@@ -274,6 +276,12 @@ class DPRandomSearchCV(TuningSearch):
         distribution = _distribution_of(plan.model)
         return f"{_name_of(distribution)} distribution of mean {distribution.mean:.4g}"
 
+    def _way_in_words(self, plan: Plan) -> str:
+        return _WAY
+
+    def _shows(self, plan: Plan) -> str:
+        return "the winner and its score"
+
     def _default_in_words(self, plan: Plan) -> str:
         never = float(_distribution_of(plan.model).pgf(1.0 - DEFAULT_SHARE))
         return f"is a third of the draws, and tried with chance {1.0 - never:.2g}"
@@ -291,7 +299,7 @@ class DPRandomSearchCV(TuningSearch):
         return rows
 
     def _refit_on_all(self) -> Any:
-        return self.refit if isinstance(self.cv, float) or self.refit != "winner" else True
+        return self.refit if not split_of(self.cv)[1] or self.refit != "winner" else True
 
     def _row_with(
         self, name: str, plan: Plan, n_samples: int, changes: dict[str, Any]
@@ -349,6 +357,12 @@ class DPRandomSearchCV(TuningSearch):
             return {}
         last = model[-1] if isinstance(model, Pipeline) else model
         return {names[0]: last.coef_, names[1]: last.intercept_}
+
+
+_WAY = "random number of runs (DPRandomSearchCV)"
+WAYS[_WAY] = lambda estimator, candidates, count, shared: DPRandomSearchCV(
+    estimator, listed(candidates, count), n_iter=float(count), **shared
+)
 
 
 def _distribution_of(model: CostModel) -> RunCountDistribution:

@@ -51,6 +51,10 @@ class SuggestingSearch(BasePrivateSearch[Plan]):
     def _number_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected number of candidates' fits, and the one exceeded with 1 % chance."""
 
+    def _shows(self, plan: Plan) -> str:
+        """Return what a search publishes of its candidates, in words for a plan's table."""
+        return "the winner"
+
     def _default_in_words(self, plan: Plan) -> str:
         """Return how a search of a suggested space treats the estimator as it is."""
         return "is always tried"
@@ -160,6 +164,7 @@ class SuggestingSearch(BasePrivateSearch[Plan]):
             expected,
             worst,
             work,
+            "" if fits is not None or plan.declined is not None else self._shows(plan),
         )
 
     def _untuned_row(self, plan: Plan) -> PlanRow | None:

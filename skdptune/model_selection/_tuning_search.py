@@ -39,6 +39,7 @@ from skdptune.model_selection._cost import (
     neighbours_replace,
     own_delta,
 )
+from skdptune.model_selection._other_ways import rows_of_other_ways
 from skdptune.model_selection._running import (
     N_TRIED,
     ONE_FIT,
@@ -145,9 +146,19 @@ class TuningSearch(SuggestingSearch):
         """Run the candidates and choose one."""
 
     def _alternatives(self, plan: Plan, n_samples: int) -> list[PlanRow]:
-        """Return rows of other ways for the same total: one fit without tuning, if it meets it."""
-        row = self._untuned_row(plan)
-        return [] if row is None else [row]
+        """Return rows of other ways for the same total that can meet it.
+
+        One fit without tuning comes first, and then other searches of the candidates.
+        """
+        row, rows = self._untuned_row(plan), []
+        if plan.asked is not None:
+            count = round(self._number_of_fits(plan)[0] / max(plan.layout.folds, 1))
+            rows = list(rows_of_other_ways(self, plan, n_samples, max(count, 1)))
+        return rows if row is None else [row, *rows]
+
+    def _way_in_words(self, plan: Plan) -> str:
+        """Return what this search is called among the other ways."""
+        return ""
 
     def _runs_in_words(self, plan: Plan) -> str:
         """Return the distribution of the number of runs in words, empty if it is fixed."""

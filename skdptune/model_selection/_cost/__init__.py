@@ -25,7 +25,7 @@ from skdptune.model_selection._cost._expected_gain import FEW_COLUMNS, ExpectedG
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
 from skdptune.model_selection._cost._fit_setting import CurveSetting, FitSetting, as_budget
 from skdptune.model_selection._cost._labels import labels_set_the_cost
-from skdptune.model_selection._cost._layout import Layout, make_layout
+from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
 from skdptune.model_selection._cost._neighbours import neighbours_replace
 from skdptune.model_selection._cost._plan import Plan
 from skdptune.model_selection._cost._plan_cache import plan_cache, plan_key
@@ -77,6 +77,7 @@ __all__ = [
     "plan_cache",
     "plan_key",
     "runs_at_most",
+    "split_of",
     "table_noise",
     "tuning_fraction_of_table",
     "untuned_model",

@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import (
+    BaseCrossValidator,
+    BaseShuffleSplit,
+    KFold,
+    ShuffleSplit,
+)
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import VARIANTS
@@ -158,7 +164,7 @@ def make_layout(
     check_option(variant, name="variant", options=VARIANTS)
     if not (refit is True or refit is False or (isinstance(refit, str) and refit == "winner")):
         raise ValueError(f"refit must be 'winner', True or False; got {refit!r}.")
-    validation, folds = (0.0, 0) if public else _checked_cv(cv)
+    validation, folds = (0.0, 0) if public else split_of(cv)
     if replaces:
         _check_no_sampling(tuning_fraction, is_random)
         tuning_fraction = None
@@ -199,8 +205,15 @@ def _check_no_sampling(wish: Any, is_random: bool) -> None:
         )
 
 
-def _checked_cv(cv: Any) -> tuple[float, int]:
+def split_of(cv: Any) -> tuple[float, int]:
+    """Return the share of records for validation and the number of folds, one of them 0.
+
+    Of scikit-learn's splitters those are taken that treat records alike. Their random draws are
+    not used: each record's place is drawn by itself.
+    """
     hint = "A fraction holds records out for validation, an integer asks for folds."
+    if isinstance(cv, BaseCrossValidator | BaseShuffleSplit):
+        return _split_of_splitter(cv, hint)
     if isinstance(cv, bool) or not isinstance(cv, int | float):
         raise TypeError(
             f"cv must be a fraction or a number of folds; got {type(cv).__name__}. {hint} Give "
@@ -211,6 +224,21 @@ def _checked_cv(cv: Any) -> tuple[float, int]:
     return check_real(
         cv, name="cv", lower=0.0, upper=1.0, lower_open=True, upper_open=True, hint=hint
     ), 0
+
+
+def _split_of_splitter(cv: Any, hint: str) -> tuple[float, int]:
+    if type(cv) is KFold:
+        return 0.0, int(cv.n_splits)
+    if type(cv) is ShuffleSplit and cv.n_splits == 1 and cv.train_size is None:
+        # None is scikit-learn's tenth.
+        share = 0.1 if cv.test_size is None else cv.test_size
+        if isinstance(share, float) and share < 1.0:
+            return split_of(share)
+    raise ValueError(
+        "cv must be KFold, ShuffleSplit with one split and a test_size, a fraction or a number "
+        f"of folds; got {cv!r:.80}. Where a record goes must not depend on other records, on "
+        f"their labels or on their groups. {hint}"
+    )
 
 
 def _tuning_fraction(wish: Any, n_samples: int, validation: float) -> float | None:

@@ -32,6 +32,8 @@ class PlanRow:
         Mean number of fits of candidates, and the number that is not exceeded with 99 % chance.
     work : float
         Expected work in units of one fit on all records, final fit included.
+    shows : str
+        What is published of the candidates, beside the returned model.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class PlanRow:
     expected_fits: float
     worst_fits: float
     work: float
+    shows: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ class SearchPlan:
         return "\n".join(lines)
 
 
-_COLUMNS = ("", "ε", "ε of a fit", "noise", "effective noise", "fits", "99 %", "work")
+_COLUMNS = ("", "ε", "ε of a fit", "noise", "effective noise", "fits", "99 %", "work", "shows")
 
 
 def _table(rows: Sequence[PlanRow]) -> list[str]:
@@ -138,7 +141,8 @@ def _table(rows: Sequence[PlanRow]) -> list[str]:
     lines = []
     for row in cells:
         aligned = [row[0].ljust(widths[0])]
-        aligned += [text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True)]
+        numbers = zip(row[1:-1], widths[1:-1], strict=True)
+        aligned += [*(text.rjust(width) for text, width in numbers), row[-1]]
         lines.append("  ".join(aligned).rstrip())
     return lines
 
@@ -153,6 +157,7 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
         f"{row.expected_fits:.4g}",
         f"{row.worst_fits:.4g}",
         f"{row.work:.3g}",
+        row.shows,
     )
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from skdptune.metrics import accuracy
-from skdptune.model_selection._cost._layout import Layout, make_layout
+from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
 
 
 def made(n_samples: int = 1000, **more: Any) -> Layout:
@@ -52,6 +53,9 @@ def test_automatic_tuning_fraction_leaves_records() -> None:
         ({"cv": 1}, ValueError, "cv must be"),
         ({"cv": True}, TypeError, "cv must be a fraction or a number of folds; got bool"),
         ({"cv": None}, TypeError, "cv must be a fraction or a number of folds; got NoneType"),
+        ({"cv": StratifiedKFold()}, ValueError, "cv must be KFold, ShuffleSplit with one split"),
+        ({"cv": ShuffleSplit(1, test_size=30)}, ValueError, "cv must be KFold, ShuffleSplit"),
+        ({"cv": ShuffleSplit(2)}, ValueError, "cv must be KFold, ShuffleSplit"),
         ({"variant": 3}, ValueError, "variant must be"),
         ({"refit": "best"}, ValueError, "refit must be 'winner', True or False; got 'best'"),
         ({"refit": 1}, ValueError, "refit must be 'winner', True or False; got 1"),
@@ -65,6 +69,22 @@ def test_automatic_tuning_fraction_leaves_records() -> None:
 def test_bad_layouts(settings: dict[str, Any], kind: type, words: str) -> None:
     with pytest.raises(kind, match=words):
         made(**settings)
+
+
+@pytest.mark.parametrize(
+    ("splitter", "wanted"),
+    [
+        (KFold(4), (0.0, 4)),
+        (KFold(3, shuffle=True, random_state=0), (0.0, 3)),
+        (ShuffleSplit(1, test_size=0.3), (0.3, 0)),
+        (ShuffleSplit(1), (0.1, 0)),
+    ],
+    ids=["folds", "shuffled-folds", "share", "default-share"],
+)
+def test_splitters_that_treat_records_alike_are_taken(
+    splitter: Any, wanted: tuple[float, int]
+) -> None:
+    assert split_of(splitter) == wanted
 
 
 def test_a_final_fit_of_no_record_is_paid_for() -> None:

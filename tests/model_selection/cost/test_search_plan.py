@@ -7,15 +7,15 @@ from skdptune.model_selection import PlanRow, SearchPlan
 
 
 def test_rows_are_aligned_and_missing_figures_are_dashes() -> None:
-    row = PlanRow("mine", 1.0, 0.5, None, float("nan"), 10.0, 45.0, 1.25)
-    other = PlanRow("another way", 1.0, None, 3.25, 123.4, 1.0, 1.0, 1.0)
+    row = PlanRow("mine", 1.0, 0.5, None, float("nan"), 10.0, 45.0, 1.25, "score")
+    other = PlanRow("another way", 1.0, None, 3.25, 123.4, 1.0, 1.0, 1.0, "model")
     report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
     plan = SearchPlan(report, row, (other,), 0.05, "geometric law of mean 10", 0.125)
     head, titles, *rows = str(plan).splitlines()
     assert "runs: geometric law of mean 10; tuning on 0.05 of the records" in head
     assert head.endswith("noise of a score: 0.12")
-    assert rows[0].split() == ["mine", "1.000", "0.500", "-", "-", "10", "45", "1.25"]
-    assert rows[1].split()[2:] == ["1.000", "-", "3.250", "123", "1", "1", "1"]
+    assert rows[0].split() == ["mine", "1.000", "0.500", "-", "-", "10", "45", "1.25", "score"]
+    assert rows[1].split()[2:] == ["1.000", "-", "3.250", "123", "1", "1", "1", "model"]
     assert len({len(line) for line in (titles, *rows)}) == 1
     assert plan.epsilon == report.epsilon_spent
     assert plan.delta == 1e-5

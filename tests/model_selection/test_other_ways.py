@@ -1,0 +1,64 @@
+"""Rows of other searches of the same candidates, for the same total."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scipy.stats import uniform
+
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+)
+from skdptune.model_selection._cost import Candidates
+from skdptune.model_selection._other_ways import WAYS, listed
+from tests.model_selection.learners import Scripted
+
+DELTA = 1e-5
+GRID = {"quality": [0.1, 0.5, 0.9]}
+
+
+def names_of(search: Any) -> list[str]:
+    return [row.name for row in search.plan(2000, 3).alternatives]
+
+
+@pytest.mark.parametrize(
+    ("make", "own"),
+    [
+        (DPGridSearchCV, "full table (DPGridSearchCV)"),
+        (DPRandomSearchCV, "random number of runs (DPRandomSearchCV)"),
+        (DoublingThresholdSearchCV, ""),
+    ],
+)
+def test_each_search_lists_the_others(make: Any, own: str) -> None:
+    names = names_of(make(Scripted(), GRID, epsilon=1.0, delta=DELTA))
+    assert set(WAYS) - {own} <= set(names)
+    assert own not in names
+
+
+def test_other_ways_cost_no_more_and_say_what_they_show() -> None:
+    search = DPGridSearchCV(Scripted(), GRID, epsilon=1.0, delta=DELTA)
+    plan = search.plan(2000, 3)
+    assert all(row.epsilon <= 1.0 for row in plan.alternatives)
+    shown = {row.name: row.shows for row in (plan.row, *plan.alternatives)}
+    assert shown["DPGridSearchCV"] == "all scores"
+    assert shown["noisy maximum (DPGridSearchCV)"] == "the winner"
+    assert shown["random number of runs (DPRandomSearchCV)"] == "the winner and its score"
+    assert shown["one fit, untuned"] == ""
+    assert "all scores" in str(plan)
+
+
+def test_without_a_total_there_is_nothing_to_compare() -> None:
+    search = DPGridSearchCV(Scripted(epsilon=1.0, delta=DELTA), GRID, selection="table")
+    assert not set(WAYS) & set(names_of(search))
+
+
+def test_candidates_that_are_drawn_are_as_many_as_runs() -> None:
+    drawn = Candidates({"quality": uniform()}, name="space", drawn=True)
+    found = listed(drawn, 7)
+    assert len(found) == 7
+    assert all(len(each["quality"]) == 1 for each in found)
+    given = Candidates(GRID, name="space", drawn=False)
+    assert [each["quality"][0] for each in listed(given, 7)] == GRID["quality"]
