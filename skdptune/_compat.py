@@ -36,6 +36,7 @@ except ImportError:
 
 __all__ = [
     "CallbackSupportMixin",
+    "NO_TASKS",
     "Parallel",
     "Tasks",
     "VisualBlock",
@@ -79,22 +80,26 @@ def routing_is_enabled() -> bool:
 class Tasks:
     """The tasks of a fit, as reported to scikit-learn's callbacks.
 
-    Their number is fixed, so that no callback learns how many runs there were.
+    Their number is fixed, so that callbacks do not learn how many runs there were where it is secret.
     """
 
     def __init__(self, estimator: Any, context: Any, data: dict[str, Any]) -> None:
         self._estimator, self._context, self._data = estimator, context, data
 
     @contextlib.contextmanager
-    def task(self, name: str) -> Iterator[None]:
-        """Report the begin and the end of one task around a block."""
+    def task(self, name: str, n_subtasks: int = 0) -> Iterator[Tasks]:
+        """Report the begin and the end of one task around a block, and give its own tasks."""
         if self._context is None:
-            yield
+            yield self
             return
-        inner = self._context.subcontext(task_name=name)
+        inner = self._context.subcontext(task_name=name, max_subtasks=n_subtasks)
         inner.call_on_fit_task_begin(estimator=self._estimator, **self._data)
-        yield
+        yield Tasks(self._estimator, inner, self._data)
         inner.call_on_fit_task_end(estimator=self._estimator, **self._data)
+
+
+# Where no callback listens.
+NO_TASKS = Tasks(None, None, {})
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import numpy as np
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.model_selection._cost import (
+    CompositionCostModel,
     FitCosts,
     Layout,
     Plan,
@@ -107,12 +108,18 @@ class TableSearch(TuningSearch):
 
         def show(place: int, result: Result) -> None:
             state.progress.count(place + 1, count)
+            with state.tasks.task("candidate"):
+                pass
             if self.verbose > 1:
                 score = float(np.clip(result.score, scorer.lower, scorer.upper))
                 words = ", ".join(f"{name}={value}" for name, value in candidates[place].items())
                 state.progress.line(f"[{place + 1}/{count}] {words}; score={score:.3f}")
 
         return self._fit_and_score(state, candidates, show)
+
+    def _public_count(self, plan: Plan) -> int:
+        model = plan.model
+        return model.n_candidates if isinstance(model, CompositionCostModel) else 0
 
     def _splits_scores(self, plan: Plan) -> bool:
         return isinstance(plan.model, TableCostModel)

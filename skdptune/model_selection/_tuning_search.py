@@ -6,12 +6,12 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from skdptune._compat import Tasks
+from skdptune._compat import NO_TASKS, Tasks
 from skdptune._validation import check_flag, check_option, check_real
 from skdptune.accounting import PrivacyReport
 from skdptune.base import (
@@ -83,6 +83,7 @@ class SearchState:
     public: Data | None
     streams: Streams
     progress: Progress
+    tasks: Tasks
 
     @property
     def validation(self) -> Data:
@@ -301,8 +302,8 @@ class TuningSearch(SuggestingSearch):
         with Progress(type(self).__name__, bool(self.verbose)) as progress:
             state = self._state(plan, data, public, progress)
             progress.phase("trying candidates")
-            with tasks.task("search"):
-                choice = self._choose(state)
+            with tasks.task("search", self._public_count(plan)) as subtasks:
+                choice = self._choose(replace(state, tasks=subtasks))
             progress.phase("fitting the winner")
             with tasks.task("final fit"):
                 model = self._final_model(state, choice)
@@ -340,7 +341,7 @@ class TuningSearch(SuggestingSearch):
             generator_of(streams.random_split),
         )
         progress = Progress(type(self).__name__, False) if progress is None else progress
-        return SearchState(plan, data, split, public, streams, progress)
+        return SearchState(plan, data, split, public, streams, progress, NO_TASKS)
 
     def _fit_and_score(
         self,
@@ -393,6 +394,10 @@ class TuningSearch(SuggestingSearch):
             raises=self.error_score == "raise",
             splits_scores=splits,
         )
+
+    def _public_count(self, plan: Plan) -> int:
+        """Return how many candidates callbacks hear of, 0 where their number is secret."""
+        return 0
 
     def _splits_scores(self, plan: Plan) -> bool:
         """Return whether each fold has a noisy score of its own."""

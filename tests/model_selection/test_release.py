@@ -319,6 +319,8 @@ def test_callbacks_hear_a_fixed_number_of_tasks(name: str, many_runs: None) -> N
         f"setup {title}",
         "begin fit",
         "begin search",
+        # Where every candidate is paid for, their number is public.
+        *(["begin candidate", "end candidate"] if way.shows_all else []),
         "end search",
         "begin final fit",
         "end final fit",
