@@ -1,6 +1,6 @@
 """Private nets as they come: what numbers of epochs give, and what "auto" makes of them.
 
-    python benchmarks/neural_defaults.py                          10, 20 and 40 epochs, and "auto"
+    python benchmarks/neural_defaults.py                          10, 20, 30 and 40 epochs
     python benchmarks/neural_defaults.py --batch-size 1024        with larger batches
     python benchmarks/neural_defaults.py --last 0.25              the mean of the last weights
 
@@ -61,7 +61,8 @@ MADE_ON: dict[str, Callable[[], Folds]] = {
     "fashion 10k": of_classes(JUDGING["fashion 10k"]),
     "made curved 1000": curved(1000, 10, 41),
     "made curved 4000": curved(4000, 10, 42),
-    "made curved 10k": curved(10_000, 20, 43),
+    "made curved 10k": curved(10_002, 20, 43),
+    "made curved 17k": curved(16_002, 20, 43),
     "bike": PROBLEMS["bike"].load,
 }
 JUDGED_ON: dict[str, Callable[[], Folds]] = {
@@ -166,7 +167,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--data", nargs="+", choices=[*MADE_ON, *JUDGED_ON])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0])
-    parser.add_argument("--epochs", nargs="+", type=int, default=[10, 20, 40])
+    parser.add_argument("--epochs", nargs="+", type=int, default=[10, 20, 30, 40])
     parser.add_argument("--seeds", type=int, help="20, 3 or 2 by the rows")
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--batch-size", type=int, default=256)

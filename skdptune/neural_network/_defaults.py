@@ -6,8 +6,8 @@ AUTO_EPOCHS = "auto"
 # Epochs by default, from so many records on: as many as lose nothing at small budgets, which noise
 # decides. It changes a decision between two classes least, numbers more, and one class among many
 # most. The measurements are in docs/defaults.md.
-EPOCHS_FOR_TWO_CLASSES = {0: 20, 4_000: 30, 10_000: 40}
-EPOCHS_FOR_TARGETS = {0: 10, 10_000: 30}
+EPOCHS_FOR_TWO_CLASSES = {0: 20, 4_000: 30}
+EPOCHS_FOR_TARGETS = {0: 10, 16_000: 20}
 EPOCHS_FOR_CLASSES = {0: 10}
 
 

@@ -12,9 +12,9 @@ lr : float, default=0.5
     Learning rate.
 max_epochs : float, "auto" or "max", default="auto"
     Expected number of times that each record is used. "auto" follows from the public number of
-    records: 10 for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, 30 from 4,000
-    records on, and 40 from 10,000; 10 for `DPNeuralNetRegressor`, and 30 from 10,000. "max"
-    stands for as many steps of noise `noise_multiplier` as `epsilon` and `delta` pay for.
+    records: 10 for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from
+    4,000 on; 10 for `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" stands for as many
+    steps of noise `noise_multiplier` as `epsilon` and `delta` pay for.
 batch_size : int or float, default=256
     Expected number of records in a batch, or their share of all records; at most all of them.
 max_grad_norm : float, default=1.0
