@@ -80,7 +80,7 @@ def routing_is_enabled() -> bool:
 class Tasks:
     """The tasks of a fit, as reported to scikit-learn's callbacks.
 
-    Their number is fixed, so that callbacks do not learn how many runs there were where it is secret.
+    Their number is fixed: no callback learns how many runs there were where that is secret.
     """
 
     def __init__(self, estimator: Any, context: Any, data: dict[str, Any]) -> None:

@@ -111,10 +111,14 @@ class SuggestingSearch(BasePrivateSearch[Plan]):
             return plan
         reason = "there is nothing else to try"
         if len(plan.candidates.grid()) > 1:
-            reason = self._expected_gain(plan, untuned).reason_against
+            reason = self._reason_against(plan, untuned)
         plan = replace(plan, advice=reason)
         # Without a model to return, nothing could take the place of the search.
         return self._declined(plan) if plan.advice and has_model else plan
+
+    def _reason_against(self, plan: Plan, untuned: PlanRow) -> str:
+        """Return why a search cannot be expected to help, by public numbers; empty if it can."""
+        return self._expected_gain(plan, untuned).reason_against
 
     def _expected_gain(self, plan: Plan, untuned: PlanRow) -> ExpectedGain:
         """Return what decides whether the search of a suggested space is made."""

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from skdptune._validation import check_integer, check_option, check_real
+from skdptune.model_selection._choosing import (
+    TableChoice,
+    TableOutlook,
+    choose_from_table,
+    encode,
+)
 from skdptune.model_selection._cost import (
     CompositionCostModel,
     FitCosts,
     Layout,
     Plan,
+    PlanRow,
     TableCostModel,
     noise_limit,
     table_noise,
@@ -21,7 +29,11 @@ from skdptune.model_selection._cost import (
 from skdptune.model_selection._running import Result, results_of
 from skdptune.model_selection._tuning_search import Choice, SearchState, TuningSearch
 
-# Scores that many candidates deviate by cannot be told from each other: as many as one record.
+_SAYS_LITTLE = "The table cannot be expected to tell the candidates apart"
+_KEEP_OWN = (
+    "With the estimator's own parameters among the candidates, these are kept unless another is "
+    "clearly better."
+)
 _LARGEST_LIMIT = 100.0
 
 
@@ -145,11 +157,63 @@ class TableSearch(TuningSearch):
             table = results_of(rows, scorer.lower, scorer.upper)
             best = _index_from(self.refit, table, len(rows))
             score = results[best].score
+        elif self._has_posterior(state.plan):
+            found = self._posterior(state, candidates, results)
+            best = found.index
+            score, deviation = float(found.mean[best]), float(found.std[best])
         details = {
             "seconds": [result.seconds for result in results],
             "errors": [result.error for result in results],
         }
         return Choice(candidates[best], score, results[best].model, rows, best, details, deviation)
+
+    def _has_posterior(self, plan: Plan) -> bool:
+        return self.choose == "posterior" and isinstance(plan.model, TableCostModel)
+
+    def _posterior(
+        self, state: SearchState, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
+    ) -> TableChoice:
+        """Return what the scores say of all candidates, and which to fit."""
+        # Theorem N5.
+        plan, scorer = state.plan, self._scorer()
+        own = plan.candidates.default
+        n_score = None if state.public is None else state.public.n_samples
+        outlook = self._outlook(plan, n_score)
+        return choose_from_table(
+            encode(candidates),
+            np.array([result.score for result in results]),
+            self._deviation(plan) / math.sqrt(max(plan.layout.folds, 1)),
+            own_place(self.estimator, candidates) if own is None else candidates.index(own),
+            run_deviation=outlook.run_deviation * (scorer.upper - scorer.lower),
+        )
+
+    def _outlook(self, plan: Plan, n_score: int | None = None) -> TableOutlook:
+        """Return what the plan's scores can be expected to show."""
+        layout, model = plan.layout, plan.model
+        times = model.fit_noise if isinstance(model, TableCostModel) else 1.0
+        scorer = self._scorer()
+        spread = scorer.upper - scorer.lower
+        # How many public records there are is not known before `fit`.
+        guess = max(layout.n_samples // 5, 1) if layout.public else layout.n_score
+        return TableOutlook(
+            layout.n_samples,
+            plan.total.epsilon(plan.delta) if plan.asked is None else plan.asked,
+            times / layout.train_share,
+            guess if n_score is None else n_score,
+            self._deviation(plan) / math.sqrt(max(layout.folds, 1)) / spread,
+        )
+
+    def _reason_against(self, plan: Plan, untuned: PlanRow) -> str:
+        if isinstance(plan.model, TableCostModel):
+            return self._outlook(plan).reason_against
+        return super()._reason_against(plan, untuned)
+
+    def _advice_in_words(self, plan: Plan) -> str:
+        words = super()._advice_in_words(plan)
+        if words or not isinstance(plan.model, TableCostModel):
+            return words
+        reason = self._outlook(plan).reason_against
+        return f"{_SAYS_LITTLE}, since {reason}. {_KEEP_OWN}" if reason else ""
 
     def _deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on the score of one split."""

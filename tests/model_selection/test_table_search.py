@@ -124,3 +124,49 @@ def test_own_values_are_found_among_candidates() -> None:
     assert own_place(model, [{"C": 1.0}, {"C": 2}]) is None
     assert own_place(model, [{"C": None}, {"absent": 1}]) is None
     assert own_place(DPLogisticRegression(), [{"C": np.array([1.0, 2.0])}, {"C": None}]) == 1
+
+
+def test_a_clear_winner_is_chosen_with_its_posterior() -> None:
+    found = search().fit(X, Y)
+    assert found.best_params_ == {"quality": 0.9}
+    assert found.best_score_ == pytest.approx(0.9, abs=0.1)
+    assert 0.0 < found.best_score_std_ < 0.1
+    plain = search(choose="max").fit(X, Y)
+    assert plain.best_score_ == plain.cv_results_["mean_test_score"].max()
+    assert not hasattr(plain, "best_score_std_")
+
+
+def test_a_table_of_noise_keeps_the_estimator_as_it_is() -> None:
+    """Theorem N5: the choice is of the published table; with nothing in it, nothing is changed."""
+    model = Scripted(quality=0.5)
+    for seed in range(5):
+        values = {"quality": [0.51, 0.5, 0.52]}
+        settings = {"epsilon": 0.05, "delta": DELTA, "selection": "table", "random_state": seed}
+        found = DPGridSearchCV(model, values, **settings).fit(X, Y)
+        assert found.best_params_ == {"quality": 0.5}
+
+
+def test_a_plan_says_where_a_table_tells_nothing_apart() -> None:
+    small, large = (search(epsilon=1.0).plan(size, 3) for size in (600, 90_000))
+    assert "The table cannot be expected to tell the candidates apart, since runs" in str(small)
+    assert "clearly better" in str(small)
+    assert "cannot be expected" not in str(large)
+
+
+def test_a_search_without_a_space_is_a_table_where_it_can_help() -> None:
+    model = DPLogisticRegression()
+    small, large = (
+        DPGridSearchCV(model, epsilon=1.0, delta=DELTA).plan(size, 5, compare=False)
+        for size in (600, 90_000)
+    )
+    assert small.row.name == "one fit, untuned"
+    assert "runs with" in small.advice
+    assert large.row.shows == "all scores"
+    assert not large.advice
+
+
+def test_public_validation_data_give_scores_without_noise() -> None:
+    found = search(choose="max").fit(X, Y, X_val=X[:100], y_val=Y[:100])
+    assert set(found.cv_results_["std_test_score"]) == {0.0}
+    chosen = search().fit(X, Y, X_val=X[:100], y_val=Y[:100])
+    assert chosen.best_params_ == {"quality": 0.9}
