@@ -20,6 +20,8 @@ _DEFICITS = (0.0, 2.0, 4.0)
 _MARGIN = 0.25
 # Scores without noise count as noisy by this, in units of their spread.
 _LEAST_DEVIATION = 1e-4
+# And scores with more noise than this say nothing all the same.
+_LARGEST_DEVIATION = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +105,8 @@ def choose_from_table(
     centre, unit = _centre_and_unit(scores[known], noise[known])
     table = _Table(
         distances(points),
-        (scores[known] / unit) - centre / unit,
-        np.maximum(noise[known] / unit, _LEAST_DEVIATION),
+        (scores[known] - centre) / unit,
+        np.clip(noise[known] / unit, _LEAST_DEVIATION, _LARGEST_DEVIATION),
         np.flatnonzero(known),
         default,
     )
@@ -115,10 +117,16 @@ def choose_from_table(
 
 def _centre_and_unit(scores: np.ndarray, noise: np.ndarray) -> tuple[float, float]:
     """Return the mean of the scores and their spread; their noise where all are equal."""
-    centre, spread = float(scores.mean()), float(scores.std())
-    if spread <= 1e-12 * float(np.abs(scores).max()):
-        spread = float(noise.max())
-    return centre, spread if spread > 0.0 else 1.0
+    largest = float(np.abs(scores).max()) or 1.0
+    centre, spread = (
+        largest * float(np.mean(scores / largest)),
+        largest * float(np.std(scores / largest)),
+    )
+    # Scores that differ by rounding alone are equal.
+    least = 1e-12 * largest
+    if spread <= least:
+        spread = max(float(noise.max()), least)
+    return centre, spread
 
 
 @dataclass(frozen=True, eq=False)

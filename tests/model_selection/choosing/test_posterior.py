@@ -196,6 +196,14 @@ class TestEdges:
         assert np.isfinite(found.mean).all()
         assert np.isfinite(found.std).all()
 
+    @pytest.mark.parametrize("noise", [0.0, 1e-310, 1e-5, 1e200])
+    @pytest.mark.parametrize("scores", [[0.3] * 5, [0.0] * 5, [1e200, 2e200, 0, 1e-200, 1]])
+    def test_numbers_of_any_size(self, scores: list[float], noise: float) -> None:
+        found = choose(scores, noise)
+        assert found.index == (1 if scores[0] > 1.0 and noise < 1e200 else 0)
+        assert np.isfinite(found.mean).all()
+        assert np.isfinite(found.std).all()
+
     def test_many_candidates(self) -> None:
         rng = np.random.default_rng(6)
         points = rng.random((200, 3))
