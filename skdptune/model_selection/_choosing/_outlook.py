@@ -42,7 +42,8 @@ class TableOutlook:
     Runs have many times the noise of the final fit, and twice the noise lost up to
     ``10000 / (epsilon n)`` points of accuracy wherever it was measured. Where runs lose 5 points
     by this or more, they prefer what stands the noise best, and choosing by them lost accuracy
-    on most data. Below, their ranking deviates from that of final fits by about 0.4 of the loss.
+    on most data. Below, their ranking deviates from that of final fits by about 0.4 of the loss;
+    above, the deviation grows with the fourth power of it, so that the default is kept.
 
     Examples
     --------
@@ -68,9 +69,10 @@ class TableOutlook:
     @property
     def run_deviation(self) -> float:
         """What a score deviates by beside its noise, in units of its range."""
-        excess = max(self.loss / _LARGEST_LOSS, 1.0) ** 2
-        of_runs = _DEVIATION_OF_LOSS * excess * self.loss / 100.0
-        return math.hypot(of_runs, _DEVIATION_OF_RECORDS / math.sqrt(self.n_score))
+        # Limited, so that a score says little, and not nothing at all.
+        loss = min(self.loss, 1e4)
+        of_runs = _DEVIATION_OF_LOSS * loss * max(loss / _LARGEST_LOSS, 1.0) ** 3 / 100.0
+        return math.hypot(of_runs, _DEVIATION_OF_RECORDS / math.sqrt(max(self.n_score, 1)))
 
     @property
     def deviation(self) -> float:

@@ -36,8 +36,8 @@ def test_a_tenth_of_the_budget_or_of_the_records_is_too_little(changes: dict[str
     outlook = TableOutlook(**{**CLEAR, **changes})
     assert outlook.loss == pytest.approx(10.0)
     assert outlook.reason_against == "runs with 16 times the noise may lose 10 points of accuracy"
-    # Four times the 0.4 of the loss: twice the loss up to which runs rank at all.
-    assert outlook.run_deviation == pytest.approx(0.16, rel=0.01)
+    # Eight times 0.4 of the loss: twice the loss up to which runs rank at all.
+    assert outlook.run_deviation == pytest.approx(0.32, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["n_samples", "epsilon", "n_score"])
@@ -46,3 +46,9 @@ def test_more_records_and_more_budget_never_deviate_more(name: str) -> None:
         TableOutlook(**{**CLEAR, name: factor * CLEAR[name]}).deviation for factor in (0.5, 1, 2)
     ]
     assert found == sorted(found, reverse=True)
+
+
+def test_the_least_budgets_deviate_by_a_number() -> None:
+    outlook = TableOutlook(1, 1e-300, 1e5, 0)
+    assert math.isfinite(outlook.deviation)
+    assert outlook.deviation > 1e6
