@@ -84,8 +84,9 @@ member                    what a search does with it             where it is mis
                           it with this number of columns, which  number of columns, later steps
                           follows from public parameters alone   are costed without it
 ``fixed_epochs``          where ``epochs`` or ``max_epochs``     must be there with "max"
-                          is "max", sets what it returns in
-                          surrogates, which have no budget
+                          is "max" or "auto", sets what it
+                          returns in surrogates, which have no
+                          budget
 ``noise_level``           shows the noise of the final fit in    none is shown; surrogates of
                           its plan; with ``tuning_parameters``,  the final fit are trained
                           sets it as ``noise_multiplier`` of     without noise

@@ -72,7 +72,8 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         `tuning_estimator` or `selection_epsilon` is given.
     noise_limit : "auto" or float, default="auto"
         With "table", the noise of the final fit over that of a fit without tuning, more than 1:
-        what the table may cost. "auto" is 1 + candidates / 500, between 1.02 and 1.05.
+        what the table may cost. "auto" follows from epsilon and the public number of records,
+        between 1.02 on few and 1.05 on many, where that little noise loses nothing.
     tuning_fraction : "auto", float or None, default="auto"
         With "table", the chance of each record to be used for the candidates' fits; None for all
         that are not held out for validation. "auto" is None up to 25 candidates. A smaller part
@@ -288,7 +289,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         if not layout.final:
             return True
         noise = table_noise(
-            self.epsilon, self._delta(), n_candidates, layout, self._limit(n_candidates)
+            self.epsilon, self._delta(), n_candidates, layout, self._limit(self.epsilon, layout)
         )
         return noise is not None and noise.fit / layout.train_share <= _LARGEST_NOISE
 

@@ -81,10 +81,10 @@ class TableSearch(TuningSearch):
             return self.tuning_fraction
         return None if replaces else tuning_fraction_of_table(n_candidates, n_samples)
 
-    def _limit(self, n_candidates: int) -> float:
+    def _limit(self, epsilon: float, layout: Layout) -> float:
         """Return the noise of the final fit over that of an untuned fit."""
         if isinstance(self.noise_limit, str):
-            return noise_limit(n_candidates)
+            return noise_limit(epsilon, layout.n_samples)
         return float(self.noise_limit)
 
     def _table_model(
@@ -93,9 +93,8 @@ class TableSearch(TuningSearch):
         """Return the cost model of a table and of one fit after it."""
         noise = None
         if self.epsilon is not None and layout.final:
-            noise = table_noise(
-                self.epsilon, delta, n_candidates, layout, self._limit(n_candidates)
-            )
+            limit = self._limit(self.epsilon, layout)
+            noise = table_noise(self.epsilon, delta, n_candidates, layout, limit)
         return TableCostModel(
             layout,
             fit_costs,

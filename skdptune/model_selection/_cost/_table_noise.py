@@ -15,8 +15,9 @@ from skdptune.accounting import (
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._cost._layout import Layout
 
-# Noise of the final fit over that of an untuned one: this much for a candidate, within limits.
-_LIMIT_OF_CANDIDATE, _LIMITS = 0.002, (1.02, 1.05)
+# Points of accuracy that the noise of the final fit may lose by a table, what twice the noise
+# loses at most, times epsilon and the number of records, and limits of the noise by that.
+_LOSS, _LOSS_OF_DOUBLING, _LIMITS = 0.1, 1e4, (1.02, 1.05)
 _LEAST, _LARGEST = 0.1, 1e5
 _TOLERANCE = 1e-3
 # Fits on all records that a table takes at most, about; with more, its fits are on a part.
@@ -39,10 +40,18 @@ class TableNoise:
     score: float
 
 
-def noise_limit(n_candidates: int) -> float:
-    """Return the default of the final fit's noise over that of an untuned fit."""
+def noise_limit(epsilon: float, n_samples: int) -> float:
+    """Return the default of the final fit's noise over that of an untuned fit.
+
+    Notes
+    -----
+    As much as loses a tenth of a point of accuracy, as far as is known before the data, and
+    between 1.02 and 1.05: on many records a little more noise loses nothing, and the same little
+    is what tells candidates apart.
+    """
     low, high = _LIMITS
-    return min(max(1.0 + _LIMIT_OF_CANDIDATE * n_candidates, low), high)
+    doublings = _LOSS / _LOSS_OF_DOUBLING * epsilon * n_samples
+    return float(min(max(2.0 ** min(doublings, 1.0), low), high))
 
 
 def tuning_fraction_of_table(n_candidates: int, n_samples: int) -> float | None:
