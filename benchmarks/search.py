@@ -29,24 +29,55 @@ from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-5
 MEAN_RUNS = 20
+# Most that a table may cost, by the number of candidates.
+LIMITS = {10: 1.02, 20: 1.04, 40: 1.08}
 SPACE = {"learning_rate": loguniform(0.05, 50.0), "max_grad_norm": loguniform(0.05, 5.0)}
 
 
-def print_noise(n_samples: int) -> None:
-    """Print the effective noise of tuned fits over that of an untuned one."""
-    print(f"{n_samples} records, delta {DELTA:g}, mean {MEAN_RUNS} candidates, private scores")
-    for epsilon in EPSILONS:
-        for rate, epochs in ((0.05, 20), (0.02, 5)):
-            model = DPLogisticRegression(solver="sgd", batch_size=rate, epochs=epochs)
-            search = DPRandomSearchCV(model, SPACE, n_iter=MEAN_RUNS, epsilon=epsilon, delta=DELTA)
-            plan = search.plan(n_samples, 100)
-            untuned = plan.alternatives[0].effective_noise
-            print(f"\nepsilon {epsilon:g}, rate {rate:g}, {epochs} epochs")
-            for row in (plan.row, *plan.alternatives):
-                print(
-                    f"  {row.name:40s} effective noise {row.effective_noise:7.3f}  "
-                    f"ratio {row.effective_noise / untuned:6.3f}  work {row.work:5.2f}"
-                )
+def noise_ways(model: DPLogisticRegression, count: int, epsilon: float) -> dict[str, object]:
+    """Return the searches of so many candidates whose noise is compared."""
+    total = {"epsilon": epsilon, "delta": DELTA}
+    grid = {"learning_rate": np.geomspace(0.05, 50.0, count).tolist()}
+    drawn = {"n_iter": count, "n_iter_distribution": "geometric", **total}
+    on_all = {"tuning_fraction": None}
+    return {
+        "full table": DPGridSearchCV(model, grid, selection="table", **total),
+        "full table, limited": DPGridSearchCV(
+            model, grid, selection="table", noise_limit=LIMITS[count], **total
+        ),
+        "random number of runs": DPRandomSearchCV(model, SPACE, n_iter=count, **total),
+        "noisy maximum": DPGridSearchCV(model, grid, selection="noisy_max", **total),
+        "envelope on all records": DPRandomSearchCV(model, SPACE, **drawn, **on_all),
+        "Thm 5.2 on all records": DPRandomSearchCV(
+            model, SPACE, bound="profile", **drawn, **on_all
+        ),
+        "Renyi bound of the subsampling paper": DPRandomSearchCV(
+            model, SPACE, bound="rdp", **drawn
+        ),
+        "Papernot-Steinke": DPRandomSearchCV(model, SPACE, bound="rdp", **drawn, **on_all),
+        "naive composition": DPGridSearchCV(model, grid, selection="compose", **total),
+    }
+
+
+def print_noise(n_samples: int, epsilons: list[float], counts: list[int]) -> None:
+    """Print the noise of tuned fits beside their records, over that of an untuned one."""
+    print(f"{n_samples} records, delta {DELTA:g}, rate .05, 400 steps, private scores")
+    model = DPLogisticRegression(solver="sgd", batch_size=0.05, epochs=20)
+    for count in counts:
+        rows: dict[str, list[str]] = {}
+        for epsilon in epsilons:
+            untuned = None
+            for name, search in noise_ways(model, count, epsilon).items():
+                plan = search.plan(n_samples, 100, compare=untuned is None)
+                if untuned is None:
+                    untuned = plan.alternatives[0].effective_noise
+                ratio = plan.row.effective_noise / untuned
+                cell = f"{ratio:6.3f} ({plan.score_noise:.3f})"
+                rows.setdefault(name, []).append(f"{cell:16s}")
+        print(f"\n{count} candidates; in brackets the noise of a score")
+        print(f"{'':38s}" + "".join(f"epsilon {e:<8g}" for e in epsilons))
+        for name, cells in rows.items():
+            print(f"{name:38s}" + "".join(cells), flush=True)
 
 
 # Utility ------------------------------------------------------------------------------------
@@ -85,6 +116,15 @@ def listed(seed: int) -> list[dict[str, list[float]]]:
     ]
 
 
+def in_grid(model, epsilon, seed, *, own=False, selection="table", **changes):
+    """Return a search of listed candidates, with or without the model as it is among them."""
+    grid = listed(seed)
+    if own:
+        grid = [{name: [getattr(model, name)] for name in SPACE}, *grid[1:]]
+    total = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
+    return DPGridSearchCV(model, grid, selection=selection, **total, **changes)
+
+
 def liu_talwar(model, epsilon, seed):
     """Return the search with runs of a third of the budget: such a search costs 3 epsilon."""
     return ours(
@@ -102,16 +142,18 @@ WAYS: dict[str, Callable] = {
     "ours, geometric": ours,
     "ours, Poisson": lambda m, e, s: ours(m, e, s, n_iter_distribution="poisson"),
     "ours, linear rule": lambda m, e, s: ours(m, e, s, extrapolate="linear"),
-    "ours, grid (noisy max)": lambda model, epsilon, seed: DPGridSearchCV(
-        model, listed(seed), epsilon=epsilon, delta=DELTA, random_state=seed
+    "ours, grid (noisy max)": lambda m, e, s: in_grid(m, e, s, selection="noisy_max"),
+    "ours, table": lambda m, e, s: in_grid(m, e, s),
+    "ours, table, largest score": lambda m, e, s: in_grid(m, e, s, choose="max"),
+    "ours, table with the default": lambda m, e, s: in_grid(m, e, s, own=True),
+    "ours, table with the default, largest": lambda m, e, s: in_grid(
+        m, e, s, own=True, choose="max"
     ),
     "envelope on all data": lambda m, e, s: ours(m, e, s, tuning_fraction=None),
     "Thm 5.2 on all data": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="profile"),
     "Papernot-Steinke": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="rdp"),
     "Liu-Talwar": liu_talwar,
-    "naive composition": lambda model, epsilon, seed: DPGridSearchCV(
-        model, listed(seed), selection="compose", epsilon=epsilon, delta=DELTA, random_state=seed
-    ),
+    "naive composition": lambda m, e, s: in_grid(m, e, s, selection="compose"),
     "Koskela-Kulkarni 1": lambda m, e, s: ours(m, e, s, bound="rdp", extrapolate="linear"),
     "Koskela-Kulkarni 2": lambda m, e, s: ours(
         m, e, s, bound="rdp", extrapolate="linear", variant=2
@@ -217,9 +259,11 @@ def main() -> None:
     )
     parser.add_argument("--n-jobs", type=int, default=2)
     parser.add_argument("--samples", type=int, default=32_561)
+    parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
+    parser.add_argument("--counts", type=int, nargs="+", choices=LIMITS, default=list(LIMITS))
     arguments = parser.parse_args()
     if arguments.what == "noise":
-        print_noise(arguments.samples)
+        print_noise(arguments.samples, arguments.epsilons, arguments.counts)
     elif arguments.what == "utility":
         print_utility(arguments.data, arguments.ways, arguments.seeds, arguments.n_jobs)
     else:
