@@ -19,12 +19,13 @@ clear            the largest score, where it is above the default's by one devia
 noise            `choose_from_table` that is told of the scores' noise alone
 rule             `choose_from_table` that is told of the runs' deviation as well
 
-A score is published with as much noise as its run ("r"), a half or a third of it.
+A score is published with as much noise as its run ("r"), or less.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import warnings
@@ -38,8 +39,10 @@ from choosing_tables import DELTA, PROBLEMS, VALIDATION_SHARE, Runs, make_table,
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._choosing import TableOutlook, choose_from_table, encode
 
-DRAWS = 4
-SCORE_NOISES = {"r": 1.0, "r/2": 2.0, "r/3": 3.0}
+# How often noise is drawn for each seed of a table, where runs lose less than the last limit.
+DRAWS, FEWER_DRAWS = 14, 4
+LIMITS = (0.0, 1.5, 3.0, 4.5)
+SCORE_NOISES = {"r": 1.0, "0.7 r": 1.0 / 0.7, "0.5 r": 2.0}
 
 
 class Table(NamedTuple):
@@ -123,10 +126,11 @@ RULES = {
 def gain_of(table: Table, choose: Callable[..., int], divisor: float) -> float:
     """Return the points gained over the default, on average over runs and noise."""
     noise, rng = table.score_noise(divisor), np.random.default_rng(0)
+    draws = DRAWS if table.outlook(0.0).loss < LIMITS[-1] else FEWER_DRAWS
     chosen = [
         choose(table, row + noise * rng.normal(size=row.size), noise)
         for row in table.scores
-        for _ in range(DRAWS)
+        for _ in range(draws)
     ]
     return float(table.gains[chosen].mean())
 
@@ -152,7 +156,7 @@ def print_rules(tables: list[Table], each: bool) -> None:
     }
     losses = np.array([table.outlook(0.0).loss for table in tables])
     print("| runs lose | tables | noise of scores | " + " | ".join(RULES) + " |")
-    for low, high in ((0.0, 1.5), (1.5, 3.0), (3.0, 5.0), (5.0, math.inf)):
+    for low, high in itertools.pairwise((*LIMITS, math.inf)):
         places = np.flatnonzero((losses >= low) & (losses < high))
         for noise in SCORE_NOISES if places.size else ():
             cells = [
@@ -170,9 +174,9 @@ def print_rules(tables: list[Table], each: bool) -> None:
 
 def print_each(tables: list[Table], found: dict[tuple[str, str], list[float]]) -> None:
     """Print a row for each table."""
-    print("\n| table | runs lose | score noise | hindsight | largest | rule | rule, r/2 |")
+    print("\n| table | runs lose | score noise | hindsight | largest | rule | rule, 0.7 r |")
     for i, table in enumerate(tables):
-        cells = [found["largest", "r"][i], found["rule", "r"][i], found["rule", "r/2"][i]]
+        cells = [found["largest", "r"][i], found["rule", "r"][i], found["rule", "0.7 r"][i]]
         print(
             f"| {table.name.replace('_', ', ')} | {table.outlook(0.0).loss:.1f} "
             f"| {100.0 * table.score_noise(1.0):.1f} | {table.hindsight:+.1f} | "

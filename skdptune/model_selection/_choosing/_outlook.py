@@ -10,7 +10,7 @@ _LOSS = 1e4
 # What runs deviate by from what a final fit would do, in units of what their noise loses.
 _DEVIATION_OF_LOSS = 0.4
 # Points lost by the noise of runs from which on their ranking says next to nothing.
-_LARGEST_LOSS = 5.0
+_LARGEST_LOSS = 4.5
 # Deviation of a difference of two scores by the records that they are made of, times the root of
 # their number: models disagree on few.
 _DEVIATION_OF_RECORDS = 0.25
@@ -40,7 +40,7 @@ class TableOutlook:
     Theorem N5: all of this follows from public numbers.
 
     Runs have many times the noise of the final fit, and twice the noise lost up to
-    ``10000 / (epsilon n)`` points of accuracy wherever it was measured. Where runs lose 5 points
+    ``10000 / (epsilon n)`` points of accuracy wherever it was measured. Where runs lose 4.5 points
     by this or more, they prefer what stands the noise best, and choosing by them lost accuracy
     on most data. Below, their ranking deviates from that of final fits by about 0.4 of the loss;
     above, the deviation grows with the fourth power of it, so that the default is kept.
