@@ -1,4 +1,4 @@
-"""Tasks in parallel, by joblib or on a dask cluster, tried again if workers are lost."""
+"""Tasks in parallel, by joblib's backends or on a dask cluster, tried again if one is lost."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from skdptune._compat import Parallel, delayed
 from skdptune.model_selection._running._dask_cluster import active_client, perform_on_cluster
@@ -14,6 +15,15 @@ from skdptune.model_selection._running._quiet import Quiet
 
 Result = TypeVar("Result")
 _ATTEMPTS = 3
+# How joblib, dask and ray say that a worker is gone.
+_LOSSES = {
+    "BrokenProcessPool",
+    "CancelledError",
+    "KilledWorker",
+    "RayActorError",
+    "TerminatedWorkerError",
+    "WorkerCrashedError",
+}
 # Bytes from which an array is shared through a file. Workers of the same settings are used again,
 # with the folder that they were started with: no other caller of joblib may have these settings.
 _LEAST_SHARED = 1_000_003
@@ -63,12 +73,15 @@ def _listed(
 def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Any:
     """Return joblib's parallel loop, whose workers share records in a private folder alone."""
     # Theorem F10.
+    backend, _ = get_active_backend()
+    # Ray's backend cannot give results one by one.
+    return_as = "generator" if backend.supports_return_generator else "list"
     if effective_n_jobs(n_jobs) == 1:
-        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch, return_as="generator")
+        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch, return_as=return_as)
     return Parallel(
         n_jobs=n_jobs,
         pre_dispatch=pre_dispatch,
-        return_as="generator",
+        return_as=return_as,
         temp_folder=private_folder(),
         max_nbytes=_LEAST_SHARED,
     )
@@ -76,6 +89,4 @@ def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Any:
 
 def _is_loss_of_workers(problem: BaseException) -> bool:
     names = {kind.__name__ for kind in type(problem).__mro__}
-    return bool(
-        names & {"TerminatedWorkerError", "BrokenProcessPool", "KilledWorker", "CancelledError"}
-    )
+    return bool(names & _LOSSES)
