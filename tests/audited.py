@@ -390,6 +390,14 @@ def search_case(
     return Case(draw, claim, **{"n_fits": 2000} | more)
 
 
+def likelihood_of_folds(search: Any) -> float:
+    """Return how likely the record is in one of two folds, by all noisy scores of each."""
+    found, shift = search.cv_results_, 0.5 / (N_PUBLIC / 2)
+    splits = [np.sum(found[f"split{place}_test_score"] - 0.5) for place in range(2)]
+    deviation = search._deviation(search._make_plan(N_PUBLIC, 1))
+    return float(np.logaddexp(*(shift * split / deviation**2 for split in splits)))
+
+
 def searches() -> dict[str, Case]:
     common = {"n_public": N_PUBLIC, "delta": DELTA}
     one_run = Binomial(1, 1.0)
@@ -413,11 +421,32 @@ def searches() -> dict[str, Case]:
         score_epsilon=8.0,
         **common,
     )
+    by_folds = DPGridSearchCV(
+        CutOnly(noise=50.0),
+        {"cut": [0.5, 0.6, 0.7]},
+        selection="table",
+        scoring=MIDDLE,
+        cv=2,
+        score_epsilon=4.0,
+        **common,
+    )
     return {
         "DPGridSearchCV, compose": search_case(
             DPGridSearchCV(NoisySum(), cuts, selection="compose", **common),
             lambda search: float(np.sum(search.cv_results_["mean_test_score"])),
             MANY_ROWS,
+        ),
+        "DPGridSearchCV, table": search_case(
+            DPGridSearchCV(NoisySum(), cuts, selection="table", **common),
+            # Of as much noise each: three scores, and what the final fit scores on the same rows.
+            lambda search: (
+                float(np.sum(search.cv_results_["mean_test_score"]))
+                + search.best_estimator_.score(MANY_ROWS["X_val"], MANY_ROWS["y_val"])
+            ),
+            MANY_ROWS,
+        ),
+        "DPGridSearchCV, table of folds": search_case(
+            by_folds, likelihood_of_folds, {}, n_fits=6000
         ),
         "DPGridSearchCV, noisy_max": search_case(
             by_index,
