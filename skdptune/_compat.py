@@ -103,12 +103,15 @@ NO_TASKS = Tasks(None, None, {})
 
 
 @contextlib.contextmanager
-def tasks_of_fit(estimator: Any, n_tasks: int, X: Any, y: Any) -> Iterator[Tasks]:
+def tasks_of_fit(
+    estimator: Any, n_tasks: int, X: Any, y: Any, sample_weight: Any = None
+) -> Iterator[Tasks]:
     """Report a fit and its fixed number of tasks to the estimator's callbacks, if it has any."""
     if callback_management_context is None or not getattr(estimator, "_skl_callbacks", None):
         yield Tasks(estimator, None, {})
         return
-    data = {"X": X, "y": y, "metadata": None}
+    metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+    data = {"X": X, "y": y, "metadata": metadata}
     with callback_management_context(estimator):
         context = estimator._init_callback_context(max_subtasks=n_tasks)
         context.call_on_fit_task_begin(estimator=estimator, **data)

@@ -50,6 +50,7 @@ from skdptune.base._mixin import PUBLIC_WEIGHTS as PUBLIC_WEIGHTS
 from skdptune.base._mixin import SEEDED as SEEDED
 from skdptune.base._mixin import warn_of_large_delta as warn_of_large_delta
 from skdptune.base._nested_parameters import RESERVED_PARAMETERS as RESERVED_PARAMETERS
+from skdptune.base._nested_parameters import change_parameters as change_parameters
 from skdptune.base._nested_parameters import check_fit_parameters as check_fit_parameters
 from skdptune.base._nested_parameters import declared_labels as declared_labels
 from skdptune.base._nested_parameters import disable_caching as disable_caching

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from skdptune.base._cost_parameters import cost_parameters
-from skdptune.base._nested_parameters import nested_estimators
+from skdptune.base._nested_parameters import change_parameters, nested_estimators
 from skdptune.base.protocol import Parametrized
 
 ExtrapolationRule = Callable[[dict[str, Any], int, int], Mapping[str, Any]]
@@ -35,7 +35,9 @@ def scale_to_tuning(
                 # does, it stays. Which of them does is not known beforehand: this is half the way.
                 for name in LEARNING_RATES & set(found):
                     found[name] *= math.sqrt(n_final / n_tune)
-            estimator.set_params(**{f"{prefix}{name}": value for name, value in found.items()})
+            change_parameters(
+                estimator, {f"{prefix}{name}": value for name, value in found.items()}
+            )
     if callable(extrapolate):
         _apply(extrapolate, estimator, n_tune, n_final)
 
@@ -47,4 +49,4 @@ def _apply(rule: ExtrapolationRule, estimator: Parametrized, n_tune: int, n_fina
         raise ValueError(
             f"extrapolate must not change parameters that set the cost; got {costly[0]!r}."
         )
-    estimator.set_params(**changes)
+    change_parameters(estimator, changes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sklearn.pipeline import Pipeline
@@ -34,6 +34,12 @@ def declared_labels(estimator: Parametrized) -> list[Any] | None:
         if declared is not None:
             return list(declared)
     return None
+
+
+def change_parameters(estimator: Parametrized, changes: Mapping[str, Any]) -> Any:
+    """Set parameters of an estimator by name and return it; without any it is not asked to."""
+    # An estimator's own set_params may take for granted that the one it searches is there.
+    return estimator.set_params(**changes) if changes else estimator
 
 
 def disable_caching(estimator: Parametrized) -> None:

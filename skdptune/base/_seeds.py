@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from skdptune.base._nested_parameters import nested_estimators, own_parameters
+from skdptune.base._nested_parameters import (
+    change_parameters,
+    nested_estimators,
+    own_parameters,
+)
 from skdptune.base.protocol import Parametrized
 
 Seeds = dict[str, Any]
@@ -36,7 +40,7 @@ def set_seeds(estimator: Parametrized, seeds: np.random.SeedSequence | None) -> 
     values: Sequence[int | None] = [None] * len(names)
     if seeds is not None:
         values = [int(word) for word in seeds.generate_state(len(names)) >> 1]
-    estimator.set_params(**dict(zip(names, values, strict=True)))
+    change_parameters(estimator, dict(zip(names, values, strict=True)))
 
 
 def forget_seeds(fitted: Any, own: Seeds) -> Any:

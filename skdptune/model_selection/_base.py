@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import chain
@@ -38,7 +39,7 @@ from skdptune.base import (
     without_generator,
 )
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
-from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key
+from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key, split_of
 from skdptune.model_selection._running import (
     PUBLIC_VALIDATION,
     Data,
@@ -127,6 +128,10 @@ class BasePrivateSearch(
         """Return the estimators that are searched over."""
         return (self.estimator,)
 
+    def _n_tasks(self) -> int:
+        """Return how many tasks callbacks hear of, beside those of candidates."""
+        return 2
+
     def _labels_set_the_cost(self, n_samples: int, n_features: int | None) -> bool:
         """Return whether the cost may depend on a label set that nobody has declared."""
         return True
@@ -200,6 +205,9 @@ class BasePrivateSearch(
             for name, value in self.get_params(deep=False).items()
             if name not in _NEUTRAL
         }
+        if not is_public:
+            # Some of the splitters that are refused cannot even be copied.
+            split_of(self.cv)
         key = plan_key(type(self), settings, size, n_features, classes, is_public)
         found: PlanT | None = plan_cache.get(key)
         if found is None:
@@ -231,7 +239,7 @@ class BasePrivateSearch(
     def _scorer(self) -> BoundedScorer:
         if self.scoring is not None:
             return get_bounded_scorer(self.scoring)
-        if is_classifier(self._lead_estimator()):
+        if is_classifier(self._lead_estimator()) or all(map(is_classifier, self._estimators())):
             return get_bounded_scorer("accuracy")
         raise ValueError(
             "scoring must be given for an estimator that is no classifier; got None. R² is not "
@@ -262,7 +270,8 @@ class BasePrivateSearch(
         self
         """
         plan, data, public = self._opened(X, y, X_val, y_val, params)
-        with tasks_of_fit(self, 2, data.X, data.y) as tasks:
+        weights = params.get("sample_weight")
+        with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
             self._run(plan, data, public, tasks)
         return self
 
@@ -288,6 +297,7 @@ class BasePrivateSearch(
             classes = self._public_labels(y, n_samples)
         plan = self._with_classes(plan, classes)
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
+        _warn_of_weights(params)
         return plan, self._data(X, y, params), Data(X_val, y_val) if is_public else None
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
@@ -352,6 +362,18 @@ class BasePrivateSearch(
         if self.random_state is not None:
             sentences.append(SEEDED)
         return tuple(sentences)
+
+
+def _warn_of_weights(params: dict[str, Any]) -> None:
+    """Warn where weights that a fit is given would be expected to weigh scores, too."""
+    if params.get("sample_weight") is not None and not routing_is_enabled():
+        warnings.warn(
+            "scoring does not support sample_weight: all records count alike in the scores, "
+            "whatever their weights in the fits. class_weight of skdptune.metrics.accuracy "
+            "weighs them by public numbers.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def assumptions_of_model(model: Any, n_samples: int) -> tuple[str, ...]:

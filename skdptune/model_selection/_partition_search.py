@@ -13,6 +13,7 @@ from skdptune._validation import check_integer, check_real
 from skdptune.base import (
     LEARNING_RATES,
     budget_owners,
+    change_parameters,
     cost_of,
     disable_caching,
     nested_estimators,
@@ -207,7 +208,7 @@ def choice_model_of(plan: Plan) -> ChoiceCostModel:
 
 
 def _configured_surrogate(estimator: Any, candidate: dict[str, Any]) -> Any:
-    made = clone(estimator).set_params(**candidate)
+    made = change_parameters(clone(estimator), candidate)
     disable_caching(made)
     for _, step in nested_estimators(made):
         remove_callbacks(step)
@@ -235,7 +236,7 @@ def _scale_to_partition(alike: Any, prefix: str, step: Any, size: int, final: Fi
             # A surrogate has no budget from which steps could follow.
             settings |= step.fixed_epochs(final.n_samples, final.n_features)
         settings |= {"noise_multiplier": level * size / final.n_samples, "epsilon": None}
-    alike.set_params(**{f"{prefix}{name}": value for name, value in settings.items()})
+    change_parameters(alike, {f"{prefix}{name}": value for name, value in settings.items()})
     if not has_noise:
         return
     try:

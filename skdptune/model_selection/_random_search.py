@@ -352,8 +352,8 @@ class DPRandomSearchCV(TuningSearch):
         return self.warm_start or super()._keeps_models(plan)
 
     def _start_from(self, model: Any) -> dict[str, Any]:
-        names = _names_of_start(self.estimator)
-        if not self.warm_start or model is None or names is None:
+        names = _names_of_start(self.estimator) if self.warm_start else None
+        if model is None or names is None:
             return {}
         last = model[-1] if isinstance(model, Pipeline) else model
         return {names[0]: last.coef_, names[1]: last.intercept_}
@@ -403,6 +403,7 @@ def _names_of_start(estimator: Any) -> tuple[str, str] | None:
     prefix, last = "", estimator
     if isinstance(estimator, Pipeline):
         prefix, last = f"{estimator.steps[-1][0]}__", estimator.steps[-1][1]
-    if "coef_init" not in inspect.signature(last.fit).parameters:
+    # A step may be left to the space.
+    if not hasattr(last, "fit") or "coef_init" not in inspect.signature(last.fit).parameters:
         return None
     return f"{prefix}coef_init", f"{prefix}intercept_init"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdptune._validation import check_integer, check_option, check_real
+from skdptune._validation import check_option, check_real
 from skdptune.model_selection._choosing import (
     TableChoice,
     TableOutlook,
@@ -119,8 +119,9 @@ class TableSearch(TuningSearch):
 
         def show(place: int, result: Result) -> None:
             state.progress.count(place + 1, count)
-            with state.tasks.task("candidate"):
-                pass
+            for _ in range(max(state.plan.layout.folds, 1)):
+                with state.tasks.task("candidate"):
+                    pass
             if self.verbose > 1:
                 score = float(np.clip(result.score, scorer.lower, scorer.upper))
                 words = ", ".join(f"{name}={value}" for name, value in candidates[place].items())
@@ -130,7 +131,9 @@ class TableSearch(TuningSearch):
 
     def _public_count(self, plan: Plan) -> int:
         model = plan.model
-        return model.n_candidates if isinstance(model, CompositionCostModel) else 0
+        if not isinstance(model, CompositionCostModel):
+            return 0
+        return model.n_candidates * max(plan.layout.folds, 1)
 
     def _splits_scores(self, plan: Plan) -> bool:
         return isinstance(plan.model, TableCostModel)
@@ -227,15 +230,17 @@ class TableSearch(TuningSearch):
 def _index_from(refit: Callable[[dict[str, Any]], Any], table: dict[str, Any], count: int) -> int:
     """Return the index that the user's function chooses from a table."""
     index = refit(table)
-    if isinstance(index, np.integer):
-        index = int(index)
-    return check_integer(
-        index,
-        name="refit",
-        lower=0,
-        upper=count - 1,
-        hint="A callable must return the index of a candidate in cv_results_.",
-    )
+    hint = "A callable must return the index of a candidate in cv_results_."
+    # As in scikit-learn, in kinds of errors and in their words.
+    if isinstance(index, bool) or not isinstance(index, int | np.integer):
+        raise TypeError(
+            f"refit: best_index_ returned is not an integer; got {type(index).__name__}. {hint}"
+        )
+    if not 0 <= index < count:
+        raise IndexError(
+            f"refit: best_index_ index out of range; got {index} of {count} candidates. {hint}"
+        )
+    return int(index)
 
 
 def own_place(estimator: Any, candidates: Sequence[dict[str, Any]]) -> int | None:

@@ -182,7 +182,15 @@ class TuningSearch(SuggestingSearch):
     def _refit(self) -> Any:
         return self.refit
 
+    def _n_tasks(self) -> int:
+        return 1 if self._refit() is False else 2
+
     # Parameters -----------------------------------------------------------------------------
+
+    def _estimators(self) -> Sequence[Any]:
+        # A step that is searched over may be a classifier in place of none.
+        given = self._given()
+        return (self.estimator,) if given is None else given.with_steps(self.estimator)
 
     def _check_parameters(self) -> None:
         if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
@@ -304,9 +312,11 @@ class TuningSearch(SuggestingSearch):
             progress.phase("trying candidates")
             with tasks.task("search", self._public_count(plan)) as subtasks:
                 choice = self._choose(replace(state, tasks=subtasks))
-            progress.phase("fitting the winner")
-            with tasks.task("final fit"):
-                model = self._final_model(state, choice)
+            model = None
+            if self._refit() is not False:
+                progress.phase("fitting the winner")
+                with tasks.task("final fit"):
+                    model = self._final_model(state, choice)
         self._publish(plan, choice, model)
 
     def _run_untuned(self, plan: Plan, data: Data, public: Data | None, tasks: Tasks) -> None:
@@ -396,7 +406,7 @@ class TuningSearch(SuggestingSearch):
         )
 
     def _public_count(self, plan: Plan) -> int:
-        """Return how many candidates callbacks hear of, 0 where their number is secret."""
+        """Return how many fits of candidates callbacks hear of, 0 where it is secret."""
         return 0
 
     def _splits_scores(self, plan: Plan) -> bool:

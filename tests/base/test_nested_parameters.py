@@ -6,7 +6,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from skdptune.base import check_fit_parameters, nested_estimators
+from skdptune.base import change_parameters, check_fit_parameters, nested_estimators
 from skdptune.linear_model import DPLogisticRegression
 from tests.model_selection.learners import Scripted
 
@@ -31,3 +31,14 @@ def test_parameters_of_fit_are_known() -> None:
     for name in ("sample_weight", "scripted__weights", "other__sample_weight"):
         with pytest.raises(TypeError, match=f"Pipeline.fit takes; got '{name}'"):
             check_fit_parameters(pipeline, [name])
+
+
+def test_an_estimator_is_not_asked_to_set_nothing() -> None:
+    class Demanding(Scripted):
+        def set_params(self, **params: float) -> Demanding:
+            self.quality = params["quality"]
+            return self
+
+    estimator = Demanding()
+    assert change_parameters(estimator, {}) is estimator
+    assert change_parameters(estimator, {"quality": 0.3}).quality == 0.3

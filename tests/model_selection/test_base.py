@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import sklearn
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -158,3 +159,34 @@ def test_public_validation_data_come_in_pairs(name: str) -> None:
         search.fit(X, y, X_val=X)
     search.fit(X, y, X_val=X[:50], y_val=y[:50])
     assert "the validation data are public" in search.privacy_.assumptions
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_weights_that_scores_leave_out_are_warned_of(name: str) -> None:
+    X, y = table(600)
+    weights = [1.0] * 600
+    with pytest.warns(UserWarning, match="scoring does not support sample_weight"):
+        WAYS[name].make(Scripted(), VALUES).fit(X, y, sample_weight=weights)
+    with sklearn.config_context(enable_metadata_routing=True):
+        estimator = Scripted().set_fit_request(sample_weight=True)
+        # By routing, weights are asked for where they are used.
+        WAYS[name].make(estimator, VALUES).fit(X, y, sample_weight=weights)
+
+
+class OneTime:
+    """A splitter that cannot be copied."""
+
+    def __init__(self) -> None:
+        self.splits = iter([])
+
+    def __deepcopy__(self, memory: Any) -> Any:
+        raise RuntimeError("it was copied")
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_splitters_are_refused_before_they_are_copied(name: str) -> None:
+    search = WAYS[name].make(Scripted(), VALUES).set_params(cv=OneTime())
+    with pytest.raises(TypeError, match="cv must be a fraction.*got OneTime"):
+        search.plan(600, 3)
+    with pytest.raises(TypeError, match="cv must be a fraction.*got OneTime"):
+        search.fit(*table(600))

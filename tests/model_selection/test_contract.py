@@ -455,6 +455,7 @@ def test_clear_winner_wins_with_a_large_budget(way: Way) -> None:
 # Metadata ----------
 
 
+@pytest.mark.filterwarnings("ignore:scoring does not support sample_weight")
 @pytest.mark.parametrize("routing", [False, True])
 def test_weights_go_with_their_records(usual: Way, routing: bool) -> None:
     weights = np.linspace(0.0, 1.0, 600)

@@ -231,6 +231,7 @@ def test_without_refit_there_is_no_model() -> None:
     assert "refit=False; predict needs a model" in str(caught.value.__cause__)
 
 
+@pytest.mark.filterwarnings("ignore:scoring does not support sample_weight")
 @pytest.mark.parametrize("routing", [False, True])
 def test_weights_go_with_their_records(routing: bool) -> None:
     weights = np.linspace(0.0, 1.0, 600)

@@ -315,12 +315,13 @@ def test_callbacks_hear_a_fixed_number_of_tasks(name: str, many_runs: None) -> N
     )
     search.set_callbacks(of_search).fit(X, Y)
     title = way.kind.__name__
+    fits = way.settings.get("n_trials") or int(max(way.settings.get("cv", 0.2), 1))
     assert of_search.told == [
         f"setup {title}",
         "begin fit",
         "begin search",
         # Where every candidate is paid for, their number is public.
-        *(["begin candidate", "end candidate"] if way.shows_all else []),
+        *(["begin candidate", "end candidate"] * fits * way.shows_all),
         "end search",
         "begin final fit",
         "end final fit",

@@ -83,11 +83,19 @@ def test_choice_looks_at_the_published_table_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("refit", "kind"), [(lambda table: 7, ValueError), (lambda table: "a", TypeError)]
+    ("returned", "kind", "words"),
+    [
+        (7, IndexError, "best_index_ index out of range; got 7 of 3"),
+        (-1, IndexError, "best_index_ index out of range"),
+        ("a", TypeError, "best_index_ returned is not an integer; got str"),
+        (None, TypeError, "best_index_ returned is not an integer"),
+        (True, TypeError, "best_index_ returned is not an integer"),
+        (1.0, TypeError, "best_index_ returned is not an integer"),
+    ],
 )
-def test_what_a_callable_returns_is_checked(refit: Any, kind: type) -> None:
-    with pytest.raises(kind, match="refit must be"):
-        search(refit=refit).fit(X, Y)
+def test_what_a_callable_returns_is_checked(returned: Any, kind: type, words: str) -> None:
+    with pytest.raises(kind, match=words):
+        search(refit=lambda table: returned).fit(X, Y)
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import RegressorMixin
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer
 
+from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._running import Result, Streams
-from tests.model_selection.learners import Loud, Scripted, table
+from tests.model_selection.learners import Loud, Private, Scripted, table
 
 DELTA = 1e-5
 X, Y = table(600)
@@ -59,3 +63,105 @@ def test_validation_data_are_those_of_the_split_or_public() -> None:
     np.testing.assert_array_equal(state.validation.X, X[state.split.validation])
     plan, data, public = one._opened(X, Y, X[:9], Y[:9], {})
     assert one._state(plan, data, public).validation.n_samples == 9
+
+
+class Demanding(Scripted):
+    """Sets its one parameter, whatever it is asked to set."""
+
+    def __init__(self, quality: float = 0.0) -> None:
+        super().__init__(quality)
+
+    def get_params(self, deep: bool = True) -> dict[str, float]:
+        return {"quality": self.quality}
+
+    def set_params(self, **params: float) -> Demanding:
+        self.quality = params["quality"]
+        return self
+
+
+@pytest.mark.parametrize("selection", ["table", "noisy_max", "compose"])
+def test_estimators_are_asked_to_set_what_is_searched_alone(selection: str) -> None:
+    grid = {"quality": [0.2, 0.9]}
+    more = {"tuning_estimator": Demanding()} if selection == "noisy_max" else {}
+    found = DPGridSearchCV(
+        Demanding(), grid, selection=selection, delta=DELTA, random_state=0, **more
+    )
+    assert found.fit(X, Y).best_estimator_.quality in grid["quality"]
+    drawn = DPRandomSearchCV(Demanding(), grid, delta=DELTA, random_state=0).fit(X, Y)
+    assert drawn.best_estimator_.quality in grid["quality"]
+
+
+class Knows(Scripted):
+    """Takes its label set, and keeps which one it had."""
+
+    def __init__(self, quality: float = 0.5, classes: Any = None) -> None:
+        super().__init__(quality)
+        self.classes = classes
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Knows:
+        super().fit(X, y)
+        self.knew_ = self.classes
+        return self
+
+
+@pytest.mark.parametrize("unset", [None, "passthrough"])
+def test_steps_that_are_left_to_the_space(unset: Any) -> None:
+    """The label set of a classifier among them is found once, and not by each fit."""
+    pipeline = Pipeline([("before", Normalizer()), ("last", unset)])
+    values = {"last": [Knows(), Knows(0.9)], "last__quality": [0.3, 0.8]}
+    for found in (
+        DPGridSearchCV(pipeline, values, selection="table", delta=DELTA, random_state=0),
+        DPRandomSearchCV(pipeline, values, delta=DELTA, random_state=0),
+    ):
+        found.fit(X, Y)
+        assert found.scorer_.name == "accuracy"
+        last = found.best_estimator_["last"]
+        assert last.knew_ == [0, 1]
+        assert last.quality == found.best_params_["last__quality"]
+        assert any("label set" in sentence for sentence in found.privacy_.assumptions)
+    assert values["last"][0].quality == 0.5 and pipeline["last"] == unset
+
+
+class Means(RegressorMixin, Private):
+    """Predicts two noise-free numbers for all records, if it has learned from pairs."""
+
+    def __init__(self, shift: float = 0.0, epsilon: float = 1.0, delta: float = DELTA) -> None:
+        self.shift = shift
+        self.epsilon = epsilon
+        self.delta = delta
+        self.random_state = None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor"
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Means:
+        assert y.ndim == 2
+        self.mean_ = np.array([1.0, 2.0]) + self.shift
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.tile(self.mean_, (len(X), 1))
+
+
+@pytest.mark.parametrize("folds", [0.2, 3])
+def test_targets_of_several_columns(folds: Any) -> None:
+    def near(y: Any, prediction: Any) -> Any:
+        return np.abs(y - prediction).max(axis=1)
+
+    targets = np.tile([1.0, 2.0], (600, 1))
+    found = DPGridSearchCV(
+        Means(),
+        {"shift": [0.0, 0.9]},
+        epsilon=50.0,
+        delta=DELTA,
+        selection="table",
+        scoring=make_bounded_scorer(near, 0.0, 1.0),
+        cv=folds,
+        refit=True,
+        random_state=0,
+    ).fit(X, targets)
+    assert found.best_params_ == {"shift": 0.0}
+    np.testing.assert_array_equal(found.predict(X[:2]), targets[:2])

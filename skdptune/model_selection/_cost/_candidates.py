@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from skdptune.base import change_parameters
+
 Space = Mapping[str, Any]
 # Words in place of a step of a pipeline.
 STEPS = ("passthrough", "drop")
@@ -106,16 +108,39 @@ class Candidates:
         )
 
     def check_names(self, estimator: Any) -> None:
-        """Raise unless the estimator has the parameters that are searched."""
+        """Raise unless the estimator takes the parameters that are searched."""
         for space in self.spaces:
             first = {key: values[0] for key, values in space.items() if is_finite(values)}
-            known = clone(estimator).set_params(**first).get_params(deep=True)
-            unknown = sorted(set(space) - set(known))
-            if unknown:
-                raise ValueError(
-                    f"{self.name} must name parameters of {type(estimator).__name__}; got "
-                    f"{unknown[0]!r}. It has {sorted(known)}."
-                )
+            made = change_parameters(clone(estimator), first)
+            known = made.get_params(deep=True)
+            # What set_params has taken is a parameter, whatever get_params names.
+            for name in sorted(set(space) - set(known) - set(first)):
+                self._check_name(name, space[name], made, sorted(known))
+
+    def _check_name(self, name: str, values: Any, estimator: Any, known: list[str]) -> None:
+        """Raise unless the estimator's set_params takes a parameter that get_params lacks."""
+        value = self._drawn(name, values, np.random.RandomState(0))
+        try:
+            estimator.set_params(**{name: value})
+        except (AttributeError, TypeError, ValueError):
+            raise ValueError(
+                f"{self.name} must name parameters of {type(estimator).__name__}; got {name!r}. "
+                f"It has {known}."
+            ) from None
+
+    def with_steps(self, estimator: Any) -> list[Any]:
+        """Return the estimator with each of the steps that are searched over, or as it is."""
+        made = []
+        for space in self.spaces:
+            steps = {
+                name: values
+                for name, values in space.items()
+                if is_finite(values) and holds_step(list(values))
+            }
+            first = {name: values[0] for name, values in steps.items()}
+            changes = [{**first, name: value} for name in steps for value in steps[name]]
+            made += [change_parameters(clone(estimator), copied(each)) for each in changes or [{}]]
+        return made
 
     def grid(self) -> ParameterGrid:
         """Return the candidates of a grid, in a fixed public order."""

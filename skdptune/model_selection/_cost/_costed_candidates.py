@@ -9,7 +9,12 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base import RESERVED_PARAMETERS, cost_parameters, is_set_by_budget
+from skdptune.base import (
+    RESERVED_PARAMETERS,
+    change_parameters,
+    cost_parameters,
+    is_set_by_budget,
+)
 from skdptune.model_selection._cost._candidates import Space
 from skdptune.model_selection._cost._fit_costs import Combination, FitCosts
 
@@ -68,7 +73,7 @@ class CostedCandidates:
     def _check_cost(self, candidate: dict[str, Any]) -> None:
         estimator = self._fit_costs.estimator
         try:
-            made = clone(estimator).set_params(**candidate)
+            made = change_parameters(clone(estimator), candidate)
         except (ValueError, AttributeError) as error:
             raise ValueError(
                 f"candidates must name parameters of {type(estimator).__name__}; got "

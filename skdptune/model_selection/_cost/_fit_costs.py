@@ -15,6 +15,7 @@ from skdptune._compat import remove_callbacks
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError
 from skdptune.base import (
     budget_owners,
+    change_parameters,
     check_secret_size,
     cost_of,
     cost_parameters,
@@ -110,7 +111,7 @@ class FitCosts:
     ) -> Any:
         """Return the estimator for one fit of a candidate; seeds are left to the run."""
         made = clone(self.estimator)
-        made.set_params(**copied(candidate))
+        change_parameters(made, copied(candidate))
         disable_caching(made)
         for prefix, step in list(nested_estimators(made)):
             remove_callbacks(step)
@@ -251,7 +252,7 @@ class FitCosts:
         while combinations is not None:
             costly: set[str] = set()
             for combination in combinations:
-                made = clone(self.estimator).set_params(**combination)
+                made = change_parameters(clone(self.estimator), combination)
                 costly |= cost_parameters(made, list(space))
             # Which parameters matter may itself depend on the values of others.
             if costly <= set(names):

@@ -14,6 +14,7 @@ from skdptune.base import (
     Budget,
     BudgetOwner,
     budget_owners,
+    change_parameters,
     cost_of,
     nested_estimators,
     own_parameters,
@@ -143,7 +144,7 @@ class CurveSetting:
         if found is None:
             found = self._settings(estimator, (n_samples, n_features))
             _calibrated.put(key, found)
-        estimator.set_params(**found)
+        change_parameters(estimator, found)
 
     def _settings(self, estimator: Any, size: tuple[int, int | None]) -> dict[str, Any]:
         """Return the parameters, by their names, that make the estimator meet the curve."""
@@ -171,7 +172,7 @@ class CurveSetting:
         """Return the parameters of one private step with which `costed` lies below a curve."""
         step = dict(nested_estimators(estimator))[owner.prefix]
         delta = {} if owner.delta is None else {"delta": self.delta if owner.delta > 0.0 else 0.0}
-        estimator.set_params(**_prefixed(owner, delta))
+        change_parameters(estimator, _prefixed(owner, delta))
         by_itself = getattr(step, "calibrate_to_curve", None)
         if by_itself is not None:
             return _prefixed(owner, {**delta, **by_itself(curve, *size)})

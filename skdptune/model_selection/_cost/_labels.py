@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skdptune.base import cost_parameters, nested_estimators, own_parameters
-from skdptune.model_selection._cost._candidates import Candidates
+from skdptune.model_selection._cost._candidates import Candidates, holds_step, is_finite
 
 
 def labels_set_the_cost(estimator: Any, candidates: Candidates) -> bool:
@@ -24,4 +24,9 @@ def labels_set_the_cost(estimator: Any, candidates: Candidates) -> bool:
 
 def _searches_steps(estimator: Any, candidates: Candidates) -> bool:
     own = estimator.get_params(deep=True)
-    return any(hasattr(own.get(name), "get_params") for space in candidates for name in space)
+    return any(
+        hasattr(own.get(name), "get_params")
+        or (is_finite(values) and holds_step(list(values), words=False))
+        for space in candidates
+        for name, values in space.items()
+    )

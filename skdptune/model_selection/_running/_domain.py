@@ -70,7 +70,8 @@ def _lacks_classes(estimator: Any) -> bool:
 
 
 def check_form(estimator: Any, X: Any) -> None:
-    """Refuse what is no table, by its shape."""
+    """Refuse what is no table of records, by its shape and by what the estimator takes."""
+    check_not_pairwise(estimator)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 1 and get_tags(estimator).input_tags.two_d_array:
         raise ValueError(
@@ -81,6 +82,19 @@ def check_form(estimator: Any, X: Any) -> None:
         raise ValueError(
             f"X must have columns; got 0 feature(s) (shape={shape}) while a minimum of 1 is "
             "required."
+        )
+
+
+def check_not_pairwise(estimator: Any) -> None:
+    """Refuse an estimator of a matrix of all pairs, in which each row is about every record.
+
+    Theorem R6: a record may change its own row alone.
+    """
+    if get_tags(estimator).input_tags.pairwise:
+        raise ValueError(
+            "estimator must take one row per record; got "
+            f"{type(estimator).__name__}, which takes a matrix of all pairs of records (a "
+            "precomputed kernel or distance). A record would change the rows of all others."
         )
 
 

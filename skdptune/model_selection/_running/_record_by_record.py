@@ -33,6 +33,7 @@ from skdptune.base import (
     proper_targets,
     zeroed,
 )
+from skdptune.model_selection._running._domain import check_not_pairwise
 from skdptune.model_selection._running._made_up import made_up_like
 from skdptune.model_selection._running._quiet import Quiet
 
@@ -57,6 +58,7 @@ def fit_record_by_record(estimator: Any, X: Any, y: Any, **params: Any) -> Any:
     -----
     Theorem R6.
     """
+    check_not_pairwise(estimator)
     with _guarded(estimator) as guarded:
         arguments = (X,) if y is None else (X, y)
         guarded.fit(*arguments, **params)

@@ -7,11 +7,11 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdptune._compat import VisualBlock
+from skdptune._compat import VisualBlock, routing_is_enabled
 
 
 def best_has(name: str) -> Any:
@@ -26,6 +26,19 @@ def best_has(name: str) -> Any:
         return True
 
     return check
+
+
+def check_no_metadata(search: Any, params: dict[str, Any]) -> None:
+    """Refuse metadata for scores, as scikit-learn does: what they are is public."""
+    if not params:
+        return
+    if routing_is_enabled():
+        # Raises, since nothing of a search takes metadata for its scores.
+        process_routing(search, "score", **params)
+    raise ValueError(
+        f"score must be given X and y alone; got {sorted(params)}. Passing more is only supported "
+        "if enable_metadata_routing=True, and no scorer of known sensitivity takes any."
+    )
 
 
 class WinnerMethods(BaseEstimator):
@@ -77,11 +90,12 @@ class WinnerMethods(BaseEstimator):
         check_is_fitted(self)
         return self.best_estimator_.inverse_transform(X)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
         """Return the winner's score on the given data, by the scorer of the search.
 
-        The figure is exact: on sensitive data it is not private.
+        The figure is exact: on sensitive data it is not private. Scorers take no metadata.
         """
+        check_no_metadata(self, params)
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(f"This {type(self).__name__} has refit=False; it has no model.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import uniform
+from sklearn.pipeline import Pipeline
 
 from skdptune.model_selection._cost._candidates import Candidates, is_finite
 from tests.model_selection.learners import Scripted
@@ -121,3 +122,45 @@ def test_suggested_draws_are_independent_and_a_third_is_the_default() -> None:
 def test_a_suggestion_of_present_values_alone_is_always_the_default() -> None:
     candidates = Candidates.suggested({"a": [3]}, name="param_distributions", drawn=True)
     assert candidates.draw_each(np.random.SeedSequence(0).spawn(5)) == [{"a": 3}] * 5
+
+
+class Lenient:
+    """Takes any parameter, and names one."""
+
+    def __init__(self, named: float = 0.0) -> None:
+        self.named = named
+
+    def get_params(self, deep: bool = True) -> dict[str, float]:
+        return {"named": self.named}
+
+    def set_params(self, **params: float) -> Lenient:
+        if any(name.startswith("bad") for name in params):
+            raise ValueError("bad")
+        vars(self).update(params)
+        return self
+
+
+def test_names_are_those_that_set_params_takes() -> None:
+    grid({"other": [1.0]}).check_names(Lenient())
+    drawn({"other": uniform()}).check_names(Lenient())
+    with pytest.raises(ValueError, match="param_distributions must name .* got 'bad'"):
+        drawn({"bad": uniform()}).check_names(Lenient())
+    with pytest.raises(ValueError, match="bad"):
+        grid({"bad": [1.0]}).check_names(Lenient())
+
+
+def test_steps_that_are_searched_over() -> None:
+    own, first, second = Scripted(0.1), Scripted(0.2), Scripted(0.3)
+    pipeline = Pipeline([("before", None), ("last", own)])
+
+    def found(space: object) -> list[tuple[object, float]]:
+        made = grid(space).with_steps(pipeline)
+        return [(each["before"], each["last"].quality) for each in made]
+
+    assert found({"last__quality": [0.5]}) == [(None, 0.1)]
+    assert found({"last": [first, second], "last__quality": [0.5]}) == [(None, 0.2), (None, 0.3)]
+    both = {"before": ["passthrough", None], "last": [first, second]}
+    assert {place for place, _ in found(both)} == {"passthrough", None}
+    assert {quality for _, quality in found(both)} == {0.2, 0.3}
+    assert found([{"last": [second]}, {"last__quality": [0.5]}]) == [(None, 0.3), (None, 0.1)]
+    assert own.quality == 0.1 and pipeline["last"] is own

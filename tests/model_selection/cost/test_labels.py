@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sklearn.pipeline import Pipeline
 
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection._cost._candidates import Candidates
@@ -23,6 +24,12 @@ def needs(estimator: object, values: object) -> bool:
         # Another solver's cost may depend on the labels.
         (DPLogisticRegression(solver="sgd"), {"solver": ["sgd", "objective"]}, True),
         (Scripted(), {"quality": [0.1]}, False),
+        # A step that is searched over, in place of none.
+        (
+            Pipeline([("last", None)]),
+            {"last": [DPLogisticRegression(solver="objective")]},
+            True,
+        ),
     ],
 )
 def test_labels_that_nobody_declared(estimator: object, values: object, wanted: bool) -> None:

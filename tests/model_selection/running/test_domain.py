@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
+from sklearn.utils import get_tags
 
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPRandomSearchCV
@@ -91,6 +92,55 @@ def test_targets_that_no_run_could_use(name: str, estimator: object) -> None:
     assert "privacy_" not in vars(search)
     with pytest.raises(TypeError, match="takes; got 'typo'"):
         search.fit(X, y, typo=3)
+
+
+class Pairwise(Scripted):
+    """Takes a matrix of all pairs of records."""
+
+    def __sklearn_tags__(self) -> object:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        return tags
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_matrices_of_all_pairs_are_refused(name: str) -> None:
+    """Theorem R6: each of its rows is about every record."""
+    X, y = table(40)
+    values = {"quality": [0.2, 0.8]}
+    for estimator in (Pairwise(), make_pipeline(Pairwise())):
+        prefix = "" if isinstance(estimator, Pairwise) else "pairwise__"
+        search = WAYS[name].make(
+            estimator, {f"{prefix}{key}": each for key, each in values.items()}, delta=1e-5
+        )
+        with pytest.raises(ValueError, match="must take one row per record; got .*all pairs"):
+            search.fit(X @ X.T, y)
+        assert "privacy_" not in vars(search)
+    assert get_tags(WAYS[name].make(Pairwise(), values)).input_tags.pairwise
+
+
+class MayBePairwise(Scripted):
+    """Takes a matrix of all pairs for a quality above one half, and would read it."""
+
+    def fit(self, X: object, y: object, sample_weight: object = None) -> MayBePairwise:
+        assert self.quality <= 0.5
+        return super().fit(X, y)
+
+    def __sklearn_tags__(self) -> object:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.quality > 0.5
+        return tags
+
+
+def test_a_candidate_that_takes_all_pairs_fails_unseen() -> None:
+    """Theorem R6: whatever the matrix holds, it has the worst score."""
+    X, y = table(600)
+    search = WAYS["grid-table"].make(
+        MayBePairwise(), {"quality": [0.4, 0.9]}, epsilon=50.0, delta=1e-5
+    )
+    search.set_params(diagnostics=True).fit(X, y)
+    assert search.best_params_ == {"quality": 0.4}
+    assert "all pairs" in search.diagnostics_["errors"][1]
 
 
 def test_several_targets_where_they_are_taken() -> None:

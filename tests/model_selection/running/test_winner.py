@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import sklearn
 from sklearn.exceptions import NotFittedError
 
 from skdptune.model_selection import DPRandomSearchCV
@@ -41,3 +42,13 @@ def test_nothing_without_a_model() -> None:
     assert "refit=False; predict needs a model" in str(raised.value.__cause__)
     with pytest.raises(AttributeError, match="it has no model"):
         found.score(X, Y)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_scores_take_no_metadata(routing: bool) -> None:
+    found = search().fit(X, Y)
+    kind, words = (TypeError, "unexpected") if routing else (ValueError, "is only supported if")
+    with sklearn.config_context(enable_metadata_routing=routing):
+        with pytest.raises(kind, match=words):
+            found.score(X, Y, metadata=1)
+        assert found.score(X, Y) == found.scorer_(found.best_estimator_, X, Y)
