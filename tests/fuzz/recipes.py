@@ -185,6 +185,23 @@ def searches() -> Values:
     }
 
 
+def grid_searches() -> Values:
+    from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
+
+    found = searches()
+    splitters = KFold(2), ShuffleSplit(1, test_size=0.3), StratifiedKFold(2)
+    return found | {
+        "selection": ["auto", "table", "noisy_max", "compose"],
+        "n_partitions": mostly("auto", 2, 3),
+        "noise_limit": mostly("auto", 1.5, 1.0, 1.001),
+        "tuning_fraction": mostly("auto", None, 0.3),
+        "choose": ["posterior", "max"],
+        "cv": mostly(0.3, 0.5, 2, *splitters),
+        "refit": mostly("winner", True, False, lambda table: 0, lambda table: -1, lambda: 0),
+        "verbose": mostly(0, 2),
+    }
+
+
 def random_searches() -> Values:
     found = searches()
     del found["param_grid"], found["selection_epsilon"], found["n_partitions"]
@@ -370,7 +387,7 @@ SPECIAL: dict[str, Callable[[], Values]] = {
     **dict.fromkeys(("DPLogisticRegression", "DPLinearSVC"), classifiers),
     **dict.fromkeys(("BoundedScaler", "DPMinMaxScaler", "DPStandardScaler"), scalers),
     "RowNormClipper": lambda: {"norm": [1.0, 0.1]},
-    "DPGridSearchCV": searches,
+    "DPGridSearchCV": grid_searches,
     "DPRandomSearchCV": random_searches,
     "DoublingThresholdSearchCV": doubling_searches,
     "DParetoSearchCV": pareto_searches,
