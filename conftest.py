@@ -1,4 +1,4 @@
-"""Leaves out nets, and doctests of Pareto searches, where what they need is not installed.
+"""Leaves out nets, and doctests of Pareto and adaptive searches, where their packages are not.
 
 Keeps each process of the tests to one thread, too.
 """
@@ -27,7 +27,8 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     is_net = any(pair in folders for pair in itertools.pairwise(parts))
     # The tests of Pareto searches pass over themselves; doctests cannot.
     in_search = "skdptune" in parts and "model_selection" in parts
-    is_pareto = in_search and any("pareto" in part for part in parts[-3:])
+    words = ("pareto", "adaptive")
+    is_pareto = in_search and any(word in part for part in parts[-3:] for word in words)
     left_out = (_MISSING and is_net) or (_PARETO_MISSING and is_pareto)
     return True if left_out else None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
 __all__ = [
+    "DPAdaptiveSearchCV",
     "DPGridSearchCV",
     "DPRandomSearchCV",
     "DParetoSearchCV",
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from skdptune import preprocessing as preprocessing
     from skdptune import testing as testing
     from skdptune.model_selection import DoublingThresholdSearchCV as DoublingThresholdSearchCV
+    from skdptune.model_selection import DPAdaptiveSearchCV as DPAdaptiveSearchCV
     from skdptune.model_selection import DParetoSearchCV as DParetoSearchCV
     from skdptune.model_selection import DPGridSearchCV as DPGridSearchCV
     from skdptune.model_selection import DPRandomSearchCV as DPRandomSearchCV

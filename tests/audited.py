@@ -39,13 +39,14 @@ from skdptune.mechanisms import (
 from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
     DParetoSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
 )
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
 from tests import auditing
-from tests.fuzz.recipes import HAS_NETS, HAS_PARETO
+from tests.fuzz.recipes import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
 # One column; the last record is the one that comes and goes, where the number is a constant.
 TOGETHER = np.array([[0.0], [0.0], [0.0], [1.0]])
@@ -505,6 +506,28 @@ def pareto_case() -> Case:
     return Case(draw, claim, n_fits=2000)
 
 
+def adaptive_case() -> Case:
+    """Return the audit of searches of two candidates, all scores and the final fit."""
+    search = DPAdaptiveSearchCV(
+        NoisySum(),
+        {"cut": [9.0, 10.0, 11.0]},
+        n_trials=2,
+        sampler="random",
+        choose="max",
+        n_public=N_PUBLIC,
+        delta=DELTA,
+    )
+    # Of as much noise each.
+    return search_case(
+        search,
+        lambda search: (
+            float(np.sum(search.cv_results_["mean_test_score"]))
+            + search.best_estimator_.score(MANY_ROWS["X_val"], MANY_ROWS["y_val"])
+        ),
+        MANY_ROWS,
+    )
+
+
 def threshold_search_case(noise: str) -> Case:
     """Return the audit of a search of one round on two partitions, one of them with the record."""
     limits = {"max_rounds": 1} | ({"max_hits": 1} if noise == "sparse" else {})
@@ -658,6 +681,8 @@ def nets() -> dict[str, Case]:
 def cases() -> dict[str, Case]:
     """Return all audits by name."""
     found = classifiers() | regressions() | boosting() | scalers() | searches()
+    if HAS_OPTUNA:
+        found["DPAdaptiveSearchCV, table"] = adaptive_case()
     if HAS_PARETO:
         found["DParetoSearchCV, release"] = pareto_case()
     return found | nets() if HAS_NETS else found

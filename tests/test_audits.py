@@ -18,13 +18,14 @@ from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
 from tests import audited, auditing
-from tests.fuzz.recipes import HAS_NETS, HAS_PARETO, is_estimator
+from tests.fuzz.recipes import HAS_NETS, HAS_OPTUNA, HAS_PARETO, is_estimator
 
 CASES = audited.cases()
 NOT_HERE = {
     # These learn nothing.
     *("BoundedScaler", "RowNormClipper", "TableEncoder"),
     *([] if HAS_PARETO else ["DParetoSearchCV"]),
+    *([] if HAS_OPTUNA else ["DPAdaptiveSearchCV"]),
 }
 
 

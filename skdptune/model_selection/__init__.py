@@ -1,5 +1,7 @@
 """Private searches: tuned, trained and paid for with one (epsilon, delta)."""
 
+from skdptune.model_selection._adaptive import AdaptiveSearchSession, AdaptiveTrial
+from skdptune.model_selection._adaptive_search import DPAdaptiveSearchCV
 from skdptune.model_selection._cost import PlanRow, SearchPlan
 from skdptune.model_selection._doubling import DoublingThresholdSession
 from skdptune.model_selection._doubling_threshold_search import DoublingThresholdSearchCV
@@ -10,6 +12,9 @@ from skdptune.model_selection._pareto_search import pareto_search
 from skdptune.model_selection._random_search import DPRandomSearchCV
 
 __all__ = [
+    "AdaptiveSearchSession",
+    "AdaptiveTrial",
+    "DPAdaptiveSearchCV",
     "DPGridSearchCV",
     "DPRandomSearchCV",
     "DParetoSearchCV",

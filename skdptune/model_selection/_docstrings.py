@@ -2,6 +2,29 @@
 
 from __future__ import annotations
 
+_N_JOBS = """\
+n_jobs : int, optional
+    Number of parallel workers, as in scikit-learn. Results do not depend on it.
+"""
+_BUT_N_JOBS = """\
+verbose : int, default=0
+    Above 0, shows what is going on and for how long; no count that must stay secret.
+pre_dispatch : int or str, default="2*n_jobs"
+    As in scikit-learn.
+error_score : {"worst", "raise"}, default="worst"
+    "worst" gives a candidate whose fit fails the worst score, with the same noise as any other.
+    Other than in scikit-learn there is no warning and no number to choose, since whether a fit
+    fails can depend on one record. "raise" needs `diagnostics`.
+random_state : int, Generator, RandomState or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs,
+    whose noise is no secret to whoever knows the seed. Models that are published hold the
+    `random_state` of the estimator that was given, not the one of their fit.
+diagnostics : bool, default=False
+    Whether to keep what must stay secret in ``diagnostics_``. The fitted search is then **not
+    private**.
+n_public : int, optional
+    Public constant used in place of the number of records, which otherwise is public."""
+
 SHARED_TEXT = {
     "estimator": """\
 estimator : estimator
@@ -20,26 +43,8 @@ the estimator is fitted once, as it is, on all records with all of the budget;
     "scoring": """\
 scoring : str or BoundedScorer, optional
     A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.""",
-    "common_parameters": """\
-n_jobs : int, optional
-    Number of parallel workers, as in scikit-learn. Results do not depend on it.
-verbose : int, default=0
-    Above 0, shows what is going on and for how long; no count that must stay secret.
-pre_dispatch : int or str, default="2*n_jobs"
-    As in scikit-learn.
-error_score : {"worst", "raise"}, default="worst"
-    "worst" gives a candidate whose fit fails the worst score, with the same noise as any other.
-    Other than in scikit-learn there is no warning and no number to choose, since whether a fit
-    fails can depend on one record. "raise" needs `diagnostics`.
-random_state : int, Generator, RandomState or None, default=None
-    None draws from the operating system's entropy; a seed gives reproducible research runs,
-    whose noise is no secret to whoever knows the seed. Models that are published hold the
-    `random_state` of the estimator that was given, not the one of their fit.
-diagnostics : bool, default=False
-    Whether to keep what must stay secret in ``diagnostics_``. The fitted search is then **not
-    private**.
-n_public : int, optional
-    Public constant used in place of the number of records, which otherwise is public.""",
+    "common_parameters": _N_JOBS + _BUT_N_JOBS,
+    "parameters_but_n_jobs": _BUT_N_JOBS,
     "common_attributes": """\
 privacy_ : PrivacyReport
     The cost of everything, as a tree.

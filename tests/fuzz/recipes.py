@@ -28,6 +28,7 @@ from skdptune.mechanisms import ThresholdRound
 Values = dict[str, list[Any]]
 
 HAS_NETS = all(map(find_spec, ("torch", "skorch", "opacus")))
+HAS_OPTUNA = find_spec("optuna") is not None
 HAS_PARETO = all(map(find_spec, ("optuna", "moocore")))
 FOLDERS = [
     *("accounting", "base", "ensemble", "inspection", "linear_model", "mechanisms", "metrics"),
@@ -39,6 +40,7 @@ LEFT_OUT = {
     *("BoundNotApplicableError", "BudgetExceededError", "NoProfileError", "PrivacyWarning"),
     *("UnreachableBudgetError", "RunCountDistribution", "PrivateEstimatorMixin"),
     # Made by searches, of private objects.
+    *("AdaptiveSearchSession", "AdaptiveTrial"),
     *("BoundComparison", "DoublingThresholdSession", "ParetoResult", "PlanRow", "SearchPlan"),
     *("Calibration", "PopulationTrainer"),
     # Made by its named constructors, which are in the list.
@@ -47,12 +49,13 @@ LEFT_OUT = {
     "register_profile",
     # Without Pareto's packages.
     *([] if HAS_PARETO else ["DParetoSearchCV", "pareto_search"]),
+    *([] if HAS_OPTUNA else ["DPAdaptiveSearchCV"]),
 }
 # Where valid, these multiply the work or the memory as far as the user wants.
 ENDLESS = {
     *("epochs", "max_epochs", "max_iter", "n_iter", "n_initial", "n_repeats", "n_jobs", "hidden"),
     *("channels", "input_shape", "n_outputs", "trials", "count", "n_steps", "n_batches"),
-    *("max_rounds", "max_hits", "module__hidden"),
+    *("max_rounds", "max_hits", "module__hidden", "n_trials"),
 }
 EPSILONS: list[Any] = [0.1, 1.0, 8.0, math.inf]
 SEEDS: list[Any] = [0, 7]
@@ -218,6 +221,20 @@ def doubling_searches() -> Values:
     found = searches()
     del found["score_epsilon"]
     return found | {"noise": ["sparse", "per-round"], "batch_size": [1, 2]}
+
+
+def adaptive_searches() -> Values:
+    found = searches()
+    del found["param_grid"], found["selection_epsilon"], found["n_partitions"]
+    ranges: dict[str, Any] = {"C": (0.1, 10.0, "log")}
+    return found | {
+        "param_space": mostly(ranges, {"C": [0.1, 1.0]}, {"C": stats.uniform(0.1, 1.0)}, {}),
+        "n_trials": [2, 3],
+        "sampler": ["random", "tpe"],
+        "pruner": mostly(None, "halving"),
+        "batch_size": mostly(None, 2),
+        "refit": mostly(True, "winner", False),
+    }
 
 
 def pareto_searches() -> Values:
@@ -390,6 +407,7 @@ SPECIAL: dict[str, Callable[[], Values]] = {
     "DPGridSearchCV": grid_searches,
     "DPRandomSearchCV": random_searches,
     "DoublingThresholdSearchCV": doubling_searches,
+    "DPAdaptiveSearchCV": adaptive_searches,
     "DParetoSearchCV": pareto_searches,
     "pareto_search": pareto_functions,
 }

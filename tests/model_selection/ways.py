@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from skdptune import model_selection
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
     DParetoSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
@@ -55,10 +57,16 @@ WAYS = {
     "doubling": Way(DoublingThresholdSearchCV),
     "doubling-per-round": Way(DoublingThresholdSearchCV, {"noise": "per-round", "max_rounds": 9}),
 }
+HAS_OPTUNA = find_spec("optuna") is not None
+if HAS_OPTUNA:
+    WAYS["adaptive"] = Way(DPAdaptiveSearchCV, {"n_trials": 3, "batch_size": 1}, shows_all=True)
 # Has many winners and none that it would publish by itself: its contract is in test_pareto.py.
 WITHOUT_WINNER = {DParetoSearchCV}
 # One of each kind, for what costs time.
-USUAL = ("random", "random-part", "grid", "grid-table", "grid-compose", "doubling")
+USUAL = (
+    *("random", "random-part", "grid", "grid-table", "grid-compose", "doubling"),
+    *(["adaptive"] if HAS_OPTUNA else []),
+)
 
 
 def searchers() -> set[type]:
@@ -69,4 +77,4 @@ def searchers() -> set[type]:
         for thing in public
         if inspect.isclass(thing) and hasattr(thing, "fit") and hasattr(thing, "privacy_profile")
     }
-    return found - WITHOUT_WINNER
+    return found - WITHOUT_WINNER - (set() if HAS_OPTUNA else {DPAdaptiveSearchCV})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
     AdaOPSLinearRegression,
@@ -15,6 +17,7 @@ from skdptune.linear_model import (
 )
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
 )
@@ -61,3 +64,5 @@ SEARCHES = [
     ),
     DoublingThresholdSearchCV(toys.Right(), CANDIDATES, n_partitions=2, epsilon=1.0),
 ]
+if find_spec("optuna"):
+    SEARCHES.append(DPAdaptiveSearchCV(toys.Right(), CANDIDATES, n_trials=2, epsilon=1.0))

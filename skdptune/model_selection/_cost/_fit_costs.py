@@ -65,12 +65,15 @@ class FitSize:
         Number of columns, if known.
     is_secret : bool
         Whether the real number is secret.
+    noise : float, default=1.0
+        Noise of the fit over that of the one that its parameters are meant for.
     """
 
     n_samples: int
     n_final: int
     n_features: int | None
     is_secret: bool
+    noise: float = 1.0
 
 
 # For what does not depend on sizes.
@@ -119,7 +122,7 @@ class FitCosts:
                 made.set_params(**{f"{prefix}classes": self.classes})
         if setting is not None:
             setting.apply(made)
-        scale_to_tuning(made, size.n_samples, size.n_final, self.extrapolate)
+        scale_to_tuning(made, size.n_samples, size.n_final, self.extrapolate, size.noise)
         if size.is_secret:
             set_public_size(made, size.n_samples)
         if isinstance(setting, CurveSetting):
@@ -323,6 +326,13 @@ class FitCosts:
         for candidate in candidates:
             if any(set(candidate) <= names for names in held):
                 self._check_held(candidate, setting, size)
+
+    def check_below(
+        self, candidates: Sequence[dict[str, Any]], setting: CurveSetting, size: FitSize
+    ) -> None:
+        """Raise unless each candidate's fit lies below the curve, listed or not."""
+        for candidate in candidates:
+            self._check_below(candidate, setting, size)
 
     def _check_one(
         self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize

@@ -10,7 +10,14 @@ from skdptune.model_selection._pareto._plan import ParetoPlan, make_pareto_plan,
 from skdptune.model_selection._pareto._result import ParetoResult
 from skdptune.model_selection._pareto._run import ParetoRun
 from skdptune.model_selection._pareto._sampling import SearchSpace
-from skdptune.model_selection._pareto._study import Evaluation, ParetoOptimizer, Record
+from skdptune.model_selection._pareto._study import (
+    Evaluation,
+    ParetoOptimizer,
+    Record,
+    open_storage,
+    optuna,
+    quiet_optuna,
+)
 from skdptune.model_selection._pareto._third_objective import (
     ThirdObjective,
     check_third_objective,
@@ -36,7 +43,10 @@ __all__ = [
     "check_target",
     "check_third_objective",
     "make_pareto_plan",
+    "open_storage",
+    "optuna",
     "plan_report",
+    "quiet_optuna",
     "warn_of_failures",
     "warn_of_few",
     "warn_of_one_cost",

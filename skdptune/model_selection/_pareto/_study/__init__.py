@@ -5,5 +5,14 @@ from skdptune.model_selection._pareto._study._optimizer import (
     check_reference_point,
 )
 from skdptune.model_selection._pareto._study._records import Evaluation, Record
+from skdptune.model_selection._pareto._study._storage import open_storage, optuna, quiet_optuna
 
-__all__ = ["Evaluation", "ParetoOptimizer", "Record", "check_reference_point"]
+__all__ = [
+    "Evaluation",
+    "ParetoOptimizer",
+    "Record",
+    "check_reference_point",
+    "open_storage",
+    "optuna",
+    "quiet_optuna",
+]

@@ -40,7 +40,7 @@ def optuna() -> Any:
         import optuna as package
     except ModuleNotFoundError as problem:
         raise ModuleNotFoundError(
-            "Pareto searches need optuna, which is not installed. "
+            "Pareto and adaptive searches need optuna, which is not installed. "
             "The extra 'pareto' brings it: pip install 'skdptune[pareto]'.",
             name="optuna",
         ) from problem

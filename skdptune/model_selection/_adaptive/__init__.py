@@ -1,0 +1,26 @@
+"""Adaptive searches: candidates chosen by paid-for scores, ended early, resumed when killed."""
+
+from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
+from skdptune.model_selection._adaptive._allowance import Allowance
+from skdptune.model_selection._adaptive._journal import described
+from skdptune.model_selection._adaptive._samplers import (
+    check_pruner,
+    check_sampler,
+    make_sampler,
+)
+from skdptune.model_selection._adaptive._session import AdaptiveChoice, AdaptiveSearchSession
+from skdptune.model_selection._adaptive._space import AdaptiveSpace
+from skdptune.model_selection._adaptive._studies import AdaptiveTrial
+
+__all__ = [
+    "AdaptiveChoice",
+    "AdaptiveCostModel",
+    "AdaptiveSearchSession",
+    "AdaptiveSpace",
+    "AdaptiveTrial",
+    "Allowance",
+    "check_pruner",
+    "check_sampler",
+    "described",
+    "make_sampler",
+]

@@ -1,0 +1,84 @@
+"""What an adaptive search may still spend: shares of the fits that were paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from skdptune.accounting import BudgetExceededError
+
+FACTOR, N_RUNGS = 3, 3
+# Shares of what one trial is paid: all in one fit, or with a pruner so much at each rung.
+WHOLE = (Fraction(1),)
+RUNGS = tuple(
+    Fraction(FACTOR**place, sum(FACTOR**other for other in range(N_RUNGS)))
+    for place in range(N_RUNGS)
+)
+# So many times the trials that would all climb to the end, at most.
+MOST_TIMES = 4
+
+
+class Allowance:
+    """Admits fits while their shares sum to at most the number of trials that is paid for.
+
+    Parameters
+    ----------
+    n_trials : int
+        Number of trials that may climb to the end.
+    rungs : sequence of Fraction
+        Shares of the fits of one trial that climbs to the end.
+
+    Notes
+    -----
+    Theorem G6. A fit of share f is below a Gaussian curve of f times the squared shift that a
+    trial is paid, and fails with f times its probability; so is its score. Shares are added up
+    exactly.
+    """
+
+    def __init__(self, n_trials: int, rungs: Sequence[Fraction]) -> None:
+        self.n_trials, self.rungs = n_trials, tuple(rungs)
+        self.climb = sum(self.rungs, Fraction(0))
+        self.spent = Fraction(0)
+        self.reserved = Fraction(0)
+        self.n_asked = 0
+
+    @property
+    def most_trials(self) -> int:
+        """Most trials, pruned ones included."""
+        return self.n_trials if self.rungs == WHOLE else MOST_TIMES * self.n_trials
+
+    @property
+    def n_left(self) -> int:
+        """Number of trials that may be asked for now, if all of them climb to the end."""
+        fitting = (self.n_trials - self.spent - self.reserved) // self.climb
+        return int(min(fitting, self.most_trials - self.n_asked))
+
+    def ask(self) -> None:
+        """Set aside what one more trial takes if it climbs to the end, or raise."""
+        if self.n_left < 1:
+            raise BudgetExceededError(
+                f"ask must be called at most as often as is paid for; got a call after "
+                f"{self.n_asked} trials. Give more n_trials to start with."
+            )
+        self.reserved += self.climb
+        self.n_asked += 1
+
+    def count(self, shares: Sequence[Fraction]) -> None:
+        """Count a trial that was begun before."""
+        self.spent += sum(shares, Fraction(0))
+        self.n_asked += 1
+
+    def begin(self, place: int) -> None:
+        """Spend what a trial's fit at a rung takes of what was set aside for it."""
+        share = self.rungs[place]
+        if self.spent + share > self.n_trials:
+            raise BudgetExceededError(
+                f"fits must be paid for; got one of a share of {share}, and {self.spent} of "
+                f"{self.n_trials} are spent."
+            )
+        self.spent += share
+        self.reserved -= share
+
+    def close(self, n_begun: int) -> None:
+        """Free what a trial has not used of what was set aside for it."""
+        self.reserved -= sum(self.rungs[n_begun:], Fraction(0))

@@ -1,0 +1,72 @@
+"""Samplers and pruners of an adaptive search, by name or as optuna has them."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+from skdptune.model_selection._adaptive._allowance import FACTOR, N_RUNGS
+from skdptune.model_selection._pareto import optuna
+
+SAMPLERS = ("auto", "tpe", "gp", "random")
+PRUNERS = ("halving", "hyperband")
+# Trials at random before the scores are used: this share, and at least so many.
+_RANDOM_SHARE, _FEWEST_RANDOM = 0.25, 4
+
+
+def check_sampler(sampler: Any) -> None:
+    """Raise unless a sampler is a name or an optuna sampler."""
+    _check(sampler, "sampler", SAMPLERS, "sample_relative", "optuna.samplers.TPESampler(seed=0)")
+
+
+def check_pruner(pruner: Any) -> None:
+    """Raise unless a pruner is None, a name or an optuna pruner."""
+    if pruner is not None:
+        _check(pruner, "pruner", PRUNERS, "prune", "optuna.pruners.MedianPruner()")
+
+
+def _check(given: Any, name: str, names: tuple[str, ...], method: str, example: str) -> None:
+    if isinstance(given, str) and given in names:
+        return
+    # A class of samplers is not a sampler.
+    if isinstance(given, str | type) or not hasattr(given, method):
+        listed = ", ".join(map(repr, names))
+        raise ValueError(
+            f"{name} must be one of {listed} or an optuna {name}, such as {example}; got "
+            f"{given!r:.60}."
+        )
+
+
+def make_sampler(sampler: Any, n_trials: int, seed: int | None, batch_size: int) -> Any:
+    """Return an optuna sampler: the one of a name, or a copy of the one that was given."""
+    if not isinstance(sampler, str):
+        return copy.deepcopy(sampler)
+    samplers = optuna().samplers
+    n_random = max(_FEWEST_RANDOM, int(_RANDOM_SHARE * n_trials))
+    with warnings.catch_warnings():
+        # Some of it is experimental to optuna.
+        warnings.simplefilter("ignore")
+        if sampler == "random":
+            return samplers.RandomSampler(seed=seed)
+        if sampler == "gp":
+            return samplers.GPSampler(seed=seed, n_startup_trials=n_random)
+        return samplers.TPESampler(
+            seed=seed,
+            n_startup_trials=n_random,
+            multivariate=True,
+            constant_liar=batch_size > 1,
+        )
+
+
+def make_pruner(pruner: Any) -> Any:
+    """Return an optuna pruner, one that prunes nothing for None."""
+    pruners = optuna().pruners
+    if pruner is None:
+        return pruners.NopPruner()
+    if pruner == "halving":
+        return pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=FACTOR)
+    if pruner == "hyperband":
+        most = FACTOR ** (N_RUNGS - 1)
+        return pruners.HyperbandPruner(min_resource=1, max_resource=most, reduction_factor=FACTOR)
+    return copy.deepcopy(pruner)

@@ -1,0 +1,377 @@
+"""An adaptive search in progress, whose candidates anybody may choose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from skdptune.accounting import PrivacyReport
+from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
+from skdptune.model_selection._adaptive._allowance import Allowance
+from skdptune.model_selection._adaptive._journal import Journal
+from skdptune.model_selection._adaptive._settings import AdaptiveSettings
+from skdptune.model_selection._adaptive._shorter_fits import with_share
+from skdptune.model_selection._adaptive._space import AdaptiveSpace
+from skdptune.model_selection._adaptive._studies import AdaptiveTrial, Studies, Told
+from skdptune.model_selection._cost import CurveSetting, Plan, copied
+from skdptune.model_selection._running import (
+    Material,
+    Result,
+    Run,
+    child_stream,
+    perform_runs,
+    spawned,
+)
+from skdptune.model_selection._tuning_search import Choice, SearchState
+
+
+@dataclass
+class AdaptiveChoice(Choice):
+    """The winner, the released study, and how much of a whole fit each row had."""
+
+    study: Any = None
+    shares: tuple[float, ...] | None = None
+    journal: Journal | None = None
+
+
+class AdaptiveSearchSession:
+    """An adaptive search in progress, to be driven by a loop or an optimiser of your own.
+
+    `DPAdaptiveSearchCV.start` makes one. `ask` returns a trial, whose parameters the search's
+    sampler has chosen, or you; `tell` fits it privately and returns its noisy score; `finish`
+    fits the candidate that is chosen from the table, and returns the fitted search.
+
+    The cost is that of the search, whatever is asked for and however many trials are told; it is
+    owed from the first `tell` on, whether or not the session is finished. Condition: what is asked
+    for is chosen by what the session has returned, by chance or by public knowledge, and by
+    nothing else that was learned from the data.
+
+    Attributes
+    ----------
+    n_left : int
+        Number of further trials that are paid for now. With a pruner it may grow by what trials
+        that end early leave.
+    privacy : PrivacyReport
+        What everything will have cost.
+    study : optuna.Study
+        The trials that were told, with their noisy scores.
+
+    See Also
+    --------
+    DPAdaptiveSearchCV : What it belongs to; its `fit` drives a session by itself.
+
+    Notes
+    -----
+    Theorem G6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DPAdaptiveSearchCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=2000) > 0
+    >>> session = DPAdaptiveSearchCV(
+    ...     DPLogisticRegression(solver="output"), {"C": (1e-4, 10.0, "log")}, epsilon=2.0,
+    ...     delta=1e-5, n_trials=3, random_state=0,
+    ... ).start(X, y)  # doctest: +SKIP
+    >>> while session.n_left:  # doctest: +SKIP
+    ...     score = session.tell(session.ask({"C": 10.0 ** rng.uniform(-4, 1)}))
+    >>> session.finish().privacy_.epsilon  # doctest: +SKIP
+    2.0
+    """
+
+    def __init__(self, search: AdaptiveSettings, state: SearchState) -> None:
+        plan = state.plan
+        if not isinstance(plan.model, AdaptiveCostModel):
+            raise TypeError(f"state must be of an adaptive search; got {type(plan.model)}.")
+        self._search, self._state, self._model = search, state, plan.model
+        self._report = search._report(plan)
+        self._material = search._material(state)
+        self._allowance = Allowance(plan.model.n_candidates, plan.model.rungs)
+        space = AdaptiveSpace(search._searched(plan))
+        scorer = search._scorer()
+        self._journal: Journal | None = None
+        self._studies = Studies(
+            space,
+            search.pruner,
+            [int(share / plan.model.rungs[0]) for share in plan.model.rungs],
+            search.storage,
+            search.study_name,
+            (scorer.lower, scorer.upper),
+        )
+        self._told: list[Told] = []
+        self._details: list[tuple[float, str | None]] = []
+        self._next_number = 0
+        self._should_stop = False
+        self._is_open = True
+        if search.storage is not None:
+            self._resume(plan)
+        self._studies.choose_by(self._sampler(len(self._told)))
+        own = search.estimator.get_params(deep=True)
+        self._own = {name: own[name] for name in space.names if name in own}
+        if self._next_number > 0 or not space.holds(self._own):
+            self._own = {}
+
+    def _resume(self, plan: Plan) -> None:
+        """Take over the stored study, and count as spent what was begun."""
+        self._journal = Journal(self._studies.released)
+        self._journal.open(self._search._public_plan(plan))
+        ended = self._studies.runs()
+        for begun in self._journal.begun():
+            self._allowance.count(begun.shares)
+            # No number again, whose noise would be that of the same number's trial.
+            self._next_number = max(self._next_number, begun.number + 1)
+            if begun.run not in ended:
+                self._studies.lose(begun)
+        self._told = self._studies.told()
+        self._details = [(math.nan, None)] * len(self._told)
+
+    def _sampler(self, n_known: int) -> Any:
+        seeds = child_stream(self._state.streams.draw, n_known)
+        seed = None if seeds is None else int(seeds.generate_state(1)[0] >> 1)
+        return self._search._make_sampler(seed)
+
+    # Driving --------------------------------------------------------------------------------
+
+    def ask(self, params: Mapping[str, Any] | None = None) -> AdaptiveTrial:
+        """Return a trial.
+
+        Parameters
+        ----------
+        params : dict, optional
+            Of the search's space. The search's sampler chooses what is not given.
+
+        Returns
+        -------
+        AdaptiveTrial
+
+        Raises
+        ------
+        BudgetExceededError
+            If no further trial is paid for.
+        """
+        self._check_open()
+        given = {} if params is None else copied(params)
+        if given:
+            self._studies.check(given)
+        self._allowance.ask()
+        first = given or self._own
+        if first:
+            self._studies.enqueue(first)
+        trial = self._studies.ask(self._next_number)
+        self._next_number += 1
+        # As given: what optuna holds of them may be rounded.
+        trial.params |= first
+        trial._is_own = bool(self._own) and not given
+        self._own = {}
+        return trial
+
+    def tell(self, trial: AdaptiveTrial) -> float:
+        """Fit and score a trial, and return its noisy score.
+
+        With a pruner it is fitted again and again with less noise, until the pruner ends it.
+
+        Parameters
+        ----------
+        trial : AdaptiveTrial
+            That `ask` has returned.
+
+        Returns
+        -------
+        float
+            The last of its noisy scores.
+        """
+        self._check_open()
+        if not isinstance(trial, AdaptiveTrial):
+            raise TypeError(f"trial must be one that ask has returned; got {trial!r:.60}.")
+        if trial.is_told or not self._studies.owns(trial):
+            raise ValueError(f"trial must be one of this session, told once; got {trial!r:.60}.")
+        self._run([trial])
+        return trial.scores[-1]
+
+    def finish(self) -> Any:
+        """Choose from the table, fit the winner, and return the fitted search.
+
+        Returns
+        -------
+        DPAdaptiveSearchCV
+            The search that was started, fitted.
+        """
+        self._check_open()
+        choice = self.choice()
+        # Closed first: the final fit is paid for once.
+        self._is_open = False
+        search, state = self._search, self._state
+        search._publish(state.plan, choice, search._final_model(state, choice))
+        return search
+
+    def run_all(self) -> None:
+        """Ask for and tell trials until nothing is left, or a callback has said to stop."""
+        self._show_count()
+        while self.n_left > 0 and not self._should_stop:
+            count = min(self._search._n_at_once(), self.n_left)
+            self._run([self.ask() for _ in range(count)])
+
+    @property
+    def n_left(self) -> int:
+        """Number of further trials that are paid for now."""
+        return max(self._allowance.n_left, 0)
+
+    @property
+    def privacy(self) -> PrivacyReport:
+        """What everything will have cost."""
+        return self._report
+
+    @property
+    def study(self) -> Any:
+        """The released study."""
+        return self._studies.released
+
+    # Fits -----------------------------------------------------------------------------------
+
+    def _run(self, trials: Sequence[AdaptiveTrial]) -> None:
+        """Run trials side by side, rung by rung, until each has ended."""
+        going = list(trials)
+        for trial in going:
+            trial.is_told = True
+        for place, share in enumerate(self._model.rungs):
+            results = self._fits(going, place, share)
+            staying = []
+            for trial, result in zip(going, results, strict=True):
+                trial.scores += (result.score,)
+                is_last = place == len(self._model.rungs) - 1
+                says_so = self._studies.report(trial, result.score, place)
+                # What others are compared with comes to its end.
+                trial.is_pruned = says_so and not trial._is_own
+                if is_last or trial.is_pruned:
+                    self._end(trial, result, place)
+                else:
+                    staying.append(trial)
+            going = staying
+            if not going:
+                return
+
+    def _fits(self, trials: Sequence[AdaptiveTrial], place: int, share: Fraction) -> list[Result]:
+        """Fit and score trials at a rung, which is noted as spent before data are read."""
+        # Theorem G6.
+        model, plan = self._model, self._state.plan
+        setting, size = model.rung_setting(plan.cost.run_setting, share), model.train_size
+        costs, runs = model.fit_costs, []
+        for trial in trials:
+            whole = share / model.rungs[-1]
+            candidate = with_share(costs.estimator, trial.params, whole, size)
+            if model.prunes and isinstance(setting, CurveSetting):
+                costs.check_below([candidate], setting, size)
+            else:
+                costs.check([candidate], setting, size)
+            made = costs.configured(candidate, setting, size)
+            seeds = child_stream(child_stream(self._state.streams.runs, trial.number), place)
+            runs.append(Run(made, *spawned(seeds, 2)))
+        for trial in trials:
+            self._begin(trial, place)
+        return perform_runs(
+            runs,
+            self._material_of(share),
+            n_jobs=self._search.n_jobs,
+            pre_dispatch=self._search.pre_dispatch,
+        )
+
+    def _material_of(self, share: Fraction) -> Material:
+        scoring = self._material.scoring
+        noisier = replace(scoring, ratio=scoring.ratio / math.sqrt(share))
+        return replace(self._material, scoring=noisier)
+
+    def _begin(self, trial: AdaptiveTrial, place: int) -> None:
+        self._allowance.begin(place)
+        if self._journal is not None:
+            begun = self._studies.begun(trial, self._model.rungs[: place + 1])
+            self._journal.begin(begun, self._allowance.n_trials)
+
+    def _end(self, trial: AdaptiveTrial, result: Result, place: int) -> None:
+        self._allowance.close(place + 1)
+        self._told.append(Told(trial.params, result.splits, place, trial.is_pruned))
+        self._details.append((result.seconds, result.error))
+        released = self._studies.tell(trial, result.splits)
+        self._show_count()
+        self._show_line(trial)
+        with self._state.tasks.task("candidate"):
+            # Callbacks hear of what has ended.
+            pass
+        for callback in self._search.callbacks or ():
+            self._should_stop |= self._studies.call(callback, released)
+
+    def _show_count(self) -> None:
+        progress, done = self._state.progress, len(self._told)
+        if self._model.prunes:
+            progress.phase(f"{done} candidates, {self.n_left} left")
+        else:
+            progress.count(done, self._model.n_candidates)
+
+    def _show_line(self, trial: AdaptiveTrial) -> None:
+        if self._search.verbose <= 1:
+            return
+        scorer = self._search._scorer()
+        score = float(np.clip(trial.scores[-1], scorer.lower, scorer.upper))
+        words = ", ".join(f"{name}={value}" for name, value in trial.params.items())
+        ending = ", pruned" if trial.is_pruned else ""
+        count = f"{len(self._told)}/{self._model.n_candidates}"
+        count = f"{len(self._told)}" if self._model.prunes else count
+        self._state.progress.line(f"[{count}] {words}; score={score:.3f}{ending}")
+
+    # The choice -----------------------------------------------------------------------------
+
+    def choice(self) -> AdaptiveChoice:
+        """Return the choice from all trials that came furthest, with the rows of all."""
+        if not self._told:
+            raise RuntimeError("tell must be called before finish; got no trial to choose from.")
+        furthest = max(one.place for one in self._told)
+        places = [i for i, one in enumerate(self._told) if one.place == furthest]
+        results = [
+            Result(None, self._told[i].score, *self._details[i], self._told[i].splits)
+            for i in places
+        ]
+        found = self._search._chosen(self._state, [self._told[i].params for i in places], results)
+        deviation = self._search._deviation(self._state.plan)
+        rungs = self._model.rungs
+        rows = [
+            {
+                "params": one.params,
+                "score": one.score,
+                "splits": one.splits,
+                "deviation": deviation * math.sqrt(rungs[-1] / rungs[one.place]),
+            }
+            for one in self._told
+        ]
+        shares = tuple(float(rungs[one.place] / rungs[-1]) for one in self._told)
+        return AdaptiveChoice(
+            **{**vars(found), "rows": rows, "index": places[found.index]},
+            study=self._studies.released,
+            shares=shares if self._model.prunes else None,
+            journal=self._journal,
+        )
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise RuntimeError(
+                "session must be used before finish; got a call after it. Start another one, "
+                "which costs as much again."
+            )
+
+    def __reduce__(self) -> Any:
+        """Refuse to be copied or pickled."""
+        raise TypeError(
+            "AdaptiveSearchSession must be used where it was started; got a request to copy or "
+            "pickle it. It holds records; the search that finish returns may be kept, and with a "
+            "storage a search can be resumed."
+        )
+
+    def __repr__(self) -> str:
+        """Show the state of the search, all of which is public."""
+        return f"AdaptiveSearchSession(n_told={len(self._told)}, n_left={self.n_left})"

@@ -1,0 +1,237 @@
+"""The optuna studies of an adaptive search: one that chooses, and one that is shown."""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from skdptune.model_selection._adaptive._journal import RUN, Begun
+from skdptune.model_selection._adaptive._samplers import make_pruner
+from skdptune.model_selection._adaptive._space import AdaptiveSpace
+from skdptune.model_selection._pareto import open_storage, optuna, quiet_optuna
+
+_DEFAULT_NAME = "adaptive_search"
+# How long a fit takes can depend on a record: all trials are said to have been made at one time.
+_NO_TIME = datetime(2000, 1, 1)
+_SCORES, _PLACE = "scores", "rung"
+
+
+class AdaptiveTrial:
+    """A candidate of an adaptive search, to be fitted and scored by its session.
+
+    Attributes
+    ----------
+    number : int
+        Counted from 0.
+    params : dict
+        The candidate.
+    scores : tuple of float
+        Its noisy scores so far; one, but with a pruner one for each of its fits.
+    is_told : bool
+        Whether it has come to its end.
+    is_pruned : bool
+        Whether the pruner has ended it.
+
+    Examples
+    --------
+    >>> from skdptune.model_selection import AdaptiveTrial
+    >>> trial = AdaptiveTrial(0, {"C": 0.1}, None)
+    >>> trial.params["C"], trial.scores, trial.is_told
+    (0.1, (), False)
+    """
+
+    def __init__(self, number: int, params: dict[str, Any], chosen: Any) -> None:
+        self.number, self.params = number, params
+        self.scores: tuple[float, ...] = ()
+        self.is_told = self.is_pruned = False
+        self._chosen, self._run, self._is_own = chosen, uuid.uuid4().hex, False
+
+    def __repr__(self) -> str:
+        """Show what is released of it."""
+        return f"AdaptiveTrial(number={self.number}, params={self.params}, scores={self.scores})"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is released of a trial that has ended.
+
+    Attributes
+    ----------
+    params : dict
+    splits : tuple of float
+        The noisy scores of its last fits, of each fold.
+    place : int
+        Its last rung.
+    is_pruned : bool
+    """
+
+    params: dict[str, Any]
+    splits: tuple[float, ...]
+    place: int
+    is_pruned: bool
+
+    @property
+    def score(self) -> float:
+        """The noisy score."""
+        return float(np.mean(self.splits))
+
+
+@dataclass
+class Studies:
+    """A study in memory, from which a sampler chooses, and the released one, without any times.
+
+    Parameters
+    ----------
+    space : AdaptiveSpace
+    pruner : None, str or optuna pruner
+    steps : sequence of int
+        The rungs, as the pruner is told of them.
+    storage, study_name
+        Of the released study.
+    bounds : tuple of float
+        Of scores, to which those that are shown are clipped.
+    """
+
+    space: AdaptiveSpace
+    pruner: Any
+    steps: Sequence[int]
+    storage: Any
+    study_name: str | None
+    bounds: tuple[float, float]
+    released: Any = field(init=False)
+    _choosing: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Open the released study, and teach the other one what it holds."""
+        with quiet_optuna(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.released = optuna().create_study(
+                storage=open_storage(self.storage),
+                study_name=self.study_name or _DEFAULT_NAME,
+                direction="maximize",
+                load_if_exists=True,
+            )
+            self._choosing = optuna().create_study(
+                storage=optuna().storages.InMemoryStorage(),
+                # Which trials a pruner compares may follow from the name.
+                study_name=_DEFAULT_NAME,
+                direction="maximize",
+                pruner=make_pruner(self.pruner),
+            )
+            for trial in self.released.get_trials():
+                self._choosing.add_trial(trial)
+
+    def choose_by(self, sampler: Any) -> None:
+        """Set the sampler."""
+        self._choosing.sampler = sampler
+
+    def told(self) -> list[Told]:
+        """Return the trials that have ended, in order."""
+        pruned = optuna().trial.TrialState.PRUNED
+        return [
+            Told(
+                self.space.from_optuna(trial.params),
+                tuple(trial.user_attrs[_SCORES]),
+                trial.user_attrs[_PLACE],
+                trial.state == pruned,
+            )
+            for trial in self.released.get_trials(deepcopy=False)
+            if _SCORES in trial.user_attrs
+        ]
+
+    def check(self, params: Mapping[str, Any]) -> None:
+        """Raise unless parameters are of the space."""
+        self.space.to_optuna(params)
+
+    def owns(self, trial: AdaptiveTrial) -> bool:
+        """Return whether a trial was asked for here."""
+        return trial._chosen.study is self._choosing
+
+    def enqueue(self, params: Mapping[str, Any]) -> None:
+        """Make parameters the next trial."""
+        self._choosing.enqueue_trial(self.space.to_optuna(params))
+
+    def ask(self, number: int) -> AdaptiveTrial:
+        """Return the next trial."""
+        with quiet_optuna(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chosen = self._choosing.ask(self.space.distributions())
+        return AdaptiveTrial(number, self.space.from_optuna(chosen.params), chosen)
+
+    def begun(self, trial: AdaptiveTrial, shares: Sequence[Any]) -> Begun:
+        """Return what is noted of a trial whose next fit begins."""
+        return Begun(trial._run, trial.number, dict(trial._chosen.params), tuple(shares))
+
+    def report(self, trial: AdaptiveTrial, score: float, place: int) -> bool:
+        """Tell the pruner a noisy score; return whether the trial ends by that."""
+        trial._chosen.report(score, self.steps[place])
+        is_last = place == len(self.steps) - 1
+        with quiet_optuna(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return not is_last and bool(trial._chosen.should_prune())
+
+    def tell(self, trial: AdaptiveTrial, splits: Sequence[float]) -> Any:
+        """End a trial, and return what is released of it."""
+        package, chosen = optuna(), trial._chosen
+        states = package.trial.TrialState
+        state = states.PRUNED if trial.is_pruned else states.COMPLETE
+        with quiet_optuna(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # A pruned trial has the last score that was reported.
+            value = None if trial.is_pruned else trial.scores[-1]
+            self._choosing.tell(chosen, value, state)
+        found = self._choosing.get_trials()[chosen.number]
+        place = len(trial.scores) - 1
+        attributes = {_SCORES: list(map(float, splits)), _PLACE: place, RUN: trial._run}
+        return self._release(state, found, attributes)
+
+    def lose(self, begun: Begun) -> None:
+        """Add a trial that was begun and has no end, as a failed one."""
+        states = optuna().trial.TrialState
+        found = optuna().trial.create_trial(
+            state=states.FAIL, params=begun.params, distributions=self.space.distributions()
+        )
+        with quiet_optuna():
+            self._release(states.FAIL, found, {RUN: begun.run})
+            self._choosing.add_trial(found)
+
+    def call(self, callback: Any, released: Any) -> bool:
+        """Call a function with the released study and trial; return whether it says to stop."""
+        stopped: list[bool] = []
+        # optuna's own `stop` wants to be called from its own loop.
+        self.released.stop = lambda: stopped.append(True)
+        try:
+            callback(self.released, released)
+        finally:
+            del self.released.stop
+        return bool(stopped)
+
+    def runs(self) -> set[str]:
+        """Return which of the begun trials the released study has."""
+        trials = self.released.get_trials(deepcopy=False)
+        return {trial.user_attrs[RUN] for trial in trials if RUN in trial.user_attrs}
+
+    def _release(self, state: Any, found: Any, attributes: dict[str, Any]) -> Any:
+        values = {step: self._clipped(value) for step, value in found.intermediate_values.items()}
+        released = optuna().trial.create_trial(
+            state=state,
+            value=None if found.value is None else self._clipped(found.value),
+            params=found.params,
+            distributions=found.distributions,
+            user_attrs=attributes,
+            # What pruners and samplers keep, of scores that are released.
+            system_attrs=found.system_attrs,
+            intermediate_values=values if len(self.steps) > 1 else None,
+        )
+        released.datetime_start = released.datetime_complete = _NO_TIME
+        self.released.add_trial(released)
+        return self.released.get_trials()[-1]
+
+    def _clipped(self, value: float) -> float:
+        return float(np.clip(value, *self.bounds))

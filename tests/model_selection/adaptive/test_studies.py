@@ -1,0 +1,108 @@
+"""Studies hold what is released, and no times."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skdptune.model_selection._adaptive._space import AdaptiveSpace
+from skdptune.model_selection._adaptive._studies import AdaptiveTrial, Studies
+
+optuna = pytest.importorskip("optuna")
+States = optuna.trial.TrialState
+SPACE = AdaptiveSpace({"rate": (0.1, 1.0), "kind": ["a", "b"]})
+
+
+def made(storage: Any = None, pruner: Any = None, steps: tuple[int, ...] = (1,)) -> Studies:
+    studies = Studies(SPACE, pruner, steps, storage, None, (0.0, 1.0))
+    studies.choose_by(optuna.samplers.RandomSampler(seed=0))
+    return studies
+
+
+def told(studies: Studies, number: int, *scores: float, pruned: bool = False) -> AdaptiveTrial:
+    trial = studies.ask(number)
+    for place, score in enumerate(scores):
+        trial.scores += (score,)
+        studies.report(trial, score, place)
+    trial.is_pruned = pruned
+    studies.tell(trial, scores[-1:])
+    return trial
+
+
+def test_trials_are_released_clipped_and_at_one_time() -> None:
+    studies = made()
+    trials = [told(studies, number, score) for number, score in enumerate((0.5, 1.2))]
+    first, second = studies.released.trials
+    assert first.params == trials[0].params
+    assert (first.value, second.value) == (0.5, 1.0)
+    # As it was, for what knows the noise.
+    assert [one.score for one in studies.told()] == [0.5, 1.2]
+    times = {one.datetime_start for one in (first, second)}
+    assert times == {one.datetime_complete for one in (first, second)}
+    assert len(times) == 1
+
+
+def test_only_finished_trials_are_released() -> None:
+    studies = made()
+    studies.ask(0)
+    assert studies.released.trials == []
+
+
+def test_pruned_trials_keep_their_last_score() -> None:
+    studies = made(pruner="halving", steps=(1, 3, 9))
+    told(studies, 0, 0.5, 0.6, 0.7)
+    told(studies, 1, 0.3, 0.4, pruned=True)
+    first, second = studies.released.trials
+    assert (first.state, second.state) == (States.COMPLETE, States.PRUNED)
+    assert first.intermediate_values == {1: 0.5, 3: 0.6, 9: 0.7}
+    assert second.value == 0.4
+    assert [(one.place, one.is_pruned) for one in studies.told()] == [(2, False), (1, True)]
+
+
+def test_enqueued_parameters_come_next() -> None:
+    studies = made()
+    studies.enqueue({"rate": 0.25})
+    assert studies.ask(0).params["rate"] == 0.25
+
+
+def test_a_stored_study_is_taught_to_a_new_process(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    first = made(path)
+    told(first, 0, 0.5)
+    lost = first.ask(1)
+    begun = first.begun(lost, [Fraction(1)])
+    again = made(path)
+    again.lose(begun)
+    assert [trial.state for trial in again.released.trials] == [States.COMPLETE, States.FAIL]
+    assert again.runs() == {begun.run} | first.runs()
+    assert len(again.told()) == 1
+    assert again.ask(2)._chosen.number == 2
+    # Whoever may read the file reads what is released, and no time.
+    assert path.stat().st_mode & 0o077 == 0
+    dates = {trial.datetime_start for trial in again.released.trials[:1]}
+    assert all(date.year == 2000 for date in dates)
+
+
+def test_a_callback_may_stop() -> None:
+    studies = made()
+    told(studies, 0, 0.5)
+    seen = []
+
+    def stopping(study: Any, trial: Any) -> None:
+        seen.append(trial.number)
+        study.stop()
+
+    assert not studies.call(lambda study, trial: None, studies.released.trials[0])
+    assert studies.call(stopping, studies.released.trials[0])
+    assert seen == [0]
+    assert "stop" not in vars(studies.released)
+
+
+def test_a_trial_of_another_session_is_not_owned() -> None:
+    one, other = made(), made()
+    trial = one.ask(0)
+    assert one.owns(trial)
+    assert not other.owns(trial)

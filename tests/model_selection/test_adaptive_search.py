@@ -1,0 +1,454 @@
+"""DPAdaptiveSearchCV: what it tries, shows, pays for, and how it is resumed."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.mechanisms import noise_for_budget
+from skdptune.model_selection import DPAdaptiveSearchCV
+from tests.model_selection.learners import Scripted, table
+from tests.model_selection.test_audit import (
+    DELTA,
+    MIDDLE,
+    N_PUBLIC,
+    PUBLIC,
+    CutOnly,
+    NoisySum,
+    lower_bound,
+    published,
+)
+
+optuna = pytest.importorskip("optuna")
+
+LEARNERS = Path(__file__).with_name("learners.py")
+X, Y = table(600)
+SPACE = {"quality": (0.1, 0.9)}
+
+
+def made(space: Any = None, estimator: Any = None, **more: Any) -> DPAdaptiveSearchCV:
+    settings = {"epsilon": 50.0, "delta": 1e-5, "n_trials": 6, "random_state": 0, **more}
+    return DPAdaptiveSearchCV(estimator or Scripted(), space or SPACE, **settings)
+
+
+class Shifts(Scripted):
+    """Notes the shift of the Gaussian release that each fit costs, and its number of records."""
+
+    made: list[tuple[float, int]] = []
+
+    def fit(self, X: Any, y: Any) -> Any:
+        Shifts.made.append((1.0 / noise_for_budget(self.epsilon, self.delta)[0], len(y)))
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("pruner", "batch_size"),
+    [(None, 1), ("halving", 1), ("hyperband", 3), (optuna.pruners.MedianPruner(), 1)],
+    ids=["none", "halving", "hyperband", "optuna's"],
+)
+def test_fits_that_are_made_are_paid_for(pruner: Any, batch_size: int) -> None:
+    # Theorem G6.
+    more = {"pruner": pruner, "batch_size": batch_size, "epsilon": 2.0, "cv": 0.2}
+    search = made(estimator=Shifts(delta=1e-6), **more)
+    search.plan(600, 3)
+    Shifts.made.clear()
+    search.fit(X, Y)
+    plan = search._make_plan(600, 3)
+    # Fits of made-up data are of few records, and the last one is on all.
+    fits = [shift for shift, size in Shifts.made if 400 < size < 600]
+    if pruner is None:
+        assert len(fits) == len(search.study_.trials) == 6
+        most = 6 * fits[0] ** 2
+    else:
+        most = 6 * plan.cost.run_setting.curve.shift**2
+        assert 6 <= len(search.study_.trials) <= 24
+    assert math.fsum(shift**2 for shift in fits) <= most * (1.0 + 1e-9)
+    assert search.privacy_.epsilon_spent <= 2.0
+    assert search.privacy_.profile == search.privacy_profile(600, 3)
+
+
+def test_estimators_own_values_come_first() -> None:
+    search = made({"quality": (0.1, 0.9, "log")}, Scripted(quality=0.77)).fit(X, Y)
+    assert search.study_.trials[0].params == {"quality": 0.77}
+    outside = made({"quality": (0.1, 0.5)}, Scripted(quality=0.77)).fit(X, Y)
+    assert all(trial.params["quality"] <= 0.5 for trial in outside.study_.trials)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.2, 0.5, 0.9],
+        (0.1, 0.9, "log"),
+        stats.uniform(0.1, 0.8),
+        stats.beta(2, 2),
+        optuna.distributions.FloatDistribution(0.1, 0.9),
+    ],
+    ids=["list", "interval", "uniform", "beta", "optuna"],
+)
+def test_all_forms_of_a_space(values: Any) -> None:
+    search = made({"quality": values, "mark": ["a", ("b",), None]}).fit(X, Y)
+    assert len(search.cv_results_["params"]) == 6
+    chosen = search.cv_results_["params"][search.best_index_]
+    assert chosen == search.best_params_
+    assert search.best_estimator_.quality == chosen["quality"]
+    assert {type(one["mark"]) for one in search.cv_results_["params"]} <= {str, tuple, type(None)}
+
+
+@pytest.mark.parametrize("sampler", ["auto", "tpe", "random", "optuna's"])
+def test_samplers_find_what_is_better(sampler: Any) -> None:
+    if sampler == "optuna's":
+        sampler = optuna.samplers.RandomSampler(seed=3)
+    search = made(sampler=sampler, n_trials=12).fit(X, Y)
+    assert search.best_params_["quality"] > 0.7
+    scores = search.cv_results_["mean_test_score"]
+    assert scores.shape == (12,)
+    np.testing.assert_array_equal(scores, [trial.value for trial in search.study_.trials])
+
+
+def test_a_gaussian_process_may_choose() -> None:
+    pytest.importorskip("torch")
+    search = made(sampler="gp", n_trials=6).fit(X, Y)
+    assert len(search.study_.trials) == 6
+
+
+def test_candidates_that_differ_in_cost_share_a_curve() -> None:
+    # Theorem T4.
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 3))
+    labels = rows[:, 0] > 0.0
+    search = DPAdaptiveSearchCV(
+        DPLogisticRegression(solver="sgd", epochs=3),
+        {"epochs": (2, 6), "learning_rate": (0.1, 1.0, "log")},
+        epsilon=4.0,
+        delta=1e-5,
+        n_trials=3,
+        random_state=0,
+    ).fit(rows, labels)
+    assert "below one curve" in search.plan(2000, 3, compare=False).calibration
+    assert 3.9 < search.privacy_.epsilon_spent <= 4.0
+    assert search.score(rows, labels) > 0.7
+
+
+def test_plan_and_fit_say_what_is_spent() -> None:
+    plan = made(epsilon=1.0).plan(600, 3)
+    assert (plan.row.expected_fits, plan.row.worst_fits) == (6.0, 6.0)
+    assert "6 trials, all scores published" in str(plan.report)
+    assert 0.99 < plan.epsilon <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"n_trials": 0}, "n_trials must be"),
+        ({"batch_size": 0}, "batch_size must be"),
+        ({"sampler": "best"}, "sampler must be one of"),
+        ({"pruner": "best"}, "pruner must be one of"),
+        ({"pruner": "halving", "epsilon": None}, "pruner must be None without an epsilon"),
+        ({"callbacks": 3}, "callbacks must be a list of functions"),
+        ({"storage": "x", "tuning_fraction": 0.3}, "tuning_fraction must be None with a storage"),
+        ({"space": {"quality": "x"}}, "param_space"),
+        ({"space": {"other": (0.1, 1.0)}}, "param_space must name parameters"),
+        ({"space": {"epsilon": [1.0]}}, "param_space must leave 'epsilon' to the search"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_before_data(more: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        made(**more).fit(X, Y)
+
+
+def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(ModuleNotFoundError, match=r"adaptive.*pip install 'skdptune\[pareto\]'"):
+        made().fit(X, Y)
+    assert made(epsilon=1.0).plan(600, 3, compare=False).epsilon <= 1.0
+
+
+def test_without_a_space_the_estimator_suggests_one() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 3))
+    search = DPAdaptiveSearchCV(DPLogisticRegression(), epsilon=1.0, delta=1e-5, n_trials=3)
+    with pytest.raises(ValueError, match="param_space must be given for a session"):
+        search.start(rows, rows[:, 0] > 0)
+    with pytest.raises(ValueError, match="param_space must be given with a storage"):
+        search.set_params(storage="x").fit(rows, rows[:, 0] > 0)
+    plan = search.set_params(storage=None).plan(2000, 3)
+    assert "Suggested: " in str(plan)
+    search.fit(rows, rows[:, 0] > 0)
+    assert search.privacy_.epsilon_spent <= 1.0
+
+
+def test_suggested_values_are_searched_where_that_may_help(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(DPAdaptiveSearchCV, "_reason_against", lambda *arguments: "")
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 3))
+    search = DPAdaptiveSearchCV(
+        DPLogisticRegression(), epsilon=8.0, delta=1e-5, n_trials=3, random_state=0
+    ).fit(rows, rows[:, 0] > 0)
+    own = DPLogisticRegression().get_params()
+    first = search.cv_results_["params"][0]
+    assert len(search.study_.trials) == 3
+    assert len(first) > 0 and own.keys() >= first.keys()
+
+
+def test_callable_refit_sees_what_is_released() -> None:
+    seen: list[Any] = []
+
+    def last(results: dict[str, Any]) -> int:
+        seen.append(results)
+        return len(results["params"]) - 1
+
+    search = made(refit=last).fit(X, Y)
+    assert search.best_index_ == 5
+    assert set(seen[0]) <= {
+        *("params", "param_quality", "mean_test_score", "std_test_score"),
+        *("rank_test_score", "split0_test_score"),
+    }
+    pruned = made(refit=last, pruner="halving").fit(X, Y)
+    assert pruned.cv_results_["resource"][pruned.best_index_] == 1.0
+
+
+def test_callbacks_see_what_is_released_and_may_stop() -> None:
+    seen = []
+
+    def callback(study: Any, trial: Any) -> None:
+        seen.append((len(study.trials), trial.number, trial.value))
+        if trial.number == 2:
+            study.stop()
+
+    search = made(callbacks=[callback]).fit(X, Y)
+    assert [one[:2] for one in seen] == [(1, 0), (2, 1), (3, 2)]
+    assert [one[2] for one in seen] == [trial.value for trial in search.study_.trials]
+    # What was not used is paid for.
+    assert search.privacy_.profile == made().privacy_profile(600, 3)
+    limit = optuna.study.MaxTrialsCallback(2, states=None)
+    assert len(made(callbacks=[limit]).fit(X, Y).study_.trials) == 2
+
+
+@pytest.mark.parametrize("pruner", [None, "halving"])
+def test_the_study_is_drawn_and_analysed(pruner: Any) -> None:
+    pytest.importorskip("matplotlib")
+    import warnings
+
+    import matplotlib
+
+    matplotlib.use("agg")
+    from optuna.visualization import matplotlib as drawn
+
+    search = made({"quality": (0.1, 0.9), "mark": ["a", "b"]}, pruner=pruner).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert drawn.plot_optimization_history(search.study_) is not None
+        assert drawn.plot_slice(search.study_) is not None
+        if pruner is not None:
+            assert drawn.plot_intermediate_values(search.study_) is not None
+        if optuna.visualization.is_available():
+            assert optuna.visualization.plot_optimization_history(search.study_) is not None
+            assert optuna.visualization.plot_slice(search.study_) is not None
+    assert search.study_.best_value == max(t.value for t in search.study_.trials if t.value)
+    again = pickle.loads(pickle.dumps(search))
+    assert [t.value for t in again.study_.trials] == [t.value for t in search.study_.trials]
+
+
+def test_a_seed_repeats_at_the_same_batch_size() -> None:
+    one = made(pruner="hyperband", n_trials=8).fit(X, Y)
+    other = made(pruner="hyperband", n_trials=8, batch_size=1).fit(X, Y)
+    assert one.cv_results_["params"] == other.cv_results_["params"]
+    assert one.best_score_ == other.best_score_
+
+
+# Storage -------------------------------------------------------------------------------------
+
+KILLED = """
+import importlib.util, os, signal, sys
+from skdptune.model_selection import DPAdaptiveSearchCV
+
+# By its path: another package named tests may be the one that is found.
+spec = importlib.util.spec_from_file_location("learners", {learners!r})
+learners = sys.modules["learners"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(learners)
+Scripted, table = learners.Scripted, learners.table
+
+class Killing(Scripted):
+    def fit(self, X, y, sample_weight=None):
+        if len(y) > 400:
+            with open({log!r}, "a") as log:
+                log.write("fit\\n")
+            if len(open({log!r}).readlines()) == {at}:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(X, y)
+
+X, y = table(600)
+DPAdaptiveSearchCV(
+    Killing(), {{"quality": (0.1, 0.9)}}, epsilon=50.0, delta=1e-5, n_trials=5,
+    storage={path!r}, random_state=0, pruner={pruner!r},
+).fit(X, y)
+"""
+
+
+class Killing(Scripted):
+    """Stands for the class of the same name in the process that is killed."""
+
+    made = 0
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        Killing.made += len(y) > 400
+        return super().fit(X, y)
+
+
+def killed(tmp_path: Path, at: int, pruner: Any = None) -> Path:
+    path, log = tmp_path / "search.db", tmp_path / "log"
+    script = KILLED.format(
+        learners=str(LEARNERS), log=str(log), at=at, path=str(path), pruner=pruner
+    )
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return path
+
+
+def resumed(path: Path, **more: Any) -> DPAdaptiveSearchCV:
+    Killing.made = 0
+    return made(estimator=Killing(), n_trials=5, storage=str(path), **more).fit(X, Y)
+
+
+@pytest.mark.parametrize("pruner", [None, pytest.param("halving", marks=pytest.mark.slow)])
+def test_killed_search_is_resumed_without_repeating_a_fit(tmp_path: Path, pruner: Any) -> None:
+    # Theorem G6: in the midst of the fourth fit, which is spent.
+    path = killed(tmp_path, 4, pruner)
+    search = resumed(path, pruner=pruner)
+    states = [trial.state.name for trial in search.study_.trials]
+    assert states.count("FAIL") == 1
+    assert search.privacy_.epsilon_spent <= 50.0
+    if pruner is None:
+        # 3 were told and 1 was lost, 1 is left, and the final fit.
+        assert Killing.made == 2
+        assert states == ["COMPLETE"] * 3 + ["FAIL", "COMPLETE"]
+        assert len(search.cv_results_["params"]) == 4
+    notes = [v["shares"] for k, v in search.study_.user_attrs.items() if k.startswith("begun:")]
+    from fractions import Fraction
+
+    assert sum(Fraction(share) for shares in notes for share in shares) <= 5
+    assert len(notes) == len(search.study_.trials)
+    with pytest.raises(ValueError, match="Its final fit is spent"):
+        resumed(path, pruner=pruner)
+
+
+@pytest.mark.slow
+def test_killed_in_the_final_fit_there_is_no_other(tmp_path: Path) -> None:
+    # Theorem G6.
+    path = killed(tmp_path, 6)
+    with pytest.raises(ValueError, match="Its final fit is spent, whether or not it came to an"):
+        resumed(path)
+
+
+def test_a_resumed_search_has_the_same_plan(tmp_path: Path) -> None:
+    path = tmp_path / "search.db"
+    made(estimator=Killing(), n_trials=5, storage=str(path)).start(X, Y)
+    for more, name in (
+        ({"epsilon": 40.0}, "epsilon"),
+        ({"cv": 0.3}, "cv"),
+        ({"space": {"quality": (0.2, 0.9)}}, "param_space"),
+    ):
+        with pytest.raises(ValueError, match=f"with the same .*{name}.*; got 'adaptive_search'"):
+            made(**{"estimator": Killing(), "n_trials": 5, "storage": str(path), **more}).fit(X, Y)
+
+
+@pytest.mark.slow
+def test_seeded_trials_of_a_resumed_search_have_noise_of_their_own(tmp_path: Path) -> None:
+    # Theorem F9.
+    path = killed(tmp_path, 3)
+    search = resumed(path)
+    exact = {round(one, 6) for one in search.cv_results_["mean_test_score"]}
+    assert len(exact) == len(search.cv_results_["params"])
+    numbers = [v["number"] for k, v in search.study_.user_attrs.items() if k.startswith("begun:")]
+    assert sorted(numbers) == list(range(5))
+
+
+def test_a_storage_costs_fits_and_scores_for_every_record() -> None:
+    plain, stored = made(epsilon=1.0), made(epsilon=1.0, storage="unused")
+    costs = [search._make_plan(600, 3).cost for search in (plain, stored)]
+    assert costs[1].score_noise.ratio > costs[0].score_noise.ratio
+    assert max(cost.total.epsilon(1e-5) for cost in costs) <= 1.0
+    assert stored.plan(600, 3, compare=False).tuning_fraction is None
+
+
+def test_a_storage_holds_no_times(tmp_path: Path) -> None:
+    search = made(storage=str(tmp_path / "a.db"), n_trials=2).fit(X, Y)
+    stored = optuna.load_study(study_name=None, storage=f"sqlite:///{tmp_path}/a.db")
+    dates = [(trial.datetime_start, trial.datetime_complete) for trial in stored.trials]
+    assert len({date for pair in dates for date in pair}) == 1
+    assert [t.value for t in stored.trials] == list(search.cv_results_["mean_test_score"])
+
+
+# Audits --------------------------------------------------------------------------------------
+
+
+def audited(estimator: Any, **more: Any) -> DPAdaptiveSearchCV:
+    settings = {
+        "delta": DELTA,
+        "n_public": N_PUBLIC,
+        "n_trials": 2,
+        "sampler": "random",
+        "tuning_fraction": None,
+        "choose": "max",
+        **more,
+    }
+    return DPAdaptiveSearchCV(estimator, {"cut": [10.0]}, **settings)
+
+
+def best_noisy(search: Any) -> float:
+    """Return the sum of the exact statistics that the noisy scores are of."""
+    return float(np.sum(search.cv_results_["mean_test_score"]))
+
+
+@pytest.mark.parametrize(
+    "trials", [40, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_scores_of_whole_searches_stay_below_the_report(trials: int) -> None:
+    # Theorem G6: the scores, of models that tell nothing.
+    search = DPAdaptiveSearchCV(
+        CutOnly(noise=50.0),
+        {"cut": [0.5]},
+        scoring=MIDDLE,
+        delta=DELTA,
+        n_public=N_PUBLIC,
+        n_trials=2,
+        sampler="random",
+        score_epsilon=2.0,
+        cv=2,
+        choose="max",
+    )
+    seen = published(search, best_noisy, trials)
+    assert lower_bound(*seen[:2]) <= seen[2]
+
+
+@pytest.mark.parametrize(
+    "trials", [40, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_models_of_whole_searches_stay_below_the_report(trials: int) -> None:
+    # Theorem G6: the final fit, and public scores of fits that a sum tells of.
+    search = audited(NoisySum(noise=1.0))
+    seen = published(
+        search, lambda one: best_noisy(one) + 0.2 * one.best_estimator_.sum_, trials, **PUBLIC
+    )
+    assert lower_bound(*seen[:2]) <= seen[2]
+
+
+@pytest.mark.slow
+def test_audit_catches_a_fit_with_too_little_noise() -> None:
+    search = audited(NoisySum(noise=1.0, true_noise=0.05))
+    seen = published(search, lambda one: one.best_estimator_.sum_, 1000, **PUBLIC)
+    assert lower_bound(*seen[:2]) > seen[2] or seen[2] > 5.0
