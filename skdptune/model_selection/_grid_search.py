@@ -78,10 +78,14 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         With "table", the chance of each record to be used for the candidates' fits; None for all
         that are not held out for validation. "auto" is None up to 25 candidates. A smaller part
         saves time alone: candidates can be told apart best on all records, with more noise.
+    try_own_values : bool, default=True
+        With "table", whether the estimator's own values of the searched parameters are tried as
+        well, in the first row of ``cv_results_``, where `param_grid` lacks them: what a table full
+        of noise falls back to.
     choose : {"posterior", "max"}, default="posterior"
         How "table" chooses: by the posterior mean of a Gaussian process over the parameters,
-        that knows the noise of the scores and falls back to the estimator's own parameters where
-        these are among the candidates and the noise hides which is better; or the largest score.
+        that knows the noise of the scores and falls back to the estimator's own values where
+        the noise hides which is better; or the largest score.
     n_partitions : "auto" or int, default="auto"
         Number of disjoint partitions of "noisy_max": more of them mean less noise and fewer
         records to train on. "auto" follows from the budget and the public number of records.
@@ -170,6 +174,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         selection: str = "auto",
         noise_limit: Any = "auto",
         tuning_fraction: Any = "auto",
+        try_own_values: bool = True,
         choose: str = "posterior",
         n_partitions: Any = "auto",
         tuning_estimator: Any = None,
@@ -193,6 +198,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         self.selection = selection
         self.noise_limit = noise_limit
         self.tuning_fraction = tuning_fraction
+        self.try_own_values = try_own_values
         self.choose = choose
         self.n_partitions = n_partitions
         self.tuning_estimator = tuning_estimator
@@ -257,23 +263,41 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         classes: Any,
         is_public: bool,
     ) -> Plan:
-        arguments = candidates, n_samples, n_features, classes, is_public
-        self._way = self.selection
-        if self.selection != "auto":
-            return super()._plan_of(*arguments)
-        if self._can_be_table():
-            self._way = "table"
-            layout = self._layout_of(candidates, n_samples, n_features, is_public)
-            if self._tells_apart(layout, len(candidates.grid())):
-                try:
-                    return super()._plan_of(*arguments)
-                except ValueError:
-                    # Some estimators cannot be fitted with that much noise.
-                    if layout.folds or callable(self.refit):
-                        raise
-        self._way = "noisy_max"
-        self._check_partition_parameters()
-        return super()._plan_of(*arguments)
+        sizes = n_samples, n_features, classes, is_public
+        self._way = "table"
+        if self.selection == "table" or (self.selection == "auto" and self._can_be_table()):
+            plan = self._plan_of_table(candidates, *sizes)
+            if plan is not None:
+                return plan
+        self._way = "noisy_max" if self.selection == "auto" else self.selection
+        if self.selection == "auto":
+            self._check_partition_parameters()
+        return super()._plan_of(candidates, *sizes)
+
+    def _plan_of_table(
+        self,
+        candidates: Candidates,
+        n_samples: int,
+        n_features: int | None,
+        classes: Any,
+        is_public: bool,
+    ) -> Plan | None:
+        """Return the plan of a table, None where "auto" is something else."""
+        layout = self._layout_of(candidates, n_samples, n_features, is_public)
+        is_asked_for = self.selection == "table" or layout.folds > 0 or callable(self.refit)
+        if not is_asked_for and not self._tells_apart(layout, len(candidates.grid())):
+            return None
+        problem: ValueError | None = None
+        with_own = self._with_own(candidates)
+        # Some estimators cannot be fitted with that much noise, or not with their own values.
+        for tried in [with_own, candidates] if with_own is not candidates else [candidates]:
+            try:
+                return super()._plan_of(tried, n_samples, n_features, classes, is_public)
+            except ValueError as error:
+                problem = error
+        if is_asked_for and problem is not None:
+            raise problem
+        return None
 
     def _can_be_table(self) -> bool:
         if self._asks_for_partitions():
@@ -283,10 +307,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
 
     def _tells_apart(self, layout: Layout, n_candidates: int) -> bool:
         """Return whether a table's scores say something of candidates, by public numbers."""
-        if layout.folds or callable(self.refit) or self.epsilon is None:
-            # What nothing but a table can do.
-            return True
-        if not layout.final:
+        if self.epsilon is None or not layout.final:
             return True
         noise = table_noise(
             self.epsilon, self._delta(), n_candidates, layout, self._limit(self.epsilon, layout)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import accuracy
@@ -21,7 +24,7 @@ X, Y = table(600)
 def search(values: Any = None, **more: Any) -> DPGridSearchCV:
     values = values or {"quality": [0.1, 0.5, 0.9]}
     usual = {"random_state": 0, "epsilon": 50.0, "delta": DELTA, "selection": "table"}
-    return DPGridSearchCV(Scripted(), values, **{**usual, **more})
+    return DPGridSearchCV(Scripted(), values, **{**usual, "try_own_values": False, **more})
 
 
 def test_one_row_for_each_candidate_as_in_scikit_learn() -> None:
@@ -178,3 +181,44 @@ def test_public_validation_data_give_scores_without_noise() -> None:
     assert set(found.cv_results_["std_test_score"]) == {0.0}
     chosen = search().fit(X, Y, X_val=X[:100], y_val=Y[:100])
     assert chosen.best_params_ == {"quality": 0.9}
+
+
+def test_own_values_are_tried_first_where_the_grid_lacks_them() -> None:
+    found = search({"quality": [0.1, 0.2]}, try_own_values=True).fit(X, Y)
+    own = Scripted().quality
+    assert [row["quality"] for row in found.cv_results_["params"]] == [own, 0.1, 0.2]
+    listed = search({"quality": [0.1, own]}, try_own_values=True).fit(X, Y)
+    assert [row["quality"] for row in listed.cv_results_["params"]] == [0.1, own]
+
+
+def test_own_values_that_are_steps_or_cannot_be_fitted_are_not_tried() -> None:
+    pipeline = Pipeline([("scaler", "passthrough"), ("clf", Scripted())])
+    steps = {"scaler": [FunctionTransformer()]}
+    settings = {"epsilon": 5.0, "delta": DELTA, "selection": "table", "random_state": 0}
+    found = DPGridSearchCV(pipeline, steps, **settings).fit(X, Y)
+    assert len(found.cv_results_["params"]) == 1
+
+    class Picky(Scripted):
+        cost_parameters = Scripted.cost_parameters | {"quality"}
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+            if self.quality == 0.5 and self.epsilon < 0.9:
+                raise ValueError("epsilon must be at least 0.9 with this quality.")
+            return super().privacy_profile(n_samples, n_features)
+
+    picky = DPGridSearchCV(Picky(quality=0.5), {"quality": [0.1, 0.9]}, **settings).fit(X, Y)
+    assert len(picky.cv_results_["params"]) == 2
+
+
+def test_runs_with_more_noise_take_shorter_steps() -> None:
+    model = DPLogisticRegression(solver="sgd", batch_size=0.1, epochs=5)
+    search = DPGridSearchCV(
+        model, {"learning_rate": [1.0, 4.0]}, epsilon=1.0, delta=DELTA, selection="table"
+    )
+    plan = search._make_plan(20_000, 3)
+    costs, noise = plan.model.fit_costs, plan.model.fit_noise
+    run = costs.configured({"learning_rate": 4.0}, plan.cost.run_setting, plan.model.train_size)
+    final = costs.configured({"learning_rate": 4.0}, plan.cost.setting, plan.model.final_size)
+    assert final.learning_rate == 4.0
+    assert run.learning_rate == pytest.approx(4.0 * math.sqrt(0.8 / noise), rel=1e-6)
+    assert run.noise_multiplier == pytest.approx(noise * final.noise_multiplier)

@@ -36,6 +36,8 @@ class Way:
 
 
 _SMALL = {"n_iter": 3, "n_iter_distribution": "geometric"}
+# The listed candidates alone.
+_TABLE = {"selection": "table", "try_own_values": False}
 WAYS = {
     "random": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None}),
     "random-refit": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "refit": True}),
@@ -45,11 +47,9 @@ WAYS = {
         DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "cv": 3, "refit": True}
     ),
     "grid": Way(DPGridSearchCV, {"selection": "noisy_max"}),
-    "grid-table": Way(DPGridSearchCV, {"selection": "table"}, shows_all=True),
-    "grid-table-folds": Way(DPGridSearchCV, {"selection": "table", "cv": 3}, shows_all=True),
-    "grid-table-part": Way(
-        DPGridSearchCV, {"selection": "table", "tuning_fraction": 0.3}, shows_all=True
-    ),
+    "grid-table": Way(DPGridSearchCV, _TABLE, shows_all=True),
+    "grid-table-folds": Way(DPGridSearchCV, {**_TABLE, "cv": 3}, shows_all=True),
+    "grid-table-part": Way(DPGridSearchCV, {**_TABLE, "tuning_fraction": 0.3}, shows_all=True),
     "grid-compose": Way(DPGridSearchCV, {"selection": "compose"}, shows_all=True),
     "grid-folds": Way(
         DPGridSearchCV, {"selection": "compose", "cv": 3, "refit": True}, shows_all=True

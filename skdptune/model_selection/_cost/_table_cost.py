@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import noise_for_budget
@@ -64,6 +64,11 @@ class TableCostModel(CompositionCostModel):
     def setting_of_runs(self, setting: FitSetting | None) -> FitSetting | None:
         """Return the setting of candidates' fits, which have more noise than the final one."""
         return None if setting is None else setting.noisier(self.fit_noise, self.n_candidates)
+
+    @property
+    def train_size(self) -> FitSize:
+        """The records of one candidate's fit, and how much noise it has beside the final one."""
+        return replace(super().train_size, noise=self.fit_noise)
 
     def guess(self, epsilon: float) -> BudgetSetting:
         """Return about what the final fit may cost of a total."""
