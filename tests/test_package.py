@@ -122,7 +122,7 @@ def test_tests_mirror_the_package() -> None:
         Path("model_selection", name)
         for name in (
             *("assumptions.py", "audit.py", "contract.py", "recomputation.py", "release.py"),
-            *("every_estimator.py", "seeds.py", "totals.py"),
+            *("every_estimator.py", "scikit_learn_search.py", "seeds.py", "totals.py"),
         )
     }
     # All of the accounting, on small mechanisms.
