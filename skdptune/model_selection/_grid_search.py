@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._docstrings import with_shared_text
-from skdptune._validation import check_option
+from skdptune._validation import check_flag, check_option
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms import permute_and_flip_release
 from skdptune.model_selection._cost import (
@@ -224,6 +224,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         super()._check_parameters()
         check_option(self.selection, name="selection", options=SELECTIONS)
         self._check_table_parameters()
+        check_flag(self.try_own_values, name="try_own_values")
         chooses = self.selection == "noisy_max" or self._asks_for_partitions()
         self._check_partition_parameters(folds=not chooses)
         if self.tuning_estimator is not None and self.selection in ("table", "compose"):
@@ -288,7 +289,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         if not is_asked_for and not self._tells_apart(layout, len(candidates.grid())):
             return None
         problem: ValueError | None = None
-        with_own = self._with_own(candidates)
+        with_own = self._with_own(candidates) if self.try_own_values else candidates
         # Some estimators cannot be fitted with that much noise, or not with their own values.
         for tried in [with_own, candidates] if with_own is not candidates else [candidates]:
             try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdptune._validation import check_flag, check_option, check_real
+from skdptune._validation import check_option, check_real
 from skdptune.model_selection._choosing import (
     TableChoice,
     TableOutlook,
@@ -48,14 +48,12 @@ class TableSearch(TuningSearch):
     """
 
     noise_limit: float | str
-    try_own_values: bool
     tuning_fraction: Any
     choose: str
 
     def _check_table_parameters(self) -> None:
         """Refuse bad values of the parameters about tables."""
         check_option(self.choose, name="choose", options=("posterior", "max"))
-        check_flag(self.try_own_values, name="try_own_values")
         if not (isinstance(self.noise_limit, str) and self.noise_limit == "auto"):
             check_real(
                 self.noise_limit,
@@ -82,7 +80,7 @@ class TableSearch(TuningSearch):
     def _with_own(self, candidates: Candidates) -> Candidates:
         """Return the candidates of a grid and, before them, the estimator's own values."""
         listed = list(candidates.grid())
-        if not self.try_own_values or own_place(self.estimator, listed) is not None:
+        if own_place(self.estimator, listed) is not None:
             return candidates
         known = self.estimator.get_params(deep=True)
         names = sorted({name for each in listed for name in each})

@@ -68,11 +68,6 @@ def same(one: Any, other: Any) -> None:
     assert one.best_estimator_.get_params() == other.best_estimator_.get_params()
 
 
-def is_adaptive(way: Way) -> bool:
-    """Return whether a search may try a candidate more than once."""
-    return way.kind.__name__ == "DPAdaptiveSearchCV"
-
-
 def test_every_searcher_is_entered() -> None:
     assert searchers() == {way.kind for way in WAYS.values()}
     assert {WAYS[name].kind for name in USUAL} == searchers()
@@ -438,12 +433,12 @@ def test_rows_are_those_that_are_charged(way: Way) -> None:
     assert results["params"][search.best_index_] == search.best_params_
     assert results["param_quality"][search.best_index_] == search.best_params_["quality"]
     if "mean_test_score" in results:
-        # A candidate that was tried twice has the mean of both scores.
-        apart = 3.0 * getattr(search, "best_score_std_", 0.0) if is_adaptive(way) else 0.0
+        # Of a table the best score is a posterior mean, which may also rank another first.
+        apart = 4.0 * getattr(search, "best_score_std_", 0.0)
         found = results["mean_test_score"][search.best_index_]
         assert abs(found - search.best_score_) <= apart
         first = int(np.argmin(results["rank_test_score"]))
-        assert results["params"][first] == search.best_params_
+        assert results["params"][first] == search.best_params_ or way.shows_all
     known = {"params", "param_quality", "mean_test_score", "rank_test_score"}
     if way.shows_all:
         known |= {"std_test_score", *(f"split{place}_test_score" for place in range(3))}
