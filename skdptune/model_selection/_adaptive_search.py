@@ -55,7 +55,7 @@ class DPAdaptiveSearchCV(TableSearch):
     param_space : dict, optional
         From parameter names to lists or arrays (categories), tuples ``(low, high)`` or
         ``(low, high, "log")`` (integers if both ends are), frozen scipy distributions, or optuna
-        distributions. Where it holds the estimator's own values, these are the first candidate.
+        distributions.
 
         {no_space}
     {budget}
@@ -63,7 +63,8 @@ class DPAdaptiveSearchCV(TableSearch):
         Number of candidates; with a pruner, how many can be fitted to the end.
     sampler : {"auto", "tpe", "gp", "random"} or optuna sampler, default="auto"
         Which candidate is next. "auto" and "tpe" are tree-structured Parzen estimators, "gp" is a
-        Gaussian process, which needs torch, and "random" draws from the space.
+        Gaussian process, which needs torch, and "random" draws from the space. One of your own
+        must choose by the study alone, which holds no times.
     pruner : {"halving", "hyperband"} or optuna pruner, optional
         Ends candidates early. Each is fitted with a ninth, a third and all of its epochs where
         it counts these (``epochs``, ``max_epochs``), else with less and less noise; after each
@@ -81,10 +82,13 @@ class DPAdaptiveSearchCV(TableSearch):
         The chance of each record to be used for the candidates' fits; None for all that are not
         held out for validation. "auto" is None up to 25 candidates. A smaller part saves time
         alone: candidates can be told apart best on all records, with more noise.
+    try_own_values : bool, default=True
+        Whether the estimator's own values, where `param_space` holds them, are the first
+        candidate: what a table full of noise falls back to.
     choose : {"posterior", "max"}, default="posterior"
         How the winner is chosen: by the posterior mean of a Gaussian process over the parameters,
-        that knows the noise of the scores and falls back to the estimator's own parameters where
-        these are among the candidates and the noise hides which is better; or the largest score.
+        that knows the noise of the scores and falls back to the estimator's own values where the
+        noise hides which is better; or the largest score.
     {scoring}
     cv : float or int, default=0.2
         A fraction holds each record out for validation with that chance, by a random draw of its
@@ -158,7 +162,7 @@ class DPAdaptiveSearchCV(TableSearch):
     ... )
     >>> round(search.plan(20_000, 3, compare=False).epsilon, 2)
     1.0
-    >>> search.fit(X, y).score(X, y) > 0.9  # doctest: +SKIP
+    >>> search.fit(X, y).score(X, y) > 0.9
     True
     """
 
@@ -175,6 +179,7 @@ class DPAdaptiveSearchCV(TableSearch):
         batch_size: int | None = None,
         noise_limit: Any = "auto",
         tuning_fraction: Any = "auto",
+        try_own_values: bool = True,
         choose: str = "posterior",
         scoring: Any = None,
         cv: Any = 0.2,
@@ -201,6 +206,7 @@ class DPAdaptiveSearchCV(TableSearch):
         self.batch_size = batch_size
         self.noise_limit = noise_limit
         self.tuning_fraction = tuning_fraction
+        self.try_own_values = try_own_values
         self.choose = choose
         self.scoring = scoring
         self.cv = cv

@@ -12,6 +12,7 @@ from skdptune.model_selection._cost import (
     Cost,
     CurveSetting,
     FitSetting,
+    FitSize,
     ScoreNoise,
     TableCostModel,
 )
@@ -52,6 +53,11 @@ class AdaptiveCostModel(TableCostModel):
         curve = _curve_of(setting)
         rung = SharedCurve(curve.shift * math.sqrt(share), curve.failure * float(share))
         return CurveSetting(rung, self.delta)
+
+    def rung_size(self, share: Fraction) -> FitSize:
+        """Return the records of a fit of a share, and how much noise it has."""
+        size = self.train_size
+        return replace(size, noise=size.noise / math.sqrt(share))
 
     def selections(
         self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
@@ -102,7 +108,7 @@ class AdaptiveCostModel(TableCostModel):
         if self.prunes:
             for share in self.rungs:
                 setting = self.rung_setting(cost.run_setting, share)
-                self.fit_costs.check_spaces(setting, self.train_size)
+                self.fit_costs.check_spaces(setting, self.rung_size(share))
 
 
 def _curve_of(setting: FitSetting | None) -> SharedCurve:

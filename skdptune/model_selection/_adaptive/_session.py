@@ -80,10 +80,10 @@ class AdaptiveSearchSession:
     >>> session = DPAdaptiveSearchCV(
     ...     DPLogisticRegression(solver="output"), {"C": (1e-4, 10.0, "log")}, epsilon=2.0,
     ...     delta=1e-5, n_trials=3, random_state=0,
-    ... ).start(X, y)  # doctest: +SKIP
-    >>> while session.n_left:  # doctest: +SKIP
+    ... ).start(X, y)
+    >>> while session.n_left:
     ...     score = session.tell(session.ask({"C": 10.0 ** rng.uniform(-4, 1)}))
-    >>> session.finish().privacy_.epsilon  # doctest: +SKIP
+    >>> session.finish().privacy_.epsilon
     2.0
     """
 
@@ -116,7 +116,8 @@ class AdaptiveSearchSession:
         self._studies.choose_by(self._sampler(len(self._told)))
         own = search.estimator.get_params(deep=True)
         self._own = {name: own[name] for name in space.names if name in own}
-        if self._next_number > 0 or not space.holds(self._own):
+        is_tried = search.try_own_values and self._next_number == 0
+        if not is_tried or not space.holds(self._own):
             self._own = {}
 
     def _resume(self, plan: Plan) -> None:
@@ -262,7 +263,8 @@ class AdaptiveSearchSession:
         """Fit and score trials at a rung, which is noted as spent before data are read."""
         # Theorem G6.
         model, plan = self._model, self._state.plan
-        setting, size = model.rung_setting(plan.cost.run_setting, share), model.train_size
+        setting = model.rung_setting(plan.cost.run_setting, share)
+        size = model.rung_size(share)
         costs, runs = model.fit_costs, []
         for trial in trials:
             whole = share / model.rungs[-1]

@@ -16,6 +16,7 @@ class AdaptiveSettings(Protocol):
     """The settings and steps of an adaptive search, see `DPAdaptiveSearchCV`."""
 
     estimator: Any
+    try_own_values: bool
     pruner: Any
     storage: Any
     study_name: str | None

@@ -6,7 +6,6 @@ import uuid
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,10 @@ import numpy as np
 from skdptune.model_selection._adaptive._journal import RUN, Begun
 from skdptune.model_selection._adaptive._samplers import make_pruner
 from skdptune.model_selection._adaptive._space import AdaptiveSpace
+from skdptune.model_selection._adaptive._timeless import timeless_storage, without_times
 from skdptune.model_selection._pareto import open_storage, optuna, quiet_optuna
 
 _DEFAULT_NAME = "adaptive_search"
-# How long a fit takes can depend on a record: all trials are said to have been made at one time.
-_NO_TIME = datetime(2000, 1, 1)
 _SCORES, _PLACE = "scores", "rung"
 
 
@@ -84,7 +82,7 @@ class Told:
 
 @dataclass
 class Studies:
-    """A study in memory, from which a sampler chooses, and the released one, without any times.
+    """A study in memory, from which a sampler chooses, and the released one, both without times.
 
     Parameters
     ----------
@@ -118,7 +116,7 @@ class Studies:
                 load_if_exists=True,
             )
             self._choosing = optuna().create_study(
-                storage=optuna().storages.InMemoryStorage(),
+                storage=timeless_storage(),
                 # Which trials a pruner compares may follow from the name.
                 study_name=_DEFAULT_NAME,
                 direction="maximize",
@@ -229,8 +227,7 @@ class Studies:
             system_attrs=found.system_attrs,
             intermediate_values=values if len(self.steps) > 1 else None,
         )
-        released.datetime_start = released.datetime_complete = _NO_TIME
-        self.released.add_trial(released)
+        self.released.add_trial(without_times(released))
         return self.released.get_trials()[-1]
 
     def _clipped(self, value: float) -> float:
