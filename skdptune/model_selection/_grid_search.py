@@ -328,7 +328,10 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         model: CostModel
         if self._way == "table":
             count = len(fit_costs.candidates.grid())
-            model = self._table_model(layout, fit_costs, delta, count)
+            table = self._table_model(layout, fit_costs, delta, count)
+            if self.epsilon is not None and layout.final:
+                return table.solved(self.epsilon, self._limit(self.epsilon, layout))
+            model = table
         elif self._way == "compose":
             model = self._composition_model(layout, fit_costs, delta)
         else:

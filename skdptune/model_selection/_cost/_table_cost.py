@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
 from skdptune.mechanisms import noise_for_budget
-from skdptune.model_selection._cost._cost_model import NO_NOISE, CostModel, ScoreNoise
+from skdptune.model_selection._cost._cost_model import (
+    NO_NOISE,
+    Cost,
+    CostModel,
+    ScoreNoise,
+    untuned_model,
+)
 from skdptune.model_selection._cost._fit_costs import FitSize
-from skdptune.model_selection._cost._fit_setting import BudgetSetting, CurveSetting, FitSetting
+from skdptune.model_selection._cost._fit_setting import (
+    BudgetSetting,
+    CurveSetting,
+    FitSetting,
+    NoiseSetting,
+)
 
 _LARGEST_BUDGET = 500.0
+# Noise of runs over that of the final fit, and the share of epsilon that a solution may leave.
+_LEAST_RATIO, _LARGEST_RATIO, _TOLERANCE = 0.1, 1e5, 2e-3
 # Share of the total that is left to the final fit, about.
 _SHARE_OF_FINAL = 0.95
 
@@ -60,6 +74,71 @@ class TableCostModel(CompositionCostModel):
 
     fit_noise: float = 1.0
     score_noise: float = 1.0
+
+    def solved(self, epsilon: float, limit: float) -> tuple[TableCostModel, Cost]:
+        """Return the model with the least noise of runs, and its cost within a total.
+
+        Parameters
+        ----------
+        epsilon : float
+            The total.
+        limit : float
+            Noise of the final fit over that of an untuned fit for the same total.
+
+        Notes
+        -----
+        Scores and fits are of different records, so that either may use what the final fit leaves.
+        Where no noise of the runs is enough, they keep theirs, and the final fit gets more.
+        """
+        untuned = untuned_model(self).within(epsilon).setting
+        if untuned is None:
+            return self, self.within(epsilon)
+        setting = untuned.noisier(limit, 1)
+        try:
+            of_score = self._least(self._total_of_scores(setting), epsilon, self.score_noise)
+            with_scores = replace(self, score_noise=of_score)
+            of_fit = self._least(with_scores._total_of_fits(setting), epsilon, self.fit_noise)
+        except UnreachableBudgetError:
+            return self, self.within(epsilon)
+        model = replace(with_scores, fit_noise=of_fit)
+        return model, model.at(model._stated(setting))
+
+    def _least(
+        self, total: Callable[[float], PrivacyProfile], epsilon: float, guess: float
+    ) -> float:
+        found = calibrate(
+            total,
+            epsilon,
+            self.delta,
+            lower=_LEAST_RATIO,
+            upper=_LARGEST_RATIO,
+            guess=min(max(guess, _LEAST_RATIO), _LARGEST_RATIO),
+            tolerance=_TOLERANCE,
+        )
+        return found.value
+
+    def _total_of_scores(self, setting: FitSetting) -> Callable[[float], PrivacyProfile]:
+        """Return what a record costs that is scored on, by the noise of scores."""
+        final = self.fit_costs.profile(setting, self.final_size)
+        has_others = self.layout.validation > 0.0
+        # With folds the same records train and score, and each of the two gets half.
+        count = self.n_candidates * (1 if has_others else 2)
+
+        def total(noise: float) -> PrivacyProfile:
+            model = replace(self, score_noise=noise)
+            return model._score_noise(final, model._stated(setting)).profile * count + final
+
+        return total
+
+    def _total_of_fits(self, setting: FitSetting) -> Callable[[float], PrivacyProfile]:
+        return lambda noise: replace(self, fit_noise=noise).at(self._stated(setting)).total
+
+    def _stated(self, setting: FitSetting) -> FitSetting:
+        """Return a setting that says what the final fit costs."""
+        if not isinstance(setting, NoiseSetting):
+            return setting
+        final = self.fit_costs.profile(setting, self.final_size)
+        return replace(setting, epsilon=final.epsilon(self.delta))
 
     def setting_of_runs(self, setting: FitSetting | None) -> FitSetting | None:
         """Return the setting of candidates' fits, which have more noise than the final one."""

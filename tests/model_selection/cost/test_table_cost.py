@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from skdptune.accounting import PrivacyProfile, search_on_split
+from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.model_selection._cost._cost_model import Cost
 from skdptune.model_selection._cost._table_cost import TableCostModel
@@ -145,3 +147,28 @@ def test_without_a_total_every_fit_keeps_its_own_budget() -> None:
     cost = search._make_plan(1000, 3).cost
     assert cost.fit == cost.final
     assert 0.5 < cost.total.epsilon(DELTA) < 4 * 0.5
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 4.0])
+@pytest.mark.parametrize("solver", ["preconditioned", "sgd"])
+def test_the_final_fit_has_the_noise_that_was_allowed_and_all_is_spent(
+    epsilon: float, solver: str
+) -> None:
+    """Theorem T8: by the fits' own profiles, whatever they are."""
+    more = {} if solver == "preconditioned" else {"batch_size": 0.05, "epochs": 10}
+    search = DPGridSearchCV(
+        DPLogisticRegression(solver=solver, **more),
+        {"learning_rate": [0.5, 1.0, 2.0]},
+        epsilon=epsilon,
+        delta=DELTA,
+        selection="table",
+        noise_limit=1.1,
+    )
+    plan = search.plan(20_000, 5)
+    ratio = plan.row.effective_noise / plan.alternatives[0].effective_noise
+    assert ratio == pytest.approx(1.1, rel=0.01)
+    assert 0.99 * epsilon < plan.epsilon <= epsilon
+    made = search._make_plan(20_000, 5)
+    # Less noise in either would cost more than the total.
+    for changes in ({"fit_noise": 0.9 * made.model.fit_noise}, {"score_noise": 0.5}):
+        assert replace(made.model, **changes).at(made.cost.setting).total.epsilon(DELTA) > epsilon
