@@ -62,9 +62,10 @@ class DPAdaptiveSearchCV(TableSearch):
     n_trials : int, default=20
         Number of candidates; with a pruner, how many can be fitted to the end.
     sampler : {"auto", "tpe", "gp", "random"} or optuna sampler, default="auto"
-        Which candidate is next. "auto" and "tpe" are tree-structured Parzen estimators, "gp" is a
-        Gaussian process, which needs torch, and "random" draws from the space. One of your own
-        must choose by the study alone, which holds no times.
+        Which candidate is next. "gp" is the expected improvement of a Gaussian process, which
+        needs torch, "tpe" are tree-structured Parzen estimators, and "random" draws from the
+        space. "auto" is "gp" where torch is installed and nothing is pruned, else "tpe". One of
+        your own must choose by the study alone, which holds no times.
     pruner : {"halving", "hyperband"} or optuna pruner, optional
         Ends candidates early. Each is fitted with a ninth, a third and all of its epochs where
         it counts these (``epochs``, ``max_epochs``), else with less and less noise; after each
@@ -383,7 +384,8 @@ class DPAdaptiveSearchCV(TableSearch):
         return replace(found, noise_ratio=found.noise_ratio / math.sqrt(_last_share(plan)))
 
     def _make_sampler(self, seed: int | None) -> Any:
-        return make_sampler(self.sampler, self.n_trials, seed, self._n_at_once())
+        prunes = self.pruner is not None
+        return make_sampler(self.sampler, self.n_trials, seed, self._n_at_once(), prunes=prunes)
 
     def _n_at_once(self) -> int:
         """Return the number of candidates that are chosen and fitted side by side."""

@@ -17,6 +17,7 @@ from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
     DParetoSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
@@ -86,10 +87,11 @@ SEARCHES: dict[str, Callable[..., Any]] = {
     "grid": DPGridSearchCV,
     "random": DPRandomSearchCV,
     "doubling": DoublingThresholdSearchCV,
+    "adaptive": DPAdaptiveSearchCV,
     "pareto": DParetoSearchCV,
 }
 # On a random part of the records, whose size is secret.
-NEEDS_ITS_SIZE = {("random", "psgd")}
+NEEDS_ITS_SIZE = {("random", "psgd"), ("adaptive", "psgd")}
 ESTIMATORS = {name: (make, parameter) for name, make, parameter in estimators()}
 
 
@@ -112,6 +114,9 @@ def test_a_search_over_any_private_estimator_returns_a_model(kind: str, name: st
     else:
         space = {parameter: [0.1, 1.0]}
         settings["epsilon"] = EPSILON
+    if kind == "adaptive":
+        pytest.importorskip("optuna")
+        settings |= {"n_trials": 2, "sampler": "random"}
     search = SEARCHES[kind](estimator, space, **settings)
     if (kind, name) in NEEDS_ITS_SIZE:
         with pytest.raises(ValueError, match="whose guarantee needs the number of records"):

@@ -19,7 +19,7 @@ from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._running import Data, _streams
 from skdptune.preprocessing import DPStandardScaler
-from tests.model_selection.ways import WAYS
+from tests.model_selection.ways import HAS_OPTUNA, WAYS
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.0, 1.0, size=(400, 3))
@@ -34,6 +34,7 @@ KINDS = ("logistic", "pipeline", "columns")
 SEARCHES = ("random", "random-refit", "random-folds", "grid", "grid-compose", "doubling")
 # One of each kind of final model: a run's own, and a fit of its own.
 CASES = [(name, "pipeline", 0) for name in SEARCHES]
+CASES += [("adaptive", "pipeline", 0), ("adaptive", "logistic", None)] if HAS_OPTUNA else []
 CASES += [("random", "columns", 0), ("grid", "columns", 0), ("grid", "logistic", None)]
 
 

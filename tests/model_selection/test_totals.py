@@ -16,6 +16,7 @@ from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
     DParetoSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
@@ -97,6 +98,10 @@ SEARCHES: dict[str, Callable[..., Any]] = {
     "doubling": lambda estimator, name, _, **more: DoublingThresholdSearchCV(
         estimator, {name: [0.01, 0.1, 1.0]}, **more
     ),
+    # Plans need no optuna.
+    "adaptive": lambda estimator, name, _, **more: DPAdaptiveSearchCV(
+        estimator, {name: (1e-2, 1.0, "log")}, **more
+    ),
     "pareto": pareto,
 }
 # One epsilon of each pair that is costed in a moment is enough for the ordinary run.
@@ -106,6 +111,8 @@ QUICK = {
     ("doubling", "objective"): 0.5,
     ("pareto", "objective"): 1.0,
     ("random", "output"): 6.0,
+    ("adaptive", "output"): 6.0,
+    ("adaptive", "sgd"): 0.5,
     ("grid", "sgd"): 0.5,
     ("doubling", "svm"): 20.0,
     ("doubling", "net"): 0.1,
@@ -196,6 +203,11 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("grid", {"selection": "noisy_max"}),
     ("grid", {"selection_epsilon": 0.05}),
     ("grid", {"refit": False}),
+    ("adaptive", {"pruner": "halving"}),
+    ("adaptive", {"pruner": "halving", "cv": 4}),
+    ("adaptive", {"storage": "unused"}),
+    ("adaptive", {"tuning_fraction": 0.2, "n_trials": 50}),
+    ("adaptive", {"refit": False}),
     ("doubling", {"noise": "per-round"}),
     ("doubling", {"max_hits": 3}),
     ("doubling", {"refit": False}),

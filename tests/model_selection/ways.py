@@ -58,8 +58,9 @@ WAYS = {
     "doubling-per-round": Way(DoublingThresholdSearchCV, {"noise": "per-round", "max_rounds": 9}),
 }
 HAS_OPTUNA = find_spec("optuna") is not None
+_FEW_TRIALS = {"n_trials": 3, "batch_size": 1, "sampler": "tpe"}
 if HAS_OPTUNA:
-    WAYS["adaptive"] = Way(DPAdaptiveSearchCV, {"n_trials": 3, "batch_size": 1}, shows_all=True)
+    WAYS["adaptive"] = Way(DPAdaptiveSearchCV, _FEW_TRIALS, shows_all=True)
 # Has many winners and none that it would publish by itself: its contract is in test_pareto.py.
 WITHOUT_WINNER = {DParetoSearchCV}
 # One of each kind, for what costs time.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from importlib.util import find_spec
 from typing import Any
 
 from skdptune.model_selection._adaptive._allowance import FACTOR, N_RUNGS
@@ -38,10 +39,15 @@ def _check(given: Any, name: str, names: tuple[str, ...], method: str, example: 
         )
 
 
-def make_sampler(sampler: Any, n_trials: int, seed: int | None, batch_size: int) -> Any:
+def make_sampler(
+    sampler: Any, n_trials: int, seed: int | None, batch_size: int, *, prunes: bool = False
+) -> Any:
     """Return an optuna sampler: the one of a name, or a copy of the one that was given."""
     if not isinstance(sampler, str):
         return copy.deepcopy(sampler)
+    if sampler == "auto":
+        # Of 20 noisy scores it found better candidates, but it passes over those of pruned trials.
+        sampler = "gp" if find_spec("torch") is not None and not prunes else "tpe"
     samplers = optuna().samplers
     n_random = max(_FEWEST_RANDOM, int(_RANDOM_SHARE * n_trials))
     with warnings.catch_warnings():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from skdptune.model_selection._adaptive import _samplers
 from skdptune.model_selection._adaptive._samplers import (
     PRUNERS,
     SAMPLERS,
@@ -28,6 +29,16 @@ def test_names_are_samplers(sampler: str) -> None:
 def test_names_are_pruners(pruner: Any) -> None:
     check_pruner(pruner)
     assert isinstance(make_pruner(pruner), optuna.pruners.BasePruner)
+
+
+@pytest.mark.parametrize("has_torch", [False, True])
+def test_default_needs_no_torch(has_torch: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = "torch" if has_torch else None
+    monkeypatch.setattr(_samplers, "find_spec", lambda name: found)
+    expected = optuna.samplers.GPSampler if has_torch else optuna.samplers.TPESampler
+    assert type(make_sampler("auto", 20, 0, 1)) is expected
+    # A process passes over trials that were pruned.
+    assert type(make_sampler("auto", 20, 0, 1, prunes=True)) is optuna.samplers.TPESampler
 
 
 def test_given_ones_are_copied() -> None:

@@ -20,7 +20,8 @@ DELTA = 1e-5
 
 
 def started(**more: Any) -> Any:
-    settings = {"epsilon": 50.0, "delta": DELTA, "n_trials": 3, "random_state": 0, **more}
+    settings = {"epsilon": 50.0, "delta": DELTA, "n_trials": 3, "random_state": 0}
+    settings |= {"sampler": "tpe", **more}
     return DPAdaptiveSearchCV(Scripted(), {"quality": (0.1, 0.9)}, **settings).start(X, Y)
 
 
