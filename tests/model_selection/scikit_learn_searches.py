@@ -146,6 +146,8 @@ class GridSearchCV(_Translated, DPGridSearchCV):
             estimator,
             param_grid,
             selection="table",
+            # A row for each candidate that was asked for, and no other.
+            try_own_values=False,
             choose="max",
             n_jobs=n_jobs,
             verbose=verbose,
