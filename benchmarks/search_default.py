@@ -1,16 +1,18 @@
 """What a search without a space gains over the estimator as it comes, or loses.
 
     python benchmarks/search_default.py [--data NAME ...] [--epsilons .5 1 2 4] [--seeds 6]
+        [--searches random table "table, largest"]
 
-Points of test accuracy of `DPRandomSearchCV(estimator, epsilon=...)` beyond
-`DPLogisticRegression(epsilon)`, on the same splits with noise of their own, with standard errors;
-how many of the searches were made, where others fit once; and what free tuning would gain: the
-best of the suggested candidates on the test rows, on average over the seeds.
+Points of test accuracy of `DPRandomSearchCV(estimator, epsilon=...)` and of `DPGridSearchCV`
+beyond `DPLogisticRegression(epsilon)`, on the same splits with noise of their own, with standard
+errors; in brackets how many of the searches were made, where others fit once; and what free tuning
+would gain: the best of the suggested candidates on the test rows, on average over the seeds.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import warnings
 from typing import Any
 
@@ -20,9 +22,14 @@ from search_parts import hospital
 from sklearn.base import clone
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPRandomSearchCV
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 
 DELTA = 1e-5
+SEARCHES = {
+    "random": DPRandomSearchCV,
+    "table": DPGridSearchCV,
+    "table, largest": functools.partial(DPGridSearchCV, choose="max"),
+}
 TABLES = {"visits 4,000": 4000, "visits 10,000": 10_000, "visits 30,000": 30_000}
 DATA = MAKING | JUDGING
 USUAL = ["cancer", "digits", "parkinsons", "a9a 10k", "bike", "protein", "elevators", "made rare"]
@@ -50,10 +57,12 @@ def candidates(model: Any, n_samples: int, n_features: int, prefix: str) -> list
     return found
 
 
-def print_gains(name: str, epsilon: float, seeds: int) -> None:
-    """Print a row: untuned, the gain of the search, how many were made, and the free gain."""
+def print_gains(name: str, epsilon: float, seeds: int, searches: list[str]) -> None:
+    """Print a row: untuned, the gain of each search, how many were made, and the free gain."""
     split, model, prefix = problem(name)
-    untuned, gains, made, free = [], [], 0, []
+    untuned, free = [], []
+    gains: dict[str, list[float]] = {each: [] for each in searches}
+    made = dict.fromkeys(searches, 0)
     for seed in range(seeds):
         X, X_test, y, y_test = split(seed)
         budget = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
@@ -66,14 +75,19 @@ def print_gains(name: str, epsilon: float, seeds: int) -> None:
             ]
         )
         untuned.append(free[-1][0])
-        search = DPRandomSearchCV(model, **budget | {"random_state": seed + 100})
-        made += search.plan(*X.shape).advice == ""
-        gains.append(search.fit(X, y).score(X_test, y_test) - untuned[-1])
-    gain, error = 100.0 * np.mean(gains), 100.0 * np.std(gains, ddof=1) / seeds**0.5
+        for each in searches:
+            search = SEARCHES[each](model, **budget | {"random_state": seed + 100})
+            made[each] += search.plan(*X.shape, compare=False).advice == ""
+            gains[each].append(search.fit(X, y).score(X_test, y_test) - untuned[-1])
     best = 100.0 * (np.mean(free, axis=0).max() - np.mean(untuned))
+    cells = []
+    for each, found in gains.items():
+        error = 100.0 * np.std(found, ddof=1) / seeds**0.5
+        cells.append(f"{100.0 * np.mean(found):+.2f} ± {error:.2f} ({made[each]})")
+    untuned_mean = f"{100.0 * np.mean(untuned):.1f}"
     print(
-        f"| {name} | {len(y)} | {epsilon:g} | {100.0 * np.mean(untuned):.1f} | {made} of {seeds} "
-        f"| {gain:+.2f} ± {error:.2f} | {best:+.2f} |",
+        "| " + " | ".join([name, str(len(y)), f"{epsilon:g}", untuned_mean, *cells]),
+        f"| {best:+.2f} |",
         flush=True,
     )
 
@@ -84,12 +98,13 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=USUAL, choices=[*DATA, *TABLES])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0])
     parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--searches", nargs="+", default=list(SEARCHES), choices=SEARCHES)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    print("| data | rows | ε | untuned | searched | gain of the search | free gain |")
+    print("| data | rows | ε | untuned | " + " | ".join(options.searches) + " | free gain |")
     for name in options.data:
         for epsilon in options.epsilons:
-            print_gains(name, epsilon, options.seeds)
+            print_gains(name, epsilon, options.seeds, options.searches)
 
 
 if __name__ == "__main__":
