@@ -202,7 +202,9 @@ class TableSearch(TuningSearch):
             encode(candidates),
             np.array([result.score for result in results]),
             self._deviation(plan) / math.sqrt(max(plan.layout.folds, 1)),
-            own_place(self.estimator, candidates) if own is None else candidates.index(own),
+            own_place(self.estimator, candidates)
+            if own is None or own not in candidates
+            else candidates.index(own),
             run_deviation=outlook.run_deviation * (scorer.upper - scorer.lower),
         )
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection import DPAdaptiveSearchCV
@@ -273,6 +274,31 @@ def test_a_seed_repeats_at_the_same_batch_size() -> None:
     assert one.best_score_ == other.best_score_
 
 
+def test_a_pruner_needs_a_curve() -> None:
+    class OneDelta(Scripted):
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+            return PrivacyProfile.approximate(self.epsilon, self.delta)
+
+    with pytest.raises(ValueError, match="pruner must be None for an estimator whose cost no"):
+        made(estimator=OneDelta(), pruner="halving").plan(600, 3)
+
+
+def test_what_is_suggested_may_leave_own_values_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DPAdaptiveSearchCV, "_reason_against", lambda *arguments: "")
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 3))
+    search = DPAdaptiveSearchCV(
+        DPLogisticRegression(),
+        epsilon=8.0,
+        delta=1e-5,
+        n_trials=2,
+        sampler="random",
+        try_own_values=False,
+        random_state=0,
+    ).fit(rows, rows[:, 0] > 0)
+    assert len(search.cv_results_["params"]) == 2
+
+
 # Storage -------------------------------------------------------------------------------------
 
 KILLED = """
@@ -417,10 +443,8 @@ def best_noisy(search: Any) -> float:
     return float(np.sum(search.cv_results_["mean_test_score"]))
 
 
-@pytest.mark.parametrize(
-    "trials", [40, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
-)
-def test_scores_of_whole_searches_stay_below_the_report(trials: int) -> None:
+@pytest.mark.slow
+def test_scores_of_whole_searches_stay_below_the_report() -> None:
     # Theorem G6: the scores, of models that tell nothing.
     search = DPAdaptiveSearchCV(
         CutOnly(noise=50.0),
@@ -434,24 +458,22 @@ def test_scores_of_whole_searches_stay_below_the_report(trials: int) -> None:
         cv=2,
         choose="max",
     )
-    seen = published(search, best_noisy, trials)
+    seen = published(search, best_noisy, 1000)
     assert lower_bound(*seen[:2]) <= seen[2]
 
 
-@pytest.mark.parametrize(
-    "trials", [40, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
-)
-def test_models_of_whole_searches_stay_below_the_report(trials: int) -> None:
+@pytest.mark.slow
+def test_models_of_whole_searches_stay_below_the_report() -> None:
     # Theorem G6: the final fit, and public scores of fits that a sum tells of.
     search = audited(NoisySum(noise=1.0))
     seen = published(
-        search, lambda one: best_noisy(one) + 0.2 * one.best_estimator_.sum_, trials, **PUBLIC
+        search, lambda one: best_noisy(one) + 0.2 * one.best_estimator_.sum_, 1000, **PUBLIC
     )
     assert lower_bound(*seen[:2]) <= seen[2]
 
 
 @pytest.mark.slow
 def test_audit_catches_a_fit_with_too_little_noise() -> None:
-    search = audited(NoisySum(noise=1.0, true_noise=0.05))
+    search = audited(NoisySum(noise=4.0, true_noise=0.05))
     seen = published(search, lambda one: one.best_estimator_.sum_, 1000, **PUBLIC)
-    assert lower_bound(*seen[:2]) > seen[2] or seen[2] > 5.0
+    assert lower_bound(*seen[:2]) > seen[2]

@@ -6,7 +6,12 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from skdptune.accounting import PrivacyProfile, SharedCurve, with_failure
+from skdptune.accounting import (
+    PrivacyProfile,
+    SharedCurve,
+    UnreachableBudgetError,
+    with_failure,
+)
 from skdptune.model_selection._adaptive._allowance import RUNGS, WHOLE
 from skdptune.model_selection._cost import (
     Cost,
@@ -104,11 +109,26 @@ class AdaptiveCostModel(TableCostModel):
 
     def check(self, cost: Cost) -> None:
         """Raise unless the fits of all candidates can be costed, at all rungs."""
+        if self.prunes and not self._lies_below(cost):
+            kind = type(self.fit_costs.estimator).__name__
+            raise ValueError(
+                "pruner must be None for an estimator whose cost no noise brings below the curve "
+                f"of a Gaussian release, such as one that is known at one delta alone; got {kind}."
+            )
         super().check(cost)
         if self.prunes:
             for share in self.rungs:
                 setting = self.rung_setting(cost.run_setting, share)
                 self.fit_costs.check_spaces(setting, self.rung_size(share))
+
+    def _lies_below(self, cost: Cost) -> bool:
+        """Return whether the first candidate's fit lies below the curve of its first rung."""
+        setting = self.rung_setting(cost.run_setting, self.rungs[0])
+        try:
+            profile = self.fit_costs.first_profile(setting, self.rung_size(self.rungs[0]))
+        except UnreachableBudgetError:
+            return False
+        return _curve_of(setting).covers(profile)
 
 
 def _curve_of(setting: FitSetting | None) -> SharedCurve:
