@@ -406,6 +406,31 @@ def test_seeded_trials_of_a_resumed_search_have_noise_of_their_own(tmp_path: Pat
     assert sorted(numbers) == list(range(5))
 
 
+def test_storages_of_optuna_are_taken(tmp_path: Path) -> None:
+    journal = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal"))
+    for storage in (
+        optuna.storages.InMemoryStorage(),
+        optuna.storages.JournalStorage(journal),
+        optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/b.db"),
+    ):
+        session = made(storage=storage, study_name="mine").start(X, Y)
+        session.tell(session.ask())
+        again = made(storage=storage, study_name="mine").start(X, Y)
+        assert again.n_left == 5
+        with pytest.raises(RuntimeError, match="storage must be used by one process at a time"):
+            session.tell(session.ask())
+        search = again.finish()
+        assert search.study_.study_name == "mine"
+
+
+def test_progress_counts_what_was_pruned(capsys: pytest.CaptureFixture[str]) -> None:
+    made(pruner="halving", verbose=2).fit(X, Y)
+    shown = capsys.readouterr().err
+    assert "[1] quality=0.5; score=0." in shown
+    assert ", pruned" in shown
+    assert "0 left" in shown
+
+
 def test_a_storage_costs_fits_and_scores_for_every_record() -> None:
     plain, stored = made(epsilon=1.0), made(epsilon=1.0, storage="unused")
     costs = [search._make_plan(600, 3).cost for search in (plain, stored)]

@@ -37,7 +37,8 @@ class Search:
 
     A course is a list of what fits and scores have shown. `choose(history)` returns the edges of
     the next fit's cells and of its score's, whether a trial ends after it, and whether the process
-    is killed before it. The record is in training or in validation, drawn anew by each process.
+    is killed before it. The record is in training or in validation, drawn anew by each process;
+    with two folds it is in one fit and in one score of each trial.
     The search ends after so many fits, which only lowers its cost.
     """
 
@@ -47,7 +48,9 @@ class Search:
         choose: Callable[..., Any],
         shifts: tuple[float, float, float],
         most: int = 3,
+        has_folds: bool = False,
     ) -> None:
+        self.has_folds = has_folds
         self.choose, self.shifts, self.most = choose, shifts, most
         self.ends: list[tuple[Any, float]] = []
         # In training or not, in the first process and after a kill.
@@ -80,7 +83,7 @@ class Search:
         if is_end:
             after.close(rung + 1)
         for (i, (a, b)), (j, (c, d)) in itertools.product(enumerate(fit), enumerate(score)):
-            masses = p * np.where(trains, a * d, b * c)
+            masses = p * (a * c if self.has_folds else np.where(trains, a * d, b * c))
             there = 0 if is_end else rung + 1
             if masses.sum() > 0.0 and q * b * d > 0.0:
                 self._go(after, there, kills, (*history, (i, j)), masses, q * b * d)
@@ -162,6 +165,18 @@ class TestEnumeratedSearches:
             for epsilon, mirrored in itertools.product(EPSILONS, (False, True)):
                 exact = found.delta(epsilon, weights, mirrored=mirrored)
                 assert exact <= claim.delta(epsilon) * (1.0 + 1e-9)
+
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("rungs", [WHOLE, RUNGS])
+    def test_with_folds_a_record_trains_and_scores(self, seed: int, rungs: Any) -> None:
+        mu, nu, failure, n = 0.7, 0.9, 0.01, 2
+        shifts = (mu, nu, failure)
+        found = Search(Allowance(n, rungs), policy(seed, kills=True), shifts, has_folds=True)
+        claim = _within(n * (mu**2 + nu**2), n * failure)
+        for epsilon, mirrored in itertools.product(EPSILONS, (False, True)):
+            exact = found.delta(epsilon, np.full(4, 0.25), mirrored=mirrored)
+            assert exact <= claim.delta(epsilon) * (1.0 + 1e-9)
+            assert exact > 0.0 or epsilon > 2.0
 
     def test_a_second_split_is_not_in_the_price_of_one(self) -> None:
         """Whoever is killed and splits anew has a record that trains and scores."""
