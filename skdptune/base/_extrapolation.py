@@ -17,19 +17,14 @@ LEARNING_RATES = frozenset({"learning_rate", "lr", "optimizer__lr"})
 
 
 def scale_to_tuning(
-    estimator: Parametrized,
-    n_tune: int,
-    n_final: int,
-    extrapolate: str | ExtrapolationRule | None,
-    noise: float = 1.0,
+    estimator: Parametrized, n_tune: int, n_final: int, extrapolate: str | ExtrapolationRule | None
 ) -> None:
     """Change a candidate for the final fit into one that behaves alike on fewer records.
 
     Each estimator's own rule applies, ``tuning_parameters`` of the protocol. A user's rule is
-    applied last, to parameters that do not change the cost. `noise` is that of the candidate's
-    fit over that of the final fit: beside the records of a fit, more noise is as fewer records.
+    applied last, to parameters that do not change the cost.
     """
-    if extrapolate is None or (n_tune == n_final and noise == 1.0):
+    if extrapolate is None or n_tune == n_final:
         return
     for prefix, part in list(nested_estimators(estimator)):
         rule = getattr(part, "tuning_parameters", None)
@@ -39,11 +34,11 @@ def scale_to_tuning(
                 # Where noise dominates, the best step grows with the records; where curvature
                 # does, it stays. Which of them does is not known beforehand: this is half the way.
                 for name in LEARNING_RATES & set(found):
-                    found[name] *= math.sqrt(n_final / n_tune / noise)
+                    found[name] *= math.sqrt(n_final / n_tune)
             change_parameters(
                 estimator, {f"{prefix}{name}": value for name, value in found.items()}
             )
-    if callable(extrapolate) and n_tune != n_final:
+    if callable(extrapolate):
         _apply(extrapolate, estimator, n_tune, n_final)
 
 

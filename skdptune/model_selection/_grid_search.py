@@ -81,7 +81,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
     try_own_values : bool, default=True
         With "table", whether the estimator's own values of the searched parameters are tried as
         well, in the first row of ``cv_results_``, where `param_grid` lacks them: what a table full
-        of noise falls back to.
+        of noise falls back to. Not where `refit` is a callable.
     choose : {"posterior", "max"}, default="posterior"
         How "table" chooses: by the posterior mean of a Gaussian process over the parameters,
         that knows the noise of the scores and falls back to the estimator's own values where
@@ -289,7 +289,8 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         if not is_asked_for and not self._tells_apart(layout, len(candidates.grid())):
             return None
         problem: ValueError | None = None
-        with_own = self._with_own(candidates) if self.try_own_values else candidates
+        tries_own = self.try_own_values and not callable(self.refit)
+        with_own = self._with_own(candidates) if tries_own else candidates
         # Some estimators cannot be fitted with that much noise, or not with their own values.
         for tried in [with_own, candidates] if with_own is not candidates else [candidates]:
             try:

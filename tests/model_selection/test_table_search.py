@@ -210,7 +210,8 @@ def test_own_values_that_are_steps_or_cannot_be_fitted_are_not_tried() -> None:
     assert len(picky.cv_results_["params"]) == 2
 
 
-def test_runs_with_more_noise_take_shorter_steps() -> None:
+def test_runs_with_more_noise_are_otherwise_as_the_final_fit() -> None:
+    # Shorter steps for them would hide that steps are too long for the final fit.
     model = DPLogisticRegression(solver="sgd", batch_size=0.1, epochs=5)
     search = DPGridSearchCV(
         model, {"learning_rate": [1.0, 4.0]}, epsilon=1.0, delta=DELTA, selection="table"
@@ -220,5 +221,6 @@ def test_runs_with_more_noise_take_shorter_steps() -> None:
     run = costs.configured({"learning_rate": 4.0}, plan.cost.run_setting, plan.model.train_size)
     final = costs.configured({"learning_rate": 4.0}, plan.cost.setting, plan.model.final_size)
     assert final.learning_rate == 4.0
-    assert run.learning_rate == pytest.approx(4.0 * math.sqrt(0.8 / noise), rel=1e-6)
+    # For fewer records, which validation takes.
+    assert run.learning_rate == pytest.approx(4.0 * math.sqrt(0.8), rel=1e-6)
     assert run.noise_multiplier == pytest.approx(noise * final.noise_multiplier)

@@ -17,7 +17,6 @@ from skdptune.model_selection._cost import (
     Cost,
     CurveSetting,
     FitSetting,
-    FitSize,
     ScoreNoise,
     TableCostModel,
 )
@@ -58,11 +57,6 @@ class AdaptiveCostModel(TableCostModel):
         curve = _curve_of(setting)
         rung = SharedCurve(curve.shift * math.sqrt(share), curve.failure * float(share))
         return CurveSetting(rung, self.delta)
-
-    def rung_size(self, share: Fraction) -> FitSize:
-        """Return the records of a fit of a share, and how much noise it has."""
-        size = self.train_size
-        return replace(size, noise=size.noise / math.sqrt(share))
 
     def selections(
         self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
@@ -119,13 +113,13 @@ class AdaptiveCostModel(TableCostModel):
         if self.prunes:
             for share in self.rungs:
                 setting = self.rung_setting(cost.run_setting, share)
-                self.fit_costs.check_spaces(setting, self.rung_size(share))
+                self.fit_costs.check_spaces(setting, self.train_size)
 
     def _lies_below(self, cost: Cost) -> bool:
         """Return whether the first candidate's fit lies below the curve of its first rung."""
         setting = self.rung_setting(cost.run_setting, self.rungs[0])
         try:
-            profile = self.fit_costs.first_profile(setting, self.rung_size(self.rungs[0]))
+            profile = self.fit_costs.first_profile(setting, self.train_size)
         except UnreachableBudgetError:
             return False
         return _curve_of(setting).covers(profile)

@@ -264,7 +264,7 @@ class AdaptiveSearchSession:
         # Theorem G6.
         model, plan = self._model, self._state.plan
         setting = model.rung_setting(plan.cost.run_setting, share)
-        size = model.rung_size(share)
+        size = model.train_size
         costs, runs = model.fit_costs, []
         for trial in trials:
             whole = share / model.rungs[-1]

@@ -65,15 +65,12 @@ class FitSize:
         Number of columns, if known.
     is_secret : bool
         Whether the real number is secret.
-    noise : float, default=1.0
-        Noise of the fit over that of the one that its parameters are meant for.
     """
 
     n_samples: int
     n_final: int
     n_features: int | None
     is_secret: bool
-    noise: float = 1.0
 
 
 # For what does not depend on sizes.
@@ -122,7 +119,7 @@ class FitCosts:
                 made.set_params(**{f"{prefix}classes": self.classes})
         if setting is not None:
             setting.apply(made)
-        scale_to_tuning(made, size.n_samples, size.n_final, self.extrapolate, size.noise)
+        scale_to_tuning(made, size.n_samples, size.n_final, self.extrapolate)
         if size.is_secret:
             set_public_size(made, size.n_samples)
         if isinstance(setting, CurveSetting):

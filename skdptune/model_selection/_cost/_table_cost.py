@@ -144,11 +144,6 @@ class TableCostModel(CompositionCostModel):
         """Return the setting of candidates' fits, which have more noise than the final one."""
         return None if setting is None else setting.noisier(self.fit_noise, self.n_candidates)
 
-    @property
-    def train_size(self) -> FitSize:
-        """The records of one candidate's fit, and how much noise it has beside the final one."""
-        return replace(super().train_size, noise=self.fit_noise)
-
     def guess(self, epsilon: float) -> BudgetSetting:
         """Return about what the final fit may cost of a total."""
         return BudgetSetting(epsilon * _SHARE_OF_FINAL, self.delta)
