@@ -13,7 +13,7 @@ from typing import assert_type
 
 import skdptune
 from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV, pareto_search
-from skdptune import DoublingThresholdSearchCV
+from skdptune import DoublingThresholdSearchCV, DPAdaptiveSearchCV
 from skdptune import DPRandomSerachCV  # attr-defined
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
 from skdptune.base import privacy_of, profile_of
@@ -59,6 +59,8 @@ DoublingThresholdSearchCV(model, epsilon=1.0)
 DPRandomSearchCV(model, space, epsilon="a")  # arg-type
 DPGridSearchCV(model, space, epsilon=1.0)
 DPGridSearchCV(model, space, selection=1)  # arg-type
+DPAdaptiveSearchCV(model, {"C": (0.1, 1.0, "log")}, n_trials=10, pruner="halving")
+DPAdaptiveSearchCV(model, space, n_trials=1.5)  # arg-type
 DParetoSearchCV(model, space, n_iter=1.5)  # arg-type
 DoublingThresholdSearchCV(model, space, delta="a")  # arg-type
 
