@@ -224,6 +224,9 @@ class DPAdaptiveSearchCV(TableSearch):
         self.diagnostics = diagnostics
         self.n_public = n_public
 
+    # Which candidates are tried, and who hears of them, costs the same.
+    _neutral = ("sampler", "batch_size", "try_own_values", "choose", "study_name", "callbacks")
+
     # Candidates -----------------------------------------------------------------------------
 
     def _space(self) -> tuple[Any, str, bool]:

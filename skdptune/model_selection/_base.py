@@ -90,6 +90,8 @@ class BasePrivateSearch(
     """
 
     _is_private_search = True
+    # More parameters that change neither the cost nor what has it.
+    _neutral: tuple[str, ...] = ()
 
     estimator: Any
     delta: float | None
@@ -203,7 +205,7 @@ class BasePrivateSearch(
         settings = {
             name: value
             for name, value in self.get_params(deep=False).items()
-            if name not in _NEUTRAL
+            if name not in _NEUTRAL and name not in self._neutral
         }
         if not is_public:
             # Some of the splitters that are refused cannot even be copied.

@@ -144,6 +144,15 @@ def test_candidates_that_differ_in_cost_share_a_curve() -> None:
     assert search.score(rows, labels) > 0.7
 
 
+def test_what_costs_nothing_is_planned_once() -> None:
+    # Theorem F0.
+    plan = made(epsilon=1.5)._make_plan(600, 3)
+    others = {"sampler": "random", "batch_size": 2, "study_name": "a", "callbacks": [print]}
+    assert made(epsilon=1.5, choose="max", **others)._make_plan(600, 3) is plan
+    assert made(epsilon=1.5, n_trials=7)._make_plan(600, 3) is not plan
+    assert made(epsilon=1.5, storage="a")._make_plan(600, 3) is not plan
+
+
 def test_plan_and_fit_say_what_is_spent() -> None:
     plan = made(epsilon=1.0).plan(600, 3)
     assert (plan.row.expected_fits, plan.row.worst_fits) == (6.0, 6.0)

@@ -95,9 +95,23 @@ NEEDS_ITS_SIZE = {("random", "psgd"), ("adaptive", "psgd")}
 ESTIMATORS = {name: (make, parameter) for name, make, parameter in estimators()}
 
 
+def pairs() -> list[Any]:
+    """Return all pairs of a search and an estimator; of those alike, one is quick."""
+    quick = ("output", "sgd", "psgd", "NoisyStatisticsRidge", "table", "DPNeuralNetClassifier")
+    return [
+        pytest.param(
+            kind,
+            name,
+            marks=() if kind != "adaptive" or name in quick else pytest.mark.slow,
+            id=f"{kind}-{name}",
+        )
+        for kind in SEARCHES
+        for name in ESTIMATORS
+    ]
+
+
 @pytest.mark.filterwarnings("ignore::skdptune.base.PrivacyWarning")
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("kind", SEARCHES)
+@pytest.mark.parametrize(("kind", "name"), pairs())
 def test_a_search_over_any_private_estimator_returns_a_model(kind: str, name: str) -> None:
     make, parameter = ESTIMATORS[name]
     estimator, (X, y) = make(), data()

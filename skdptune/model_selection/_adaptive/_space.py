@@ -45,8 +45,15 @@ class AdaptiveSpace:
     """
 
     def __init__(self, param_space: Mapping[str, Any]) -> None:
-        if isinstance(param_space, Mapping):
-            param_space = {name: _translated(given) for name, given in param_space.items()}
+        if not isinstance(param_space, Mapping):
+            raise TypeError(
+                "param_space must be a dict from parameter names to values; got "
+                f"{param_space!r:.60}."
+            )
+        for name, given in param_space.items():
+            if is_finite(given) and len(given) == 0:
+                raise ValueError(f"param_space[{name!r}] must not be empty; got {given!r}.")
+        param_space = {name: _translated(given) for name, given in param_space.items()}
         self._space = SearchSpace(param_space)
         self._each = {name: SearchSpace({name: given}) for name, given in param_space.items()}
         self._listed = {

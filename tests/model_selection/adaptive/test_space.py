@@ -73,5 +73,5 @@ def test_unknown_names_are_refused() -> None:
 def test_bad_spaces_are_refused(given: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="param_space"):
         AdaptiveSpace(given)
-    with pytest.raises(TypeError, match="param_space must be a mapping"):
+    with pytest.raises(TypeError, match="param_space must be a dict"):
         AdaptiveSpace([WORDS])  # type: ignore[arg-type]
