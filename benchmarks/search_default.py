@@ -1,7 +1,7 @@
 """What a search without a space gains over the estimator as it comes, or loses.
 
     python benchmarks/search_default.py [--data NAME ...] [--epsilons .5 1 2 4] [--seeds 6]
-        [--searches random table "table, largest"]
+        [--searches random table]
 
 Points of test accuracy of `DPRandomSearchCV(estimator, epsilon=...)` and of `DPGridSearchCV`
 beyond `DPLogisticRegression(epsilon)`, on the same splits with noise of their own, with standard
@@ -12,7 +12,6 @@ would gain: the best of the suggested candidates on the test rows, on average ov
 from __future__ import annotations
 
 import argparse
-import functools
 import warnings
 from typing import Any
 
@@ -28,7 +27,6 @@ DELTA = 1e-5
 SEARCHES = {
     "random": DPRandomSearchCV,
     "table": DPGridSearchCV,
-    "table, largest": functools.partial(DPGridSearchCV, choose="max"),
 }
 TABLES = {"visits 4,000": 4000, "visits 10,000": 10_000, "visits 30,000": 30_000}
 DATA = MAKING | JUDGING

@@ -85,7 +85,8 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
     choose : {"posterior", "max"}, default="posterior"
         How "table" chooses: by the posterior mean of a Gaussian process over the parameters,
         that knows the noise of the scores and falls back to the estimator's own values where
-        the noise hides which is better; or the largest score.
+        the noise hides which is better; or the largest score. Without a space the largest score
+        decides either way, since all suggested values are safe ones.
     n_partitions : "auto" or int, default="auto"
         Number of disjoint partitions of "noisy_max": more of them mean less noise and fewer
         records to train on. "auto" follows from the budget and the public number of records.

@@ -178,7 +178,9 @@ class TableSearch(TuningSearch):
             score = results[best].score
         elif self._has_posterior(state.plan):
             found = self._posterior(state, candidates, results)
-            best = found.index
+            # What estimators suggest is near their own values, and safe: there the largest score
+            # gains more, and loses nothing (docs/defaults.md).
+            best = found.index if state.plan.candidates.suggestion is None else best
             score, deviation = float(found.mean[best]), float(found.std[best])
         details = {
             "seconds": [result.seconds for result in results],
