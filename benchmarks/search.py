@@ -24,7 +24,7 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, train_test
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV, DPRandomSearchCV
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-5
@@ -116,13 +116,16 @@ def listed(seed: int) -> list[dict[str, list[float]]]:
     ]
 
 
-def in_grid(model, epsilon, seed, *, own=False, selection="table", **changes):
-    """Return a search of listed candidates, with or without the model as it is among them."""
-    grid = listed(seed)
-    if own:
-        grid = [{name: [getattr(model, name)] for name in SPACE}, *grid[1:]]
+def in_grid(model, epsilon, seed, *, selection="table", **changes):
+    """Return a search of listed candidates."""
     total = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
-    return DPGridSearchCV(model, grid, selection=selection, **total, **changes)
+    return DPGridSearchCV(model, listed(seed), selection=selection, **total, **changes)
+
+
+def adaptive(model, epsilon, seed, **changes):
+    """Return a search whose candidates follow from the noisy scores of those before."""
+    total = {"epsilon": epsilon, "delta": DELTA, "random_state": seed, "n_trials": MEAN_RUNS}
+    return DPAdaptiveSearchCV(model, SPACE, **total, **changes)
 
 
 def liu_talwar(model, epsilon, seed):
@@ -145,10 +148,10 @@ WAYS: dict[str, Callable] = {
     "ours, grid (noisy max)": lambda m, e, s: in_grid(m, e, s, selection="noisy_max"),
     "ours, table": lambda m, e, s: in_grid(m, e, s),
     "ours, table, largest score": lambda m, e, s: in_grid(m, e, s, choose="max"),
-    "ours, table with the default": lambda m, e, s: in_grid(m, e, s, own=True),
-    "ours, table with the default, largest": lambda m, e, s: in_grid(
-        m, e, s, own=True, choose="max"
-    ),
+    "ours, table without the default": lambda m, e, s: in_grid(m, e, s, try_own_values=False),
+    "ours, adaptive": lambda m, e, s: adaptive(m, e, s),
+    "ours, adaptive, random": lambda m, e, s: adaptive(m, e, s, sampler="random"),
+    "ours, adaptive, halving": lambda m, e, s: adaptive(m, e, s, pruner="halving"),
     "envelope on all data": lambda m, e, s: ours(m, e, s, tuning_fraction=None),
     "Thm 5.2 on all data": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="profile"),
     "Papernot-Steinke": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="rdp"),

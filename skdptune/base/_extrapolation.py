@@ -17,14 +17,19 @@ LEARNING_RATES = frozenset({"learning_rate", "lr", "optimizer__lr"})
 
 
 def scale_to_tuning(
-    estimator: Parametrized, n_tune: int, n_final: int, extrapolate: str | ExtrapolationRule | None
+    estimator: Parametrized,
+    n_tune: int,
+    n_final: int,
+    extrapolate: str | ExtrapolationRule | None,
+    rate_factor: float = 1.0,
 ) -> None:
     """Change a candidate for the final fit into one that behaves alike on fewer records.
 
     Each estimator's own rule applies, ``tuning_parameters`` of the protocol. A user's rule is
-    applied last, to parameters that do not change the cost.
+    applied last, to parameters that do not change the cost. Learning rates that a rule names are
+    multiplied by `rate_factor`, for fits that have more noise.
     """
-    if extrapolate is None or n_tune == n_final:
+    if extrapolate is None or (n_tune == n_final and rate_factor == 1.0):
         return
     for prefix, part in list(nested_estimators(estimator)):
         rule = getattr(part, "tuning_parameters", None)
@@ -34,11 +39,11 @@ def scale_to_tuning(
                 # Where noise dominates, the best step grows with the records; where curvature
                 # does, it stays. Which of them does is not known beforehand: this is half the way.
                 for name in LEARNING_RATES & set(found):
-                    found[name] *= math.sqrt(n_final / n_tune)
+                    found[name] *= math.sqrt(n_final / n_tune) * rate_factor
             change_parameters(
                 estimator, {f"{prefix}{name}": value for name, value in found.items()}
             )
-    if callable(extrapolate):
+    if callable(extrapolate) and n_tune != n_final:
         _apply(extrapolate, estimator, n_tune, n_final)
 
 

@@ -321,6 +321,8 @@ class DPAdaptiveSearchCV(TableSearch):
             prunes=self.pruner is not None,
             is_resumable=is_resumable,
         )
+        if self.epsilon is not None and layout.final and not (model.prunes or is_resumable):
+            return model.solved(self.epsilon, self._limit(self.epsilon, layout))
         return model, model.within(self.epsilon)
 
     def _shows(self, plan: Plan) -> str:

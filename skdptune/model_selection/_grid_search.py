@@ -159,8 +159,8 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
     ... ).fit(X, y)
     >>> search.privacy_.epsilon
     1.0
-    >>> search.cv_results_["mean_test_score"].shape
-    (3,)
+    >>> search.cv_results_["param_C"].tolist()
+    [None, 1e-05, 0.1, 10.0]
     >>> search.score(X, y) > 0.9
     True
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# What twice the noise costs in points of accuracy, times epsilon and the number of records.
-_LOSS = 1e4
+from skdptune.model_selection._cost import LOSS_OF_DOUBLING
+
 # What runs deviate by from what a final fit would do, in units of what their noise loses.
 _DEVIATION_OF_LOSS = 0.4
 # Points lost by the noise of runs from which on their ranking says next to nothing.
@@ -64,7 +64,7 @@ class TableOutlook:
     def loss(self) -> float:
         """Points of accuracy that a run is expected to lose by its noise."""
         doublings = math.log2(max(self.noise_ratio, 1.0))
-        return doublings * _LOSS / (self.epsilon * self.n_samples)
+        return doublings * LOSS_OF_DOUBLING / (self.epsilon * self.n_samples)
 
     @property
     def run_deviation(self) -> float:

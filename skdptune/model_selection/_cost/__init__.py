@@ -21,7 +21,11 @@ from skdptune.model_selection._cost._cost_model import (
     untuned_model,
 )
 from skdptune.model_selection._cost._costed_candidates import CostedCandidates
-from skdptune.model_selection._cost._expected_gain import FEW_COLUMNS, ExpectedGain
+from skdptune.model_selection._cost._expected_gain import (
+    FEW_COLUMNS,
+    LOSS_OF_DOUBLING,
+    ExpectedGain,
+)
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
 from skdptune.model_selection._cost._fit_setting import CurveSetting, FitSetting, as_budget
 from skdptune.model_selection._cost._labels import labels_set_the_cost
@@ -45,6 +49,7 @@ __all__ = [
     "CurveSetting",
     "DEFAULT_SHARE",
     "FEW_COLUMNS",
+    "LOSS_OF_DOUBLING",
     "NO_NOISE",
     "Candidates",
     "ChoiceCost",

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 # What twice the noise costs in points of accuracy, times epsilon and the number of records.
-_LOSS = 1e4
+LOSS_OF_DOUBLING = 1e4
 # Points that a search may be expected to lose by the noise of what it costs, and the largest
 # deviation of a score, in units of its range.
 _LARGEST_LOSS, _LARGEST_DEVIATION = 0.3, 0.01
@@ -71,7 +71,7 @@ class ExpectedGain:
     def loss(self) -> float:
         """Points of accuracy that the noise of what a search costs is expected to lose."""
         doublings = math.log2(max(self.noise_ratio, 1.0))
-        return doublings * _LOSS / (self.epsilon * self.n_samples)
+        return doublings * LOSS_OF_DOUBLING / (self.epsilon * self.n_samples)
 
     @property
     def deviation(self) -> float:

@@ -65,12 +65,15 @@ class FitSize:
         Number of columns, if known.
     is_secret : bool
         Whether the real number is secret.
+    rate_factor : float, default=1.0
+        By which learning rates are multiplied, in fits with more noise than the final one.
     """
 
     n_samples: int
     n_final: int
     n_features: int | None
     is_secret: bool
+    rate_factor: float = 1.0
 
 
 # For what does not depend on sizes.
@@ -119,7 +122,8 @@ class FitCosts:
                 made.set_params(**{f"{prefix}classes": self.classes})
         if setting is not None:
             setting.apply(made)
-        scale_to_tuning(made, size.n_samples, size.n_final, self.extrapolate)
+        sizes = size.n_samples, size.n_final
+        scale_to_tuning(made, *sizes, self.extrapolate, size.rate_factor)
         if size.is_secret:
             set_public_size(made, size.n_samples)
         if isinstance(setting, CurveSetting):

@@ -41,8 +41,8 @@ class PlanRow:
     >>> from skdptune.model_selection import DPGridSearchCV
     >>> search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.0)
     >>> row = search.plan(n_samples=1000, n_features=3, compare=False).row
-    >>> row.expected_fits
-    2.0
+    >>> row.expected_fits, row.shows
+    (3.0, 'all scores')
     >>> 0.99 < row.epsilon <= 1.0
     True
     """

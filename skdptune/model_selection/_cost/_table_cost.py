@@ -15,6 +15,7 @@ from skdptune.model_selection._cost._cost_model import (
     ScoreNoise,
     untuned_model,
 )
+from skdptune.model_selection._cost._expected_gain import LOSS_OF_DOUBLING
 from skdptune.model_selection._cost._fit_costs import FitSize
 from skdptune.model_selection._cost._fit_setting import (
     BudgetSetting,
@@ -66,6 +67,8 @@ class TableCostModel(CompositionCostModel):
         Noise of each candidate's fit over that of the final fit.
     score_noise : float
         Noise of each score over that of the final fit, both in units of a record's influence.
+    rate_factor : float
+        By which learning rates of candidates' fits are multiplied.
 
     Notes
     -----
@@ -74,6 +77,12 @@ class TableCostModel(CompositionCostModel):
 
     fit_noise: float = 1.0
     score_noise: float = 1.0
+    rate_factor: float = 1.0
+
+    @property
+    def train_size(self) -> FitSize:
+        """The records of one candidate's fit, and by what its learning rates are multiplied."""
+        return replace(super().train_size, rate_factor=self.rate_factor)
 
     def solved(self, epsilon: float, limit: float) -> tuple[TableCostModel, Cost]:
         """Return the model with the least noise of runs, and its cost within a total.
@@ -101,7 +110,19 @@ class TableCostModel(CompositionCostModel):
         except UnreachableBudgetError:
             return self, self.within(epsilon)
         model = replace(with_scores, fit_noise=of_fit)
+        model = replace(model, rate_factor=model._factor_of_rates(epsilon))
         return model, model.at(model._stated(setting))
+
+    def _factor_of_rates(self, epsilon: float) -> float:
+        """Return by what learning rates suit the noise of candidates' fits.
+
+        Where noise decides which steps are best, they shrink by the root of it; where it does not,
+        shorter steps would hide that a candidate's are too long for the final fit. Which is the
+        case is what the noise of these fits is expected to lose, in points of accuracy.
+        """
+        beside_records = math.log2(max(self.fit_noise / self.layout.train_share, 1.0))
+        loss = beside_records * LOSS_OF_DOUBLING / (epsilon * self.layout.n_samples)
+        return float(self.fit_noise ** (-0.5 * min(loss, 1.0)))
 
     def _least(
         self, total: Callable[[float], PrivacyProfile], epsilon: float, guess: float

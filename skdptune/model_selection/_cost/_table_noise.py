@@ -13,11 +13,11 @@ from skdptune.accounting import (
     search_on_split,
 )
 from skdptune.mechanisms import noise_for_budget
+from skdptune.model_selection._cost._expected_gain import LOSS_OF_DOUBLING
 from skdptune.model_selection._cost._layout import Layout
 
-# Points of accuracy that the noise of the final fit may lose by a table, what twice the noise
-# loses at most, times epsilon and the number of records, and limits of the noise by that.
-_LOSS, _LOSS_OF_DOUBLING, _LIMITS = 0.1, 1e4, (1.02, 1.05)
+# Points of accuracy that the noise of the final fit may lose by a table, and limits of the noise.
+_LOSS, _LIMITS = 0.1, (1.02, 1.05)
 _LEAST, _LARGEST = 0.1, 1e5
 _TOLERANCE = 1e-3
 # Fits on all records that a table takes at most, about; with more, its fits are on a part.
@@ -50,7 +50,7 @@ def noise_limit(epsilon: float, n_samples: int) -> float:
     is what tells candidates apart.
     """
     low, high = _LIMITS
-    doublings = _LOSS / _LOSS_OF_DOUBLING * epsilon * n_samples
+    doublings = _LOSS / LOSS_OF_DOUBLING * epsilon * n_samples
     return float(min(max(2.0 ** min(doublings, 1.0), low), high))
 
 
