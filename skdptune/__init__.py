@@ -1,6 +1,7 @@
 """Differentially private hyperparameter tuning in the manner of scikit-learn.
 
-The searches are here, too. They and the packages are loaded when they are first asked for.
+The searches and the ledger are here, too. They and the packages are loaded when they are first
+asked for.
 Docstrings cite the statements and proofs of docs/theorems.md by name, such as "Theorem S1".
 """
 
@@ -13,6 +14,7 @@ __all__ = [
     "DPRandomSearchCV",
     "DParetoSearchCV",
     "DoublingThresholdSearchCV",
+    "PrivacyLedger",
     "pareto_search",
 ]
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from skdptune import base as base
     from skdptune import ensemble as ensemble
     from skdptune import inspection as inspection
+    from skdptune import ledger as ledger
     from skdptune import linear_model as linear_model
     from skdptune import mechanisms as mechanisms
     from skdptune import metrics as metrics
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from skdptune import neural_network as neural_network
     from skdptune import preprocessing as preprocessing
     from skdptune import testing as testing
+    from skdptune.ledger import PrivacyLedger as PrivacyLedger
     from skdptune.model_selection import DoublingThresholdSearchCV as DoublingThresholdSearchCV
     from skdptune.model_selection import DPAdaptiveSearchCV as DPAdaptiveSearchCV
     from skdptune.model_selection import DParetoSearchCV as DParetoSearchCV
@@ -42,6 +46,7 @@ else:
             "base",
             "ensemble",
             "inspection",
+            "ledger",
             "linear_model",
             "mechanisms",
             "metrics",
@@ -53,15 +58,17 @@ else:
     )
 
     def __getattr__(name):
-        """Load a package or a search: who wants the accounting alone needs no scikit-learn."""
+        """Load what is asked for: who wants the accounting alone needs no scikit-learn."""
         from importlib import import_module
 
         if name in _PACKAGES:
             return import_module(f"skdptune.{name}")
+        if name == "PrivacyLedger":
+            return import_module("skdptune.ledger").PrivacyLedger
         if name in __all__:
             return getattr(import_module("skdptune.model_selection"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        """List the packages, the searches and the version."""
+        """List the packages, the searches, the ledger and the version."""
         return sorted({"__version__", *_PACKAGES, *__all__})

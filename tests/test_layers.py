@@ -35,6 +35,7 @@ LAYERS = (
     "_secure_random",
     "accounting",
     "mechanisms",
+    "ledger",
     "_compat",
     "base",
     "preprocessing",

@@ -61,7 +61,8 @@ def test_root_offers_the_folders_the_searches_and_the_version() -> None:
     for name in folders:
         assert getattr(skdptune, name) is importlib.import_module(f"skdptune.{name}")
     for name in skdptune.__all__:
-        assert getattr(skdptune, name).__module__.startswith("skdptune.model_selection.")
+        home = "ledger" if name == "PrivacyLedger" else "model_selection"
+        assert getattr(skdptune, name).__module__.startswith(f"skdptune.{home}.")
 
 
 def test_root_does_not_know_what_it_does_not_offer() -> None:

@@ -31,18 +31,21 @@ HAS_NETS = all(map(find_spec, ("torch", "skorch", "opacus")))
 HAS_OPTUNA = find_spec("optuna") is not None
 HAS_PARETO = all(map(find_spec, ("optuna", "moocore")))
 FOLDERS = [
-    *("accounting", "base", "ensemble", "inspection", "linear_model", "mechanisms", "metrics"),
-    *("model_selection", "preprocessing"),
+    *("accounting", "base", "ensemble", "inspection", "ledger", "linear_model", "mechanisms"),
+    *("metrics", "model_selection", "preprocessing"),
     *(["neural_network"] if HAS_NETS else []),
 ]
 # What has no constructor or call of its own, or calls nothing but others of this list.
 LEFT_OUT = {
     *("BoundNotApplicableError", "BudgetExceededError", "NoProfileError", "PrivacyWarning"),
+    "LedgerError",
     *("UnreachableBudgetError", "RunCountDistribution", "PrivateEstimatorMixin"),
     # Made by searches, of private objects.
     *("AdaptiveSearchSession", "AdaptiveTrial"),
     *("BoundComparison", "DoublingThresholdSession", "ParetoResult", "PlanRow", "SearchPlan"),
     *("Calibration", "PopulationTrainer"),
+    # Made by a ledger.
+    *("LedgerRecord", "LedgerReport", "Reservation"),
     # Made by its named constructors, which are in the list.
     "PrivacyProfile",
     # A decorator, without a check of its own.
@@ -359,6 +362,16 @@ def accounts() -> Values:
     }
 
 
+def ledgers() -> Values:
+    return {
+        "path_or_url": [":memory:"],
+        "dataset": ["patients"],
+        "epsilon": [1.0, 0.01, 600.0],
+        "delta": [1e-6, 0.0, 0.5],
+        "unit": [None, "one patient"],
+    }
+
+
 def events() -> list[Any]:
     import dp_accounting as dp
 
@@ -432,4 +445,6 @@ def _given(name: str, thing: Any) -> Values:
         return kinds.get(folder, others)()
     if thing is ThresholdRound or folder == "mechanisms":
         return mechanisms()
+    if folder == "ledger":
+        return ledgers()
     return accounts() if folder == "accounting" else others()

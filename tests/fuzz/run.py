@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile, PrivacyReport
+from skdptune.ledger import LedgerError
 from tests.fuzz import recipes
 from tests.fuzz.recipes import is_estimator, recipe
 from tests.fuzz.values import ENDLESS, Random, nasty, pick, table, target
@@ -31,7 +32,7 @@ SECONDS = 10
 # taken for the name of a file.
 ALLOWED: tuple[type[BaseException], ...] = (
     *(ValueError, TypeError, BudgetExceededError),
-    FileNotFoundError,
+    *(FileNotFoundError, LedgerError),
 )
 # How often no argument is spoilt, one, two, three.
 SPOILT = [0.35, 0.4, 0.2, 0.05]

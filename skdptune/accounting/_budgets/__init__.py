@@ -2,6 +2,7 @@
 
 from skdptune.accounting._budgets._budget_filter import BudgetExceededError, BudgetFilter
 from skdptune.accounting._budgets._gaussian_filter import GaussianFilter
+from skdptune.accounting._budgets._gaussian_shift import charge_of
 from skdptune.accounting._budgets._renyi_filter import RenyiFilter, suitable_order
 
 __all__ = [
@@ -9,5 +10,6 @@ __all__ = [
     "BudgetFilter",
     "GaussianFilter",
     "RenyiFilter",
+    "charge_of",
     "suitable_order",
 ]

@@ -1,0 +1,190 @@
+"""The books of one data set: its terms, its events one after another, and what they come to.
+
+Events are only ever added. The digest of each continues that of the one before, and that of the
+account is over its terms and its state, so that a change from outside is seen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from skdptune.ledger._storage import (
+    Account,
+    LedgerError,
+    StoredEvent,
+    Transaction,
+    damaged,
+)
+from skdptune.ledger._ways import Charges, Totals, Ways
+
+# What may follow what: an event of a reservation, by the status that it had before.
+STATUS_AFTER = {
+    ("", "reserved"): "reserved",
+    ("reserved", "read"): "read",
+    ("reserved", "confirmed"): "confirmed",
+    ("read", "confirmed"): "confirmed",
+    ("reserved", "cancelled"): "cancelled",
+}
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What was registered for a data set, and never changes."""
+
+    dataset: str
+    epsilon: float
+    delta: float
+    unit: str
+    created: str
+    identity: str
+
+
+@dataclass(frozen=True)
+class State:
+    """What all events of a data set come to."""
+
+    n_events: int = 0
+    last_digest: str = ""
+    totals: Totals = field(default_factory=Totals)
+    # None before the first reservation.
+    ways: Ways | None = None
+
+
+class Books:
+    """The account of a data set within a transaction, checked when it is opened.
+
+    Parameters
+    ----------
+    transaction : Transaction
+    dataset : str
+    location : str
+        Where the ledger is kept, for messages.
+    """
+
+    def __init__(self, transaction: Transaction, dataset: str, location: str) -> None:
+        self._transaction, self._dataset, self._location = transaction, dataset, location
+        account = transaction.account(dataset)
+        if account is None:
+            raise LedgerError(
+                f"dataset must be one that is registered in {location!r}: "
+                f"{', '.join(map(repr, transaction.data_sets())) or 'none yet'}; got {dataset!r}. "
+                "PrivacyLedger.create registers another."
+            )
+        if account.digest != _digest(account.terms, account.state):
+            raise self._damaged("its account was changed")
+        try:
+            self.terms = Terms(**json.loads(account.terms))
+            self.state = _state_of(json.loads(account.state))
+        except (ValueError, TypeError, KeyError) as error:
+            raise self._damaged(f"its account cannot be read ({error!r:.80})") from error
+        last = transaction.last_event(dataset)
+        found = (last.sequence, last.digest) if last else (0, "")
+        if found != (self.state.n_events, self.state.last_digest):
+            raise self._damaged("its last event is not the one that it counts")
+
+    def _damaged(self, words: str) -> LedgerError:
+        return damaged(self._location, words)
+
+    def add(
+        self,
+        reservation: str,
+        content: dict[str, Any],
+        *,
+        charges: Charges | None = None,
+        sign: int = 1,
+        ways: Ways | None = None,
+    ) -> int:
+        """Add an event, with what it changes of the totals, and return its number."""
+        state = self.state
+        sequence, text = state.n_events + 1, _text(content)
+        digest = _digest(state.last_digest, str(sequence), reservation, text)
+        self._transaction.append(self._dataset, StoredEvent(sequence, reservation, text, digest))
+        totals = state.totals.changed(charges, sign) if charges else state.totals
+        self.state = State(sequence, digest, totals, ways or state.ways)
+        save_account(self._transaction, self.terms, self.state)
+        return sequence
+
+    def status_of(self, reservation: str) -> tuple[str, Charges]:
+        """Return where a reservation stands, and its charges; it must be one of this ledger."""
+        events = list(self._transaction.events(self._dataset, reservation))
+        if not events:
+            raise LedgerError(
+                f"reservation must be one of {self._dataset!r} in {self._location!r}; this one is "
+                "not there. The file may have been put back to an older copy."
+            )
+        contents = [json.loads(event.content) for event in events]
+        return str(contents[-1]["event"]), Charges(**contents[0]["charges"])
+
+    def replay(self) -> list[tuple[int, str, dict[str, Any]]]:
+        """Return the number, the reservation and the content of every event, after all checks.
+
+        What the events come to must be what the account says.
+        """
+        found, events = State(ways=self.state.ways), []
+        standing: dict[str, tuple[str, Charges]] = {}
+        for event in self._transaction.events(self._dataset):
+            content = self._checked(found, event)
+            status, charges = standing.get(event.reservation, ("", None))
+            name = content["event"]
+            if (status, name) not in STATUS_AFTER:
+                raise self._damaged(f"event {event.sequence} cannot be where it is")
+            charges = charges or Charges(**content["charges"])
+            standing[event.reservation] = (STATUS_AFTER[status, name], charges)
+            sign = {"reserved": 1, "cancelled": -1}.get(name, 0)
+            totals = found.totals.changed(charges, sign) if sign else found.totals
+            found = replace(
+                found, n_events=event.sequence, last_digest=event.digest, totals=totals
+            )
+            events.append((event.sequence, event.reservation, content))
+        if found != self.state:
+            raise self._damaged("its events do not come to what its account says")
+        return events
+
+    def _checked(self, before: State, event: StoredEvent) -> dict[str, Any]:
+        """Return the content of an event that follows what came before."""
+        texts = before.last_digest, str(event.sequence), event.reservation, event.content
+        if event.sequence != before.n_events + 1 or event.digest != _digest(*texts):
+            raise self._damaged(f"event {before.n_events + 1} was changed or is lost")
+        content: dict[str, Any] = json.loads(event.content)
+        return content
+
+
+def save_account(transaction: Transaction, terms: Terms, state: State) -> None:
+    """Keep what was registered and what all events come to."""
+    totals = [hex(total) for total in asdict(state.totals).values()]
+    content = asdict(state) | {"totals": totals}
+    texts = _text(asdict(terms)), _text(content)
+    transaction.save(terms.dataset, Account(*texts, _digest(*texts)))
+
+
+def _state_of(content: dict[str, Any]) -> State:
+    ways = content["ways"]
+    totals = Totals(*(int(total, 16) for total in content["totals"]))
+    return State(
+        content["n_events"],
+        content["last_digest"],
+        totals,
+        None if ways is None else Ways(**ways),
+    )
+
+
+def key_of(content: str) -> str:
+    """Return the name by which equal profiles are one."""
+    return _digest(content)
+
+
+def _text(content: dict[str, Any]) -> str:
+    return json.dumps(content, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(*texts: str) -> str:
+    """Return a digest of texts, each with its length so that none can run into the next."""
+    return hashlib.sha256("".join(_framed(texts)).encode()).hexdigest()
+
+
+def _framed(texts: Iterable[str]) -> Iterable[str]:
+    return (f"{len(text)}:{text}" for text in texts)

@@ -1,0 +1,105 @@
+"""What a ledger shows of one reservation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """One reservation of a ledger: what was asked for, when, at which cost, and what became of it.
+
+    Parameters
+    ----------
+    sequence : int
+        Number of the reservation's event. Records are in this order, whatever clocks said.
+    reservation : str
+        Identifier.
+    name : str
+        What it is for, such as the estimator's name.
+    status : {"reserved", "read", "confirmed", "cancelled"}
+        All but "cancelled" count as spent.
+    epsilon : float
+        What the release costs by itself, at the delta of the ledger; may be infinite.
+    delta : float
+        Delta of the ledger.
+    share : float
+        Part of the budget that it takes if shares are added up (Theorem H1).
+    profile : str
+        Key of its profile, equal for equal profiles.
+    time, changed : str
+        When it was reserved, and when its status last changed, by the clock of the machine, in
+        UTC.
+    version : str
+        Version of skdptune that reserved it.
+    assumptions : tuple of str
+        What must hold for its cost.
+    details : dict
+        Public facts, as given.
+    host : str or None
+        Name of the machine, if it was asked to be kept.
+    reason : str
+        Why it was cancelled.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile
+    >>> from skdptune.ledger import PrivacyLedger
+    >>> ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
+    >>> with ledger.reserve(PrivacyProfile.pure(0.5), name="mean age"):
+    ...     pass
+    >>> (record,) = ledger.history()
+    >>> record.name, record.status, round(record.epsilon, 3)
+    ('mean age', 'confirmed', 0.5)
+    """
+
+    sequence: int
+    reservation: str
+    name: str
+    status: str
+    epsilon: float
+    delta: float
+    share: float
+    profile: str
+    time: str
+    changed: str
+    version: str
+    assumptions: tuple[str, ...]
+    details: dict[str, Any]
+    host: str | None
+    reason: str
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it counts towards the budget."""
+        return self.status != "cancelled"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, fit for strict JSON: an infinite epsilon is "inf"."""
+        content = asdict(self)
+        content["assumptions"] = list(self.assumptions)
+        content["epsilon"] = "inf" if self.epsilon == float("inf") else self.epsilon
+        return content
+
+
+def records_of(
+    events: Iterable[tuple[int, str, dict[str, Any]]], delta: float
+) -> Iterator[LedgerRecord]:
+    """Yield a record for each reservation, in the order in which they were made."""
+    found: dict[str, dict[str, Any]] = {}
+    for sequence, reservation, content in events:
+        if content["event"] == "reserved":
+            found[reservation] = {"sequence": sequence, "reservation": reservation, "reason": ""}
+            kept = ("name", "profile", "time", "version", "details", "host")
+            found[reservation] |= {key: content[key] for key in kept}
+            found[reservation] |= {
+                "epsilon": float(content["epsilon"]),
+                "share": content["charges"]["share"],
+                "assumptions": tuple(content["assumptions"]),
+            }
+        found[reservation] |= {"status": content["event"], "changed": content["time"]}
+        found[reservation]["reason"] = content.get("reason", "")
+    for values in found.values():
+        yield LedgerRecord(delta=delta, **values)

@@ -1,0 +1,302 @@
+"""Ledgers in SQLite: a file that processes share, or the memory of one process."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from skdptune.ledger._storage import (
+    Account,
+    LedgerError,
+    StoredEvent,
+    Transaction,
+    damaged,
+)
+
+VERSION = 1
+# "skdp": tells a ledger from any other data base, and from an empty file.
+_APPLICATION = 0x736B6470
+# How long a process waits for others that write.
+_PATIENCE_S = 60.0
+# Read and write, but do not make a file that is missing.
+_MODE = "rw"
+# What was recorded lasts if the machine stops, and not only if the process does.
+_SYNCHRONOUS = "FULL"
+_SCHEMA = """
+CREATE TABLE accounts (
+    dataset TEXT PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL, digest TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE events (
+    dataset TEXT NOT NULL, sequence INTEGER NOT NULL, reservation TEXT NOT NULL,
+    content TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (dataset, sequence)
+) WITHOUT ROWID;
+CREATE INDEX events_of_reservation ON events (dataset, reservation, sequence);
+CREATE TABLE profiles (key TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+"""
+_EVENT = "SELECT sequence, reservation, content, digest FROM events WHERE dataset = ? "
+# From a version to the next: statements that bring an older ledger up to date.
+_MIGRATIONS: dict[int, str] = {}
+
+
+class SqliteTransaction:
+    """A transaction of one connection to SQLite."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._execute = connection.execute
+
+    def data_sets(self) -> list[str]:
+        """Return the names of all data sets."""
+        return [name for (name,) in self._execute("SELECT dataset FROM accounts ORDER BY 1")]
+
+    def account(self, dataset: str) -> Account | None:
+        """Return what is kept of a data set, None if it is not registered."""
+        query = "SELECT terms, state, digest FROM accounts WHERE dataset = ?"
+        row = self._execute(query, (dataset,)).fetchone()
+        return None if row is None else Account(*row)
+
+    def save(self, dataset: str, account: Account) -> None:
+        """Keep an account, in place of the one before."""
+        values = dataset, account.terms, account.state, account.digest
+        self._execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?)", values)
+
+    def append(self, dataset: str, event: StoredEvent) -> None:
+        """Add an event, which no later one changes."""
+        values = dataset, event.sequence, event.reservation, event.content, event.digest
+        self._execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", values)
+
+    def events(self, dataset: str, reservation: str | None = None) -> Iterator[StoredEvent]:
+        """Yield the events of a data set, or of one reservation, in their order."""
+        if reservation is None:
+            rows = self._execute(_EVENT + "ORDER BY sequence", (dataset,))
+        else:
+            query = _EVENT + "AND reservation = ? ORDER BY sequence"
+            rows = self._execute(query, (dataset, reservation))
+        for row in rows:
+            yield StoredEvent(*row)
+
+    def last_event(self, dataset: str) -> StoredEvent | None:
+        """Return the latest event of a data set, None if there is none."""
+        row = self._execute(_EVENT + "ORDER BY sequence DESC LIMIT 1", (dataset,)).fetchone()
+        return None if row is None else StoredEvent(*row)
+
+    def keep_profile(self, key: str, content: str) -> None:
+        """Keep a profile, once for all that are equal."""
+        self._execute("INSERT OR IGNORE INTO profiles VALUES (?, ?)", (key, content))
+
+    def profile(self, key: str) -> str | None:
+        """Return a profile, None if there is none of this key."""
+        query = "SELECT content FROM profiles WHERE key = ?"
+        row = self._execute(query, (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def damage(self) -> str:
+        """Return the first damage that SQLite finds in its pages, rows and indices, or nothing."""
+        (found,) = self._execute("PRAGMA integrity_check(1)").fetchone()
+        return "" if found == "ok" else str(found)
+
+
+class SqliteFile:
+    """A file of SQLite in write-ahead mode, which its user alone may read.
+
+    Each transaction has a connection of its own: nothing is shared between threads, and a process
+    that is forked, pickled for, or killed leaves nothing half open.
+
+    Parameters
+    ----------
+    path : str
+        An existing ledger; `create_file` makes one.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    @property
+    def location(self) -> str:
+        """Path of the file."""
+        return self._path
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
+        """Return a transaction that ends with its context: kept, or undone on an exception."""
+        if not Path(self._path).is_file():
+            raise LedgerError(
+                f"path must be that of a ledger; there is none at {self._path!r}. A missing "
+                "ledger is not an empty one: find or restore it. PrivacyLedger.create makes a "
+                "new one, for data from which nothing was ever released."
+            )
+        with _Advice(self._path), closing(_connected(self._path)) as connection:
+            _check_version(connection, self._path)
+            with _began(connection, write):
+                yield SqliteTransaction(connection)
+
+    def verify(self) -> None:
+        """Raise if SQLite finds a damaged page, row or index."""
+        with self.transaction(write=False) as transaction:
+            found = transaction.damage()
+        if found:
+            raise damaged(self._path, found)
+
+
+class SqliteMemory:
+    """A data base in the memory of this process, for notebooks: it is gone when they are."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
+        weakref.finalize(self, self._connection.close)
+        self._lock = threading.RLock()
+        _set_up(self._connection)
+
+    @property
+    def location(self) -> str:
+        """What stands for a path."""
+        return ":memory:"
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
+        """Return a transaction that ends with its context: kept, or undone on an exception."""
+        with self._lock, _Advice(":memory:"), _began(self._connection, write):
+            yield SqliteTransaction(self._connection)
+
+    def verify(self) -> None:
+        """Do nothing: what is in memory has no file to be damaged."""
+
+
+def create_file(path: str, first: Callable[[Transaction], None]) -> None:
+    """Make a ledger with what `first` writes, at once and whole, or raise if there is a file.
+
+    It is written beside its place and linked there when it is complete, so that no process ever
+    sees an unfinished one and a truncated ledger is never taken for a new one.
+    """
+    place = Path(path)
+    if not place.parent.is_dir():
+        raise LedgerError(f"path must be in a folder that exists; got {path!r}.")
+    draft = place.with_name(f".{place.name}.{secrets.token_hex(8)}.new")
+    try:
+        # Before SQLite opens it, and whatever the umask: nobody else may ever read it.
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with _Advice(path), closing(_connected(str(draft))) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            _set_up(connection)
+            with _began(connection, write=True):
+                first(SqliteTransaction(connection))
+        os.link(draft, place)
+        _last(place.parent)
+    except FileExistsError:
+        raise LedgerError(
+            f"path must be that of no file yet; there is one at {path!r}. "
+            "Open it with PrivacyLedger(path, dataset)."
+        ) from None
+    except OSError as error:
+        raise LedgerError(
+            f"path must be one where a file can be made and linked; got {path!r} ({error})."
+        ) from error
+    finally:
+        for left in (draft, *(Path(f"{draft}{end}") for end in ("-wal", "-shm", "-journal"))):
+            left.unlink(missing_ok=True)
+
+
+def _last(folder: Path) -> None:
+    """Make the name of a new file last if the machine stops, where folders can be opened."""
+    if os.name == "posix":
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+
+
+def _connected(path: str) -> sqlite3.Connection:
+    """Return a connection to an existing file; a missing one is not made."""
+    uri = Path(path).absolute().as_uri()
+    connection = sqlite3.connect(
+        f"{uri}?mode={_MODE}", uri=True, timeout=_PATIENCE_S, isolation_level=None
+    )
+    connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
+    connection.execute("PRAGMA fullfsync = ON")
+    return connection
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    connection.executescript(_SCHEMA)
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _check_version(connection: sqlite3.Connection, path: str) -> None:
+    """Raise unless a file is a ledger of this version, or of one that can be brought up to it."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != _APPLICATION:
+        raise damaged(path, "it is not a ledger, or its first page is lost")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        raise LedgerError(
+            f"path must be that of a ledger of version {VERSION} or less; got version {version} "
+            f"at {path!r}. A newer version of skdptune wrote it, and can read it."
+        )
+    while version < VERSION:
+        version = _migrated(connection, version, path)
+
+
+def _migrated(connection: sqlite3.Connection, version: int, path: str) -> int:
+    """Bring a ledger to the next version, unless another process just did; return its version."""
+    with _began(connection, write=True):
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if found == version:
+            if version not in _MIGRATIONS:
+                raise damaged(path, f"there is no version {version}")
+            for statement in filter(str.strip, _MIGRATIONS[version].split(";")):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {version + 1}")
+            found = version + 1
+    return int(found)
+
+
+@contextmanager
+def _began(connection: sqlite3.Connection, write: bool) -> Iterator[None]:
+    """Run a transaction, which holds the only lock for writing from its start."""
+    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite may have undone it already, as when the disk is full.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+class _Advice:
+    """Turns SQLite's errors into errors that say what to do."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, sqlite3.Error):
+            raise _explained(self._path, error) from error
+
+
+def _explained(path: str, error: sqlite3.Error) -> LedgerError:
+    """Return the error of a ledger for one of SQLite's."""
+    words = str(error)
+    for part, advice in (
+        ("lock", "Nothing was recorded. Another process holds the ledger; try again."),
+        ("full", "Nothing was recorded. Make room on the disk and try again."),
+        ("readonly", "Nothing was recorded. The file must be writable to be spent from."),
+        ("unable to open", "The file and its folder must be readable and writable."),
+        ("disk I/O", "What was being recorded may count or not: see history() before you go on."),
+    ):
+        if part in words:
+            return LedgerError(f"ledger {path!r}: {words}. {advice}")
+    return damaged(path, words)

@@ -1,0 +1,84 @@
+"""What other processes do with a ledger in the tests: they are forked from one that is loaded."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+import runpy
+
+from skdptune.accounting import BudgetExceededError, PrivacyProfile
+from skdptune.ledger import _sqlite
+
+SMALL = PrivacyProfile.pure(0.001)
+PATIENCE_S = 120
+
+
+@functools.cache
+def context():
+    """Return how children are started: each from a fork of a process with one thread."""
+    found = multiprocessing.get_context("forkserver")
+    found.set_forkserver_preload(["pytest", "skdptune.ledger"])
+    return found
+
+
+def started(function, *arguments):
+    """Return a process that runs a function of this file, which children cannot import."""
+    given = {"ARGUMENTS": arguments}
+    child = context().Process(target=runpy.run_path, args=(__file__, given, function.__name__))
+    child.start()
+    return child
+
+
+def finish(*children):
+    for child in children:
+        child.join(PATIENCE_S)
+    assert [child.exitcode for child in children] == [0] * len(children)
+
+
+def _without_sync():
+    # Whether a machine that stops loses anything is up to the disk; the tests do not stop it.
+    _sqlite._SYNCHRONOUS = "OFF"
+
+
+def spend_until_killed(ledger, log):
+    """Reserve, read, confirm, again and again, and write down first what is about to be read."""
+    _without_sync()
+    number = os.open(log, os.O_WRONLY | os.O_APPEND)
+    while True:
+        reservation = ledger.reserve(SMALL, name="a fit")
+        with reservation:
+            os.write(number, f"{reservation.identifier}\n".encode())
+
+
+def spend(ledger, count, profile, start, results):
+    """Spend a number of times, or until nothing fits; send how often it did."""
+    _without_sync()
+    start.wait(PATIENCE_S)
+    done = 0
+    for _ in range(count):
+        try:
+            with ledger.reserve(profile, name="a fit", details={"process": os.getpid()}):
+                done += 1
+        except BudgetExceededError:
+            pass
+    results.put(done)
+
+
+def spend_in_processes(ledger, n_processes, count, profile):
+    """Return how often each of some processes that race could spend."""
+    start, results = context().Barrier(n_processes), context().SimpleQueue()
+    arguments = ledger, count, profile, start, results
+    finish(*[started(spend, *arguments) for _ in range(n_processes)])
+    return [results.get() for _ in range(n_processes)]
+
+
+def confirm(reservation):
+    """Read and confirm what another process has reserved."""
+    _without_sync()
+    with reservation:
+        pass
+
+
+if "ARGUMENTS" in globals():
+    globals()[__name__](*globals()["ARGUMENTS"])

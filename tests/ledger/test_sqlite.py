@@ -1,0 +1,243 @@
+"""The file of a ledger: who may read it, what damages it, and what is said of each fault."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+
+import pytest
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.ledger import LedgerError, PrivacyLedger, _sqlite
+from skdptune.ledger._sqlite import SqliteFile, SqliteMemory, create_file
+from skdptune.ledger._storage import Account, StoredEvent
+
+PURE = PrivacyProfile.pure(0.001)
+
+
+@pytest.fixture
+def spent(on_disk):
+    """Return a ledger of several pages."""
+    for number in range(30):
+        with on_disk.reserve(PURE, name="a fit", details={"words": f"{number}" * 200}):
+            pass
+    return on_disk
+
+
+class TestFile:
+    @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+    @pytest.mark.parametrize("mask", [0o000, 0o022])
+    def test_only_the_owner_may_read_it(self, path, tmp_path, mask):
+        before = os.umask(mask)
+        try:
+            ledger = PrivacyLedger.create(path, "patients", epsilon=1.0, delta=0.0)
+            with ledger._storage.transaction(write=True) as transaction:
+                transaction.save("another", Account("terms", "state", "digest"))
+                files = {file.name: file.stat().st_mode for file in tmp_path.iterdir()}
+        finally:
+            os.umask(before)
+        # The file, and those of its write-ahead log.
+        assert len(files) == 3
+        assert {stat.S_IMODE(mode) for mode in files.values()} == {0o600}
+
+    def test_journal_is_ahead_and_nothing_is_left_beside_the_file(self, spent, path, tmp_path):
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        connection.close()
+        assert [file.name for file in tmp_path.iterdir()] == [os.path.basename(path)]
+
+    def test_commits_wait_for_the_disk_by_default(self, monkeypatch, on_disk):
+        monkeypatch.undo()
+        with SqliteFile(on_disk.path).transaction(write=True) as transaction:
+            assert transaction._execute("PRAGMA synchronous").fetchone() == (2,)
+
+    def test_new_file_appears_whole_or_not_at_all(self, path, tmp_path):
+        def fail(transaction):
+            assert not os.path.exists(path)
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            create_file(path, fail)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_file_that_another_process_just_made_is_kept(self, path, tmp_path):
+        def overtaken(transaction):
+            with open(path, "w") as file:
+                file.write("theirs")
+
+        with pytest.raises(LedgerError, match="path must be that of no file yet"):
+            create_file(path, overtaken)
+        with open(path) as file:
+            assert file.read() == "theirs"
+        assert len(list(tmp_path.iterdir())) == 1
+
+    def test_folder_must_exist(self, tmp_path):
+        with pytest.raises(LedgerError, match="must be in a folder that exists"):
+            PrivacyLedger.create(tmp_path / "no" / "l", "patients", epsilon=1.0, delta=0.0)
+
+    def test_folder_without_links_is_named(self, path, monkeypatch):
+        def refuse(*paths):
+            raise PermissionError("no links here")
+
+        monkeypatch.setattr(os, "link", refuse)
+        with pytest.raises(LedgerError, match="can be made and linked; got .*no links here"):
+            PrivacyLedger.create(path, "patients", epsilon=1.0, delta=0.0)
+
+    def test_exception_undoes_a_transaction(self, on_disk):
+        before = on_disk.to_dict()
+        with pytest.raises(KeyboardInterrupt):
+            with on_disk._storage.transaction(write=True) as transaction:
+                transaction.append("patients", StoredEvent(1, "r", "{}", "d"))
+                raise KeyboardInterrupt
+        assert on_disk.to_dict() == before
+
+
+class TestFaults:
+    """Theorem H3: whatever fails, nothing that was spent is forgotten."""
+
+    def test_empty_file_is_damaged(self, spent, path):
+        os.truncate(path, 0)
+        for use in (
+            lambda: PrivacyLedger(path, "patients"),
+            lambda: spent.reserve(PURE, name="x"),
+        ):
+            with pytest.raises(LedgerError, match="is damaged: it is not a ledger"):
+                use()
+        with pytest.raises(LedgerError, match="is damaged"):
+            PrivacyLedger.create(path, "another", epsilon=1.0, delta=0.0)
+
+    @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+    def test_truncated_file_is_damaged(self, spent, path, share):
+        os.truncate(path, int(share * os.path.getsize(path)))
+        with pytest.raises(LedgerError, match="damaged"):
+            PrivacyLedger(path, "patients")
+
+    @pytest.mark.parametrize("page", range(1, 12))
+    def test_damaged_page_is_found(self, spent, path, page):
+        with open(path, "r+b") as file:
+            file.seek(4096 * page)
+            before = file.read(4096)
+            file.seek(4096 * page)
+            file.write(bytes(255 - byte for byte in before))
+        with pytest.raises(LedgerError, match="damaged"):
+            PrivacyLedger(path, "patients")
+
+    def test_other_files_are_no_ledgers(self, path):
+        with open(path, "w") as file:
+            file.write("not a data base " * 300)
+        with pytest.raises(LedgerError, match="is damaged: file is not a database"):
+            PrivacyLedger(path, "patients")
+
+    def test_folder_is_no_ledger(self, tmp_path):
+        with pytest.raises(LedgerError, match="there is none"):
+            PrivacyLedger(tmp_path, "patients")
+
+    def test_read_only_file_is_read_but_not_spent_from(self, spent, path, monkeypatch):
+        # As root, modes of files forbid nothing.
+        monkeypatch.setattr(_sqlite, "_MODE", "ro")
+        ledger = PrivacyLedger(path, "patients")
+        assert len(ledger.history()) == 30
+        with pytest.raises(LedgerError, match="readonly database. Nothing was recorded"):
+            ledger.reserve(PURE, name="a fit")
+
+    def test_full_disk_refuses_and_keeps_what_was_spent(self, spent, monkeypatch):
+        before = spent.to_dict()
+        connect = _sqlite._connected
+
+        def full(path):
+            connection = connect(path)
+            connection.execute("PRAGMA max_page_count = 1")
+            return connection
+
+        monkeypatch.setattr(_sqlite, "_connected", full)
+        with pytest.raises(LedgerError, match="full. Nothing was recorded. Make room"):
+            for _ in range(50):
+                spent.reserve(PURE, name="a fit", details={"words": "x" * 4000})
+        monkeypatch.undo()
+        after = spent.to_dict()
+        assert after["records"][: len(before["records"])] == before["records"]
+        PrivacyLedger(spent.path, "patients")
+
+    def test_held_ledger_is_busy(self, on_disk, monkeypatch):
+        monkeypatch.setattr(_sqlite, "_PATIENCE_S", 0.05)
+        with on_disk._storage.transaction(write=True):
+            assert on_disk.history() == []
+            with pytest.raises(LedgerError, match="locked. Nothing was recorded. Another process"):
+                on_disk.reserve(PURE, name="a fit")
+
+    @pytest.mark.parametrize(
+        ("words", "advice"),
+        [
+            ("disk I/O error", "may count or not: see history"),
+            ("unable to open database file", "must be readable and writable"),
+            ("locking protocol", "try again"),
+            ("anything else", "is damaged: anything else. A damaged ledger is not an empty one"),
+        ],
+    )
+    def test_errors_of_sqlite_say_what_to_do(self, on_disk, words, advice):
+        with pytest.raises(LedgerError, match=advice):
+            with on_disk._storage.transaction(write=True):
+                raise sqlite3.OperationalError(words)
+
+
+class TestVersions:
+    def test_newer_version_is_refused(self, on_disk, path):
+        set_version(path, _sqlite.VERSION + 1)
+        for use in (lambda: PrivacyLedger(path, "patients"), on_disk.history):
+            with pytest.raises(LedgerError, match="of version 1 or less; got version 2"):
+                use()
+
+    def test_older_version_is_brought_up_to_date_once(self, spent, path, monkeypatch):
+        monkeypatch.setattr(_sqlite, "VERSION", 3)
+        steps = {1: "CREATE TABLE new (a)", 2: "INSERT INTO new VALUES (1); DELETE FROM new"}
+        monkeypatch.setattr(_sqlite, "_MIGRATIONS", steps)
+        for _ in range(2):
+            assert len(PrivacyLedger(path, "patients").history()) == 30
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+        connection.close()
+
+    def test_failing_migration_changes_nothing(self, spent, path, monkeypatch):
+        monkeypatch.setattr(_sqlite, "VERSION", 2)
+        monkeypatch.setattr(_sqlite, "_MIGRATIONS", {1: "CREATE TABLE new (a); no sql"})
+        with pytest.raises(LedgerError, match="syntax error"):
+            PrivacyLedger(path, "patients")
+        monkeypatch.undo()
+        assert len(PrivacyLedger(path, "patients").history()) == 30
+
+    def test_version_of_no_release_is_damage(self, spent, path):
+        set_version(path, 0)
+        with pytest.raises(LedgerError, match="there is no version 0"):
+            PrivacyLedger(path, "patients")
+
+
+def set_version(path, version):
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+
+
+class TestMemory:
+    def test_threads_share_it(self, ledger):
+        def spend():
+            for _ in range(20):
+                with ledger.reserve(PURE, name="a fit"):
+                    pass
+
+        threads = [threading.Thread(target=spend) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(ledger.history()) == 80
+
+    def test_two_are_two(self):
+        one, two = SqliteMemory(), SqliteMemory()
+        with one.transaction(write=True) as transaction:
+            transaction.save("patients", Account("terms", "state", "digest"))
+        with two.transaction(write=False) as transaction:
+            assert transaction.data_sets() == []
+        one.verify()
+        assert one.location == ":memory:"
