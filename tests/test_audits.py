@@ -102,8 +102,10 @@ def test_two_outcomes_are_counted_in_all_four_ways():
 
 def test_less_noise_is_less_noise_of_every_kind():
     # With the same seeds all statistics come nearer to their means, by the same factor.
+    # Some statistics are not linear in the noise.
+    curved = ("OPS", "SSP", "folds")
     for name, case in CASES.items():
-        if case.bound == "measured" and "OPS" not in name and "SSP" not in name:
+        if case.bound == "measured" and not any(word in name for word in curved):
             plain = np.std([case.draw(False, np.random.default_rng(s)) for s in range(30)])
             with auditing.less_noise(0.7):
                 less = np.std([case.draw(False, np.random.default_rng(s)) for s in range(30)])

@@ -28,7 +28,7 @@ NOT_OF_ESTIMATORS = {
     *("__len__", "columns", "iloc", "dtype", "dtypes", "kind", "reindex", "select_dtypes"),
     "shape",
     *("__array__", "__array_interface__", "__dataframe__"),
-    *("dist", "pmf", "ppf", "rvs"),
+    *("choices", "dist", "pmf", "ppf", "rvs"),
     *("client", "uses_threads"),
     *("_is_private_search", "best_estimator_"),
     # Of any object, and of the operating system.
