@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -28,6 +28,26 @@ STATUS_AFTER = {
     ("reserved", "confirmed"): "confirmed",
     ("read", "confirmed"): "confirmed",
     ("reserved", "cancelled"): "cancelled",
+}
+_USED = (
+    "reservation must be of one release; got one whose data were read already. Reserve again: a "
+    "second release costs as much as the first."
+)
+_SPENT = (
+    "reservation must not be read to be cancelled: data may have been read, so that its cost "
+    "stays spent."
+)
+_GIVEN_BACK = (
+    "reservation must not be cancelled; got one that is: what it had set aside was given back. "
+    "Reserve again before anything is read."
+)
+# What is said of a step that may not follow a status, by whether it is a cancellation.
+_OUT_OF_TURN = {
+    ("read", False): _USED,
+    ("read", True): _SPENT,
+    ("confirmed", False): _USED,
+    ("confirmed", True): _SPENT,
+    ("cancelled", False): _GIVEN_BACK,
 }
 
 
@@ -118,6 +138,17 @@ class Books:
             )
         contents = [json.loads(event.content) for event in events]
         return str(contents[-1]["event"]), Charges(**contents[0]["charges"])
+
+    def move(self, reservation: str, event: str, within: Collection[str], **more: str) -> None:
+        """Add an event to a reservation, unless it is already at one of some statuses."""
+        status, charges = self.status_of(reservation)
+        if status in within:
+            return
+        is_cancelled = event == "cancelled"
+        if (status, event) not in STATUS_AFTER:
+            raise LedgerError(_OUT_OF_TURN[status, is_cancelled])
+        content = {"event": event, **more}
+        self.add(reservation, content, charges=charges if is_cancelled else None, sign=-1)
 
     def replay(self) -> list[tuple[int, str, dict[str, Any]]]:
         """Return the number, the reservation and the content of every event, after all checks.

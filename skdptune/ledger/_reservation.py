@@ -59,9 +59,10 @@ class Reservation:
     def mark_read(self) -> None:
         """Record that the data are read from now on. Call it before the first read.
 
-        Raises LedgerError if the reservation was cancelled: then nothing may be read.
+        Workers of one release may each call it. Raises LedgerError if the reservation was
+        cancelled or confirmed: then nothing may be read.
         """
-        self.ledger._move(self.identifier, "read", within=("read", "confirmed"))
+        self.ledger._move(self.identifier, "read", within=("read",))
 
     def confirm(self) -> None:
         """Record that the release was made."""
@@ -81,8 +82,8 @@ class Reservation:
         self.ledger._move(self.identifier, "cancelled", within=("cancelled",), reason=reason)
 
     def __enter__(self) -> Reservation:
-        """Mark it as read."""
-        self.mark_read()
+        """Mark it as read; only once, since a second release needs another reservation."""
+        self.ledger._move(self.identifier, "read")
         return self
 
     def __exit__(

@@ -151,6 +151,7 @@ class SqliteMemory:
             ":memory:", isolation_level=None, check_same_thread=False
         )
         weakref.finalize(self, self._connection.close)
+        self._process = os.getpid()
         self._lock = threading.RLock()
         _set_up(self._connection)
 
@@ -162,6 +163,12 @@ class SqliteMemory:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
         """Return a transaction that ends with its context: kept, or undone on an exception."""
+        if os.getpid() != self._process:
+            # A forked process has a copy, whose spends nobody else would see.
+            raise LedgerError(
+                "a ledger in memory must be used in the process that made it; got it in one that "
+                "was forked. Keep it in a file for workers: PrivacyLedger.create(path, ...)."
+            )
         with self._lock, _Advice(":memory:"), _began(self._connection, write):
             yield SqliteTransaction(self._connection)
 

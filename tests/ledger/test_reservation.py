@@ -54,7 +54,7 @@ class TestTwoPhases:
 
     def test_steps_may_be_repeated(self, ledger):
         reservation = ledger.reserve(PURE, name="a fit")
-        for step in (reservation.mark_read, reservation.confirm, reservation.mark_read):
+        for step in (reservation.mark_read, reservation.confirm):
             step()
             step()
         assert reservation.status == "confirmed"
@@ -63,6 +63,16 @@ class TestTwoPhases:
         other.cancel("no file")
         assert [record.status for record in ledger.history()] == ["confirmed", "cancelled"]
         assert ledger.spent(0.0) == pytest.approx(0.5)
+
+    def test_one_reservation_is_for_one_release(self, ledger):
+        reservation = ledger.reserve(PURE, name="a fit")
+        with reservation:
+            with pytest.raises(LedgerError, match="Reserve again: a second release costs as much"):
+                reservation.__enter__()
+        for step in (reservation.mark_read, reservation.__enter__):
+            with pytest.raises(LedgerError, match="Reserve again: a second release costs as much"):
+                step()
+        assert reservation.status == "confirmed"
 
     def test_reason_is_checked(self, ledger):
         reservation = ledger.reserve(PURE, name="a fit")

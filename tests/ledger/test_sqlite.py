@@ -233,6 +233,11 @@ class TestMemory:
             thread.join()
         assert len(ledger.history()) == 80
 
+    def test_forked_process_has_none(self, ledger, monkeypatch):
+        monkeypatch.setattr(os, "getpid", lambda: 0)
+        with pytest.raises(LedgerError, match="got it in one that was forked"):
+            ledger.reserve(PURE, name="a fit")
+
     def test_two_are_two(self):
         one, two = SqliteMemory(), SqliteMemory()
         with one.transaction(write=True) as transaction:
