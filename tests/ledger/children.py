@@ -11,7 +11,7 @@ from skdptune.accounting import BudgetExceededError, PrivacyProfile
 from skdptune.ledger import _sqlite
 
 SMALL = PrivacyProfile.pure(0.001)
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 @functools.cache
