@@ -11,7 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from skdptune._docstrings import with_shared_text
-from skdptune._validation import check_integer
+from skdptune._validation import check_flag, check_integer
 from skdptune.model_selection._adaptive import (
     AdaptiveChoice,
     AdaptiveCostModel,
@@ -261,6 +261,7 @@ class DPAdaptiveSearchCV(TableSearch):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_table_parameters()
+        check_flag(self.try_own_values, name="try_own_values")
         check_integer(self.n_trials, name="n_trials", lower=1)
         if self.batch_size is not None:
             check_integer(self.batch_size, name="batch_size", lower=1)
