@@ -40,34 +40,33 @@ def perform_all(
     """Return ``function(task, *common)`` of all tasks, in order; if workers are lost, try again.
 
     The seeds belong to the tasks, so that a seeded repetition gives the same. `on_result` is
-    called with the number of a task and its result as soon as it and those before it are known.
+    called once for each task, with its number and its result, as soon as it and those before it
+    are known: what was reported is not done again, since another result would have noise of its
+    own, which nothing pays for.
     """
+    # Theorem T8.
+    results: list[Result] = []
     for attempt in range(_ATTEMPTS):
         last = attempt == _ATTEMPTS - 1
+        left = tasks[len(results) :]
         try:
             with Quiet():
+                found: Iterable[Result]
                 client = None if last or n_jobs == 1 else active_client()
                 if client is not None:
-                    return _listed(perform_on_cluster(client, function, tasks, common), on_result)
-                parallel = _parallel(1 if last else n_jobs, pre_dispatch)
-                found = parallel(delayed(function)(task, *common) for task in tasks)
-                return _listed(found, on_result)
+                    found = perform_on_cluster(client, function, left, common)
+                else:
+                    parallel = _parallel(1 if last else n_jobs, pre_dispatch)
+                    found = parallel(delayed(function)(task, *common) for task in left)
+                for result in found:
+                    results.append(result)
+                    if on_result is not None:
+                        on_result(len(results) - 1, result)
+                return results
         except Exception as problem:
             if last or not _is_loss_of_workers(problem):
                 raise
     raise RuntimeError("no attempt was made")
-
-
-def _listed(
-    found: Iterable[Result], on_result: Callable[[int, Result], None] | None
-) -> list[Result]:
-    """Return all results, each reported when it comes."""
-    results = []
-    for place, result in enumerate(found):
-        if on_result is not None:
-            on_result(place, result)
-        results.append(result)
-    return results
 
 
 def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Any:

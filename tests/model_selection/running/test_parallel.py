@@ -38,6 +38,42 @@ def test_lost_workers_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert jobs == [4, 4, 1]
 
 
+def test_no_result_is_reported_twice_where_workers_are_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Theorem T8: a noisy score is paid for once, and is shown when it is reported.
+    attempts: list[Any] = []
+
+    class Losing:
+        def __init__(self, n_jobs: Any, **settings: Any) -> None:
+            attempts.append(n_jobs)
+
+        def __call__(self, tasks: Any) -> Any:
+            listed = list(tasks)
+            yield from (function(*args) for function, args, _ in listed[:2])
+            if len(attempts) < 3:
+                raise TerminatedWorkerError
+            yield from (function(*args) for function, args, _ in listed[2:])
+
+    monkeypatch.setattr(_parallel, "Parallel", Losing)
+    monkeypatch.setattr(_parallel, "delayed", lambda f: lambda *a, **k: (f, a, k))
+    made: list[int] = []
+    shown: list[tuple[int, tuple[int, int]]] = []
+
+    def noisy(task: int, shared: int) -> tuple[int, int]:
+        made.append(task)
+        return task, len(made)
+
+    def show(place: int, result: tuple[int, int]) -> None:
+        shown.append((place, result))
+
+    tasks = list(range(10, 17))
+    found = perform_all(noisy, tasks, 0, n_jobs=4, pre_dispatch="all", on_result=show)
+    assert len(attempts) == 3
+    assert shown == list(enumerate(found))
+    assert [task for task, _ in found] == made == tasks
+
+
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
 def test_records_are_shared_in_a_private_folder() -> None:
     # Theorem F10.
