@@ -2,6 +2,7 @@
 
     python benchmarks/search.py noise      noise of the final fit beside one untuned fit
     python benchmarks/search.py utility    test accuracy of ways to tune at the same total budget
+    python benchmarks/search.py nets       the same of nets, by fewer ways
     python benchmarks/search.py overhead   time beside scikit-learn's GridSearchCV
 
 Digits come with scikit-learn; Adult (a9a) is read from SKDPTUNE_DATA, or ../shared/data.
@@ -194,6 +195,57 @@ def print_utility(names: list[str], ways: list[str], seeds: int, n_jobs: int) ->
             print(f"{way:26s}" + "".join(f"  {cell:15s}" for cell in cells), flush=True)
 
 
+# Nets ---------------------------------------------------------------------------------------
+
+NET_SPACE = {"lr": loguniform(0.05, 5.0), "max_grad_norm": loguniform(0.1, 10.0)}
+NET_RUNS = 10
+
+
+def net_ways(model, epsilon: float, seed: int) -> dict[str, object]:
+    """Return searches over a net's learning rate and clipping norm."""
+    total = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
+    rng = np.random.RandomState(seed)
+    grid = [
+        {name: [float(distribution.rvs(random_state=rng))] for name, distribution in space.items()}
+        for space in [NET_SPACE] * NET_RUNS
+    ]
+    return {
+        "untuned": model.set_params(epsilon=epsilon, delta=DELTA, random_state=seed),
+        "random": DPRandomSearchCV(model, NET_SPACE, n_iter=NET_RUNS, **total),
+        "table": DPGridSearchCV(model, grid, **total),
+        "table, largest score": DPGridSearchCV(model, grid, choose="max", **total),
+        "adaptive": DPAdaptiveSearchCV(model, NET_SPACE, n_trials=NET_RUNS, **total),
+    }
+
+
+def print_nets(seeds: int, epsilons: list[float]) -> None:
+    """Print mean test accuracies of nets of one hidden layer, and their standard errors."""
+    from data_sets import MAKING
+
+    from skdptune.neural_network import (
+        MLP,
+        DPNeuralNetBinaryClassifier,
+        DPNeuralNetClassifier,
+    )
+
+    for name in ("digits", "a9a 10k"):
+        data = MAKING[name]()
+        classes = int(data.y.max()) + 1
+        kind = DPNeuralNetClassifier if classes > 2 else DPNeuralNetBinaryClassifier
+        for epsilon in epsilons:
+            found: dict[str, list[float]] = {}
+            for seed in range(seeds):
+                X, X_test, y, y_test = data.split(seed)
+                model = kind(module=MLP(hidden=(32,)), classes=range(classes))
+                for way, search in net_ways(model, epsilon, seed).items():
+                    score = search.fit(X, y).score(X_test, y_test)
+                    found.setdefault(way, []).append(100.0 * score)
+            cells = (
+                f"{w} {np.mean(s):.1f} ± {np.std(s) / seeds**0.5:.1f}" for w, s in found.items()
+            )
+            print(f"{name}, epsilon {epsilon:g}: " + ", ".join(cells), flush=True)
+
+
 # Overhead -----------------------------------------------------------------------------------
 
 
@@ -254,7 +306,7 @@ def print_overhead() -> None:
 def main() -> None:
     """Run one benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("noise", "utility", "overhead"))
+    parser.add_argument("what", choices=("noise", "utility", "nets", "overhead"))
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS), metavar="WAY")
     parser.add_argument(
@@ -269,6 +321,8 @@ def main() -> None:
         print_noise(arguments.samples, arguments.epsilons, arguments.counts)
     elif arguments.what == "utility":
         print_utility(arguments.data, arguments.ways, arguments.seeds, arguments.n_jobs)
+    elif arguments.what == "nets":
+        print_nets(arguments.seeds, arguments.epsilons)
     else:
         print_overhead()
 

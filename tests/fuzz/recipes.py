@@ -203,7 +203,7 @@ def grid_searches() -> Values:
         "tuning_fraction": mostly("auto", None, 0.3),
         "choose": ["posterior", "max"],
         "cv": mostly(0.3, 0.5, 2, *splitters),
-        "refit": mostly("winner", True, False, lambda table: 0, lambda table: -1, lambda: 0),
+        "refit": mostly("winner", True, False, lambda table: 0, lambda table: "0", lambda: 0),
         "verbose": mostly(0, 2),
     }
 

@@ -101,7 +101,12 @@ def _data_base(url: str, **given: Any) -> Any:
         with contextlib.suppress(DBAPIError):
             return optuna().storages.RDBStorage(url, **given)
         time.sleep(seconds)
-    return optuna().storages.RDBStorage(url, **given)
+    try:
+        return optuna().storages.RDBStorage(url, **given)
+    except DBAPIError as error:
+        raise ValueError(
+            f"storage must be a file or a data base that can be opened; got {url!r}: {error.orig}."
+        ) from error
 
 
 def open_study(

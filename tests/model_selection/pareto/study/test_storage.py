@@ -51,6 +51,11 @@ def test_storage_must_be_one() -> None:
         open_storage(3)
 
 
+def test_a_folder_is_no_storage(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="storage must be a file or a data base that can be"):
+        study_at(tmp_path)
+
+
 def test_a_users_seed_is_kept(tmp_path: Path) -> None:
     seeds = study_seeds(study_at(tmp_path / "a.db"), 5)
     assert seeds.is_seeded
