@@ -145,7 +145,7 @@ class SuggestingSearch(BasePrivateSearch[Plan]):
         )
         own.suggestion = plan.candidates.suggestion
         costs = plan.model.fit_costs
-        fit_costs = FitCosts(self.estimator, own, costs.extrapolate, costs.classes)
+        fit_costs = FitCosts(self.estimator, own, costs.extrapolate, costs.classes, costs.is_pure)
         model = untuned_model(replace(plan.model, fit_costs=fit_costs))
         cost = model.within(plan.asked)
         model.check(cost)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from skdptune._compat import NO_TASKS, Tasks
 from skdptune._validation import check_flag, check_option, check_real
@@ -36,6 +37,7 @@ from skdptune.model_selection._cost import (
     copied,
     labels_set_the_cost,
     make_layout,
+    make_pure,
     neighbours_replace,
     own_delta,
 )
@@ -247,7 +249,9 @@ class TuningSearch(SuggestingSearch):
         """Return the plan of a search over candidates."""
         layout = self._layout_of(candidates, n_samples, n_features, is_public)
         delta = self._delta()
-        fit_costs = FitCosts(self.estimator, candidates, self._extrapolate(), classes)
+        fit_costs = FitCosts(
+            self.estimator, candidates, self._extrapolate(), classes, self._is_pure()
+        )
         model, cost = self._cost(layout, fit_costs, delta)
         model.check(cost)
         plan = Plan(candidates, model, cost, model.components(cost), self.epsilon)
@@ -256,6 +260,10 @@ class TuningSearch(SuggestingSearch):
 
     def _delta(self) -> float:
         return own_delta(self.estimator) if self.delta is None else float(self.delta)
+
+    def _is_pure(self) -> bool:
+        """Return whether all fits are set to a delta of 0, whatever the estimator's own is."""
+        return self.epsilon is not None and self._delta() == 0.0
 
     def _layout_of(
         self, candidates: Candidates, n_samples: int, n_features: int | None, is_public: bool
@@ -279,7 +287,8 @@ class TuningSearch(SuggestingSearch):
 
     def _labels_set_the_cost(self, n_samples: int, n_features: int | None) -> bool:
         size = n_samples if self.n_public is None else self.n_public
-        return labels_set_the_cost(self.estimator, self._candidates(size, n_features))
+        estimator = make_pure(clone(self.estimator)) if self._is_pure() else self.estimator
+        return labels_set_the_cost(estimator, self._candidates(size, n_features))
 
     def _summary(self, plan: Plan, n_samples: int, compare: bool) -> SearchPlan:
         layout, noise = plan.layout, plan.cost.score_noise

@@ -26,7 +26,7 @@ from skdptune.model_selection._cost._expected_gain import (
     LOSS_OF_DOUBLING,
     ExpectedGain,
 )
-from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
+from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize, make_pure
 from skdptune.model_selection._cost._fit_setting import CurveSetting, FitSetting, as_budget
 from skdptune.model_selection._cost._labels import labels_set_the_cost
 from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
@@ -76,6 +76,7 @@ __all__ = [
     "is_finite",
     "labels_set_the_cost",
     "make_layout",
+    "make_pure",
     "neighbours_replace",
     "noise_limit",
     "own_delta",

@@ -7,11 +7,9 @@ from typing import Any
 
 import joblib
 import numpy as np
-from sklearn.base import clone
 
 from skdptune.base import (
     RESERVED_PARAMETERS,
-    change_parameters,
     cost_parameters,
     is_set_by_budget,
 )
@@ -73,7 +71,7 @@ class CostedCandidates:
     def _check_cost(self, candidate: dict[str, Any]) -> None:
         estimator = self._fit_costs.estimator
         try:
-            made = change_parameters(clone(estimator), candidate)
+            made = self._fit_costs.changed(candidate)
         except (ValueError, AttributeError) as error:
             raise ValueError(
                 f"candidates must name parameters of {type(estimator).__name__}; got "

@@ -94,6 +94,9 @@ class FitCosts:
         How a candidate is scaled to fewer records.
     classes : sequence or None
         The public label set, for estimators that have a parameter for it.
+    is_pure : bool, default=False
+        Whether the search sets a budget with a delta of 0, whatever delta the estimator has. What
+        sets a cost, and by what noise, can be another matter then.
 
     Notes
     -----
@@ -107,14 +110,14 @@ class FitCosts:
     candidates: Candidates
     extrapolate: Any
     classes: Any = None
+    is_pure: bool = False
     _combinations: list[list[Combination] | None] = field(default_factory=list, repr=False)
 
     def configured(
         self, candidate: dict[str, Any], setting: FitSetting | None, size: FitSize
     ) -> Any:
         """Return the estimator for one fit of a candidate; seeds are left to the run."""
-        made = clone(self.estimator)
-        change_parameters(made, copied(candidate))
+        made = self.changed(copied(candidate))
         disable_caching(made)
         for prefix, step in list(nested_estimators(made)):
             remove_callbacks(step)
@@ -129,6 +132,11 @@ class FitCosts:
         if isinstance(setting, CurveSetting):
             setting.calibrate(made, size.n_samples, size.n_features)
         return made
+
+    def changed(self, candidate: dict[str, Any]) -> Any:
+        """Return a copy of the estimator with a candidate's parameters, and no budget yet."""
+        made = change_parameters(clone(self.estimator), candidate)
+        return make_pure(made) if self.is_pure else made
 
     # Costs ----------------------------------------------------------------------------------
 
@@ -256,7 +264,7 @@ class FitCosts:
         while combinations is not None:
             costly: set[str] = set()
             for combination in combinations:
-                made = change_parameters(clone(self.estimator), combination)
+                made = self.changed(combination)
                 costly |= cost_parameters(made, list(space))
             # Which parameters matter may itself depend on the values of others.
             if costly <= set(names):
@@ -400,3 +408,11 @@ class FitCosts:
             f"{self.candidates.name} must list few values of parameters that set the cost; got "
             f"many, and {why}."
         )
+
+
+def make_pure(estimator: Any) -> Any:
+    """Give the steps that a search sets the budget of a delta of 0, and return the estimator."""
+    for owner in budget_owners(estimator):
+        if owner.delta is not None:
+            estimator.set_params(**{f"{owner.prefix}delta": 0.0})
+    return estimator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError
 from skdptune.base import _costs as costs
-from skdptune.linear_model import DPLogisticRegression
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
@@ -267,3 +269,27 @@ def test_gaps_are_left_to_columns_that_fill_them() -> None:
     assert search.best_estimator_.predict(frame).shape == Y.shape
     frame.loc[3, "a"] = np.nan
     search.fit(frame, Y)
+
+
+@pytest.mark.parametrize("is_a_step", [False, True])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+def test_a_search_without_delta_costs_what_its_estimators_do(kind: type, is_a_step: bool) -> None:
+    # Theorem F2: with the estimator's own delta another solver is chosen, and C sets no cost.
+    name, estimator = "C", kind(data_norm=1.0)
+    space: dict[str, list[Any]] = {"C": [0.01, 1.0, 100.0]}
+    if is_a_step:
+        estimator = Pipeline([("clf", kind(data_norm=1.0))])
+        name, space = "clf__C", {"clf": [kind(data_norm=1.0)], "clf__C": space["C"]}
+    search = DPGridSearchCV(estimator, space, epsilon=1.0, delta=0.0, selection="table")
+    plan = search._make_plan(3000, 2)
+    assert plan.total.epsilon(0.0) <= 1.0
+    model, cost = plan.model, plan.cost
+    assert cost.final is not None
+    for candidate in plan.candidates.grid():
+        for setting, size, claimed in (
+            (cost.run_setting, model.train_size, cost.fit),
+            (cost.setting, model.final_size, cost.final),
+        ):
+            made = model.fit_costs.configured(candidate, setting, size)
+            real = costs.cost_of(made, size.n_samples, size.n_features)
+            assert real.epsilon(0.0) <= claimed.epsilon(0.0) * (1.0 + 1e-9), candidate[name]
