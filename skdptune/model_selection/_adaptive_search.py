@@ -348,6 +348,10 @@ class DPAdaptiveSearchCV(TableSearch):
             "scoring": self._scorer().name,
             "public validation data": str(plan.layout.public),
             "total": f"{plan.total.epsilon(plan.delta):.6g}",
+            # How it is divided: what was paid for before must be what was planned for it.
+            "final fit": str(plan.layout.final),
+            "cost of a fit": f"{plan.cost.fit.epsilon(plan.delta):.6g}",
+            "noise of a score": f"{plan.cost.score_noise.ratio:.6g}",
         }
         return given
 

@@ -182,10 +182,12 @@ class TableSearch(TuningSearch):
             # gains more, and loses nothing (docs/defaults.md).
             best = found.index if state.plan.candidates.suggestion is None else best
             score, deviation = float(found.mean[best]), float(found.std[best])
-        details = {
-            "seconds": [result.seconds for result in results],
-            "errors": [result.error for result in results],
-        }
+        details = {}
+        if self.diagnostics:
+            details = {
+                "seconds": [result.seconds for result in results],
+                "errors": [result.error for result in results],
+            }
         return Choice(candidates[best], score, results[best].model, rows, best, details, deviation)
 
     def _has_posterior(self, plan: Plan) -> bool:

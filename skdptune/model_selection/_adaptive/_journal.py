@@ -133,4 +133,11 @@ def check_same_plan(known: dict[str, str], plan: dict[str, str], name: str) -> N
 
 def described(value: Any) -> str:
     """Return a text of a parameter that is the same in every process."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(described, value))}]"
+    if not isinstance(value, type) and hasattr(value, "get_params"):
+        # scikit-learn's own text leaves out what is long, in which two estimators may differ.
+        own = sorted(value.get_params(deep=False).items())
+        listed = ", ".join(f"{name}={described(each)}" for name, each in own)
+        return f"{type(value).__name__}({listed})"
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))

@@ -7,8 +7,12 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
+from skdptune.model_selection import DPAdaptiveSearchCV
 from skdptune.model_selection._adaptive._journal import Begun, Journal, described
+from tests.model_selection.learners import Scripted
 
 PLAN = {"n_trials": "2", "epsilon": "1.0"}
 
@@ -125,3 +129,25 @@ def test_another_plan_is_refused_by_name() -> None:
 def test_descriptions_are_those_of_other_processes() -> None:
     assert described(lambda: 0) == described(lambda: 0)
     assert described(0.1) != described(0.2)
+
+
+def test_long_parameters_are_described_to_their_end() -> None:
+    # Theorem G6: what is resumed was paid for as it is.
+    def model(last: str) -> Pipeline:
+        names = [f"column_{number}" for number in range(200)]
+        step = FunctionTransformer(kw_args={"names": [*names, last]})
+        return Pipeline([("step", step), ("clf", Scripted())])
+
+    assert described(model("a")) == described(model("a"))
+    assert described(model("a")) != described(model("b"))
+
+
+def test_how_the_budget_is_divided_is_part_of_the_plan() -> None:
+    # Theorem G6.
+    settings = {"epsilon": 1.0, "delta": 1e-5, "n_trials": 4}
+    plans = []
+    for more in ({}, {"refit": False}, {"noise_limit": 1.5}):
+        search = DPAdaptiveSearchCV(Scripted(), {"quality": [0.1, 0.9]}, **settings, **more)
+        plan = search._public_plan(search._make_plan(500, 3))
+        plans.append((plan["final fit"], plan["cost of a fit"], plan["noise of a score"]))
+    assert len(set(plans)) == 3
