@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -310,15 +310,11 @@ class DPAdaptiveSearchCV(TableSearch):
         is_resumable = self.storage is not None
         # Where records are split anew, each of them trains and scores.
         of_noise = replace(layout, validation=0.0) if is_resumable else layout
-        table = self._table_model(of_noise, fit_costs, delta, self.n_trials)
-        known = {field.name: getattr(table, field.name) for field in fields(table)}
         words = "trials" if self.pruner is None else "trials to the end, or more that are pruned"
-        model = AdaptiveCostModel(
-            **{
-                **known,
-                "layout": layout,
-                "note": f"{self.n_trials} {words}, all scores published",
-            },
+        model = replace(
+            self._table_model(of_noise, fit_costs, delta, self.n_trials, AdaptiveCostModel),
+            layout=layout,
+            note=f"{self.n_trials} {words}, all scores published",
             prunes=self.pruner is not None,
             is_resumable=is_resumable,
         )

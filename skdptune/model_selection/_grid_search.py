@@ -330,7 +330,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         model: CostModel
         if self._way == "table":
             count = len(fit_costs.candidates.grid())
-            table = self._table_model(layout, fit_costs, delta, count)
+            table = self._table_model(layout, fit_costs, delta, count, TableCostModel)
             if self.epsilon is not None and layout.final:
                 return table.solved(self.epsilon, self._limit(self.epsilon, layout))
             model = table

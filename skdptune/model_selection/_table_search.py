@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ _KEEP_OWN = (
     "clearly better."
 )
 _LARGEST_LIMIT = 100.0
+
+ModelT = TypeVar("ModelT", bound=TableCostModel)
 
 
 class TableSearch(TuningSearch):
@@ -105,14 +107,19 @@ class TableSearch(TuningSearch):
         return float(self.noise_limit)
 
     def _table_model(
-        self, layout: Layout, fit_costs: FitCosts, delta: float, n_candidates: int
-    ) -> TableCostModel:
-        """Return the cost model of a table and of one fit after it."""
+        self,
+        layout: Layout,
+        fit_costs: FitCosts,
+        delta: float,
+        n_candidates: int,
+        kind: type[ModelT],
+    ) -> ModelT:
+        """Return the cost model, of some kind, of a table and of one fit after it."""
         noise = None
         if self.epsilon is not None and layout.final:
             limit = self._limit(self.epsilon, layout)
             noise = table_noise(self.epsilon, delta, n_candidates, layout, limit)
-        return TableCostModel(
+        return kind(
             layout,
             fit_costs,
             lambda run: run * n_candidates,
@@ -205,7 +212,7 @@ class TableSearch(TuningSearch):
         return choose_from_table(
             encode(candidates),
             np.array([result.score for result in results]),
-            self._deviation(plan) / math.sqrt(max(plan.layout.folds, 1)),
+            self._deviation_of_mean(plan),
             own_place(self.estimator, candidates)
             if own is None or own not in candidates
             else candidates.index(own),
@@ -225,7 +232,7 @@ class TableSearch(TuningSearch):
             plan.total.epsilon(plan.delta) if plan.asked is None else plan.asked,
             times / layout.train_share,
             guess if n_score is None else n_score,
-            self._deviation(plan) / math.sqrt(max(layout.folds, 1)) / spread,
+            self._deviation_of_mean(plan) / spread,
         )
 
     def _reason_against(self, plan: Plan, untuned: PlanRow) -> str:
@@ -239,6 +246,10 @@ class TableSearch(TuningSearch):
             return words
         reason = self._outlook(plan).reason_against
         return f"{_SAYS_LITTLE}, since {reason}. {_KEEP_OWN}" if reason else ""
+
+    def _deviation_of_mean(self, plan: Plan) -> float:
+        """Return the standard deviation of the noise on the mean over splits."""
+        return self._deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
 
     def _deviation(self, plan: Plan) -> float:
         """Return the standard deviation of the noise on the score of one split."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from skdptune.model_selection._cost import LOSS_OF_DOUBLING
+from skdptune.model_selection._cost import expected_loss
 
 # What runs deviate by from what a final fit would do, in units of what their noise loses.
 _DEVIATION_OF_LOSS = 0.4
@@ -63,8 +63,7 @@ class TableOutlook:
     @property
     def loss(self) -> float:
         """Points of accuracy that a run is expected to lose by its noise."""
-        doublings = math.log2(max(self.noise_ratio, 1.0))
-        return doublings * LOSS_OF_DOUBLING / (self.epsilon * self.n_samples)
+        return expected_loss(self.noise_ratio, self.epsilon, self.n_samples)
 
     @property
     def run_deviation(self) -> float:

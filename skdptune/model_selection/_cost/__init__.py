@@ -23,8 +23,8 @@ from skdptune.model_selection._cost._cost_model import (
 from skdptune.model_selection._cost._costed_candidates import CostedCandidates
 from skdptune.model_selection._cost._expected_gain import (
     FEW_COLUMNS,
-    LOSS_OF_DOUBLING,
     ExpectedGain,
+    expected_loss,
 )
 from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize, make_pure
 from skdptune.model_selection._cost._fit_setting import CurveSetting, FitSetting, as_budget
@@ -49,7 +49,6 @@ __all__ = [
     "CurveSetting",
     "DEFAULT_SHARE",
     "FEW_COLUMNS",
-    "LOSS_OF_DOUBLING",
     "NO_NOISE",
     "Candidates",
     "ChoiceCost",
@@ -72,6 +71,7 @@ __all__ = [
     "candidate_distributions",
     "copied",
     "default_choice_epsilon",
+    "expected_loss",
     "holds_step",
     "is_finite",
     "labels_set_the_cost",

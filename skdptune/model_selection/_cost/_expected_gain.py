@@ -15,6 +15,12 @@ _LARGEST_LOSS_OF_FEW, _LARGEST_DEVIATION_OF_FEW = 0.6, 0.02
 FEW_COLUMNS = 150
 
 
+def expected_loss(noise_ratio: float, epsilon: float, n_samples: int) -> float:
+    """Return the points of accuracy that so many times the noise of a fit may lose."""
+    doublings = math.log2(max(noise_ratio, 1.0))
+    return doublings * LOSS_OF_DOUBLING / (epsilon * n_samples)
+
+
 @dataclass(frozen=True)
 class ExpectedGain:
     """What decides whether a search can be expected to help.
@@ -70,8 +76,7 @@ class ExpectedGain:
     @property
     def loss(self) -> float:
         """Points of accuracy that the noise of what a search costs is expected to lose."""
-        doublings = math.log2(max(self.noise_ratio, 1.0))
-        return doublings * LOSS_OF_DOUBLING / (self.epsilon * self.n_samples)
+        return expected_loss(self.noise_ratio, self.epsilon, self.n_samples)
 
     @property
     def deviation(self) -> float:

@@ -15,7 +15,7 @@ from skdptune.model_selection._cost._cost_model import (
     ScoreNoise,
     untuned_model,
 )
-from skdptune.model_selection._cost._expected_gain import LOSS_OF_DOUBLING
+from skdptune.model_selection._cost._expected_gain import expected_loss
 from skdptune.model_selection._cost._fit_costs import FitSize
 from skdptune.model_selection._cost._fit_setting import (
     BudgetSetting,
@@ -102,7 +102,7 @@ class TableCostModel(CompositionCostModel):
         untuned = untuned_model(self).within(epsilon).setting
         if untuned is None:
             return self, self.within(epsilon)
-        setting = untuned.noisier(limit, 1)
+        setting = self._stated(untuned.noisier(limit, 1))
         try:
             of_score = self._least(self._total_of_scores(setting), epsilon, self.score_noise)
             with_scores = replace(self, score_noise=of_score)
@@ -111,7 +111,7 @@ class TableCostModel(CompositionCostModel):
             return self, self.within(epsilon)
         model = replace(with_scores, fit_noise=of_fit)
         model = replace(model, rate_factor=model._factor_of_rates(epsilon))
-        return model, model.at(model._stated(setting))
+        return model, model.at(setting)
 
     def _factor_of_rates(self, epsilon: float) -> float:
         """Return by what learning rates suit the noise of candidates' fits.
@@ -120,8 +120,8 @@ class TableCostModel(CompositionCostModel):
         shorter steps would hide that a candidate's are too long for the final fit. Which is the
         case is what the noise of these fits is expected to lose, in points of accuracy.
         """
-        beside_records = math.log2(max(self.fit_noise / self.layout.train_share, 1.0))
-        loss = beside_records * LOSS_OF_DOUBLING / (epsilon * self.layout.n_samples)
+        layout = self.layout
+        loss = expected_loss(self.fit_noise / layout.train_share, epsilon, layout.n_samples)
         return float(self.fit_noise ** (-0.5 * min(loss, 1.0)))
 
     def _least(
@@ -147,12 +147,12 @@ class TableCostModel(CompositionCostModel):
 
         def total(noise: float) -> PrivacyProfile:
             model = replace(self, score_noise=noise)
-            return model._score_noise(final, model._stated(setting)).profile * count + final
+            return model._score_noise(final, setting).profile * count + final
 
         return total
 
     def _total_of_fits(self, setting: FitSetting) -> Callable[[float], PrivacyProfile]:
-        return lambda noise: replace(self, fit_noise=noise).at(self._stated(setting)).total
+        return lambda noise: replace(self, fit_noise=noise).at(setting).total
 
     def _stated(self, setting: FitSetting) -> FitSetting:
         """Return a setting that says what the final fit costs."""

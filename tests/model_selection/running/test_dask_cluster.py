@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,8 @@ import numpy as np
 import pytest
 
 from skdptune.model_selection._running._dask_cluster import active_client, perform_on_cluster
-from tests.model_selection.learners import Scripted, cloudpickle, table
+from tests.model_selection.learners import cloudpickle, table
+from tests.model_selection.running.dying_workers import Slow, kill_the_first
 from tests.model_selection.ways import WAYS
 
 distributed = pytest.importorskip("distributed")
@@ -23,16 +22,6 @@ distributed = pytest.importorskip("distributed")
 # The workers may not find this file under its name.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 X, Y = table(500)
-
-
-class Slow(Scripted):
-    """Says who fits it, and takes long enough for that worker to be killed meanwhile."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        if self.mark:
-            Path(self.mark, str(os.getpid())).touch()
-        time.sleep(0.15)
-        return super().fit(X, y)
 
 
 def add(task: int, more: int) -> int:
@@ -64,18 +53,6 @@ def in_time(function: Any, seconds: float = 300.0) -> Any:
     thread.join(seconds)
     assert found, "the search was lost with its worker"
     return found[0]
-
-
-def kill_the_first(folder: Path, killed: list[int]) -> None:
-    """Wait for a worker to start a fit, and kill it."""
-    for _ in range(6000):
-        # This process itself tries a fit to made-up records before.
-        found = [int(path.name) for path in folder.iterdir() if path.name != str(os.getpid())]
-        if found:
-            killed.append(found[0])
-            os.kill(killed[0], signal.SIGKILL)
-            return
-        time.sleep(0.01)
 
 
 # Workers that were killed leave sockets and child processes for the collector.

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,37 +13,14 @@ import joblib
 import numpy as np
 import pytest
 
-from tests.model_selection.learners import Scripted, cloudpickle, table
+from tests.model_selection.learners import table
+from tests.model_selection.running.dying_workers import Slow, kill_the_first
 from tests.model_selection.ways import WAYS
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills a process by a signal")
 
-# The workers may not find this file under its name.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
 X, Y = table(500)
 VALUES = {"quality": [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0]}
-
-
-class Slow(Scripted):
-    """Says who fits it, and takes long enough for that worker to be killed meanwhile."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        if self.mark:
-            Path(self.mark, str(os.getpid())).touch()
-        time.sleep(0.15)
-        return super().fit(X, y)
-
-
-def kill_the_first(folder: Path, killed: list[int]) -> None:
-    """Wait for a worker to start a fit, and kill it."""
-    for _ in range(6000):
-        # This process itself tries a fit to made-up records before.
-        found = [int(path.name) for path in folder.iterdir() if path.name != str(os.getpid())]
-        if found:
-            killed.append(found[0])
-            os.kill(killed[0], signal.SIGKILL)
-            return
-        time.sleep(0.01)
 
 
 @contextmanager
