@@ -43,6 +43,7 @@ from skdptune.accounting._run_counts import (
     TruncatedNegativeBinomial,
 )
 from skdptune.accounting._selection import BoundNotApplicableError
+from skdptune.accounting._statement import PrivacyStatement
 from skdptune.accounting._tuning import (
     BoundComparison,
     compare_bounds,
@@ -64,6 +65,8 @@ from skdptune.accounting._report import one_line as one_line
 from skdptune.accounting._report import to_html as to_html
 from skdptune.accounting._report import to_text as to_text
 from skdptune.accounting._selection import BOUNDS as BOUNDS
+from skdptune.accounting._statement import ReleaseFacts as ReleaseFacts
+from skdptune.accounting._statement import includes_tuning as includes_tuning
 from skdptune.accounting._tuning import VARIANTS as VARIANTS
 
 __all__ = [
@@ -79,6 +82,7 @@ __all__ = [
     "Poisson",
     "PrivacyProfile",
     "PrivacyReport",
+    "PrivacyStatement",
     "RenyiFilter",
     "RunCountDistribution",
     "SharedCurve",

@@ -9,12 +9,13 @@ from dataclasses import asdict
 from typing import Any, Literal, overload
 
 from skdptune._validation import check_flag, check_real
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, PrivacyStatement
 from skdptune.ledger._books import Books, State, key_of
 from skdptune.ledger._checks import now
 from skdptune.ledger._record import LedgerRecord, records_of
 from skdptune.ledger._reference import LedgerReference
 from skdptune.ledger._report import LedgerReport
+from skdptune.ledger._statement import facts_of
 from skdptune.ledger._storage import LedgerError, Transaction
 from skdptune.ledger._ways import Ways
 
@@ -147,6 +148,23 @@ class ReadableLedger(LedgerReference):
         return LedgerReport(
             self._terms, self.history(), self.spent(), self.remaining(), self.used(), n_records
         )
+
+    def statement(self, **about: Any) -> PrivacyStatement:
+        """Return a page for an auditor about all releases, and for OpenDP's registry.
+
+        The guarantee is the registered budget, within which releases stay for ever.
+
+        Parameters
+        ----------
+        **about
+            What only the curator knows, as in `PrivacyReport.statement`.
+        """
+        records = self.history()
+        return PrivacyStatement(facts_of(self._terms, records, self.report(len(records))), about)
+
+    def to_registry_yaml(self, **about: Any) -> str:
+        """Return ``statement(**about).to_registry_yaml()``."""
+        return self.statement(**about).to_registry_yaml()
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything that the ledger has of the data set, fit for strict JSON."""

@@ -45,7 +45,7 @@ LEFT_OUT = {
     *("BoundComparison", "DoublingThresholdSession", "ParetoResult", "PlanRow", "SearchPlan"),
     *("Calibration", "PopulationTrainer"),
     # Made by a ledger.
-    *("LedgerRecord", "LedgerReport", "Reservation"),
+    *("LedgerRecord", "LedgerReport", "PrivacyStatement", "Reservation"),
     # Made by its named constructors, which are in the list.
     "PrivacyProfile",
     # A decorator, without a check of its own.

@@ -13,6 +13,7 @@ from skdptune._validation import check_kind, check_real
 from skdptune.accounting._profile import PrivacyProfile
 from skdptune.accounting._report._html import to_html
 from skdptune.accounting._report._view import ReportView, Row, one_line, to_text
+from skdptune.accounting._statement import PrivacyStatement, ReleaseFacts, includes_tuning
 
 _FORMAT = 2
 _KEYS = (
@@ -179,6 +180,31 @@ class PrivacyReport:
         """Draw the tree of parts for a notebook."""
         return to_html(view_of(self))
 
+    # Stating -------------------------------------------------------------------------------
+
+    def statement(self, **about: Any) -> PrivacyStatement:
+        """Return a page for an auditor, and for OpenDP's registry of deployments.
+
+        Parameters
+        ----------
+        **about
+            What only the curator knows, each of them optional: `name`, `curators` (a list),
+            `description`, `intended_use`, `region`, `unit` (whom a record stands for), `domain`,
+            `collection`, `actors`, `access`, `security`, `utility`, `post_processing`,
+            `justification`, `publication_date`, `product_type`, `sector`, `data_source`,
+            `authors` (a list, of the record), `sources`, `notes`.
+
+        Returns
+        -------
+        PrivacyStatement
+            Prints as a page; its `to_registry_yaml` writes a draft for the registry.
+        """
+        return PrivacyStatement(_facts_of(self), about)
+
+    def to_registry_yaml(self, **about: Any) -> str:
+        """Return ``statement(**about).to_registry_yaml()``."""
+        return self.statement(**about).to_registry_yaml()
+
     # Storing -------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
@@ -278,6 +304,60 @@ def _gathered_assumptions(report: PrivacyReport) -> Iterator[str]:
     yield from report.assumptions
     for part in report.parts:
         yield from _gathered_assumptions(part)
+
+
+# Stating -----------------------------------------------------------------------------------
+
+
+def _facts_of(report: PrivacyReport) -> ReleaseFacts:
+    view = view_of(report)
+    bounds = ", ".join(dict.fromkeys(filter(None, (part.bound for part in _parts_in(report)))))
+    by_bound = f" A private selection is bounded by: {bounds}." if bounds else ""
+    return ReleaseFacts(
+        name=one_line(report.name),
+        epsilon=report.epsilon,
+        delta=report.delta,
+        neighbouring=view.neighbouring,
+        unit="",
+        assumptions=view.assumptions,
+        composition=(
+            "The privacy profiles of all parts, their epsilon at every delta, are composed "
+            f"numerically, and rounded so that no error makes the total too small.{by_bound}"
+        ),
+        tuning=_tuning_in(report),
+        other_releases=(
+            "Not known from this release: costs of several releases from the same data add up. A "
+            "PrivacyLedger records them."
+        ),
+        tree=to_text(view),
+        is_continual=False,
+    )
+
+
+def _tuning_in(report: PrivacyReport) -> str:
+    """Say whether tuning is part of a release, by the tree of its parts."""
+    if not includes_tuning(part.name for part in _parts_in(report)):
+        return (
+            "This release tunes nothing. Parameters that were chosen by trying them out on the "
+            "same data are not accounted for here; preprocessing that learns from data is, where "
+            "it is among the parts below."
+        )
+    parts = "; ".join(_named(part) for part in report.parts) or one_line(report.name)
+    return (
+        f"Yes. All fits of the search, their scores, the choice and the final fit are part of the "
+        f"guarantee: {parts}."
+    )
+
+
+def _named(part: PrivacyReport) -> str:
+    note = f" ({one_line(part.note)})" if part.note else ""
+    return one_line(part.name) + note
+
+
+def _parts_in(report: PrivacyReport) -> Iterator[PrivacyReport]:
+    yield report
+    for part in report.parts:
+        yield from _parts_in(part)
 
 
 # Checks ------------------------------------------------------------------------------------

@@ -1,0 +1,108 @@
+"""Tests of statements for auditors."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+from typing import Any
+
+import pytest
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport, PrivacyStatement
+
+SELECTION = PrivacyReport(PrivacyProfile.gaussian(0.1), 1e-5, name="selection", note="3 runs")
+FINAL = PrivacyReport(PrivacyProfile.gaussian(0.2), 1e-5, name="final fit")
+PROFILE = SELECTION.profile + FINAL.profile
+SEARCH = PrivacyReport(
+    PROFILE,
+    1e-5,
+    name="DPGridSearchCV",
+    parts=[SELECTION, FINAL],
+    assumptions=["the number of records is public"],
+)
+FIT = PrivacyReport(PrivacyProfile.pure(0.5), 0.0, name="DPLogisticRegression")
+ABOUT: dict[str, Any] = {
+    **{"curators": ["A hospital"], "unit": "one patient", "description": "A model of risk"},
+    **{"intended_use": "Planning", "region": "Norway", "domain": "Tables", "collection": "Forms"},
+    **{"actors": "Doctors", "access": "Everybody", "security": "Encrypted", "utility": "Good"},
+    **{"post_processing": "None", "justification": "By a committee"},
+}
+
+
+def answers(statement: PrivacyStatement) -> dict[str, str]:
+    return {question: answer for _, question, answer in statement.questions()}
+
+
+def test_page_states_the_guarantee_and_the_tree() -> None:
+    page = str(SEARCH.statement(**ABOUT))
+    assert f"ε = {math.ceil(1000 * SEARCH.epsilon) / 1000:.3f} at δ = 1e-05" in page
+    assert str(SEARCH) in page
+    assert "the number of records is public" in page
+    assert "one patient" in page
+    assert "Not stated" not in page
+
+
+def test_tuning_is_answered_from_the_tree() -> None:
+    question = "Was tuning accounted for?"
+    assert answers(SEARCH.statement())[question].startswith("Yes.")
+    assert "selection (3 runs); final fit" in answers(SEARCH.statement())[question]
+    assert "not accounted for" in answers(FIT.statement())[question]
+    pipeline = PrivacyReport(PROFILE, 1e-5, name="Pipeline", parts=[SEARCH])
+    assert answers(pipeline.statement())[question].startswith("Yes.")
+
+
+def test_a_name_that_only_sounds_like_a_search_is_none() -> None:
+    for name in ("preselection", "SelectKBest", "selections"):
+        part = PrivacyReport(PrivacyProfile.pure(0.1), 0.0, name=name)
+        report = PrivacyReport(PrivacyProfile.pure(0.1), 0.0, name="model", parts=[part])
+        assert "tunes nothing" in report.statement().tuning
+
+
+def test_what_is_not_given_is_not_stated() -> None:
+    statement = FIT.statement(unit="one patient")
+    assert "unit" not in statement.unstated
+    assert set(statement.unstated) == set(ABOUT) - {"unit"}
+    assert answers(statement)["Who publishes it?"] == "Not stated by the curator."
+    assert SEARCH.statement(**ABOUT).unstated == ()
+
+
+def test_html_is_escaped() -> None:
+    report = PrivacyReport(PrivacyProfile.pure(0.5), 0.0, name="<b>")
+    shown = report.statement(unit="<i>")._repr_html_()
+    assert "<b>" not in shown
+    assert "<i>" not in shown
+    assert "&lt;i&gt;" in shown
+
+
+def test_what_is_shown_is_short() -> None:
+    assert repr(SEARCH.statement(**ABOUT)) == "PrivacyStatement('DPGridSearchCV', unstated=0)"
+
+
+@pytest.mark.parametrize(
+    ("about", "kind", "words"),
+    [
+        ({"curator": "A"}, TypeError, "about must have keys"),
+        ({"curators": "A"}, TypeError, "Put it in a list"),
+        ({"curators": [1]}, TypeError, "curators must be a str"),
+        ({"unit": " "}, ValueError, "Leave it out"),
+        ({"unit": 3}, TypeError, "unit must be a str"),
+        ({"sector": "Sports"}, ValueError, "sector must be one of"),
+        ({"publication_date": "31.5.2026"}, ValueError, "2026-05-31"),
+        ({"publication_date": 3}, TypeError, "publication_date must be a date"),
+    ],
+)
+def test_bad_answers_are_refused(about: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        FIT.statement(**about)
+
+
+def test_dates() -> None:
+    for given in ("2026-05-31", date(2026, 5, 31)):
+        assert FIT.statement(publication_date=given).about["publication_date"] == "2026-05-31"
+    assert FIT.statement().about["publication_date"] >= "2026-11-01"
+
+
+def test_no_statement_without_privacy() -> None:
+    report = PrivacyReport(PrivacyProfile.gaussian(1.0), 0.0, name="model")
+    with pytest.raises(ValueError, match="released without privacy"):
+        report.statement()
