@@ -84,8 +84,8 @@ class DPAdaptiveSearchCV(TableSearch):
         held out for validation. "auto" is None up to 25 candidates. A smaller part saves time
         alone: candidates can be told apart best on all records, with more noise.
     try_own_values : bool, default=True
-        Whether the estimator's own values, where `param_space` holds them, are the first
-        candidate: what a table full of noise falls back to.
+        Whether the estimator's own values are the first candidate, also where `param_space` does
+        not hold them: what a table full of noise falls back to.
     choose : {"posterior", "max"}, default="posterior"
         How the winner is chosen: by the posterior mean of a Gaussian process over the parameters,
         that knows the noise of the scores and falls back to the estimator's own values where the
@@ -135,7 +135,9 @@ class DPAdaptiveSearchCV(TableSearch):
         The winner's row of `cv_results_`.
     study_ : optuna.Study
         The candidates with their noisy scores, for optuna's visualisation and analysis. All trials
-        have the same date, since times can depend on a record. Not there where no search was made.
+        have the same date, since times can depend on a record. The estimator's own values, where
+        `param_space` does not hold them, are a trial without parameters, which optuna counts as
+        pruned, so that its analysis passes over it. Not there where no search was made.
     {common_attributes}
 
     See Also
@@ -225,14 +227,28 @@ class DPAdaptiveSearchCV(TableSearch):
         self.n_public = n_public
 
     # Which candidates are tried, and who hears of them, costs the same.
-    _neutral = ("sampler", "batch_size", "try_own_values", "choose", "study_name", "callbacks")
+    _neutral = ("sampler", "batch_size", "choose", "study_name", "callbacks")
 
     # Candidates -----------------------------------------------------------------------------
 
     def _space(self) -> tuple[Any, str, bool]:
         if self.param_space is None:
             return None, "param_space", True
-        return AdaptiveSpace(self.param_space).costed(), "param_space", True
+        space = AdaptiveSpace(self.param_space)
+        own = self._own_first(space)
+        if own is None or space.holds(own):
+            return space.costed(), "param_space", True
+        # Drawn from by nobody: both are costed.
+        own_space = {name: [value] for name, value in own.items()}
+        return [own_space, space.costed()], "param_space", True
+
+    def _own_first(self, space: AdaptiveSpace) -> dict[str, Any] | None:
+        """Return the estimator's own values if they are to be tried, in the space or not."""
+        if not self.try_own_values:
+            return None
+        known = self._known_values()
+        inside = {name: known[name] for name in space.names if name in known}
+        return inside if space.holds(inside) else self._own_values(space.names)
 
     def _candidates(self, n_samples: int, n_features: int | None) -> Candidates:
         found = super()._candidates(n_samples, n_features)

@@ -84,13 +84,26 @@ class TableSearch(TuningSearch):
         listed = list(candidates.grid())
         if own_place(self.estimator, listed) is not None:
             return candidates
-        known = self.estimator.get_params(deep=True)
-        names = sorted({name for each in listed for name in each})
-        own = {name: [known[name]] for name in names if name in known}
-        if len(own) < len(names) or any(holds_step(values) for values in own.values()):
-            # Placeholders of steps are no candidates.
+        own = self._own_values(sorted({name for each in listed for name in each}))
+        if own is None:
             return candidates
-        return Candidates([own, *candidates.spaces], name=candidates.name, drawn=False)
+        own_space = {name: [value] for name, value in own.items()}
+        return Candidates([own_space, *candidates.spaces], name=candidates.name, drawn=False)
+
+    def _own_values(self, names: Sequence[str]) -> dict[str, Any] | None:
+        """Return the estimator's own values of parameters, None where they are no candidate."""
+        known = self._known_values()
+        own = {name: known[name] for name in names if name in known}
+        # Placeholders of steps are no candidates.
+        has_placeholders = any(holds_step([value]) for value in own.values())
+        return None if len(own) < len(names) or has_placeholders else own
+
+    def _known_values(self) -> dict[str, Any]:
+        """Return the estimator's parameters, none of what is no estimator."""
+        is_estimator = hasattr(self.estimator, "get_params") and not isinstance(
+            self.estimator, type
+        )
+        return dict(self.estimator.get_params(deep=True)) if is_estimator else {}
 
     # Cost -----------------------------------------------------------------------------------
 

@@ -83,8 +83,40 @@ def test_fits_that_are_made_are_paid_for(pruner: Any, batch_size: int) -> None:
 def test_estimators_own_values_come_first() -> None:
     search = made({"quality": (0.1, 0.9, "log")}, Scripted(quality=0.77)).fit(X, Y)
     assert search.study_.trials[0].params == {"quality": 0.77}
-    outside = made({"quality": (0.1, 0.5)}, Scripted(quality=0.77)).fit(X, Y)
-    assert all(trial.params["quality"] <= 0.5 for trial in outside.study_.trials)
+    without = made({"quality": (0.1, 0.5)}, Scripted(quality=0.77), try_own_values=False)
+    assert all(trial.params["quality"] <= 0.5 for trial in without.fit(X, Y).study_.trials)
+
+
+@pytest.mark.parametrize("pruner", [None, "halving"])
+def test_own_values_come_first_where_the_space_does_not_hold_them(pruner: Any) -> None:
+    # Theorem N5: what is best of all is found, and what a table of noise falls back to.
+    search = made({"quality": (0.1, 0.5)}, Scripted(quality=0.77), pruner=pruner).fit(X, Y)
+    assert search.cv_results_["params"][0] == {"quality": 0.77} == search.best_params_
+    assert search.best_estimator_.quality == 0.77
+    own, *others = search.study_.trials
+    assert (own.params, own.state.name) == ({}, "PRUNED")
+    assert own.value == search.cv_results_["mean_test_score"][0]
+    assert all(0.1 <= trial.params["quality"] <= 0.5 for trial in others)
+    if pruner is not None:
+        assert search.cv_results_["resource"][0] == 1.0
+
+
+def test_own_values_are_costed_with_the_space() -> None:
+    # Theorem F2: own epochs cost something else than those of the space.
+    estimator = DPLogisticRegression(solver="sgd", epochs=30, batch_size=0.05)
+    space = {"epochs": (2, 6), "learning_rate": (0.1, 1.0, "log")}
+    plan = made(space, estimator, epsilon=2.0)._make_plan(2000, 3)
+    assert {"epochs": 30, "learning_rate": None} in [
+        {name: values[0] for name, values in one.items()}
+        for one in plan.candidates.spaces
+        if all(isinstance(values, list) for values in one.values())
+    ]
+    assert plan.total.epsilon(1e-5) <= 2.0
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 3))
+    search = made(space, estimator, epsilon=2.0, n_trials=2).fit(rows, rows[:, 0] > 0)
+    assert search.cv_results_["params"][0] == {"epochs": 30, "learning_rate": None}
+    assert search.privacy_.epsilon_spent <= 2.0
 
 
 @pytest.mark.parametrize(

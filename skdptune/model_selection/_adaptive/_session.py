@@ -96,10 +96,12 @@ class AdaptiveSearchSession:
         self._material = search._material(state)
         self._allowance = Allowance(plan.model.n_candidates, plan.model.rungs)
         space = AdaptiveSpace(search._searched(plan))
+        own = search._own_first(space) or {}
         scorer = search._scorer()
         self._journal: Journal | None = None
         self._studies = Studies(
             space,
+            own,
             search.pruner,
             [int(share / plan.model.rungs[0]) for share in plan.model.rungs],
             search.storage,
@@ -114,11 +116,8 @@ class AdaptiveSearchSession:
         if search.storage is not None:
             self._resume(plan)
         self._studies.choose_by(self._sampler(len(self._told)))
-        own = search.estimator.get_params(deep=True)
-        self._own = {name: own[name] for name in space.names if name in own}
-        is_tried = search.try_own_values and self._next_number == 0
-        if not is_tried or not space.holds(self._own):
-            self._own = {}
+        # The first trial, unless that was before a crash.
+        self._own = own if self._next_number == 0 else {}
 
     def _resume(self, plan: Plan) -> None:
         """Take over the stored study, and count as spent what was begun."""
@@ -163,14 +162,13 @@ class AdaptiveSearchSession:
         if given:
             self._studies.check(given)
         self._allowance.ask()
-        first = given or self._own
-        if first:
-            self._studies.enqueue(first)
-        trial = self._studies.ask(self._next_number)
+        is_own = bool(self._own) and not given
+        if is_own:
+            trial = self._studies.ask_own(self._next_number)
+        else:
+            trial = self._studies.ask(self._next_number, given)
+        trial._is_own = is_own
         self._next_number += 1
-        # As given: what optuna holds of them may be rounded.
-        trial.params |= first
-        trial._is_own = bool(self._own) and not given
         self._own = {}
         return trial
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from skdptune.accounting import PrivacyReport
 from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._adaptive._space import AdaptiveSpace
 from skdptune.model_selection._cost import Plan
 from skdptune.model_selection._running import Material, Result
 from skdptune.model_selection._tuning_search import Choice, SearchState
@@ -16,7 +17,6 @@ class AdaptiveSettings(Protocol):
     """The settings and steps of an adaptive search, see `DPAdaptiveSearchCV`."""
 
     estimator: Any
-    try_own_values: bool
     pruner: Any
     storage: Any
     study_name: str | None
@@ -32,6 +32,8 @@ class AdaptiveSettings(Protocol):
     def _material(self, state: SearchState) -> Material: ...
 
     def _searched(self, plan: Plan) -> Mapping[str, Any]: ...
+
+    def _own_first(self, space: AdaptiveSpace) -> dict[str, Any] | None: ...
 
     def _public_plan(self, plan: Plan) -> dict[str, str]: ...
 

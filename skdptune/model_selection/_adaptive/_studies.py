@@ -17,7 +17,7 @@ from skdptune.model_selection._adaptive._timeless import timeless_storage, witho
 from skdptune.model_selection._pareto import open_storage, optuna, quiet_optuna
 
 _DEFAULT_NAME = "adaptive_search"
-_SCORES, _PLACE = "scores", "rung"
+_SCORES, _PLACE, _OWN = "scores", "rung", "own_values"
 
 
 class AdaptiveTrial:
@@ -87,6 +87,8 @@ class Studies:
     Parameters
     ----------
     space : AdaptiveSpace
+    own : dict
+        The estimator's own values of the parameters, in the space or not.
     pruner : None, str or optuna pruner
     steps : sequence of int
         The rungs, as the pruner is told of them.
@@ -97,6 +99,7 @@ class Studies:
     """
 
     space: AdaptiveSpace
+    own: Mapping[str, Any]
     pruner: Any
     steps: Sequence[int]
     storage: Any
@@ -123,21 +126,28 @@ class Studies:
                 pruner=make_pruner(self.pruner),
             )
             for trial in self.released.get_trials():
-                self._choosing.add_trial(trial)
+                self._choosing.add_trial(self._without_own(trial))
 
     def choose_by(self, sampler: Any) -> None:
         """Set the sampler."""
         self._choosing.sampler = sampler
+
+    def _without_own(self, trial: Any) -> Any:
+        """Return a released trial as the sampler may see it: only if it is of the space."""
+        if _OWN not in trial.user_attrs:
+            return trial
+        states = optuna().trial.TrialState
+        return optuna().trial.create_trial(state=states.FAIL)
 
     def told(self) -> list[Told]:
         """Return the trials that have ended, in order."""
         pruned = optuna().trial.TrialState.PRUNED
         return [
             Told(
-                self.space.from_optuna(trial.params),
+                dict(self.own) if _OWN in trial.user_attrs else self._params_of(trial),
                 tuple(trial.user_attrs[_SCORES]),
                 trial.user_attrs[_PLACE],
-                trial.state == pruned,
+                trial.state == pruned and _OWN not in trial.user_attrs,
             )
             for trial in self.released.get_trials(deepcopy=False)
             if _SCORES in trial.user_attrs
@@ -151,16 +161,25 @@ class Studies:
         """Return whether a trial was asked for here."""
         return trial._chosen.study is self._choosing
 
-    def enqueue(self, params: Mapping[str, Any]) -> None:
-        """Make parameters the next trial."""
-        self._choosing.enqueue_trial(self.space.to_optuna(params))
+    def _params_of(self, trial: Any) -> dict[str, Any]:
+        return self.space.from_optuna(trial.params)
 
-    def ask(self, number: int) -> AdaptiveTrial:
-        """Return the next trial."""
+    def ask(self, number: int, params: Mapping[str, Any] | None = None) -> AdaptiveTrial:
+        """Return the next trial; the sampler chooses what is not given."""
+        if params:
+            self._choosing.enqueue_trial(self.space.to_optuna(params))
         with quiet_optuna(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             chosen = self._choosing.ask(self.space.distributions())
-        return AdaptiveTrial(number, self.space.from_optuna(chosen.params), chosen)
+        # As given: what optuna holds of them may be rounded.
+        return AdaptiveTrial(number, self._params_of(chosen) | dict(params or {}), chosen)
+
+    def ask_own(self, number: int) -> AdaptiveTrial:
+        """Return a trial of the estimator's own values."""
+        if self.space.holds(self.own):
+            return self.ask(number, self.own)
+        # Without a point in the space, from which samplers could learn nothing.
+        return AdaptiveTrial(number, dict(self.own), self._choosing.ask({}))
 
     def begun(self, trial: AdaptiveTrial, shares: Sequence[Any]) -> Begun:
         """Return what is noted of a trial whose next fit begins."""
@@ -179,21 +198,30 @@ class Studies:
         package, chosen = optuna(), trial._chosen
         states = package.trial.TrialState
         state = states.PRUNED if trial.is_pruned else states.COMPLETE
+        place = len(trial.scores) - 1
+        attributes = {_SCORES: list(map(float, splits)), _PLACE: place, RUN: trial._run}
+        is_outside = not chosen.params
+        if is_outside:
+            attributes[_OWN] = True
         with quiet_optuna(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # A pruned trial has the last score that was reported.
-            value = None if trial.is_pruned else trial.scores[-1]
-            self._choosing.tell(chosen, value, state)
+            value = None if trial.is_pruned or is_outside else trial.scores[-1]
+            self._choosing.tell(chosen, value, states.FAIL if is_outside else state)
         found = self._choosing.get_trials()[chosen.number]
-        place = len(trial.scores) - 1
-        attributes = {_SCORES: list(map(float, splits)), _PLACE: place, RUN: trial._run}
+        if is_outside:
+            # Complete trials without parameters would leave optuna nothing to analyse.
+            state, found.value = states.PRUNED, trial.scores[-1]
         return self._release(state, found, attributes)
 
     def lose(self, begun: Begun) -> None:
         """Add a trial that was begun and has no end, as a failed one."""
         states = optuna().trial.TrialState
+        known = self.space.distributions()
         found = optuna().trial.create_trial(
-            state=states.FAIL, params=begun.params, distributions=self.space.distributions()
+            state=states.FAIL,
+            params=begun.params,
+            distributions={name: known[name] for name in begun.params},
         )
         with quiet_optuna():
             self._release(states.FAIL, found, {RUN: begun.run})

@@ -16,8 +16,13 @@ States = optuna.trial.TrialState
 SPACE = AdaptiveSpace({"rate": (0.1, 1.0), "kind": ["a", "b"]})
 
 
-def made(storage: Any = None, pruner: Any = None, steps: tuple[int, ...] = (1,)) -> Studies:
-    studies = Studies(SPACE, pruner, steps, storage, None, (0.0, 1.0))
+def made(
+    storage: Any = None,
+    pruner: Any = None,
+    steps: tuple[int, ...] = (1,),
+    own: dict[str, Any] | None = None,
+) -> Studies:
+    studies = Studies(SPACE, own or {}, pruner, steps, storage, None, (0.0, 1.0))
     studies.choose_by(optuna.samplers.RandomSampler(seed=0))
     return studies
 
@@ -62,10 +67,38 @@ def test_pruned_trials_keep_their_last_score() -> None:
     assert [(one.place, one.is_pruned) for one in studies.told()] == [(2, False), (1, True)]
 
 
-def test_enqueued_parameters_come_next() -> None:
+def test_given_parameters_are_taken_as_they_are() -> None:
     studies = made()
-    studies.enqueue({"rate": 0.25})
-    assert studies.ask(0).params["rate"] == 0.25
+    assert studies.ask(0, {"rate": 0.25}).params["rate"] == 0.25
+
+
+def test_own_values_outside_the_space_are_told_and_not_sampled_from(tmp_path: Path) -> None:
+    own, path = {"rate": None, "kind": "a"}, tmp_path / "study.db"
+    studies = made(path, own=own)
+    trial = studies.ask_own(0)
+    assert trial.params == own
+    trial.scores += (0.9,)
+    studies.tell(trial, [0.9])
+    told(studies, 1, 0.5)
+    first, second = studies.released.trials
+    assert (first.state, first.params, first.value) == (States.PRUNED, {}, 0.9)
+    assert second.state == States.COMPLETE
+    # It leaves optuna all parameters to sample from and to analyse.
+    for one in (studies, made(path, own=own)):
+        assert set(optuna.search_space.intersection_search_space(one.released.trials)) == {
+            *("rate", "kind")
+        }
+        assert one._choosing.trials[0].state == States.FAIL
+        assert [(each.params, each.is_pruned) for each in one.told()][0] == (own, False)
+    lost = studies.ask_own(2)
+    studies.lose(studies.begun(lost, [Fraction(1)]))
+    assert studies.released.trials[-1].state == States.FAIL
+
+
+def test_own_values_of_the_space_are_a_point_in_it() -> None:
+    studies = made(own={"rate": 0.25, "kind": "b"})
+    trial = studies.ask_own(0)
+    assert trial._chosen.params == trial.params == {"rate": 0.25, "kind": "b"}
 
 
 def test_a_stored_study_is_taught_to_a_new_process(tmp_path: Path) -> None:
