@@ -20,6 +20,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from skdptune import accounting as accounting
+    from skdptune import audit as audit
     from skdptune import base as base
     from skdptune import ensemble as ensemble
     from skdptune import inspection as inspection
@@ -43,6 +44,7 @@ else:
     _PACKAGES = frozenset(
         {
             "accounting",
+            "audit",
             "base",
             "ensemble",
             "inspection",

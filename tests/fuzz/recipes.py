@@ -31,8 +31,8 @@ HAS_NETS = all(map(find_spec, ("torch", "skorch", "opacus")))
 HAS_OPTUNA = find_spec("optuna") is not None
 HAS_PARETO = all(map(find_spec, ("optuna", "moocore")))
 FOLDERS = [
-    *("accounting", "base", "ensemble", "inspection", "ledger", "linear_model", "mechanisms"),
-    *("metrics", "model_selection", "preprocessing"),
+    *("accounting", "audit", "base", "ensemble", "inspection", "ledger", "linear_model"),
+    *("mechanisms", "metrics", "model_selection", "preprocessing"),
     *(["neural_network"] if HAS_NETS else []),
 ]
 # What has no constructor or call of its own, or calls nothing but others of this list.
@@ -44,6 +44,8 @@ LEFT_OUT = {
     *("AdaptiveSearchSession", "AdaptiveTrial"),
     *("BoundComparison", "DoublingThresholdSession", "ParetoResult", "PlanRow", "SearchPlan"),
     *("Calibration", "PopulationTrainer"),
+    # Made by worst_canary.
+    "Canary",
     # Made by a ledger.
     *("LedgerRecord", "LedgerReport", "PrivacyStatement", "Reservation"),
     # Made by its named constructors, which are in the list.
@@ -385,6 +387,18 @@ def events() -> list[Any]:
     ]
 
 
+def canaries() -> Values:
+    table = np.linspace(-1.0, 1.0, 40).reshape(20, 2)
+    labels = np.arange(20) % 2
+    return {
+        "estimator": learners()[:16] + learners()[-2:],
+        "X": [table, np.zeros((20, 2))],
+        "y": [labels, np.linspace(-1.0, 1.0, 20)],
+        "background": ["made-up", "given"],
+        "random_state": SEEDS,
+    }
+
+
 def others() -> Values:
     fitted = linear_model.DPLogisticRegression(solver="output", classes=[0, 1], random_state=0)
     return {
@@ -423,6 +437,7 @@ SPECIAL: dict[str, Callable[[], Values]] = {
     "DPAdaptiveSearchCV": adaptive_searches,
     "DParetoSearchCV": pareto_searches,
     "pareto_search": pareto_functions,
+    "worst_canary": canaries,
 }
 _CACHE: dict[str, Values] = {}
 

@@ -1,0 +1,317 @@
+"""Neighbouring data sets on which an estimator's claim is nearly attained.
+
+The record, the *canary*, is chosen by the estimator's family, from parameters and the form of the
+data alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from skdptune._compat import number_of_samples
+from skdptune._validation import check_integer, check_option
+from skdptune.audit._statistics import numbers_of
+from skdptune.audit._worst_rows import Extremes, generic_extremes, known_extremes
+from skdptune.base import (
+    ADD_OR_REMOVE,
+    REPLACE,
+    ZERO_OUT,
+    neighbouring_of,
+    nested_estimators,
+    own_parameters,
+    profile_of,
+    set_seeds,
+    table_shape,
+)
+
+_BACKGROUNDS = ("made-up", "given")
+# Records beside the canary: of each of two labels as many.
+_FEW = 4
+# Lengths of rows that are tried, in units of the longest given one, and fits to try each.
+_FACTORS = (1.0, 10.0, 100.0)
+_N_TRIED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Canary:
+    """Neighbouring data sets, and numbers of a fit that tell them apart.
+
+    Made by `worst_canary`; audits take one that was made by hand as well.
+
+    Attributes
+    ----------
+    X_with, y_with : array-like
+        With the record; `y_with` is None where there are no targets.
+    X_without, y_without : array-like
+        Without it; where records are replaced, with another extreme one in its place.
+    neighbouring : str
+        How the two differ, in the words of reports.
+    statistic : callable
+        From a fitted estimator to a number, or to a vector of which an audit chooses a
+        direction on fits that it does not count.
+    n_public : int or None
+        Constant that stands for the number of records of both, wherever an estimator has such a
+        parameter without a value; None where it has none, or takes none with its parameters.
+    reason : str
+        Why this record.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.audit import Canary
+    >>> without = np.zeros((4, 1))
+    >>> Canary(
+    ...     np.vstack([without, [[1.0]]]),
+    ...     None,
+    ...     without,
+    ...     None,
+    ...     "add or remove one record",
+    ...     statistic=lambda fitted: fitted.mean_,
+    ...     reason="a record at the bound",
+    ... )
+    Canary('a record at the bound', 5 and 4 records)
+    """
+
+    X_with: Any
+    y_with: Any
+    X_without: Any
+    y_without: Any
+    neighbouring: str
+    statistic: Callable[[Any], Any] = field(repr=False)
+    n_public: int | None = None
+    reason: str = ""
+
+    def __repr__(self) -> str:
+        """Return why, without the data."""
+        sizes = number_of_samples(self.X_with), number_of_samples(self.X_without)
+        return f"Canary({self.reason!r}, {sizes[0]} and {sizes[1]} records)"
+
+    def prepared(self, estimator: Any) -> Any:
+        """Return a copy of an estimator with the public constant for the number of records.
+
+        Parameters
+        ----------
+        estimator : estimator
+            It is not changed.
+
+        Returns
+        -------
+        estimator
+        """
+        return _with_public_size(estimator, self.n_public)
+
+    def fit(self, estimator: Any, present: bool, random_state: int | None = None) -> Any:
+        """Return a fitted copy.
+
+        Parameters
+        ----------
+        estimator : estimator
+            It is not changed.
+        present : bool
+            Whether the data hold the record.
+        random_state : int, optional
+            Where the fit's noise comes from; None for what the estimator has.
+
+        Returns
+        -------
+        estimator
+        """
+        made = self.prepared(estimator)
+        if random_state is not None:
+            set_seeds(made, np.random.SeedSequence(random_state))
+        X, y = (self.X_with, self.y_with) if present else (self.X_without, self.y_without)
+        return made.fit(X) if y is None else made.fit(X, y)
+
+
+def worst_canary(
+    estimator: Any, X: Any, y: Any = None, *, background: str = "made-up", random_state: int = 0
+) -> Canary:
+    """Choose neighbouring data sets that an estimator's noise hides worst.
+
+    One record of them comes and goes: the longest row that clipping or bounds let through, in a
+    direction in which the other records do not resist, with a label or target that contradicts
+    them. It follows from the estimator's parameters and the form of the data, for
+
+    * linear models and nets, by ``data_norm``, ``max_grad_norm`` and ``target_bound``;
+    * scalers and boosting, by ``bounds``;
+    * pipelines, by the first step that bounds rows, and the last one's targets;
+    * searches, as for the estimator that they tune, whose score it moves as well as its fit;
+    * diffprivlib's models, by the parameters of the same names; records are replaced there, so
+      that an opposite record stands in the place of the canary.
+
+    For all others rows of several lengths are tried beside the given data, by a few fits each,
+    and the one that moves the fit most is taken.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted; it is not changed.
+    X : array-like of shape (n_samples, ...)
+        Public or made-up data. Their shape decides, and with ``background="given"`` they are the
+        other records.
+    y : array-like, optional
+        Targets; of them, labels decide where `estimator` declares none.
+    background : {"made-up", "given"}, default="made-up"
+        The other records. "made-up" is few rows in the middle of what is allowed, beside which the
+        canary stands out, since an audit is about the mechanism; "given" is `X` and `y`.
+    random_state : int, default=0
+        Seed of the fits that are tried.
+
+    Returns
+    -------
+    Canary
+        The data with and without the record, of the kind of neighbours that the estimator's
+        guarantee is about, a statistic, and why.
+
+    Notes
+    -----
+    Theorem A7: what is returned are neighbours. That they are the worst is not claimed, and no
+    bound rests on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.audit import worst_canary
+    >>> from skdptune.linear_model import DPLinearSVC
+    >>> svc = DPLinearSVC(solver="output", classes=[0, 1], data_norm=2.0, fit_intercept=False)
+    >>> canary = worst_canary(svc, np.zeros((100, 3)))
+    >>> canary.X_with
+    array([[0., 0., 0.],
+           [0., 0., 0.],
+           [0., 0., 0.],
+           [0., 0., 0.],
+           [2., 0., 0.]])
+    >>> canary.y_with, len(canary.X_without), canary.n_public
+    (array([0, 1, 0, 1, 1]), 4, 100)
+    """
+    check_option(background, name="background", options=_BACKGROUNDS)
+    check_integer(random_state, name="random_state", lower=0)
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
+    setting = _Setting.of(estimator, X, y, background)
+    found = known_extremes(estimator, setting.shape, y, setting.others)
+    if found is not None:
+        return setting.canary(found)
+    setting = _Setting.of(estimator, X, y, "given")
+    tried = [generic_extremes(estimator, X, y, factor) for factor in _FACTORS]
+    seeds = np.random.SeedSequence(random_state).generate_state(_N_TRIED)
+    return max(
+        map(setting.canary, tried), key=lambda canary: _separation(canary, estimator, seeds)
+    )
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What neighbours of an estimator's kind are made of.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Of the given data.
+    relation : str
+    n_public : int or None
+    others, targets : array-like or None
+        The given records, where these are the background.
+    """
+
+    shape: tuple[int, ...]
+    relation: str
+    n_public: int | None
+    others: Any
+    targets: Any
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, background: str) -> _Setting:
+        """Return the setting of an estimator and data."""
+        shape = tuple(int(length) for length in table_shape(X))
+        if len(shape) < 2 or shape[0] < 1:
+            raise ValueError(f"X must be a table with records; got shape {shape}.")
+        relation = neighbouring_of(estimator)
+        if relation == ZERO_OUT and own_parameters(estimator).get("fit_intercept") is not False:
+            # Of other steps and of an intercept a row of zeros is a record like others.
+            raise ValueError(
+                "estimator must be a linear model with fit_intercept=False where its guarantee "
+                "is about a contribution at its place, so that a row of zeros contributes "
+                "nothing; got another one. Make the data by hand, as a Canary."
+            )
+        is_given = background == "given"
+        n_public = _constant_for(estimator, shape) if relation == ADD_OR_REMOVE else None
+        return cls(shape, relation, n_public, X if is_given else None, y if is_given else None)
+
+    def canary(self, extremes: Extremes) -> Canary:
+        """Return the data sets with an extreme record and without it.
+
+        Notes
+        -----
+        Theorem A7.
+        """
+        others, targets = self.others, self.targets
+        if others is None:
+            n_others = _FEW if self.n_public is not None else self.shape[0]
+            others, targets = extremes.background(n_others)
+        without = others, targets
+        if self.relation == REPLACE:
+            without = _with_record(others, targets, extremes.opposite, extremes.target)
+        elif self.relation == ZERO_OUT:
+            nothing = np.zeros_like(extremes.row)
+            without = _with_record(others, targets, nothing, extremes.target)
+        return Canary(
+            *_with_record(others, targets, extremes.row, extremes.target),
+            *without,
+            self.relation,
+            lambda fitted: numbers_of(fitted, extremes.row, extremes.target),
+            self.n_public,
+            extremes.reason,
+        )
+
+
+def _with_record(rows: Any, targets: Any, row: np.ndarray, target: Any) -> tuple[Any, Any]:
+    if sparse.issparse(rows):
+        longer = sparse.vstack([rows, sparse.csr_matrix(row[None])]).tocsr()
+    else:
+        table = np.asarray(rows)
+        longer = np.concatenate([table, row[None].astype(table.dtype, copy=False)])
+    if targets is None:
+        return longer, None
+    column = np.asarray(targets)
+    return longer, np.concatenate([column, np.asarray([target]).astype(column.dtype)])
+
+
+def _with_public_size(estimator: Any, size: int | None) -> Any:
+    """Return a copy with ``n_public`` wherever it is a parameter and has no value."""
+    made = clone(estimator)
+    for prefix, part in list(nested_estimators(made)):
+        if size is not None and own_parameters(part).get("n_public", 0) is None:
+            made.set_params(**{f"{prefix}n_public": size})
+    return made
+
+
+def _constant_for(estimator: Any, shape: tuple[int, ...]) -> int | None:
+    """Return a constant that may stand for the number of records; None if there is none."""
+    if not any("n_public" in own_parameters(part) for _, part in nested_estimators(estimator)):
+        return None
+    try:
+        profile_of(_with_public_size(estimator, shape[0]), shape[0], shape[1])
+    except (TypeError, ValueError):
+        return None
+    return shape[0]
+
+
+def _separation(canary: Canary, estimator: Any, seeds: np.ndarray) -> float:
+    """Return how many standard deviations apart a few fits with and without a record are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sides = [
+            np.array([canary.statistic(canary.fit(estimator, present, int(s))) for s in seeds])
+            for present in (True, False)
+        ]
+    shift = np.abs(sides[0].mean(axis=0) - sides[1].mean(axis=0))
+    spread = np.sqrt(sum(side.var(axis=0, ddof=1) for side in sides))
+    return float(np.max(shift / np.maximum(spread, 1e-12)))

@@ -1,0 +1,147 @@
+"""Neighbouring data sets on which a claim is nearly attained."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.audit import worst_canary
+from skdptune.base import ADD_OR_REMOVE, REPLACE, ZERO_OUT, register_profile
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.model_selection import DPGridSearchCV
+from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+Y = np.arange(60) % 2
+LOGISTIC = DPLogisticRegression(4.0, classes=[0, 1], data_norm=2.0)
+PIPELINE = make_pipeline(DPStandardScaler(4.0, bounds=(-3, 5)), LOGISTIC)
+
+
+class Mean(StandardScaler):
+    """A scaler without noise, for neighbours that replace a record."""
+
+    neighbouring = REPLACE
+
+
+class Nearest(GaussianNB):
+    """A model of another library, whose cost is registered."""
+
+
+@register_profile(Mean)
+@register_profile(Nearest)
+def cost(estimator, n_samples, n_features):
+    return PrivacyProfile.pure(1.0)
+
+
+ESTIMATORS = {
+    "classifier": (LOGISTIC, Y),
+    "pipeline": (PIPELINE, Y),
+    "stateless": (make_pipeline(FunctionTransformer(), LOGISTIC), Y),
+    "search": (DPGridSearchCV(LOGISTIC, {"C": [0.1, 1.0]}, epsilon=2.0, delta=1e-5), Y),
+    "regression": (NoisyStatisticsRidge(4.0, data_norm=1.0, target_bound=1.0), X[:, 0]),
+    "scaler": (DPStandardScaler(4.0, bounds=(-1, 1)), None),
+    "ranks": (DPMinMaxScaler(4.0, bounds=(-1, 1)), None),
+    "fixed size": (DPLogisticRegression(4.0, solver="sgd", sampling="fixed"), Y),
+    "other": (Nearest(), Y),
+}
+
+
+@pytest.mark.parametrize("background", ["made-up", "given"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_one_record_is_added(name, background):
+    # Theorem A7.
+    estimator, y = ESTIMATORS[name]
+    canary = worst_canary(estimator, X, y, background=background)
+    assert canary.neighbouring == ADD_OR_REMOVE
+    np.testing.assert_array_equal(canary.X_with[:-1], canary.X_without)
+    if y is None:
+        assert canary.y_with is None and canary.y_without is None
+    else:
+        np.testing.assert_array_equal(canary.y_with[:-1], canary.y_without)
+    if background == "given":
+        np.testing.assert_array_equal(canary.X_without, X)
+
+
+def test_one_record_is_replaced():
+    # Theorem A7.
+    canary = worst_canary(Mean(), X)
+    assert canary.neighbouring == REPLACE and canary.n_public is None
+    assert len(canary.X_with) == len(canary.X_without)
+    np.testing.assert_array_equal(canary.X_with[:-1], canary.X_without[:-1])
+    np.testing.assert_array_equal(canary.X_with[-1], -canary.X_without[-1])
+
+
+def test_a_contribution_is_removed_at_its_place():
+    # Theorem A7.
+    model = DPLinearSVC(4.0, solver="psgd", classes=[0, 1], data_norm=1.0, fit_intercept=False)
+    canary = worst_canary(model, X)
+    assert canary.neighbouring == ZERO_OUT and canary.n_public is None
+    np.testing.assert_array_equal(canary.X_with[:-1], canary.X_without[:-1])
+    np.testing.assert_array_equal(canary.y_with, canary.y_without)
+    assert not canary.X_without[-1].any() and canary.X_with[-1].any()
+    with pytest.raises(ValueError, match="fit_intercept=False"):
+        worst_canary(model.set_params(fit_intercept=True), X)
+
+
+def test_the_size_is_a_constant_wherever_there_is_one_to_set():
+    canary = worst_canary(PIPELINE, X, Y)
+    made = canary.prepared(PIPELINE)
+    assert canary.n_public == made[0].n_public == made[-1].n_public == len(X)
+    assert PIPELINE[0].n_public is None
+    given = worst_canary(LOGISTIC, X).prepared(DPLogisticRegression(n_public=7))
+    assert given.n_public == 7
+    assert worst_canary(*ESTIMATORS["other"][:1], X, Y).n_public is None
+    assert worst_canary(ESTIMATORS["fixed size"][0], X, Y).n_public is None
+
+
+def test_the_record_of_a_hinge_nearly_attains_the_claim():
+    model = DPLinearSVC(4.0, solver="output", classes=[0, 1], data_norm=1.0)
+    canary = worst_canary(model, X)
+    sides = [
+        np.array([canary.statistic(canary.fit(model, present, seed)) for seed in range(150)])
+        for present in (True, False)
+    ]
+    shift = (sides[0].mean() - sides[1].mean()) / sides[0].std()
+    low, high = (PrivacyProfile.gaussian(factor * shift).epsilon(1e-5) for factor in (0.7, 1.3))
+    assert low < 4.0 < high
+
+
+@pytest.mark.parametrize("best", [1.0, 10.0, 100.0])
+def test_rows_of_several_lengths_are_tried_where_the_family_is_unknown(best):
+    longest = np.linalg.norm(X, axis=1).max()
+
+    class Picky(Nearest):
+        """A model that one length of rows moves."""
+
+        def predict_proba(self, rows):
+            moved = np.isclose(np.linalg.norm(rows, axis=1), best * longest)
+            counts = 0.5 + 0.1 * moved * (self.class_count_[1] - 30)
+            return np.column_stack([1.0 - counts, counts])
+
+    register_profile(Picky)(cost)
+    canary = worst_canary(Picky(), X, Y)
+    assert np.linalg.norm(canary.X_with[-1]) == pytest.approx(best * longest)
+    np.testing.assert_array_equal(canary.X_without, X)
+
+
+def test_nothing_of_the_data_is_shown():
+    text = repr(worst_canary(LOGISTIC, X, Y, background="given"))
+    assert text == (
+        "Canary('a row whose gradient is clipped, with a label that contradicts others', "
+        "61 and 60 records)"
+    )
+
+
+def test_improper_arguments_are_refused():
+    with pytest.raises(TypeError, match="instance"):
+        worst_canary(DPLinearSVC, X)
+    with pytest.raises(ValueError, match="table"):
+        worst_canary(LOGISTIC, np.zeros(3))
+    with pytest.raises(ValueError, match="two labels"):
+        worst_canary(DPLogisticRegression(data_norm=1.0), X)
+    with pytest.raises(ValueError, match="background"):
+        worst_canary(LOGISTIC, X, background="none")
