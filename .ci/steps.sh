@@ -15,7 +15,7 @@ second=$work/second
 first_python=$first/.venv/bin/python
 second_python=$second/.venv/bin/python
 # All extras but diffprivlib, which the newest scikit-learn does not suit, and docs.
-second_extras=test,dask,ray,nn,ebm,pareto,plot
+second_extras=test,dask,ray,nn,ebm,pareto,plot,postgresql
 summary=()
 status=0
 

@@ -61,7 +61,9 @@ OPTIONAL = {
     "opacus",
     "optuna",
     "pandas",
+    "psycopg",
     "skorch",
+    "sqlalchemy",
     "torch",
 }
 # Nets and their modules descend from torch's and skorch's classes, which must be there when they

@@ -1,4 +1,4 @@
-"""The command ``python -m skdptune.ledger show|history|export PATH DATASET``."""
+"""The command ``python -m skdptune.ledger show|history|export PATH_OR_URL DATASET``."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("export", "everything, as JSON"),
     ):
         chosen = commands.add_parser(command, help=words)
-        chosen.add_argument("path", help="file of the ledger")
+        place = "file of the ledger, or URL of its data base, without a password"
+        chosen.add_argument("path_or_url", help=place)
         chosen.add_argument("dataset", help="name of the data set")
         if command == "history":
             chosen.add_argument("--json", action="store_true", help="as JSON, one list")
     asked = parser.parse_args(arguments)
     try:
-        ledger = PrivacyLedger(asked.path, asked.dataset)
+        ledger = PrivacyLedger(asked.path_or_url, asked.dataset)
         print(_shown(ledger, asked))
-    except (LedgerError, ValueError, TypeError) as error:
+    except (LedgerError, ValueError, TypeError, ModuleNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0

@@ -11,6 +11,7 @@ from typing import Any
 
 from skdptune._validation import check_kind, check_real
 from skdptune.ledger._books import Terms
+from skdptune.ledger._postgresql import check_url, is_url
 from skdptune.ledger._storage import LedgerError
 
 MEMORY = ":memory:"
@@ -24,11 +25,14 @@ def now() -> str:
 
 
 def check_path(path: Any) -> str:
-    """Return the absolute path of a file, or what stands for memory, or raise."""
-    check_kind(path, name="path_or_url", kind=(str, os.PathLike), domain="a path or ':memory:'")
+    """Return the absolute path of a file, a URL, or what stands for memory, or raise."""
+    domain = "a path, a URL or ':memory:'"
+    check_kind(path, name="path_or_url", kind=(str, os.PathLike), domain=domain)
     text = os.fspath(path)
-    if not isinstance(text, str) or not text.strip() or "\0" in text or "://" in text:
-        raise ValueError(f"path_or_url must be a path or ':memory:'; got {text!r:.80}.")
+    if isinstance(text, str) and is_url(text):
+        return check_url(text)
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        raise ValueError(f"path_or_url must be {domain}; got {text!r:.80}.")
     return text if text == MEMORY else os.path.abspath(text)
 
 

@@ -20,16 +20,15 @@ from skdptune.ledger._checks import (
     MEMORY,
     check_agreement,
     check_details,
-    check_path,
     check_sentences,
     check_words,
     new_terms,
     now,
 )
+from skdptune.ledger._opening import storage_at
 from skdptune.ledger._reading import ReadableLedger
 from skdptune.ledger._report import refusal
 from skdptune.ledger._reservation import Reservation
-from skdptune.ledger._sqlite import SqliteFile, SqliteMemory, create_file
 from skdptune.ledger._storage import LedgerError, Transaction
 from skdptune.ledger._ways import Ways
 
@@ -43,8 +42,9 @@ class PrivacyLedger(ReadableLedger):
     Parameters
     ----------
     path_or_url : str or path-like
-        File of the ledger, which may hold several data sets; or ":memory:" for a new ledger in
-        the memory of this process.
+        File of the ledger, which may hold several data sets; or URL of a data base of PostgreSQL
+        (extra ``postgresql``), as ``postgresql://user@host/database``; or ":memory:" for a new
+        ledger in the memory of this process.
     dataset : str
         Name under which the data set is registered. It is a name that you choose, never anything
         computed from the data.
@@ -56,14 +56,15 @@ class PrivacyLedger(ReadableLedger):
     Attributes
     ----------
     path : str
-        Absolute path of the file, or ":memory:".
+        Absolute path of the file, URL without its password, or ":memory:".
     dataset, epsilon, delta, unit
         As registered.
 
     Raises
     ------
     LedgerError
-        If the file is missing or damaged, was written by a newer version, or says something else.
+        If the ledger is missing or damaged, was written by a newer version, cannot be reached, or
+        says something else.
     BudgetExceededError
         By `reserve`, for a release that does not fit. Nothing is recorded.
 
@@ -122,38 +123,37 @@ class PrivacyLedger(ReadableLedger):
         delta: float | None = None,
         unit: str | None = None,
     ) -> None:
-        path, dataset = check_path(path_or_url), check_words(dataset, name="dataset")
-        if path == MEMORY:
+        storage, dataset = storage_at(path_or_url), check_words(dataset, name="dataset")
+        if storage.location == MEMORY:
             terms = new_terms(dataset, epsilon, delta, "one record" if unit is None else unit)
-            memory = SqliteMemory()
-            with memory.transaction(write=True) as transaction:
-                save_account(transaction, terms, State())
-            self._bind(memory, terms)
+            storage.create(lambda transaction: save_account(transaction, terms, State()))
+            self._bind(storage, terms)
             return
-        file = SqliteFile(path)
-        with file.transaction(write=False) as transaction:
-            terms = Books(transaction, dataset, path).terms
+        with storage.transaction(write=False) as transaction:
+            terms = Books(transaction, dataset, storage.location).terms
         check_agreement(terms, {"epsilon": epsilon, "delta": delta, "unit": unit})
-        self._bind(file, terms)
-        file.verify()
+        self._bind(storage, terms)
+        storage.verify()
         self.history()
 
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        path_or_url: str | os.PathLike[str],
         dataset: str,
         *,
         epsilon: float,
         delta: float,
         unit: str = "one record",
     ) -> PrivacyLedger:
-        """Register a data set, in a new file or in a ledger of other data sets, and open it.
+        """Register a data set, in a new ledger or in one of other data sets, and open it.
 
         Parameters
         ----------
-        path : str or path-like
-            File that is made if there is none; its folder must exist. Only its owner may read it.
+        path_or_url : str or path-like
+            File that is made if there is none; its folder must exist. Or URL of a data base of
+            PostgreSQL that exists; its tables are made if there are none, in a schema "skdptune".
+            Only the owner of either may read it.
         dataset : str
             A name that the ledger does not have yet.
         epsilon : float
@@ -163,29 +163,24 @@ class PrivacyLedger(ReadableLedger):
         unit : str, default="one record"
             What neighbouring data sets differ by.
         """
-        place, dataset = check_path(path), check_words(dataset, name="dataset")
+        storage, dataset = storage_at(path_or_url), check_words(dataset, name="dataset")
         terms = new_terms(dataset, epsilon, delta, unit)
-        if place == MEMORY:
+        if storage.location == MEMORY:
             raise ValueError(
-                "path must be that of a file; PrivacyLedger(':memory:', ...) makes one."
+                "path_or_url must be that of a file or a server; PrivacyLedger(':memory:', ...) "
+                "makes one in memory."
             )
 
         def register(transaction: Transaction) -> None:
             if transaction.account(dataset) is not None:
                 raise LedgerError(
-                    f"dataset must be one that is not registered in {place!r}; {dataset!r} is. "
-                    "Open it with PrivacyLedger(path, dataset)."
+                    f"dataset must be one that is not registered in {storage.location!r}; "
+                    f"{dataset!r} is. Open it with PrivacyLedger(path_or_url, dataset)."
                 )
             save_account(transaction, terms, State())
 
-        if os.path.lexists(place):
-            file = SqliteFile(place)
-            file.verify()
-            with file.transaction(write=True) as transaction:
-                register(transaction)
-        else:
-            create_file(place, register)
-        return cls(place, dataset, epsilon=epsilon, delta=delta, unit=unit)
+        storage.create(register)
+        return cls(path_or_url, dataset, epsilon=epsilon, delta=delta, unit=unit)
 
     # Spending ----------------------------------------------------------------------------
 

@@ -10,8 +10,9 @@ from typing import Any, Self
 from skdptune.accounting import PrivacyProfile
 from skdptune.ledger._books import Books, Terms
 from skdptune.ledger._checks import MEMORY
+from skdptune.ledger._opening import storage_at
 from skdptune.ledger._record import LedgerRecord
-from skdptune.ledger._sqlite import SqliteFile, SqliteMemory
+from skdptune.ledger._sqlite import SqliteMemory
 from skdptune.ledger._storage import LedgerError, Storage, Transaction
 from skdptune.ledger._ways import Ways
 
@@ -39,7 +40,7 @@ class LedgerReference:
 
     @property
     def path(self) -> str:
-        """Absolute path of the file, or ":memory:"."""
+        """Absolute path of the file, URL without its password, or ":memory:"."""
         return self._storage.location
 
     @property
@@ -117,5 +118,5 @@ def _referred(kind: type[LedgerReference], path: str, terms: Terms) -> LedgerRef
             )
         return found
     ledger = kind.__new__(kind)
-    ledger._bind(SqliteFile(path), terms)
+    ledger._bind(storage_at(path), terms)
     return ledger

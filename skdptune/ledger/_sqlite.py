@@ -11,13 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from skdptune.ledger._storage import (
-    Account,
-    LedgerError,
-    StoredEvent,
-    Transaction,
-    damaged,
-)
+from skdptune.ledger._sql import SqlTransaction, missing, newer
+from skdptune.ledger._storage import LedgerError, Transaction, damaged
 
 VERSION = 1
 # "skdp": tells a ledger from any other data base, and from an empty file.
@@ -39,65 +34,19 @@ CREATE TABLE events (
 CREATE INDEX events_of_reservation ON events (dataset, reservation, sequence);
 CREATE TABLE profiles (key TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 """
-_EVENT = "SELECT sequence, reservation, content, digest FROM events WHERE dataset = ? "
 # From a version to the next: statements that bring an older ledger up to date.
 _MIGRATIONS: dict[int, str] = {}
 
 
-class SqliteTransaction:
+class SqliteTransaction(SqlTransaction):
     """A transaction of one connection to SQLite."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._execute = connection.execute
-
-    def data_sets(self) -> list[str]:
-        """Return the names of all data sets."""
-        return [name for (name,) in self._execute("SELECT dataset FROM accounts ORDER BY 1")]
-
-    def account(self, dataset: str) -> Account | None:
-        """Return what is kept of a data set, None if it is not registered."""
-        query = "SELECT terms, state, digest FROM accounts WHERE dataset = ?"
-        row = self._execute(query, (dataset,)).fetchone()
-        return None if row is None else Account(*row)
-
-    def save(self, dataset: str, account: Account) -> None:
-        """Keep an account, in place of the one before."""
-        values = dataset, account.terms, account.state, account.digest
-        self._execute("INSERT OR REPLACE INTO accounts VALUES (?, ?, ?, ?)", values)
-
-    def append(self, dataset: str, event: StoredEvent) -> None:
-        """Add an event, which no later one changes."""
-        values = dataset, event.sequence, event.reservation, event.content, event.digest
-        self._execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", values)
-
-    def events(self, dataset: str, reservation: str | None = None) -> Iterator[StoredEvent]:
-        """Yield the events of a data set, or of one reservation, in their order."""
-        if reservation is None:
-            rows = self._execute(_EVENT + "ORDER BY sequence", (dataset,))
-        else:
-            query = _EVENT + "AND reservation = ? ORDER BY sequence"
-            rows = self._execute(query, (dataset, reservation))
-        for row in rows:
-            yield StoredEvent(*row)
-
-    def last_event(self, dataset: str) -> StoredEvent | None:
-        """Return the latest event of a data set, None if there is none."""
-        row = self._execute(_EVENT + "ORDER BY sequence DESC LIMIT 1", (dataset,)).fetchone()
-        return None if row is None else StoredEvent(*row)
-
-    def keep_profile(self, key: str, content: str) -> None:
-        """Keep a profile, once for all that are equal."""
-        self._execute("INSERT OR IGNORE INTO profiles VALUES (?, ?)", (key, content))
-
-    def profile(self, key: str) -> str | None:
-        """Return a profile, None if there is none of this key."""
-        query = "SELECT content FROM profiles WHERE key = ?"
-        row = self._execute(query, (key,)).fetchone()
-        return None if row is None else str(row[0])
+        super().__init__(connection.execute)
 
     def damage(self) -> str:
         """Return the first damage that SQLite finds in its pages, rows and indices, or nothing."""
-        (found,) = self._execute("PRAGMA integrity_check(1)").fetchone()
+        (found,) = self._execute("PRAGMA integrity_check(1)", {}).fetchone()
         return "" if found == "ok" else str(found)
 
 
@@ -125,15 +74,20 @@ class SqliteFile:
     def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
         """Return a transaction that ends with its context: kept, or undone on an exception."""
         if not Path(self._path).is_file():
-            raise LedgerError(
-                f"path must be that of a ledger; there is none at {self._path!r}. A missing "
-                "ledger is not an empty one: find or restore it. PrivacyLedger.create makes a "
-                "new one, for data from which nothing was ever released."
-            )
+            raise missing(self._path)
         with _Advice(self._path), closing(_connected(self._path)) as connection:
             _check_version(connection, self._path)
             with _began(connection, write):
                 yield SqliteTransaction(connection)
+
+    def create(self, first: Callable[[Transaction], None]) -> None:
+        """Run `first` in a transaction, of a new file if there is none."""
+        if not os.path.lexists(self._path):
+            create_file(self._path, first)
+            return
+        self.verify()
+        with self.transaction(write=True) as transaction:
+            first(transaction)
 
     def verify(self) -> None:
         """Raise if SQLite finds a damaged page, row or index."""
@@ -172,6 +126,11 @@ class SqliteMemory:
         with self._lock, _Advice(":memory:"), _began(self._connection, write):
             yield SqliteTransaction(self._connection)
 
+    def create(self, first: Callable[[Transaction], None]) -> None:
+        """Run `first` in a transaction: what is in memory was made with the object."""
+        with self.transaction(write=True) as transaction:
+            first(transaction)
+
     def verify(self) -> None:
         """Do nothing: what is in memory has no file to be damaged."""
 
@@ -184,7 +143,7 @@ def create_file(path: str, first: Callable[[Transaction], None]) -> None:
     """
     place = Path(path)
     if not place.parent.is_dir():
-        raise LedgerError(f"path must be in a folder that exists; got {path!r}.")
+        raise LedgerError(f"path_or_url must be in a folder that exists; got {path!r}.")
     draft = place.with_name(f".{place.name}.{secrets.token_hex(8)}.new")
     try:
         # Before SQLite opens it, and whatever the umask: nobody else may ever read it.
@@ -198,12 +157,12 @@ def create_file(path: str, first: Callable[[Transaction], None]) -> None:
         _last(place.parent)
     except FileExistsError:
         raise LedgerError(
-            f"path must be that of no file yet; there is one at {path!r}. "
+            f"path_or_url must be that of no file yet; there is one at {path!r}. "
             "Open it with PrivacyLedger(path, dataset)."
         ) from None
     except OSError as error:
         raise LedgerError(
-            f"path must be one where a file can be made and linked; got {path!r} ({error})."
+            f"path_or_url must be one where a file can be made and linked; got {path!r} ({error})."
         ) from error
     finally:
         for left in (draft, *(Path(f"{draft}{end}") for end in ("-wal", "-shm", "-journal"))):
@@ -244,10 +203,7 @@ def _check_version(connection: sqlite3.Connection, path: str) -> None:
         raise damaged(path, "it is not a ledger, or its first page is lost")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
-        raise LedgerError(
-            f"path must be that of a ledger of version {VERSION} or less; got version {version} "
-            f"at {path!r}. A newer version of skdptune wrote it, and can read it."
-        )
+        raise newer(path, version, VERSION)
     while version < VERSION:
         version = _migrated(connection, version, path)
 

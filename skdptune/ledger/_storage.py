@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -94,6 +94,9 @@ class Storage(Protocol):
 
     def transaction(self, *, write: bool) -> AbstractContextManager[Transaction]:
         """Return a transaction that ends with its context: kept, or undone on an exception."""
+
+    def create(self, first: Callable[[Transaction], None]) -> None:
+        """Make the storage if there is none, and run `first` in a transaction of it."""
 
     def verify(self) -> None:
         """Raise if anything is found to be damaged."""

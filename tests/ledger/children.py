@@ -8,7 +8,7 @@ import os
 import runpy
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
-from skdptune.ledger import _sqlite
+from skdptune.ledger import LedgerError, _sqlite
 
 SMALL = PrivacyProfile.pure(0.001)
 PATIENCE_S = 600
@@ -18,7 +18,7 @@ PATIENCE_S = 600
 def context():
     """Return how children are started: each from a fork of a process with one thread."""
     found = multiprocessing.get_context("forkserver")
-    found.set_forkserver_preload(["pytest", "skdptune.ledger"])
+    found.set_forkserver_preload(["pytest", "skdptune.ledger", "sqlalchemy", "psycopg"])
     return found
 
 
@@ -49,6 +49,26 @@ def spend_until_killed(ledger, log):
         reservation = ledger.reserve(SMALL, name="a fit")
         with reservation:
             os.write(number, f"{reservation.identifier}\n".encode())
+
+
+def spend_until_lost(ledger, log):
+    """Spend until the server is gone, and write down how far each spend is known to be."""
+    number = os.open(log, os.O_WRONLY | os.O_APPEND)
+
+    def note(word, reservation):
+        os.write(number, f"{word} {reservation}\n".encode())
+
+    identifier = "none"
+    while True:
+        try:
+            reservation = ledger.reserve(SMALL, name="a fit")
+            identifier = reservation.identifier
+            with reservation:
+                note("read", identifier)
+            note("confirmed", identifier)
+        except LedgerError as error:
+            note("unknown" if "may count or not" in str(error) else "lost", identifier)
+            return
 
 
 def spend(ledger, count, profile, start, results):

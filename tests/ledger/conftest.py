@@ -1,10 +1,11 @@
-"""Ledgers of the tests: in memory, and in a file that is not synchronised."""
+"""Ledgers of the tests: in memory, in a file that is not synchronised, and on a server."""
 
 from __future__ import annotations
 
 import pytest
 
 from skdptune.ledger import PrivacyLedger, _sqlite
+from tests.ledger.server import Server, why_none
 
 
 @pytest.fixture(autouse=True)
@@ -26,3 +27,32 @@ def path(tmp_path):
 @pytest.fixture
 def on_disk(path):
     return PrivacyLedger.create(path, "patients", epsilon=3.0, delta=1e-5)
+
+
+@pytest.fixture(scope="session")
+def _server():
+    if why := why_none():
+        pytest.skip(why)
+    server = Server()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def server(_server):
+    """Return a server that has no ledger yet."""
+    _server.execute("DROP SCHEMA IF EXISTS skdptune CASCADE")
+    return _server
+
+
+@pytest.fixture(params=["file", "server"])
+def place(request):
+    """Return where a ledger can be made that several processes share."""
+    if request.param == "file":
+        return request.getfixturevalue("path")
+    return request.getfixturevalue("server").url()
+
+
+@pytest.fixture
+def shared(place):
+    return PrivacyLedger.create(place, "patients", epsilon=3.0, delta=1e-5)

@@ -13,45 +13,45 @@ from skdptune.ledger.__main__ import main
 
 
 @pytest.fixture
-def spent(on_disk):
-    with on_disk.reserve(PrivacyProfile.pure(0.5), name="search"):
+def spent(shared):
+    with shared.reserve(PrivacyProfile.pure(0.5), name="search"):
         pass
-    return on_disk
+    return shared
 
 
-def test_show_prints_the_report(spent, path, capsys):
-    assert main(["show", path, "patients"]) == 0
+def test_show_prints_the_report(spent, place, capsys):
+    assert main(["show", place, "patients"]) == 0
     assert capsys.readouterr().out == f"{spent.report()}\n"
 
 
-def test_history_prints_a_line_for_each(spent, path, capsys):
-    assert main(["history", path, "patients"]) == 0
+def test_history_prints_a_line_for_each(spent, place, capsys):
+    assert main(["history", place, "patients"]) == 0
     heading, line = capsys.readouterr().out.splitlines()
     assert heading.split() == ["number", "time", "status", "epsilon", "name"]
     assert line.split()[0::2] == ["1", "confirmed", "search"]
-    assert main(["history", "--json", path, "patients"]) == 0
+    assert main(["history", "--json", place, "patients"]) == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert record["name"] == "search"
 
 
-def test_export_prints_everything(spent, path, capsys):
-    assert main(["export", path, "patients"]) == 0
+def test_export_prints_everything(spent, place, capsys):
+    assert main(["export", place, "patients"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(spent.to_json())
 
 
-def test_missing_ledger_is_said_in_one_line(path, capsys):
-    assert main(["show", path, "patients"]) == 2
+def test_missing_ledger_is_said_in_one_line(place, capsys):
+    assert main(["show", place, "patients"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("path must be that of a ledger")
+    assert err.startswith("path_or_url must be that of a ledger")
 
 
 def test_memory_has_nothing_to_show(capsys):
     assert main(["show", ":memory:", "patients"]) == 2
 
 
-def test_module_is_a_command(spent, path):
-    command = [sys.executable, "-m", "skdptune.ledger", "show", path, "patients"]
+def test_module_is_a_command(spent, place):
+    command = [sys.executable, "-m", "skdptune.ledger", "show", place, "patients"]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("PrivacyLedger patients: ")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-import sqlite3
 
 import pytest
 
@@ -14,19 +14,50 @@ from skdptune.ledger._books import STATUS_AFTER
 PURE = PrivacyProfile.pure(0.5)
 
 
-def change(path, *statements):
-    with sqlite3.connect(path) as connection:
+TABLES = "accounts", "events", "profiles"
+# What a ledger of three spends counts, and another count.
+COUNTS = {"nine": '"n_events":9', "eight": '"n_events":8'}
+
+
+def change(ledger, *statements):
+    """Change rows as whoever may write to them can, the ledger's digests aside."""
+    with ledger._storage.transaction(write=True) as transaction:
         for statement in statements:
-            connection.execute(statement)
-    connection.close()
+            transaction._execute(in_full(transaction, statement), COUNTS)
+
+
+def in_full(transaction, statement):
+    """Return a statement with the full names of tables."""
+    return re.sub(
+        rf"\b({'|'.join(TABLES)})\b", lambda found: vars(transaction)[f"_{found[0]}"], statement
+    )
+
+
+def copied(ledger):
+    """Return a copy of all that is kept at the place of a ledger."""
+    with ledger._storage.transaction(write=False) as transaction:
+        statements = [in_full(transaction, f"SELECT * FROM {table}") for table in TABLES]
+        return [list(map(tuple, transaction._execute(each, {}))) for each in statements]
+
+
+def put_back(ledger, copy):
+    """Replace all that is kept by a copy."""
+    change(ledger, *(f"DELETE FROM {table}" for table in TABLES))
+    with ledger._storage.transaction(write=True) as transaction:
+        for table, rows in zip(TABLES, copy, strict=True):
+            for row in rows:
+                values = {f"v{i}": value for i, value in enumerate(row)}
+                places = ", ".join(f":{name}" for name in values)
+                statement = in_full(transaction, f"INSERT INTO {table} VALUES ({places})")
+                transaction._execute(statement, values)
 
 
 @pytest.fixture
-def spent(on_disk):
+def spent(shared):
     for _ in range(3):
-        with on_disk.reserve(PURE, name="a fit"):
+        with shared.reserve(PURE, name="a fit"):
             pass
-    return on_disk
+    return shared
 
 
 class TestChanges:
@@ -41,50 +72,57 @@ class TestChanges:
             "DELETE FROM events WHERE sequence = 2",
             "DELETE FROM events WHERE sequence > 6",
             "DELETE FROM events",
-            "UPDATE accounts SET state = replace(state, '\"n_events\":9', '\"n_events\":8')",
+            "UPDATE accounts SET state = replace(state, :nine, :eight)",
             "UPDATE accounts SET terms = replace(terms, '3.0', '9.0')",
             "UPDATE accounts SET terms = 'x', digest = 'y'",
             "DELETE FROM accounts",
             "INSERT INTO events SELECT dataset, 10, 'new', content, digest FROM events LIMIT 1",
         ],
     )
-    def test_change_of_a_row_is_seen_when_opened(self, spent, path, statement):
-        change(path, statement)
+    def test_change_of_a_row_is_seen_when_opened(self, spent, place, statement):
+        change(spent, statement)
         with pytest.raises(LedgerError, match="damaged|registered"):
-            PrivacyLedger(path, "patients")
+            PrivacyLedger(place, "patients")
 
     @pytest.mark.parametrize(
         "statement",
         [
             "DELETE FROM events WHERE sequence > 6",
-            "UPDATE accounts SET state = replace(state, '\"n_events\":9', '\"n_events\":8')",
+            "UPDATE accounts SET state = replace(state, :nine, :eight)",
             "DELETE FROM accounts",
         ],
     )
-    def test_change_of_the_totals_is_seen_by_the_next_spend(self, spent, path, statement):
-        change(path, statement)
+    def test_change_of_the_totals_is_seen_by_the_next_spend(self, spent, place, statement):
+        change(spent, statement)
         with pytest.raises(LedgerError, match="damaged|registered"):
             spent.reserve(PURE, name="a fit")
 
-    def test_lost_profile_is_seen_when_it_is_read(self, spent, path):
-        change(path, "UPDATE profiles SET content = '{}'")
+    def test_lost_profile_is_seen_when_it_is_read(self, spent):
+        change(spent, "UPDATE profiles SET content = '{}'")
         with pytest.raises(LedgerError, match="a profile was changed or is lost"):
             spent.spent()
 
-    def test_older_copy_is_seen_by_who_knew_a_newer_one(self, spent, path, tmp_path):
-        shutil.copy(path, tmp_path / "copy")
+    def test_older_copy_is_seen_by_who_knew_a_newer_one(self, spent):
+        older = copied(spent)
         with spent.reserve(PURE, name="a fit"):
             pass
-        shutil.copy(tmp_path / "copy", path)
+        put_back(spent, older)
         with pytest.raises(LedgerError, match="got another or an older copy"):
             spent.reserve(PURE, name="a fit")
 
-    def test_another_ledger_in_its_place_is_seen(self, spent, path, tmp_path):
-        other = tmp_path / "other"
-        PrivacyLedger.create(other, "patients", epsilon=3.0, delta=1e-5)
-        shutil.copy(other, path)
+    def test_another_ledger_in_its_place_is_seen(self, spent, tmp_path):
+        other = PrivacyLedger.create(tmp_path / "other", "patients", epsilon=3.0, delta=1e-5)
+        put_back(spent, copied(other))
         with pytest.raises(LedgerError, match="must be the one that was opened"):
             spent.remaining()
+
+    def test_file_that_was_put_back_is_seen(self, on_disk, path, tmp_path):
+        shutil.copy(path, tmp_path / "copy")
+        with on_disk.reserve(PURE, name="a fit"):
+            pass
+        shutil.copy(tmp_path / "copy", path)
+        with pytest.raises(LedgerError, match="got another or an older copy"):
+            on_disk.reserve(PURE, name="a fit")
 
 
 def test_nothing_follows_a_cancellation_and_only_the_unread_is_cancelled():

@@ -12,11 +12,11 @@ from skdptune.ledger import PrivacyLedger
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"path_or_url": 3}, TypeError, "path_or_url must be a path or ':memory:'"),
+        ({"path_or_url": 3}, TypeError, "path_or_url must be a path, a URL or ':memory:'"),
         ({"path_or_url": ""}, ValueError, "path_or_url must be"),
         ({"path_or_url": "a\0b"}, ValueError, "path_or_url must be"),
         ({"path_or_url": b"bytes"}, TypeError, "path_or_url must be"),
-        ({"path_or_url": "postgresql://server/ledgers"}, ValueError, "path_or_url must be"),
+        ({"path_or_url": "mysql://user:secret@server/ledgers"}, ValueError, "path_or_url must be"),
         ({"dataset": ""}, ValueError, "dataset must be a str of visible characters"),
         ({"dataset": "two\nlines"}, ValueError, "dataset must be a str of visible characters"),
         ({"dataset": None}, TypeError, "dataset must be a str"),

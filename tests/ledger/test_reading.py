@@ -62,9 +62,9 @@ class TestReading:
         read = PrivacyProfile.from_dict(profile)
         assert read.epsilon(0.0) == 0.5
 
-    def test_settled_ways_last(self, path):
-        ledger = PrivacyLedger.create(path, "patients", epsilon=1.0, delta=1e-5)
-        early = PrivacyLedger(path, "patients")
+    def test_settled_ways_last(self, place):
+        ledger = PrivacyLedger.create(place, "patients", epsilon=1.0, delta=1e-5)
+        early = PrivacyLedger(place, "patients")
         ledger.reserve(PrivacyProfile.approximate(0.5, 5e-6), name="first")
         assert ledger.to_dict()["ways"]["squared_shift"] == 0.0
         # One that was opened before, and would have settled for both.

@@ -26,11 +26,11 @@ def test_copies_and_clones_are_the_ledger_itself(ledger):
     assert copy.deepcopy({"ledger": ledger})["ledger"] is ledger
 
 
-def test_pickle_of_a_file_is_a_reference(on_disk):
-    again = pickle.loads(pickle.dumps(on_disk))
-    assert again == on_disk and again is not on_disk
+def test_pickle_is_a_reference(shared):
+    again = pickle.loads(pickle.dumps(shared))
+    assert again == shared and again is not shared
     again.reserve(PURE, name="a fit")
-    assert len(on_disk.history()) == 1
+    assert len(shared.history()) == 1
     assert isinstance(again, PrivacyLedger)
 
 
@@ -43,11 +43,11 @@ def test_pickle_in_memory_is_the_ledger_itself_within_its_process(ledger, monkey
         pickle.loads(pickled)
 
 
-def test_other_processes_spend_from_the_same_budget(on_disk):
+def test_other_processes_spend_from_the_same_budget(shared):
     """Theorem H3."""
-    assert spend_in_processes(on_disk, 2, 2, PURE) == [2, 2]
-    assert [record.status for record in on_disk.history()] == ["confirmed"] * 4
-    assert len({record.details["process"] for record in on_disk.history()}) == 2
+    assert spend_in_processes(shared, 2, 2, PURE) == [2, 2]
+    assert [record.status for record in shared.history()] == ["confirmed"] * 4
+    assert len({record.details["process"] for record in shared.history()}) == 2
 
 
 def test_ledgers_of_other_names_differ(ledger):

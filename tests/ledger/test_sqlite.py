@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 import stat
 import threading
@@ -67,7 +68,7 @@ class TestFile:
             with open(path, "w") as file:
                 file.write("theirs")
 
-        with pytest.raises(LedgerError, match="path must be that of no file yet"):
+        with pytest.raises(LedgerError, match="path_or_url must be that of no file yet"):
             create_file(path, overtaken)
         with open(path) as file:
             assert file.read() == "theirs"
@@ -123,6 +124,13 @@ class TestFaults:
             file.write(bytes(255 - byte for byte in before))
         with pytest.raises(LedgerError, match="damaged"):
             PrivacyLedger(path, "patients")
+
+    def test_sixty_random_places(self, spent, path):
+        check_damage(spent, path, count=60, seed=0)
+
+    @pytest.mark.slow
+    def test_two_thousand_random_places(self, spent, path):
+        check_damage(spent, path, count=2000, seed=1)
 
     def test_other_files_are_no_ledgers(self, path):
         with open(path, "w") as file:
@@ -180,6 +188,31 @@ class TestFaults:
         with pytest.raises(LedgerError, match=advice):
             with on_disk._storage.transaction(write=True):
                 raise sqlite3.OperationalError(words)
+
+
+def check_damage(ledger, path, count, seed):
+    """Damage bytes of a file, and look whether all that is read is an error or as before."""
+
+    def everything(ledger):
+        return ledger.to_dict(), ledger.spent()
+
+    before, rng, n_refused = everything(ledger), random.Random(seed), 0
+    with open(path, "rb") as file:
+        sound = file.read()
+    for _ in range(count):
+        size = rng.choice([1, 16, 512, 4096])
+        place = rng.randrange(len(sound) - size)
+        with open(path, "r+b") as file:
+            file.seek(place)
+            file.write(rng.choice([bytes(size), rng.randbytes(size)]))
+        try:
+            assert everything(PrivacyLedger(path, "patients")) == before
+        except LedgerError:
+            n_refused += 1
+        with open(path, "wb") as file:
+            file.write(sound)
+    assert everything(PrivacyLedger(path, "patients")) == before
+    print(f"{count} damaged places: {n_refused} refused, others read as before")
 
 
 class TestVersions:

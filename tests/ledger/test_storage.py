@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from skdptune.ledger._sqlite import SqliteFile, SqliteMemory, create_file
+from skdptune.ledger._opening import storage_at
 from skdptune.ledger._storage import Account, LedgerError, StoredEvent, damaged
 
 EVENTS = [StoredEvent(i, f"r{i % 2}", f'{{"number":{i}}}', f"d{i}") for i in range(1, 6)]
 
 
-@pytest.fixture(params=["file", "memory"])
-def storage(request, path):
-    if request.param == "memory":
-        return SqliteMemory()
-    create_file(path, lambda transaction: None)
-    return SqliteFile(path)
+@pytest.fixture(params=["file", "memory", "server"])
+def storage(request):
+    places = {
+        "file": lambda: request.getfixturevalue("path"),
+        "memory": lambda: ":memory:",
+        "server": lambda: request.getfixturevalue("server").url(),
+    }
+    storage = storage_at(places[request.param]())
+    storage.create(lambda transaction: None)
+    return storage
 
 
 def test_everything_is_read_as_it_was_kept(storage):

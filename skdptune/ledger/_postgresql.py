@@ -1,0 +1,340 @@
+"""Ledgers on a server of PostgreSQL, through SQLAlchemy, for teams and for several machines."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from skdptune.ledger._sql import Execute, SqlTransaction, missing, newer
+from skdptune.ledger._storage import LedgerError, Transaction, damaged
+
+T = TypeVar("T")
+
+VERSION = 1
+_DRIVER = "postgresql+psycopg"
+_SCHEMES = ("postgres", "postgresql", _DRIVER)
+# Options of a URL that hold a secret, which would be kept with the URL.
+_SECRETS = ("password", "sslpassword")
+# How long a process waits for others that write, and how long the server waits for one that
+# writes but was stopped or lost, before it undoes what that one began.
+_PATIENCE_S, _IDLE_S = 60.0, 30.0
+# A server that cannot be reached is noticed, before the transaction and within it.
+_CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    # Prepared statements are kept by a server, and poolers between change servers.
+    "prepare_threshold": None,
+}
+_SCHEMA = "skdptune."
+_TABLES = (
+    # One row, which is locked by who writes.
+    "CREATE TABLE skdptune.ledger (one BOOLEAN PRIMARY KEY CHECK (one), version INTEGER NOT NULL)",
+    """CREATE TABLE skdptune.accounts (
+    dataset TEXT COLLATE "C" PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL,
+    digest TEXT NOT NULL
+)""",
+    """CREATE TABLE skdptune.events (
+    dataset TEXT COLLATE "C" NOT NULL, sequence BIGINT NOT NULL,
+    reservation TEXT COLLATE "C" NOT NULL, content TEXT NOT NULL, digest TEXT NOT NULL,
+    PRIMARY KEY (dataset, sequence)
+)""",
+    "CREATE INDEX events_of_reservation ON skdptune.events (dataset, reservation, sequence)",
+    'CREATE TABLE skdptune.profiles (key TEXT COLLATE "C" PRIMARY KEY, content TEXT NOT NULL)',
+)
+_N_TABLES = 4
+# From a version to the next: statements that bring an older ledger up to date.
+_MIGRATIONS: dict[int, tuple[str, ...]] = {}
+_READ = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+_WRITE = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
+_VERSION = "SELECT version FROM skdptune.ledger"
+# Takes the lock for writing. The settings are of this transaction alone: how long is waited, and
+# that a commit is answered when it is on disk, whatever the user's default.
+_LOCK = """
+SELECT version, current_setting('fsync'), set_config('lock_timeout', :patience, true),
+    set_config('idle_in_transaction_session_timeout', :idle, true),
+    set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit')
+        IN ('off', 'local') THEN 'on' ELSE current_setting('synchronous_commit') END, true)
+FROM skdptune.ledger FOR UPDATE
+"""
+# How many of the tables are there and are written ahead, and how many of these have their key.
+_FOUND = """
+SELECT count(*), count(keys.indexrelid) FROM pg_class AS tables
+LEFT JOIN pg_index AS keys ON keys.indrelid = tables.oid AND keys.indisprimary AND keys.indisvalid
+WHERE tables.relnamespace = to_regnamespace('skdptune') AND tables.relkind = 'r'
+    AND tables.relpersistence = 'p'
+    AND tables.relname IN ('accounts', 'events', 'ledger', 'profiles')
+"""
+# Any two who make a ledger in one data base take turns.
+_MAKING = 0x736B6470
+_UNKNOWN = "What was being recorded may count or not: see history() before you go on."
+_LOST = "The connection was lost: try again when the server is back."
+_UNREACHABLE = (
+    "The server must be there and let this user in. Processes take a password from PGPASSFILE, "
+    "PGPASSWORD or the option passfile; it is never in a pickle."
+)
+_BUSY = "Another process holds the ledger; try again."
+# What to do, by how the code of an error begins.
+_ADVICE = (
+    (("55P03", "57014", "40", "25P03"), _BUSY),
+    (("23505",), "Another process recorded without its turn; try again."),
+    (("53",), "Make room on the server and try again."),
+    # The second is said by a standby.
+    (("25006", "0A000"), "The data base must be writable to be spent from."),
+    (("42501",), "The user must be allowed to use the schema skdptune and its tables."),
+)
+_NO_TABLE = ("42P01", "3F000")
+# A table or column that was there, a page, a file or a catalogue of the server.
+_DAMAGE = (*_NO_TABLE, "42703", "XX", "58")
+# Passwords of this process, by location: never in a pickle, a message or a record.
+_PASSWORDS: dict[str, str] = {}
+
+
+def is_url(place: str) -> bool:
+    """Return whether a place is the URL of a data base, and no path."""
+    return "://" in place
+
+
+def check_url(url: str) -> str:
+    """Return a URL of PostgreSQL, or raise without showing it, as it may hold a password."""
+    if url.partition("://")[0] not in _SCHEMES:
+        raise ValueError(
+            "path_or_url must be a path, ':memory:' or a URL that begins as "
+            "postgresql://user@host; got another."
+        )
+    parsed = _parsed(url)
+    secrets = [name for name in _SECRETS if name in parsed.query]
+    if secrets or not parsed.database:
+        fault = f"the option {secrets[0]!r}" if secrets else "no data base"
+        raise ValueError(
+            "path_or_url must name a data base and no secret in its options, as in "
+            f"postgresql://user@host/database?passfile=...; got {fault}."
+        )
+    return url
+
+
+class PostgresqlServer:
+    """A data base of PostgreSQL, whose schema "skdptune" holds a ledger.
+
+    Who writes holds the lock of one row from the start of a transaction to its end. Two that wrote
+    without it would add an event of the same number, which the key of the table forbids, so that
+    none can overspend even then. A process keeps one connection open; a fork makes its own.
+
+    Parameters
+    ----------
+    url : str
+        As `check_url` allows. A password in it stays in this process.
+    """
+
+    def __init__(self, url: str) -> None:
+        parsed = _parsed(url)
+        parts = ("username", "host", "port", "database", "query")
+        shown = type(parsed).create(_DRIVER, **{part: getattr(parsed, part) for part in parts})
+        self._location: str = shown.render_as_string()
+        self._password: str | None = parsed.password or _PASSWORDS.get(self._location)
+
+    @property
+    def location(self) -> str:
+        """URL without a password."""
+        return self._location
+
+    def __reduce__(self) -> tuple[Callable[[str], PostgresqlServer], tuple[str]]:
+        """Pickle the location, without the password."""
+        return type(self), (self._location,)
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[SqlTransaction]:
+        """Return a transaction that ends with its context: kept, or undone on an exception."""
+        with self._began(write, self._lock if write else self._version) as (execute, version):
+            if write:
+                self._bring_up_to_date(execute, version)
+            is_current = write or version == VERSION
+            if is_current:
+                yield SqlTransaction(execute, _SCHEMA)
+        if not is_current:
+            with self.transaction(write=True):
+                pass
+            with self.transaction(write=False) as transaction:
+                yield transaction
+
+    def create(self, first: Callable[[Transaction], None]) -> None:
+        """Make the tables if there are none, and run `first` in a transaction."""
+        with self._began(True, _take_turns) as (execute, n_tables):
+            if n_tables == 0:
+                _make(execute)
+                first(SqlTransaction(execute, _SCHEMA))
+        if n_tables:
+            self.verify()
+            with self.transaction(write=True) as transaction:
+                first(transaction)
+
+    def verify(self) -> None:
+        """Raise unless every table is there, outlasts a crash of the server, and has its key."""
+        with self._began(False, _found) as (_, found):
+            if found != (_N_TABLES, _N_TABLES):
+                raise damaged(self._location, "a table or the key of one is lost")
+
+    @contextmanager
+    def _began(self, write: bool, start: Callable[[Execute], T]) -> Iterator[tuple[Execute, T]]:
+        """Run a transaction whose first statements are those of `start`; give what it returns.
+
+        One that only reads sees one snapshot. One that writes sees what is committed, so that who
+        has waited for the lock sees what was written in the meantime.
+        """
+        package = _sqlalchemy()
+        is_committing = False
+        try:
+            with self._connected(write, start) as (connection, execute, found):
+                yield execute, found
+                is_committing = write
+                connection.commit()
+        except package.exc.SQLAlchemyError as error:
+            raise _explained(self._location, error, is_committing) from error
+        except UnicodeDecodeError as error:
+            raise damaged(self._location, "a text cannot be read") from error
+
+    @contextmanager
+    def _connected(
+        self, write: bool, start: Callable[[Execute], T]
+    ) -> Iterator[tuple[Any, Execute, T]]:
+        """Begin on a connection; on a new one if the one that was kept is found to be lost."""
+        package = _sqlalchemy()
+        options = _WRITE if write else _READ
+        for is_last in (False, True):
+            with _engine(self._location, self._password, os.getpid()).connect() as connection:
+                if self._password:
+                    _PASSWORDS[self._location] = self._password
+                connection.execution_options(**options)
+
+                def execute(statement: str, values: dict[str, Any], to: Any = connection) -> Any:
+                    return to.execute(package.text(statement), values)
+
+                try:
+                    found = start(execute)
+                except package.exc.DBAPIError as error:
+                    # Nothing was written yet.
+                    if is_last or not error.connection_invalidated:
+                        raise
+                    continue
+                yield connection, execute, found
+                return
+
+    def _lock(self, execute: Execute) -> int:
+        """Take the lock for writing, and return the version of the ledger."""
+        times = {"patience": _PATIENCE_S, "idle": _IDLE_S}
+        values = {name: str(int(1000 * time)) for name, time in times.items()}
+        row = self._row(execute, _LOCK, values)
+        if row[1] != "on":
+            raise LedgerError(
+                f"ledger {self._location!r}: fsync of the server must be on; got off. What was "
+                "recorded would not last if its machine stopped."
+            )
+        return int(row[0])
+
+    def _version(self, execute: Execute) -> int:
+        """Return the version of the ledger."""
+        return int(self._row(execute, _VERSION, {})[0])
+
+    def _row(self, execute: Execute, statement: str, values: dict[str, Any]) -> Any:
+        """Return the one row about the ledger, which must be there and of a known version."""
+        try:
+            row = execute(statement, values).fetchone()
+        except _sqlalchemy().exc.ProgrammingError as error:
+            if getattr(error.orig, "sqlstate", "") in _NO_TABLE:
+                raise missing(self._location) from None
+            raise
+        if row is None:
+            raise damaged(self._location, "its version is lost")
+        if row[0] > VERSION:
+            raise newer(self._location, row[0], VERSION)
+        return row
+
+    def _bring_up_to_date(self, execute: Execute, version: int) -> None:
+        """Take a ledger that is locked from version to version, up to this one."""
+        for step in range(version, VERSION):
+            if step not in _MIGRATIONS:
+                raise damaged(self._location, f"there is no version {step}")
+            for statement in _MIGRATIONS[step]:
+                execute(statement, {})
+            execute("UPDATE skdptune.ledger SET version = :version", {"version": step + 1})
+
+
+def _found(execute: Execute) -> tuple[int, int]:
+    """Return how many of the tables there are, and how many of these have their key."""
+    tables, keys = execute(_FOUND, {}).fetchone()
+    return tables, keys
+
+
+def _take_turns(execute: Execute) -> int:
+    """Wait for others who make a ledger in this data base; return how many tables there are."""
+    execute("SELECT pg_advisory_xact_lock(:making)", {"making": _MAKING})
+    return _found(execute)[0]
+
+
+def _make(execute: Execute) -> None:
+    """Make the tables of a new ledger, and their schema unless it was made for them."""
+    if execute("SELECT to_regnamespace('skdptune')", {}).scalar() is None:
+        execute("CREATE SCHEMA skdptune", {})
+    for statement in _TABLES:
+        execute(statement, {})
+    execute(f"INSERT INTO skdptune.ledger VALUES (true, {VERSION})", {})
+
+
+def _sqlalchemy() -> Any:
+    """Return SQLAlchemy, or raise naming the extra that brings it and the driver."""
+    try:
+        import psycopg  # noqa: F401
+        import sqlalchemy
+    except ModuleNotFoundError as problem:
+        raise ModuleNotFoundError(
+            f"Ledgers on PostgreSQL need {problem.name}, which is not installed. "
+            "The extra 'postgresql' brings it: pip install 'skdptune[postgresql]'.",
+            name=problem.name,
+        ) from problem
+    return sqlalchemy
+
+
+def _parsed(url: str) -> Any:
+    """Return the parts of a URL, or raise without showing it."""
+    package = _sqlalchemy()
+    try:
+        return package.make_url(url)
+    except (package.exc.ArgumentError, ValueError):
+        raise ValueError(
+            "path_or_url must be as postgresql://user@host:port/database; got a URL that cannot "
+            "be read."
+        ) from None
+
+
+@functools.cache
+def _engine(location: str, password: str | None, process: int) -> Any:
+    """Return what keeps one open connection of a process; a fork has another `process`."""
+    package = _sqlalchemy()
+    url = package.make_url(location).set(password=password)
+    return package.create_engine(
+        url,
+        connect_args={key: value for key, value in _CONNECTION.items() if key not in url.query},
+        pool_size=1,
+        max_overflow=-1,
+        hide_parameters=True,
+    )
+
+
+def _explained(location: str, error: Any, is_committing: bool) -> LedgerError:
+    """Return the error of a ledger for one of the data base."""
+    cause = getattr(error, "orig", None) or error
+    words = str(cause).strip().split("\n")[0].rstrip(".")
+    if is_committing:
+        return LedgerError(f"ledger {location!r}: {words}. {_UNKNOWN}")
+    state = getattr(cause, "sqlstate", None) or ""
+    if state.startswith(_DAMAGE):
+        return damaged(location, words)
+    advice = next((text for states, text in _ADVICE if state.startswith(states)), "")
+    if not state:
+        is_lost = getattr(error, "connection_invalidated", False)
+        advice = _LOST if is_lost else _UNREACHABLE
+    return LedgerError(f"ledger {location!r}: {words}. Nothing was recorded. {advice}".rstrip())
