@@ -70,6 +70,25 @@ require_pin() {
     "$python" -m pip freeze --all | grep -ixF "$pin"
 }
 
+# A server of PostgreSQL, which the tests start by themselves; from Debian's packages if need be.
+install_postgresql() {
+    if ! has_postgresql && command -v apt-get >/dev/null; then
+        local as_root=()
+        if ((EUID != 0)); then as_root=(sudo -n); fi
+        "${as_root[@]}" apt-get -qq update
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get -qq install --yes --no-install-recommends postgresql
+    fi
+    if ! has_postgresql; then
+        echo "Tests of ledgers on a server need PostgreSQL: apt-get install postgresql" >&2
+        exit 1
+    fi
+}
+
+has_postgresql() {
+    compgen -G '/usr/lib/postgresql/*/bin/initdb' || command -v initdb
+}
+
 # The built wheel with the newest scikit-learn; beside it all of the checkout but the package's
 # source, so that tests and doctests can only see the wheel.
 install_second_leg() {

@@ -128,6 +128,10 @@ class PostgresqlServer:
     ----------
     url : str
         As `check_url` allows. A password in it stays in this process.
+
+    Notes
+    -----
+    Theorem H3.
     """
 
     def __init__(self, url: str) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -19,6 +21,9 @@ VERSION = 1
 _APPLICATION = 0x736B6470
 # How long a process waits for others that write.
 _PATIENCE_S = 60.0
+# How long it sleeps before it looks again whether the lock is free: at random, so that all who
+# wait have the same chance.
+_STEPS_S = (0.0005, 0.003)
 # Read and write, but do not make a file that is missing.
 _MODE = "rw"
 # What was recorded lasts if the machine stops, and not only if the process does.
@@ -222,10 +227,31 @@ def _migrated(connection: sqlite3.Connection, version: int, path: str) -> int:
     return int(found)
 
 
+def _take_lock(connection: sqlite3.Connection) -> None:
+    """Begin a transaction that holds the lock for writing, or raise if others keep it for long.
+
+    SQLite itself would wait in steps of up to 100 ms, at most of which the lock is free.
+    """
+    limit = time.monotonic() + _PATIENCE_S
+    connection.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+                raise
+            time.sleep(random.uniform(*_STEPS_S))
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * _PATIENCE_S)}")
+
+
 @contextmanager
 def _began(connection: sqlite3.Connection, write: bool) -> Iterator[None]:
     """Run a transaction, which holds the only lock for writing from its start."""
-    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    if write:
+        _take_lock(connection)
+    else:
+        connection.execute("BEGIN")
     try:
         yield
         connection.execute("COMMIT")
