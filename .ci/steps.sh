@@ -14,8 +14,8 @@ first=$work/first
 second=$work/second
 first_python=$first/.venv/bin/python
 second_python=$second/.venv/bin/python
-# All extras but diffprivlib, which the newest scikit-learn does not suit, and docs.
-second_extras=test,dask,ray,nn,ebm,pareto,plot,postgresql
+# All extras but diffprivlib, which the newest scikit-learn does not suit.
+second_extras=test,dask,ray,nn,ebm,pareto,plot,postgresql,docs
 summary=()
 status=0
 

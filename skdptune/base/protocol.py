@@ -56,6 +56,9 @@ parameter                 what a search does with it             where it is mis
                           None; where the parameter is also in   its own part alone; one that
                           ``cost_parameters``, the labels are    fails for it scores the worst
                           read before the cost is known          value
+``ledger``                records its total there, once, before  records it in the ledger in
+                          it reads the data; no ledger is        use, if there is one
+                          searched over
 ========================= ====================================== ===============================
 
 **Optional members**
@@ -71,7 +74,7 @@ member                    what a search does with it             where it is mis
                           search itself, and sets it under this  from which every fit solves
                           name, beside an ``epsilon`` and        for its own noise
                           ``delta`` that it meets
-``calibrate_to_curve``    sets what it returns, where           tries values of the
+``calibrate_to_curve``    sets what it returns, where            tries values of the
                           candidates differ in cost, so that     ``noise_parameter``, or of
                           the fit lies below one curve           ``epsilon``
 ``privacy_assumptions``   states them in ``plan()`` and its own  those of the fitted winner's
@@ -80,7 +83,7 @@ member                    what a search does with it             where it is mis
 ``neighbouring``          states the weakest relation of all     "add or remove one record"
                           candidates' steps; mixtures with
                           "replace ..." are refused
-``n_features_out``        in a pipeline, costs the steps after     where a step may return another
+``n_features_out``        in a pipeline, costs the steps after   where a step may return another
                           it with this number of columns, which  number of columns, later steps
                           follows from public parameters alone   are costed without it
 ``fixed_epochs``          where ``epochs`` or ``max_epochs``     must be there with "max"
@@ -114,6 +117,10 @@ scikit-learn's tags       ``estimator_type`` decides how labels  scikit-learn's 
                           default, ``input_tags`` which data are
                           accepted
 ========================= ====================================== ===============================
+
+**Recording** (Theorem H4). Fits of classes that inherit from `PrivateEstimatorMixin`, or that were
+registered with `register_profile`, record their profile in a ledger before they read data. An
+estimator that has the members alone is recorded within a search, and else by nothing.
 
 A search fits copies. It removes scikit-learn's callbacks from them and sets a pipeline's
 ``memory`` to None, since both keep what no budget pays for; with ``n_jobs`` above 1 it pickles
