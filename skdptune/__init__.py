@@ -1,7 +1,7 @@
 """Differentially private hyperparameter tuning in the manner of scikit-learn.
 
-The searches and the ledger are here, too. They and the packages are loaded when they are first
-asked for.
+The searches, the ledger and `check` are here, too. They and the packages are loaded when they are
+first asked for.
 Docstrings cite the statements and proofs of docs/theorems.md by name, such as "Theorem S1".
 """
 
@@ -15,6 +15,7 @@ __all__ = [
     "DParetoSearchCV",
     "DoublingThresholdSearchCV",
     "PrivacyLedger",
+    "check",
     "pareto_search",
 ]
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from skdptune import accounting as accounting
     from skdptune import audit as audit
     from skdptune import base as base
+    from skdptune import checks as checks
     from skdptune import ensemble as ensemble
     from skdptune import inspection as inspection
     from skdptune import ledger as ledger
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from skdptune import neural_network as neural_network
     from skdptune import preprocessing as preprocessing
     from skdptune import testing as testing
+    from skdptune.checks import check as check
     from skdptune.ledger import PrivacyLedger as PrivacyLedger
     from skdptune.model_selection import DoublingThresholdSearchCV as DoublingThresholdSearchCV
     from skdptune.model_selection import DPAdaptiveSearchCV as DPAdaptiveSearchCV
@@ -46,6 +49,7 @@ else:
             "accounting",
             "audit",
             "base",
+            "checks",
             "ensemble",
             "inspection",
             "ledger",
@@ -67,10 +71,12 @@ else:
             return import_module(f"skdptune.{name}")
         if name == "PrivacyLedger":
             return import_module("skdptune.ledger").PrivacyLedger
+        if name == "check":
+            return import_module("skdptune.checks").check
         if name in __all__:
             return getattr(import_module("skdptune.model_selection"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        """List the packages, the searches, the ledger and the version."""
+        """List the packages, the searches, the ledger, `check` and the version."""
         return sorted({"__version__", *_PACKAGES, *__all__})

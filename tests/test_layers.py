@@ -43,6 +43,7 @@ LAYERS = (
     "linear_model",
     "ensemble",
     "neural_network",
+    "checks",
     "model_selection",
     "testing",
     "inspection",

@@ -60,8 +60,9 @@ def test_root_offers_the_folders_the_searches_and_the_version() -> None:
     assert dir(skdptune) == sorted({*folders, *skdptune.__all__, "__version__"})
     for name in folders:
         assert getattr(skdptune, name) is importlib.import_module(f"skdptune.{name}")
+    homes = {"PrivacyLedger": "ledger", "check": "checks"}
     for name in skdptune.__all__:
-        home = "ledger" if name == "PrivacyLedger" else "model_selection"
+        home = homes.get(name, "model_selection")
         assert getattr(skdptune, name).__module__.startswith(f"skdptune.{home}.")
 
 

@@ -70,6 +70,7 @@ from skdptune.base._records import sorted_labels as sorted_labels
 from skdptune.base._records import target_array as target_array
 from skdptune.base._records import validate_records as validate_records
 from skdptune.base._records import validate_rows as validate_rows
+from skdptune.base._refusals import Refusal as Refusal
 from skdptune.base._refusals import no_profile as no_profile
 from skdptune.base._refusals import together as together
 from skdptune.base._reports import report_of as report_of
@@ -77,6 +78,7 @@ from skdptune.base._seeds import forget_seeds as forget_seeds
 from skdptune.base._seeds import own_seeds as own_seeds
 from skdptune.base._seeds import set_seeds as set_seeds
 from skdptune.base._seeds import without_generator as without_generator
+from skdptune.base._suggested_space import LOSS_OF_DOUBLING as LOSS_OF_DOUBLING
 from skdptune.base._suggested_space import suggested_space as suggested_space
 from skdptune.base._suggested_space import suggests_a_space as suggests_a_space
 from skdptune.base._target_range import middle_and_half as middle_and_half

@@ -9,6 +9,8 @@ from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
 _DEMAND = "estimator must be private or learn nothing"
 _NOT_PRIVATE = "this model is not private"
+_LEARNS = "it learns"
+_PARAMETER = "a parameter"
 _REGISTER = "If you know its cost, pass it to register_profile."
 _LINEAR = "skdptune.linear_model."
 _LOGISTIC = f"{_LINEAR}DPLogisticRegression"
@@ -82,6 +84,8 @@ _TRANSFORMERS = {
         "quantiles",
         f"skdptune.preprocessing.DPMinMaxScaler(bounds=...) or {_TABLE}",
     ),
+    "QuantileTransformer": ("quantiles", _TABLE),
+    "PowerTransformer": ("exponents", f'{_TABLE}, whose columns take "scale": "log"'),
     "KBinsDiscretizer": ("bins", _TABLE),
     "SplineTransformer": ("knots", _TABLE),
     "TargetEncoder": ("targets of categories", _TABLE),
@@ -92,6 +96,12 @@ _TRANSFORMERS = {
     "OneHotEncoder": ("categories", _TABLE),
     "OrdinalEncoder": ("categories", _TABLE),
     "SimpleImputer": ("what fills gaps", _TABLE),
+    "KNNImputer": ("what fills gaps", _TABLE),
+    "IterativeImputer": ("what fills gaps", _TABLE),
+    **dict.fromkeys(
+        ("SelectKBest", "SelectPercentile", "SelectFromModel", "RFE", "VarianceThreshold"),
+        ("which columns stay", "ColumnTransformer with the names of public columns"),
+    ),
 }
 _COUNTERPARTS = {
     "classifier": f"{_LOGISTIC} or {_NET}Classifier",
@@ -144,15 +154,27 @@ class Refusal:
         return f"{self.demand}; got {self.got}{place}: {self._why}"
 
     @property
-    def _why(self) -> str:
+    def remedy(self) -> str:
+        """What to do instead, in whole sentences; empty where nothing is known."""
         prefix = f"{self.path}__" if self.steps else ""
         settings = " and ".join(f"{prefix}{name}={value}" for name, value in self.settings)
-        words = [f"{self.reason}."]
         if settings and self.advice:
-            words.append(f"Set {settings}, or {self.advice[0].lower()}{self.advice[1:]}")
-        else:
-            words.append(f"Set {settings}." if settings else self.advice)
-        return " ".join(filter(None, words))
+            return f"Set {settings}, or {self.advice[0].lower()}{self.advice[1:]}"
+        return f"Set {settings}." if settings else self.advice
+
+    @property
+    def is_of_parameter(self) -> bool:
+        """Whether it is about a wrong parameter of an estimator that has a cost."""
+        return self.got == _PARAMETER
+
+    @property
+    def learns_features(self) -> bool:
+        """Whether it is about a step that learns features, and not about a model."""
+        return self.reason.startswith(_LEARNS)
+
+    @property
+    def _why(self) -> str:
+        return " ".join(filter(None, (f"{self.reason}.", self.remedy)))
 
 
 class NoProfileError(TypeError):
@@ -249,7 +271,7 @@ def together(errors: Sequence[tuple[str, Exception]]) -> Exception:
 
 def refusal_of(error: Exception, *steps: str) -> Refusal:
     """Return what an error says of a parameter as one refusal among others."""
-    return Refusal("a parameter", str(error).removesuffix("."), steps=steps)
+    return Refusal(_PARAMETER, str(error).removesuffix("."), steps=steps)
 
 
 def _refusals_of(name: str, error: Exception) -> Sequence[Refusal]:
@@ -265,12 +287,12 @@ def _why(estimator: object, name: str) -> tuple[str, str]:
         return why, f"Use {instead}."
     if name in _TRANSFORMERS:
         what, instead = _TRANSFORMERS[name]
-        return f"it learns {what} from private rows", f"Use {instead}."
+        return f"{_LEARNS} {what} from private rows", f"Use {instead}."
     kind = _kind_of(estimator)
     if kind:
         instead = _COUNTERPARTS.get(kind, "")
         return _NOT_PRIVATE, f"Use {instead}. {_REGISTER}" if instead else _REGISTER
-    return "it learns from private rows, at an unknown cost", _REGISTER
+    return f"{_LEARNS} from private rows, at an unknown cost", _REGISTER
 
 
 def _kind_of(estimator: object) -> str:

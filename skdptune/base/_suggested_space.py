@@ -10,6 +10,10 @@ from sklearn.pipeline import Pipeline
 from skdptune.base._nested_parameters import own_parameters
 from skdptune.base._widths import width_after
 
+# What twice the noise costs in points of accuracy at most, as measured, times epsilon and the
+# number of records: where it is much, no search is worth its noise.
+LOSS_OF_DOUBLING = 1e4
+
 
 def suggests_a_space(estimator: Any) -> bool:
     """Return whether an estimator, or one inside it, has a ``suggested_space``."""

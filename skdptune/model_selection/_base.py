@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -38,6 +39,7 @@ from skdptune.base import (
     weakest,
     without_generator,
 )
+from skdptune.checks import check_plan
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
 from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key, split_of
 from skdptune.model_selection._running import (
@@ -168,6 +170,7 @@ class BasePrivateSearch(
         *,
         public_validation: bool = False,
         compare: bool = True,
+        mute: Collection[str] = (),
     ) -> SearchPlan:
         """Return what the search will do and cost, before any data are seen.
 
@@ -181,15 +184,26 @@ class BasePrivateSearch(
             Whether public validation data will be given to `fit`.
         compare : bool, default=True
             Whether to solve for the alternatives, too, which takes longer.
+        mute : collection of str, default=()
+            Codes of findings to leave out, such as ``["SKP008"]``; see `skdptune.check`.
 
         Returns
         -------
         SearchPlan
-            Prints as a table.
+            Prints as a table, with what `skdptune.check` finds at the end.
         """
         plan = self._make_plan(n_samples, n_features, is_public=public_validation)
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=3)
-        return self._summary(plan, n_samples, compare)
+        findings = check_plan(
+            self,
+            plan.total,
+            plan.delta,
+            plan.layout.n_samples,
+            n_features,
+            has_public_validation=public_validation,
+            mute=mute,
+        )
+        return replace(self._summary(plan, n_samples, compare), findings=findings)
 
     def _make_plan(
         self,

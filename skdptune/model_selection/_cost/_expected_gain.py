@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# What twice the noise costs in points of accuracy, times epsilon and the number of records.
-LOSS_OF_DOUBLING = 1e4
+from skdptune.base import LOSS_OF_DOUBLING
+
 # Points that a search may be expected to lose by the noise of what it costs, and the largest
 # deviation of a score, in units of its range.
 _LARGEST_LOSS, _LARGEST_DEVIATION = 0.3, 0.01

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skdptune._formatting import shown_delta, shown_number
 from skdptune.accounting import PrivacyReport
+from skdptune.checks import CheckReport
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class SearchPlan:
         The space that the estimator suggests, in words, where the user gives none.
     advice : str
         What is to be expected of a search of that space, where that is nothing.
+    findings : CheckReport
+        What `skdptune.check` finds: issues and tips, each with a code.
 
     Examples
     --------
@@ -107,6 +110,7 @@ class SearchPlan:
     calibration: str = ""
     suggestion: str = ""
     advice: str = ""
+    findings: CheckReport = field(default_factory=CheckReport)
 
     @property
     def epsilon(self) -> float:
@@ -129,6 +133,7 @@ class SearchPlan:
             head += f"; noise of a score: {self.score_noise:.2g}"
         lines = [head, *_table([self.row, *self.alternatives])]
         lines += [words for words in (self.calibration, self.suggestion, self.advice) if words]
+        lines += self.findings.brief
         return "\n".join(lines)
 
 

@@ -12,8 +12,8 @@ from skdptune.accounting import (
     calibrate,
     search_on_split,
 )
+from skdptune.base import LOSS_OF_DOUBLING
 from skdptune.mechanisms import noise_for_budget
-from skdptune.model_selection._cost._expected_gain import LOSS_OF_DOUBLING
 from skdptune.model_selection._cost._layout import Layout
 
 # Points of accuracy that the noise of the final fit may lose by a table, and limits of the noise.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.checks import CheckReport, Finding
 from skdptune.model_selection import PlanRow, SearchPlan
 
 
@@ -26,3 +27,12 @@ def test_head_says_no_more_than_there_is() -> None:
     report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
     head = str(SearchPlan(report, row, (), None, "", 0.0)).splitlines()[0]
     assert head.endswith("in all")
+
+
+def test_findings_come_last_with_a_line_each() -> None:
+    row = PlanRow("mine", 1.0, None, None, None, 1.0, 1.0, 1.0)
+    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
+    found = CheckReport([Finding("SKP005", "issue", "Search.random_state", "it is 0", "None")])
+    plan = SearchPlan(report, row, (), None, "", 0.0, advice="Advice.", findings=found)
+    assert str(plan).splitlines()[-2:] == ["Advice.", *found.brief]
+    assert SearchPlan(report, row, (), None, "", 0.0).findings == CheckReport()

@@ -1,0 +1,192 @@
+"""Checks of an estimator or a search, before it meets data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from skdptune._validation import check_integer, check_real
+from skdptune.accounting import PrivacyProfile
+from skdptune.checks._codes import check_codes
+from skdptune.checks._of_numbers import findings_of_numbers
+from skdptune.checks._of_refusals import findings_of_refusals
+from skdptune.checks._of_searches import findings_of_searches
+from skdptune.checks._of_steps import findings_of_steps
+from skdptune.checks._report import CheckReport
+from skdptune.checks._subject import Subject, is_estimator, is_search, total_of
+from skdptune.preprocessing import as_schema
+
+_RULES = (findings_of_refusals, findings_of_numbers, findings_of_searches, findings_of_steps)
+
+
+def check(
+    estimator: Any,
+    schema: Any = None,
+    *,
+    n_samples: int | None = None,
+    n_features: int | None = None,
+    delta: float | None = None,
+    mute: Collection[str] = (),
+) -> CheckReport:
+    """Return what an estimator or a search would leak, promise in vain, or lose, before it is fit.
+
+    Parameters
+    ----------
+    estimator : estimator or search
+        Anything with ``fit`` and ``get_params``: private or not, a Pipeline, a search of this
+        package or of scikit-learn. It is neither changed nor fitted.
+    schema : Schema, dict or str, optional
+        Public description of the table that will be fitted.
+    n_samples : int, optional
+        Number of records; public. With it a search is planned, which can take as long as its
+        ``plan``.
+    n_features : int, optional
+        Number of columns; that of the schema where it is not given.
+    delta : float, optional
+        Where the total is stated; the estimator's own is the default.
+    mute : collection of str, default=()
+        Codes of findings to leave out, such as ``["SKP008"]``.
+
+    Returns
+    -------
+    CheckReport
+        A list of findings, each with a code, what was found and where, what to do, and why. It
+        prints as a table.
+
+    Raises
+    ------
+    TypeError
+        If `estimator` is no estimator. What a fit would refuse is a finding, and is not raised.
+
+    See Also
+    --------
+    skdptune.base.profile_of : What a fit costs.
+
+    Notes
+    -----
+    No data are read: all follows from parameters and public numbers. Functions of
+    FunctionTransformers are called with a few made-up rows. That nothing is found is no proof:
+    the guarantee is that of the report, under the assumptions that it lists.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> import skdptune
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> pipeline = make_pipeline(StandardScaler(), DPLogisticRegression(classes=[0, 1]))
+    >>> skdptune.check(pipeline)
+    1 issue and 0 tips of Pipeline
+    issue  SKP001  Pipeline.steps["standardscaler"]
+        StandardScaler: it learns means and deviations from private rows
+        -> Use skdptune.preprocessing.DPStandardScaler(bounds=...) or
+           skdptune.preprocessing.TableEncoder(schema).
+        (critical; docs/checks.md#skp001)
+    """
+    if not is_estimator(estimator):
+        got = f"the class {estimator.__name__}" if isinstance(estimator, type) else estimator
+        raise TypeError(
+            "estimator must be an estimator or a search, with fit and get_params; got "
+            f"{_shown(got)}."
+        )
+    muted = check_codes(mute)
+    if n_samples is not None:
+        check_integer(n_samples, name="n_samples", lower=1)
+    described = None if schema is None else as_schema(schema)
+    if n_features is not None:
+        check_integer(n_features, name="n_features", lower=1)
+    elif described is not None:
+        n_features = len(described.names)
+    if delta is not None:
+        check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    subject = Subject(estimator, n_samples, n_features, described)
+    with warnings.catch_warnings():
+        # What is warned of elsewhere is a finding here.
+        warnings.simplefilter("ignore")
+        subject = (
+            _costed_search(subject, delta) if is_search(estimator) else _costed(subject, delta)
+        )
+        return _findings_of(subject).without(muted)
+
+
+def check_plan(
+    search: Any,
+    total: PrivacyProfile,
+    delta: float,
+    n_samples: int,
+    n_features: int | None,
+    *,
+    has_public_validation: bool,
+    mute: Collection[str],
+) -> CheckReport:
+    """Return the findings about a search whose plan is made, without costing anything anew.
+
+    Parameters
+    ----------
+    search : private search
+    total : PrivacyProfile
+        What it costs.
+    delta : float
+        Where the total is stated.
+    n_samples : int
+        Number of records.
+    n_features : int or None
+        Number of columns, if known.
+    has_public_validation : bool
+        Whether public validation data will be given.
+    mute : collection of str
+        Codes to leave out.
+    """
+    muted = check_codes(mute)
+    subject = Subject(
+        search,
+        n_samples,
+        n_features,
+        epsilon=_asked(search, total.epsilon(delta)),
+        delta=delta,
+        is_planned=True,
+        has_public_validation=has_public_validation,
+    )
+    return _findings_of(subject).without(muted)
+
+
+def _findings_of(subject: Subject) -> CheckReport:
+    found = [finding for rule in _RULES for finding in rule(subject)]
+    return CheckReport(found, subject.name)
+
+
+def _costed(subject: Subject, delta: float | None) -> Subject:
+    """Return an estimator with its total."""
+    epsilon, at = total_of(subject.root, subject.size, delta)
+    return replace(subject, epsilon=epsilon, delta=at)
+
+
+def _costed_search(subject: Subject, delta: float | None) -> Subject:
+    """Return a search with its total, as far as sizes are given, or with what is wrong with it."""
+    search = subject.root
+    try:
+        if subject.n_samples is None:
+            search._check_parameters()
+            own = search.delta if delta is None else delta
+            return replace(subject, epsilon=getattr(search, "epsilon", None), delta=own)
+        plan = search._make_plan(subject.n_samples, subject.size[1])
+        if delta is not None:
+            return replace(
+                subject, epsilon=plan.total.epsilon(delta), delta=delta, is_planned=True
+            )
+        epsilon = _asked(search, plan.total.epsilon(plan.delta))
+        return replace(subject, epsilon=epsilon, delta=plan.delta, is_planned=True)
+    except Exception as error:
+        return replace(subject, error=error, delta=delta)
+
+
+def _asked(search: Any, spent: float) -> float:
+    """Return the epsilon that a search was asked for, which its cost comes near; else its cost."""
+    asked = getattr(search, "epsilon", None)
+    return spent if asked is None else max(spent, float(asked))
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) and value.startswith("the class") else f"{value!r:.60}"

@@ -1,0 +1,318 @@
+"""What is checked: an estimator or a search, its parts with their places, its cost if known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from skdptune.base import (
+    DEFAULT_DELTA,
+    Budget,
+    NoProfileError,
+    Refusal,
+    budget_owners,
+    cost_of,
+    has_cost,
+    nested_estimators,
+    own_parameters,
+    set_budget,
+)
+from skdptune.preprocessing import Schema
+
+COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
+# Stand for public numbers that are not given: what is refused is mostly so at any size.
+ANY_SAMPLES, ANY_FEATURES = 1000, 10
+_STEPS = {Pipeline: "steps", FeatureUnion: "transformer_list", ColumnTransformer: "transformers"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """An estimator inside what is checked.
+
+    Attributes
+    ----------
+    place : str
+        Where it is, as the user would write it.
+    estimator : estimator
+    prefix : str
+        Of its parameters' names, empty for the whole.
+    is_inside : bool
+        Whether it belongs to an estimator that has a cost of its own, and accounts for it.
+    """
+
+    place: str
+    estimator: Any
+    prefix: str = ""
+    is_inside: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its class."""
+        return type(self.estimator).__name__
+
+    @cached_property
+    def own(self) -> Mapping[str, Any]:
+        """Its own parameters by name."""
+        return own_parameters(self.estimator)
+
+    @property
+    def is_composition(self) -> bool:
+        """Whether it passes records from step to step, and has no cost but theirs."""
+        return isinstance(self.estimator, COMPOSITIONS)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it has a cost by itself."""
+        return not self.is_composition and has_cost(self.estimator)
+
+    def at(self, parameter: str) -> str:
+        """Return the place of one of its parameters."""
+        return f"{self.place}.{parameter}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is checked, in public numbers.
+
+    Attributes
+    ----------
+    root : estimator or search
+    n_samples, n_features : int or None
+        Public sizes, None where they are not given.
+    schema : Schema or None
+        Of the table that will be fitted.
+    epsilon, delta : float or None
+        Total cost, and where it is stated; None where it is not known.
+    error : Exception or None
+        What kept a search from being planned.
+    is_planned : bool
+        Whether the plan is made, so that nothing is refused.
+    has_public_validation : bool
+        Whether public validation data will be given.
+    """
+
+    root: Any
+    n_samples: int | None = None
+    n_features: int | None = None
+    schema: Schema | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    error: Exception | None = None
+    is_planned: bool = False
+    has_public_validation: bool = False
+    _found: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Class of what is checked."""
+        return type(self.root).__name__
+
+    @property
+    def is_search(self) -> bool:
+        """Whether it is a private search of this package."""
+        return is_search(self.root)
+
+    @property
+    def sets_budget(self) -> bool:
+        """Whether it is a search that sets its estimator's epsilon and delta."""
+        return self.is_search and own_parameters(self.root).get("epsilon") is not None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Number of records and columns, or what stands for them."""
+        return self.n_samples or ANY_SAMPLES, self.n_features or ANY_FEATURES
+
+    # Parts ----------------------------------------------------------------------------------
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Everything inside, the whole first; of a search the estimator and what is in it."""
+        if "parts" not in self._found:
+            self._found["parts"] = [
+                part for place, estimator in self.estimators for part in parts_of(estimator, place)
+            ]
+        found: Sequence[Part] = self._found["parts"]
+        return found
+
+    @property
+    def private_parts(self) -> list[Part]:
+        """Parts that have a cost by themselves, and are in no other such part."""
+        return [part for part in self.parts if part.is_private and not part.is_inside]
+
+    @cached_property
+    def whole(self) -> Part:
+        """What is checked as a part of its own."""
+        return Part(self.name, self.root)
+
+    @property
+    def estimators(self) -> Sequence[tuple[str, Any]]:
+        """The estimator, or those that a search searches over, with their places."""
+        if not self.is_search:
+            return [(self.name, self.root)]
+        given = self.root.estimator
+        if isinstance(given, list):
+            pairs = [pair for pair in given if isinstance(pair, tuple) and len(pair) == 2]
+            named = [(f'{self.name}.estimator["{name}"]', one) for name, one in pairs]
+        else:
+            named = [(f"{self.name}.estimator", given)]
+        return [(place, one) for place, one in named if is_estimator(one)]
+
+    @property
+    def searched_steps(self) -> Iterator[tuple[str, Any]]:
+        """Estimators that a search tries in place of a step, with their places."""
+        for space_name, space in self.spaces:
+            for key, values in space.items():
+                for value in values if isinstance(values, list | tuple) else ():
+                    if is_estimator(value):
+                        yield f'{self.name}.{space_name}["{key}"]', value
+
+    @property
+    def spaces(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The spaces that the user gave a search, with the parameter that holds them."""
+        for name in ("param_grid", "param_distributions", "param_space"):
+            given = getattr(self.root, name, None) if self.is_search else None
+            for space in given if isinstance(given, list | tuple) else [given]:
+                if isinstance(space, Mapping):
+                    yield name, space
+
+    # What it costs, and what is refused -------------------------------------------------------
+
+    @property
+    def refusals(self) -> Sequence[tuple[str, Refusal]]:
+        """What keeps it from having a cost, each with its place; nothing where it is planned."""
+        return self._problems()[0]
+
+    @property
+    def errors(self) -> Sequence[tuple[str, Exception]]:
+        """What is wrong with parameters, each with its place; nothing where it is planned."""
+        return self._problems()[1]
+
+    def _problems(self) -> tuple[list[tuple[str, Refusal]], list[tuple[str, Exception]]]:
+        if "problems" not in self._found:
+            self._found["problems"] = ([], []) if self.is_planned else self._met_problems()
+        found: tuple[list[tuple[str, Refusal]], list[tuple[str, Exception]]]
+        found = self._found["problems"]
+        return found
+
+    def _met_problems(self) -> tuple[list[tuple[str, Refusal]], list[tuple[str, Exception]]]:
+        refusals: list[tuple[str, Refusal]] = []
+        errors: list[tuple[str, Exception]] = []
+        for place, estimator in [*self.estimators, *self.searched_steps]:
+            budgeted = self._with_budget(estimator)
+            refusals += [
+                (place_of(estimator, place, refusal.steps), refusal)
+                for refusal in refusals_of(budgeted, self.size)
+            ]
+            of_parts = [
+                (part.place, error)
+                for part in parts_of(budgeted, place)
+                if part.is_private and not part.is_inside
+                for error in errors_of(part.estimator, self.size)
+            ]
+            # Such as steps that do not go together.
+            of_whole = [(place, error) for error in errors_of(budgeted, self.size)]
+            errors += of_parts or of_whole
+        said = {str(error).removesuffix(".") for _, error in errors}
+        errors += [
+            (self.name, error)
+            for error in _errors_in(self.error, is_explained=bool(refusals or errors))
+            if str(error).removesuffix(".") not in said
+        ]
+        return refusals, errors
+
+    def _with_budget(self, estimator: Any) -> Any:
+        """Return an estimator with the budget that the search would set, where it sets one."""
+        if not self.sets_budget:
+            return estimator
+        try:
+            made = clone(estimator)
+            delta = self.root.delta
+            budget = Budget(float(self.root.epsilon), DEFAULT_DELTA if delta is None else delta)
+            set_budget(made, budget)
+        except Exception:
+            # What cannot be copied, or is no budget, is reported as it is.
+            return estimator
+        return made
+
+
+def is_search(thing: Any) -> bool:
+    """Return whether something is a private search of this package."""
+    return getattr(type(thing), "_is_private_search", False) is True
+
+
+def is_estimator(thing: Any) -> bool:
+    """Return whether something is an estimator, with parameters and a fit."""
+    return hasattr(thing, "fit") and hasattr(thing, "get_params") and not isinstance(thing, type)
+
+
+def parts_of(estimator: Any, place: str) -> list[Part]:
+    """Return an estimator and those inside it, with their places."""
+    owners: list[str] = []
+    found = []
+    for prefix, part in nested_estimators(estimator):
+        path = tuple(prefix.removesuffix("__").split("__")) if prefix else ()
+        is_inside = any(prefix.startswith(owner) and prefix != owner for owner in owners)
+        found.append(Part(place_of(estimator, place, path), part, prefix, is_inside))
+        if not isinstance(part, COMPOSITIONS) and has_cost(part):
+            owners.append(prefix)
+    return found
+
+
+def place_of(estimator: Any, place: str, path: Sequence[str]) -> str:
+    """Return where a step is, by the names of the steps that lead there."""
+    for name in path:
+        attribute = next((_STEPS[kind] for kind in _STEPS if isinstance(estimator, kind)), None)
+        steps = {step[0]: step[1] for step in getattr(estimator, attribute)} if attribute else {}
+        if name in steps:
+            place, estimator = f'{place}.{attribute}["{name}"]', steps[name]
+        else:
+            place, estimator = f"{place}.{name}", getattr(estimator, name, None)
+    return place
+
+
+def refusals_of(estimator: Any, size: tuple[int, int]) -> Sequence[Refusal]:
+    """Return what keeps an estimator from having a cost, parameters of its parts aside."""
+    try:
+        cost_of(estimator, *size)
+    except NoProfileError as error:
+        return [refusal for refusal in error.refusals if not refusal.is_of_parameter]
+    except Exception:
+        return []
+    return []
+
+
+def errors_of(estimator: Any, size: tuple[int, int]) -> Iterator[Exception]:
+    """Yield what is wrong with the parameters of an estimator that has a cost, if anything."""
+    try:
+        cost_of(estimator, *size)
+    except NoProfileError:
+        return
+    except Exception as error:
+        yield error
+
+
+def _errors_in(error: Exception | None, *, is_explained: bool) -> list[Exception]:
+    """Return what the error of a search says beside what is known of its steps."""
+    if not isinstance(error, NoProfileError):
+        return [] if error is None or is_explained else [error]
+    return [ValueError(f"{one.reason}.") for one in error.refusals if one.is_of_parameter]
+
+
+def total_of(
+    estimator: Any, size: tuple[int, int], delta: float | None
+) -> tuple[float | None, float | None]:
+    """Return what a fit costs at a delta, and that delta: the largest of its steps' own."""
+    try:
+        if delta is None:
+            owners = [owner.delta or 0.0 for owner in budget_owners(estimator)]
+            delta = min(math.fsum(owners), 1.0) if owners else DEFAULT_DELTA
+        return cost_of(estimator, *size).epsilon(delta), delta
+    except Exception:
+        return None, delta

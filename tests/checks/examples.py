@@ -1,0 +1,311 @@
+"""For each code what has it, and what has it no more: (code, kind, place, wrong, right, sizes)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
+
+from skdptune import DPGridSearchCV, DPRandomSearchCV
+from skdptune.ensemble import DPExplainableBoostingClassifier
+from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.preprocessing import BoundedScaler, DPStandardScaler, Schema, make_private_pipeline
+from tests.checks.estimators import Private, Replacing, Sized
+
+SCHEMA = Schema({"age": (0, 120), "sector": ["farm", "office"]}, target=["no", "yes"])
+FEW, MANY = {"n_samples": 500}, {"n_samples": 50_000}
+
+
+def model(**parameters: Any) -> DPLogisticRegression:
+    return DPLogisticRegression(**{"classes": [0, 1], **parameters})
+
+
+def named(step: Any, **parameters: Any) -> Pipeline:
+    return Pipeline([("scale", step), ("fit", model(**parameters))])
+
+
+def random_search(estimator: Any = None, space: Any = None, **parameters: Any) -> Any:
+    given = {"epsilon": 1.0, **parameters}
+    return DPRandomSearchCV(model() if estimator is None else estimator, space, **given)
+
+
+def centred(X: Any) -> Any:
+    return X - X.mean(axis=0)
+
+
+def squared(X: Any) -> Any:
+    return X**2
+
+
+def chosen(X: Any) -> list[int]:
+    return [0]
+
+
+@dataclass(frozen=True)
+class Example:
+    """What a check finds in one thing, and no more in another."""
+
+    code: str
+    kind: str
+    place: str
+    wrong: Any
+    right: Any
+    sizes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.code}-{self.place}"
+
+
+STEP = 'Pipeline.steps["scale"]'
+SPACE = 'DPRandomSearchCV.param_distributions["C"]'
+EXAMPLES = [
+    Example(
+        "SKP001", "issue", STEP, named(StandardScaler()), named(DPStandardScaler(bounds=(0, 9)))
+    ),
+    Example(
+        "SKP001",
+        "issue",
+        'ColumnTransformer.transformers["a"]',
+        ColumnTransformer([("a", SelectKBest(), ["x"])]),
+        ColumnTransformer([("a", Normalizer(), ["x"])]),
+    ),
+    Example(
+        "SKP001",
+        "issue",
+        'FeatureUnion.transformer_list["u"].steps["scale"]',
+        FeatureUnion([("u", Pipeline([("scale", StandardScaler())]))]),
+        FeatureUnion([("u", Pipeline([("scale", Normalizer())]))]),
+    ),
+    Example(
+        "SKP001",
+        "issue",
+        'DPRandomSearchCV.estimator.steps["scale"]',
+        random_search(named(StandardScaler())),
+        random_search(named(Normalizer())),
+    ),
+    Example(
+        "SKP001",
+        "issue",
+        'DPRandomSearchCV.param_distributions["scale"]',
+        random_search(named(Normalizer()), {"scale": [Normalizer(), StandardScaler()]}),
+        random_search(named(Normalizer()), {"scale": [Normalizer(), "passthrough"]}),
+    ),
+    Example("SKP002", "issue", STEP, named(KBinsDiscretizer()), named(Normalizer())),
+    Example(
+        "SKP002", "issue", "BoundedScaler.bounds", BoundedScaler(), BoundedScaler(bounds=(0, 1))
+    ),
+    Example(
+        "SKP002",
+        "issue",
+        "NoisyStatisticsRidge.target_bound",
+        NoisyStatisticsRidge(),
+        NoisyStatisticsRidge(target_bound=1.0),
+    ),
+    Example(
+        "SKP002",
+        "issue",
+        "DPExplainableBoostingClassifier.bounds",
+        DPExplainableBoostingClassifier(classes=[0, 1]),
+        DPExplainableBoostingClassifier(classes=[0, 1], bounds=(0, 1)),
+    ),
+    Example(
+        "SKP003",
+        "issue",
+        "DPRandomSearchCV.estimator",
+        random_search(Sized(), {"epsilon": [0.5, 1.0]}, epsilon=None, n_public=100),
+        random_search(Private(), {"epsilon": [0.5, 1.0]}, epsilon=None, n_public=100),
+    ),
+    Example(
+        "SKP003",
+        "tip",
+        "DPLogisticRegression.n_public",
+        model(n_public=100),
+        model(n_public=60_000),
+        MANY,
+    ),
+    Example("SKP004", "issue", "DPLogisticRegression.delta", model(delta=2e-5), model(), MANY),
+    Example(
+        "SKP004",
+        "issue",
+        "DPRandomSearchCV.delta",
+        random_search(Private(), {"epsilon": [0.5, 1.0]}, epsilon=None, delta=2e-3),
+        random_search(Private(), {"epsilon": [0.5, 1.0]}, epsilon=None, delta=1e-3),
+        FEW,
+    ),
+    Example(
+        "SKP005", "issue", "DPLogisticRegression.random_state", model(random_state=0), model()
+    ),
+    Example(
+        "SKP005",
+        "issue",
+        "DPRandomSearchCV.random_state",
+        random_search(random_state=np.random.default_rng(0)),
+        # A search sets the seeds of its steps.
+        random_search(model(random_state=0)),
+    ),
+    Example(
+        "SKP006",
+        "issue",
+        "GridSearchCV",
+        GridSearchCV(model(), {"C": [1.0]}),
+        DPGridSearchCV(model(), {"C": [0.1, 1.0]}, epsilon=1.0),
+    ),
+    Example("SKP007", "issue", "LogisticRegression", LogisticRegression(), model()),
+    Example("SKP007", "issue", "DPLogisticRegression.epsilon", model(epsilon=math.inf), model()),
+    Example("SKP008", "tip", "DPLogisticRegression.classes", DPLogisticRegression(), model()),
+    Example(
+        "SKP008",
+        "tip",
+        "DPLogisticRegression.classes",
+        model(),
+        model(classes=["yes", "no"]),
+        {"schema": SCHEMA, "mute": ["SKP009"]},
+    ),
+    Example(
+        "SKP008",
+        "issue",
+        "DPRandomSearchCV.estimator.classes",
+        random_search(DPLogisticRegression(), n_public=100),
+        random_search(model(), n_public=100),
+    ),
+    Example(
+        "SKP009",
+        "issue",
+        STEP,
+        named(OneHotEncoder()),
+        named(OneHotEncoder(categories=[["a"]], handle_unknown="ignore")),
+    ),
+    Example("SKP009", "issue", STEP, named(SimpleImputer()), named(Normalizer())),
+    Example(
+        "SKP009",
+        "issue",
+        'ColumnTransformer.transformers["a"]',
+        ColumnTransformer([("a", Normalizer(), chosen)]),
+        ColumnTransformer([("a", Normalizer(), [0])]),
+    ),
+    Example(
+        "SKP009",
+        "tip",
+        "DPLogisticRegression",
+        model(classes=["no", "yes"]),
+        make_private_pipeline(DPLogisticRegression(), SCHEMA),
+        {"schema": SCHEMA},
+    ),
+    Example(
+        "SKP010", "tip", "DPLogisticRegression", model(C=0.5), model(class_weight={0: 2.0, 1: 1.0})
+    ),
+    Example(
+        "SKP011",
+        "issue",
+        "DPRandomSearchCV.diagnostics",
+        random_search(diagnostics=True),
+        random_search(),
+    ),
+    Example(
+        "SKP011",
+        "issue",
+        "DPRandomSearchCV.error_score",
+        random_search(error_score="raise"),
+        random_search(),
+    ),
+    Example("SKP012", "tip", "Replacing", Replacing(), Private()),
+    Example(
+        "SKP012",
+        "issue",
+        "Pipeline",
+        make_pipeline(DPStandardScaler(bounds=(0, 1)), Replacing()),
+        make_pipeline(DPStandardScaler(bounds=(0, 1)), Private()),
+    ),
+    Example("SKP013", "tip", "DPLogisticRegression.epsilon", model(), model(epsilon=5.0), FEW),
+    Example(
+        "SKP014",
+        "tip",
+        "DPRandomSearchCV.param_distributions",
+        random_search(space={"C": [1.0]}),
+        random_search(space={"C": [None, 1.0]}),
+    ),
+    Example(
+        "SKP014",
+        "tip",
+        SPACE,
+        random_search(space={"C": [1.0], "tol": [1e-12, 1e-3]}),
+        random_search(space={"tol": [1e-12, 1e-3]}),
+    ),
+    Example(
+        "SKP014",
+        "tip",
+        SPACE,
+        random_search(space={"C": [0.1, 1.0]}),
+        # It tries the estimator as it is by itself.
+        DPGridSearchCV(model(), {"C": [0.1, 1.0]}, epsilon=1.0),
+    ),
+    Example(
+        "SKP015",
+        "issue",
+        "Pipeline.memory",
+        make_pipeline(Normalizer(), model(), memory="cache"),
+        # A search fits copies without a cache.
+        random_search(make_pipeline(Normalizer(), model(), memory="cache")),
+    ),
+    Example(
+        "SKP015",
+        "tip",
+        "Pipeline.verbose",
+        make_pipeline(Normalizer(), model(), verbose=True),
+        make_pipeline(Normalizer(), model()),
+    ),
+    Example(
+        "SKP016", "issue", "DPLogisticRegression.epsilon", model(epsilon=10.5), model(epsilon=10.0)
+    ),
+    Example(
+        "SKP016", "issue", "DPRandomSearchCV.epsilon", random_search(epsilon=20.0), random_search()
+    ),
+    # Steps add up.
+    Example(
+        "SKP016",
+        "issue",
+        'Pipeline.steps["fit"].epsilon',
+        named(DPStandardScaler(bounds=(0, 1), epsilon=6.0), epsilon=9.0),
+        named(DPStandardScaler(bounds=(0, 1), epsilon=1.0), epsilon=9.0),
+    ),
+    Example("SKP016", "issue", "DPLogisticRegression.delta", model(delta=1e-3), model(delta=1e-5)),
+    Example("SKP017", "issue", "Private.warm_start", Private(warm_start=True), Private()),
+    Example(
+        "SKP018",
+        "issue",
+        f"{STEP}.func",
+        named(FunctionTransformer(centred)),
+        named(FunctionTransformer(np.log1p)),
+    ),
+    Example(
+        "SKP018",
+        "tip",
+        f"{STEP}.func",
+        named(FunctionTransformer(squared)),
+        named(FunctionTransformer()),
+    ),
+    Example("SKP019", "issue", "DPLogisticRegression.tol", model(tol=-1.0), model(tol=1e-6)),
+    Example(
+        "SKP019",
+        "issue",
+        "DPRandomSearchCV.n_iter",
+        random_search(n_iter=-1),
+        random_search(n_iter=5),
+    ),
+]

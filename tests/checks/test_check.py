@@ -1,0 +1,268 @@
+"""Checks as users make them: what is told, what is refused, and what plans end with."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import loguniform
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import skdptune
+from skdptune import (
+    DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    check,
+)
+from skdptune.base import NoProfileError, profile_of
+from skdptune.checks import CheckReport
+from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
+from skdptune.linear_model import (
+    AdaOPSLinearRegression,
+    AdaSSPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    NoisyStatisticsRidge,
+    OPSLinearRegression,
+    OutputPerturbationLinearRegression,
+    PTRLinearRegression,
+)
+from skdptune.preprocessing import (
+    BoundedScaler,
+    DPMinMaxScaler,
+    DPStandardScaler,
+    RowNormClipper,
+    Schema,
+    TableEncoder,
+    make_private_pipeline,
+)
+from tests.checks.examples import EXAMPLES, centred, model, named, random_search
+from tests.fuzz.recipes import HAS_NETS, HAS_PARETO
+
+N_SAMPLES, N_FEATURES = 32_561, 10
+SCHEMA = Schema(
+    {
+        "age": (18, 100),
+        "income": {"range": (0, 1_000_000), "scale": "log", "missing": True},
+        "sector": {"categories": ["farm", "factory", "office"], "missing": "?"},
+        "name": "drop",
+    },
+    target=["no", "yes"],
+)
+SPACE = {"learning_rate": loguniform(0.1, 10), "max_grad_norm": loguniform(0.1, 5)}
+# What the README and the docstrings recommend, one of each public estimator and search.
+RECOMMENDED: list[Any] = [
+    DPLogisticRegression(),
+    DPLogisticRegression(epsilon=2.0, delta=1e-5, classes=[0, 1]),
+    DPLinearSVC(),
+    NoisyStatisticsRidge(target_bound=1.0),
+    AdaSSPLinearRegression(target_bound=1.0),
+    OPSLinearRegression(target_bound=1.0),
+    OutputPerturbationLinearRegression(target_bound=1.0),
+    PTRLinearRegression(target_bound=1.0),
+    AdaOPSLinearRegression(target_bound=1.0),
+    DPExplainableBoostingClassifier(bounds=(0, 1)),
+    DPExplainableBoostingRegressor(schema=SCHEMA, target_bound=1.0),
+    BoundedScaler(bounds=(0, 1)),
+    DPMinMaxScaler(bounds=(0, 1)),
+    DPStandardScaler(bounds=(0, 1)),
+    RowNormClipper(),
+    TableEncoder(SCHEMA),
+    make_private_pipeline(DPLogisticRegression(), SCHEMA),
+    make_pipeline(
+        DPStandardScaler(epsilon=0.5, delta=1e-6, bounds=(0, 1000)),
+        DPLogisticRegression(epsilon=2.0, delta=1e-6, classes=[0, 1]),
+    ),
+    DPRandomSearchCV(
+        DPLogisticRegression(solver="sgd", batch_size=0.05), SPACE, epsilon=1.0, delta=1e-5
+    ),
+    DPRandomSearchCV(make_private_pipeline(DPLogisticRegression(), SCHEMA), epsilon=1.0),
+    DPGridSearchCV(DPLogisticRegression(), epsilon=1.0),
+    DPGridSearchCV(model(), {"C": [0.1, 1.0]}, epsilon=1.0, selection="noisy_max"),
+    DoublingThresholdSearchCV(DPLogisticRegression(), epsilon=1.0),
+]
+NAMES = [f"{place}-{type(one).__name__}" for place, one in enumerate(RECOMMENDED)]
+SEARCHES = [one for one in RECOMMENDED if hasattr(one, "plan")]
+
+
+@pytest.mark.parametrize("recommended", RECOMMENDED, ids=NAMES)
+def test_nothing_recommended_has_an_issue(recommended: Any) -> None:
+    assert check(recommended).issues == ()
+    if not hasattr(recommended, "plan"):
+        found = check(recommended, n_samples=N_SAMPLES, n_features=N_FEATURES)
+        assert found.raise_on_issues() is found
+
+
+def test_plans_of_recommended_searches_have_no_issue() -> None:
+    for search in SEARCHES[:2]:
+        plan = search.plan(N_SAMPLES, N_FEATURES, compare=False)
+        assert plan.findings.issues == ()
+        # The plan is cached, and so the check of a search with sizes is the same.
+        assert check(search, n_samples=N_SAMPLES, n_features=N_FEATURES) == plan.findings
+
+
+@pytest.mark.skipif(not HAS_PARETO, reason="needs optuna")
+def test_adaptive_search_has_no_issue_and_a_front_without_a_release_has() -> None:
+    space = {"C": (0.1, 10.0, "log")}
+    assert check(DPAdaptiveSearchCV(model(), space, epsilon=1.0)).codes == ()
+    exact = skdptune.DParetoSearchCV(model(), {"epsilon": (0.1, 2.0), "C": (0.1, 10.0)})
+    assert [one.place for one in check(exact).issues] == ["DParetoSearchCV.release"]
+    assert check(exact, n_samples=2000, n_features=3).codes == ("SKP006",)
+    assert check(clone(exact).set_params(release=2.0)).codes == ()
+
+
+@pytest.mark.skipif(not HAS_NETS, reason="needs torch, skorch and Opacus")
+def test_nets_have_no_issue_but_by_their_callbacks() -> None:
+    from skorch.callbacks import EarlyStopping
+
+    from skdptune.neural_network import MLP, DPNeuralNetClassifier
+
+    net = DPNeuralNetClassifier(MLP(hidden=(120,)), epsilon=3.0, lr=2.0, max_epochs=20)
+    assert check(net, n_samples=60_000).issues == ()
+    stopped = clone(net).set_params(callbacks=[EarlyStopping()])
+    assert [(one.code, one.place) for one in check(stopped).issues] == [
+        ("SKP015", "DPNeuralNetClassifier.callbacks")
+    ]
+
+
+# What is no estimator, and wrong arguments -----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("thing", "got"),
+    [
+        (object, "the class object"),
+        (DPLogisticRegression, "the class DPLogisticRegression"),
+        (None, "None"),
+        ("C", "'C'"),
+        ([1.0], r"\[1.0\]"),
+    ],
+    ids=["class", "estimator-class", "none", "word", "list"],
+)
+def test_what_is_no_estimator_is_refused(thing: Any, got: str) -> None:
+    with pytest.raises(TypeError, match=f"^estimator must be an estimator or a search, .*{got}"):
+        check(thing)
+    with pytest.raises(TypeError, match=r"^estimator must be .* got <object object"):
+        check(object())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"n_samples": 0}, ValueError, "n_samples must be an integer of at least 1"),
+        ({"n_samples": "many"}, TypeError, "n_samples must be an integer"),
+        ({"n_features": -1}, ValueError, "n_features must be an integer of at least 1"),
+        ({"delta": 1.0}, ValueError, r"delta must be a number in \[0, 1\)"),
+        ({"schema": {"age": (120, 0)}}, ValueError, "schema must describe every column"),
+        ({"mute": ["SKP099"]}, ValueError, "mute must hold codes"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_wrong_arguments_are_refused(arguments: Any, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        check(model(), **arguments)
+
+
+# What a check does not do ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[one.name for one in EXAMPLES])
+def test_estimator_stays_as_it_is(example: Any) -> None:
+    before = repr(example.wrong)
+    check(example.wrong)
+    assert repr(example.wrong) == before
+
+
+def test_nothing_is_raised_by_an_estimator_that_fails_at_all() -> None:
+    class Failing(DPLogisticRegression):
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+            raise ZeroDivisionError("division by zero")
+
+    (finding,) = check(Failing(classes=[0, 1])).issues
+    assert (finding.code, finding.found) == ("SKP019", "division by zero")
+    assert check(random_search(Failing(classes=[0, 1])), n_samples=100).codes == ("SKP019",)
+
+
+def test_global_random_state_is_not_touched() -> None:
+    np.random.seed(0)
+    before = np.random.get_state()[1].tolist()  # type: ignore[union-attr]
+    check(named(FunctionTransformer(centred)), n_samples=100)
+    assert np.random.get_state()[1].tolist() == before  # type: ignore[union-attr]
+
+
+# The words of refusals ------------------------------------------------------------------------
+
+
+def test_finding_says_what_the_refusal_says() -> None:
+    wrong = named(StandardScaler())
+    with pytest.raises(NoProfileError) as refused:
+        profile_of(wrong, 1000)
+    (finding,) = check(wrong).issues
+    (refusal,) = refused.value.refusals
+    assert finding.found == f"{refusal.got}: {refusal.reason}"
+    assert finding.fix == refusal.remedy
+    assert finding.fix in str(refused.value)
+
+
+def test_search_that_would_be_refused_is_reported() -> None:
+    wrong = make_pipeline(StandardScaler(), model(tol=-1.0))
+    search = random_search(wrong, {"dplogisticregression__C": [0.1, 1.0]})
+    assert set(check(search).codes) >= {"SKP001", "SKP019"}
+    assert set(check(search, n_samples=1000).codes) >= {"SKP001", "SKP019"}
+    with pytest.raises((NoProfileError, ValueError)):
+        search.plan(1000, 3)
+
+
+def test_all_parameters_that_are_wrong_are_reported_once() -> None:
+    wrong = make_pipeline(DPStandardScaler(), model(tol=-1.0))
+    assert [one.code for one in check(wrong).issues] == ["SKP002", "SKP019"]
+
+
+# The plan --------------------------------------------------------------------------------------
+
+
+def test_plan_ends_with_its_findings() -> None:
+    search = random_search(DPLogisticRegression(), {"C": [0.1, 1.0]}, delta=1e-2, random_state=0)
+    with pytest.warns(skdptune.base.PrivacyWarning):
+        plan = search.plan(500, 3, compare=False)
+    assert plan.findings.codes == ("SKP004", "SKP005", "SKP008", "SKP013", "SKP014")
+    lines = str(plan).splitlines()
+    assert lines[-len(plan.findings) :] == list(plan.findings.brief)
+    assert lines[-5].startswith("SKP004 (issue) DPRandomSearchCV.delta: delta=0.01 is at least")
+
+
+def test_plan_leaves_out_what_is_muted() -> None:
+    search = random_search(DPLogisticRegression(), {"C": [None, 0.1]})
+    plan = search.plan(50_000, 3, compare=False, mute=["SKP008"])
+    assert plan.findings == CheckReport()
+    assert "SKP" not in str(plan)
+    with pytest.raises(ValueError, match="mute must hold codes"):
+        search.plan(50_000, 3, mute=["SKP8"])
+
+
+def test_plan_with_public_validation_says_what_scores_on_it_are_worth() -> None:
+    search = random_search(space={"C": [None, 0.1]})
+    plan = search.plan(50_000, 3, public_validation=True, compare=False)
+    assert [(one.code, one.kind) for one in plan.findings] == [("SKP006", "tip")]
+
+
+def test_plan_costs_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = random_search(space={"C": [None, 0.1]})
+    search.plan(50_000, 3, compare=False)
+
+    def costed(*arguments: Any) -> None:
+        raise AssertionError("a planned search was costed again")
+
+    monkeypatch.setattr("skdptune.checks._subject.cost_of", costed)
+    assert search.plan(50_000, 3, compare=False).findings.codes == ()
+
+
+def test_findings_are_pickled_with_the_plan() -> None:
+    plan = random_search(DPLogisticRegression(), {"C": [None, 0.1]}).plan(50_000, 3, compare=False)
+    assert pickle.loads(pickle.dumps(plan)).findings == plan.findings

@@ -1,0 +1,62 @@
+"""Each code is found where it is, and nowhere else, and has a section that says the same."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+from skdptune import check
+from skdptune.checks import CODES
+from skdptune.checks._codes import CRITICAL, NEGLIGIBLE, PAGE, THEORETICAL, check_codes, page_of
+from tests.checks.examples import EXAMPLES, Example
+
+TEXT = (Path(__file__).resolve().parents[2] / PAGE).read_text("utf-8")
+SECTIONS = dict(re.findall(r"^## (SKP\d+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[one.name for one in EXAMPLES])
+def test_code_is_found_where_it_is_and_nowhere_else(example: Example) -> None:
+    found = check(example.wrong, **example.sizes)
+    mine = [(one.kind, one.place) for one in found if one.code == example.code]
+    assert mine.count((example.kind, example.place)) == 1
+    assert example.code not in check(example.right, **example.sizes).codes
+
+
+def test_every_code_has_an_example() -> None:
+    assert {example.code for example in EXAMPLES} == set(CODES)
+
+
+def test_every_code_has_a_section_and_every_section_a_code() -> None:
+    assert list(SECTIONS) == list(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_section_says_what_the_code_says(code: str) -> None:
+    head = f"**{CODES[code].title}** ({CODES[code].severity})"
+    assert SECTIONS[code].splitlines()[0] == head
+    for part in ("*Found*", "*Why.*", "*What to do.*", "```pycon"):
+        assert part in SECTIONS[code]
+    assert CODES[code].severity in (CRITICAL, THEORETICAL, NEGLIGIBLE)
+    assert page_of(code) == f"docs/checks.md#{code.lower()}"
+
+
+def test_examples_of_the_page_are_true() -> None:
+    blocks = [f"{block}\n" for block in re.findall(r"```pycon\n(.*?)```", TEXT, re.DOTALL)]
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, PAGE, PAGE, 0)
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_example_of_each_section_shows_its_code() -> None:
+    assert [code for code in SECTIONS if f"'{code}'" not in SECTIONS[code]] == []
+
+
+def test_codes_to_leave_out_are_checked() -> None:
+    assert check_codes("SKP001") == check_codes(["SKP001"]) == {"SKP001"}
+    assert check_codes(()) == frozenset()
+    with pytest.raises(ValueError, match="mute must hold codes from SKP001 to SKP019; got 'SKP9'"):
+        check_codes(["SKP9"])
+    with pytest.raises(TypeError, match="mute must be a list of codes; got int"):
+        check_codes(1)

@@ -1,0 +1,97 @@
+"""The list of findings: its order, its table, its HTML."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from skdptune.checks import CheckReport
+from skdptune.checks._finding import issue, tip
+
+BAD = issue("SKP005", "Some.random_state", "random_state is 0", "random_state=None")
+WORSE = issue("SKP001", 'Pipeline.steps["<b>"]', "it learns means & more", "TableEncoder(schema)")
+SMALL = tip("SKP002", "Some.bounds", "wide bounds " + "and more words " * 20, "bounds=(0, 1)")
+
+
+def test_issues_come_first_then_codes_and_nothing_twice() -> None:
+    report = CheckReport([SMALL, BAD, WORSE, BAD], "Some")
+    assert list(report) == [WORSE, BAD, SMALL]
+    assert (report.issues, report.tips) == ((WORSE, BAD), (SMALL,))
+    assert report.codes == ("SKP001", "SKP002", "SKP005")
+    assert (len(report), report[0], list(report[1:])) == (3, WORSE, [BAD, SMALL])
+    assert BAD in report
+
+
+def test_reports_of_the_same_findings_are_equal() -> None:
+    assert CheckReport([BAD, SMALL]) == CheckReport([SMALL, BAD, BAD])
+    assert hash(CheckReport([BAD])) == hash(CheckReport([BAD]))
+    assert CheckReport([BAD]) != CheckReport([SMALL])
+    assert CheckReport([BAD]) != [BAD]
+    assert not CheckReport()
+
+
+def test_codes_are_left_out() -> None:
+    report = CheckReport([SMALL, BAD, WORSE])
+    assert list(report.without(["SKP001", "SKP002"])) == [BAD]
+    assert report.without([]) == report
+
+
+def test_issues_raise_and_tips_do_not() -> None:
+    report = CheckReport([SMALL, BAD], "Some")
+    with pytest.raises(ValueError, match=r"^Some must have no issues; got 1:\n- SKP005") as raised:
+        report.raise_on_issues()
+    assert "-> random_state=None" in str(raised.value)
+    assert "SKP002" not in str(raised.value)
+    quiet = CheckReport([SMALL])
+    assert quiet.raise_on_issues() is quiet
+
+
+def test_table_names_everything_in_narrow_lines() -> None:
+    text = str(CheckReport([SMALL, BAD], "Some"))
+    lines = text.splitlines()
+    assert lines[0] == "1 issue and 1 tip of Some"
+    assert lines[1:5] == [
+        "issue  SKP005  Some.random_state",
+        "    random_state is 0",
+        "    -> random_state=None",
+        "    (critical; docs/checks.md#skp005)",
+    ]
+    assert max(map(len, lines)) <= 99
+    assert repr(CheckReport([SMALL])) == str(CheckReport([SMALL]))
+    assert str(CheckReport((), "Some")) == "No issues of Some"
+    assert str(CheckReport()) == "No issues"
+
+
+def test_brief_has_one_line_for_each() -> None:
+    assert CheckReport([SMALL, BAD]).brief == (BAD.line, SMALL.line)
+    assert CheckReport().brief == ()
+
+
+@pytest.mark.parametrize("form", ["_repr_html_", "brief_html"])
+def test_html_needs_no_script_and_takes_the_colours_of_the_page(form: str) -> None:
+    html = getattr(CheckReport([WORSE, SMALL], "<i>Some"), form)()
+    assert "<b>SKP001</b>" in html
+    assert "Pipeline.steps[&quot;&lt;b&gt;&quot;]" in html
+    assert "means &amp; more" in html
+    assert "<i>" not in html
+    for forbidden in ("<script", "javascript", "onclick", "http", "<style", "class="):
+        assert forbidden not in html
+    # Red shows on light and on dark; all else is the page's own, or a shade of grey.
+    assert set(re.findall(r"#[0-9a-f]{6}\b", html)) <= {"#e03131"}
+    assert set(re.findall(r"rgba\([^)]*\)", html)) <= {
+        "rgba(128,128,128,.4)",
+        "rgba(128,128,128,.5)",
+    }
+    assert "white" not in html.replace("white-space", "")
+    for tag in ("div", "span", "details", "summary", "code", "b"):
+        assert len(re.findall(f"<{tag}[ >]", html)) == html.count(f"</{tag}>")
+
+
+def test_html_opens_issues_and_folds_tips() -> None:
+    html = CheckReport([WORSE, SMALL])._repr_html_()
+    first, second = html.split("<details")[1:]
+    assert first.startswith(' open=""')
+    assert not second.startswith(" open")
+    assert CheckReport().brief_html() == ""
+    assert "No issues" in CheckReport()._repr_html_()
