@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import multiprocessing
 import os
+import resource
 import runpy
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
@@ -69,6 +70,37 @@ def spend_until_lost(ledger, log):
         except LedgerError as error:
             note("unknown" if "may count or not" in str(error) else "lost", identifier)
             return
+
+
+def spend_with_files_up_to(size, ledger, log):
+    """Spend until the disk is full, as it is for this process at some size of a file."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    spend_until_lost(ledger, log)
+
+
+def spend_as_nobody(ledger, log):
+    """Spend as a user who may not write, as root may whatever the modes of files say."""
+    number = os.open(log, os.O_WRONLY | os.O_APPEND)
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    try:
+        ledger.reserve(SMALL, name="a fit")
+    except LedgerError as error:
+        os.write(number, str(error).encode())
+
+
+def check_notes(ledger, log):
+    """Check that all that was noted by a child is spent; return how much, and what came last."""
+    status = {record.reservation: record.status for record in ledger.history()}
+    lines = [line.split() for line in log.read_text().splitlines()]
+    for word, reservation in lines:
+        if word == "read":
+            assert status[reservation] in ("read", "confirmed"), "read, and not spent"
+        if word == "confirmed":
+            assert status[reservation] == "confirmed", "confirmed to the caller, and lost"
+    return len(status), lines[-1][0]
 
 
 def spend(ledger, count, profile, start, results):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import tempfile
 
 import pytest
 
@@ -29,6 +31,24 @@ def path(tmp_path):
 @pytest.fixture
 def on_disk(path):
     return PrivacyLedger.create(path, "patients", epsilon=3.0, delta=1e-5)
+
+
+@pytest.fixture
+def small_disk():
+    """Return a folder on a disk of its own, of a megabyte."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    # Not in a folder of root's: the user of a server must reach it.
+    folder = tempfile.mkdtemp(prefix="skdptune-disk-")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tmpfs", folder]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode:
+        os.rmdir(folder)
+        pytest.skip(f"a small disk cannot be mounted: {done.stderr.strip()}")
+    os.chmod(folder, 0o700)
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+    os.rmdir(folder)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import random
+import shutil
 import signal
 import sys
 import threading
@@ -24,7 +25,7 @@ from skdptune.ledger._opening import storage_at
 from skdptune.ledger._postgresql import PostgresqlServer
 from skdptune.ledger._storage import Account, StoredEvent
 from skdptune.ledger._ways import Ways
-from tests.ledger.children import PATIENCE_S, finish, spend_until_lost, started
+from tests.ledger.children import PATIENCE_S, check_notes, finish, spend_until_lost, started
 from tests.ledger.server import USER
 
 PURE = PrivacyProfile.pure(0.001)
@@ -300,17 +301,11 @@ def check_crashes(server, folder, n_crashes, n_processes, seed):
         server.stop(signal.SIGQUIT)
         finish(*children)
         server.start()
-        lines = [line.split() for log in logs for line in log.read_text().splitlines()]
         again = PrivacyLedger(server.url(), "patients")
-        status = {record.reservation: record.status for record in again.history()}
-        for word, reservation in lines:
-            if word == "read":
-                assert status[reservation] in ("read", "confirmed"), "read, and not spent"
-            if word == "confirmed":
-                assert status[reservation] == "confirmed", "confirmed to the caller, and lost"
-        n_unknown += sum(word == "unknown" for word, _ in lines)
-        assert len(status) >= before + len(logs), "what was spent before is gone"
-        before = len(status)
+        found, last = zip(*(check_notes(again, log) for log in logs), strict=True)
+        n_unknown += last.count("unknown")
+        assert found[0] >= before + len(logs), "what was spent before is gone"
+        before = found[0]
     total = ledger.to_dict()["totals"]["share"]
     assert total == pytest.approx(before * 0.001 / 600.0, rel=1e-9)
     print(f"{n_crashes} crashes: {before} spent, {n_unknown} commits of unknown outcome")
@@ -359,6 +354,22 @@ class TestFaults:
     def test_server_that_is_not_there_is_named(self):
         with pytest.raises(LedgerError, match="port 1 failed.* The server must be there"):
             PrivacyLedger("postgresql://user@127.0.0.1:1/db", "patients")
+
+    def test_full_disk_refuses_and_keeps_what_was_spent(self, server, spent, small_disk):
+        shutil.chown(small_disk, server.user)
+        try:
+            server.execute(
+                f"CREATE TABLESPACE small LOCATION '{small_disk}'",
+                "ALTER TABLE skdptune.events SET TABLESPACE small",
+            )
+            before = spent.to_dict()["records"]
+            with pytest.raises(LedgerError, match="No space left.* Nothing was recorded. Make r"):
+                while True:
+                    before = spent.to_dict()["records"]
+                    spent.reserve(PURE, name="a fit", details={"words": os.urandom(9999).hex()})
+            assert spent.to_dict()["records"] == before
+        finally:
+            server.execute("DROP SCHEMA skdptune CASCADE", "DROP TABLESPACE IF EXISTS small")
 
     @pytest.mark.parametrize("table", ["accounts", "events", "ledger"])
     def test_lost_table_is_an_error(self, server, spent, table):

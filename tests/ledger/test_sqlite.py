@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import stat
+import tempfile
 import threading
 
 import pytest
@@ -14,6 +15,13 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.ledger import LedgerError, PrivacyLedger, _sqlite
 from skdptune.ledger._sqlite import SqliteFile, SqliteMemory, create_file
 from skdptune.ledger._storage import Account, StoredEvent
+from tests.ledger.children import (
+    check_notes,
+    finish,
+    spend_as_nobody,
+    spend_with_files_up_to,
+    started,
+)
 
 PURE = PrivacyProfile.pure(0.001)
 
@@ -150,6 +158,47 @@ class TestFaults:
         with pytest.raises(LedgerError, match="readonly database. Nothing was recorded"):
             ledger.reserve(PURE, name="a fit")
 
+    def test_file_that_may_grow_no_further(self, spent, path, tmp_path):
+        """Theorem H3: the disk fails in the middle of a step."""
+        log = tmp_path / "log"
+        log.touch()
+        check_load_until_full(spent, path, log, os.path.getsize(path) + 9_000)
+
+    @pytest.mark.slow
+    def test_files_that_may_grow_no_further(self, spent, path, tmp_path):
+        """Theorem H3."""
+        rng = random.Random(0)
+        for number in range(20):
+            log = tmp_path / f"log {number}"
+            log.touch()
+            size = os.path.getsize(path) + rng.randrange(4096, 30_000)
+            check_load_until_full(spent, path, log, size)
+
+    def test_full_disk_keeps_what_was_spent(self, small_disk):
+        place = os.path.join(small_disk, "budget.ledger")
+        ledger = PrivacyLedger.create(place, "patients", epsilon=3.0, delta=1e-5)
+        with pytest.raises(LedgerError, match="full|disk I/O"):
+            while True:
+                before = len(ledger.history())
+                ledger.reserve(PURE, name="a fit", details={"words": "x" * 9999})
+        # What was being recorded counts or not, as the message said.
+        assert len(PrivacyLedger(place, "patients").history()) in (before, before + 1)
+
+    @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+    @pytest.mark.parametrize("mode", [0o777, 0o555], ids=["file", "folder"])
+    def test_file_that_may_not_be_written_is_not_spent_from(self, tmp_path, mode):
+        with tempfile.TemporaryDirectory() as folder:
+            place, log = os.path.join(folder, "budget.ledger"), tmp_path / "log"
+            ledger = PrivacyLedger.create(place, "patients", epsilon=3.0, delta=1e-5)
+            log.touch()
+            os.chmod(place, 0o444)
+            os.chmod(folder, mode)
+            finish(started(spend_as_nobody, ledger, str(log)))
+            os.chmod(folder, 0o700)
+            os.chmod(place, 0o600)
+            assert "must be" in log.read_text()
+            assert PrivacyLedger(place, "patients").history() == []
+
     def test_full_disk_refuses_and_keeps_what_was_spent(self, spent, monkeypatch):
         before = spent.to_dict()
         connect = _sqlite._connected
@@ -188,6 +237,13 @@ class TestFaults:
         with pytest.raises(LedgerError, match=advice):
             with on_disk._storage.transaction(write=True):
                 raise sqlite3.OperationalError(words)
+
+
+def check_load_until_full(ledger, path, log, size):
+    before = len(ledger.history())
+    finish(started(spend_with_files_up_to, size, ledger, str(log)))
+    count, last = check_notes(PrivacyLedger(path, "patients"), log)
+    assert count >= before and last in ("lost", "unknown")
 
 
 def check_damage(ledger, path, count, seed):
