@@ -16,7 +16,10 @@ __all__ = [
     "DoublingThresholdSearchCV",
     "PrivacyLedger",
     "check",
+    "config_context",
+    "get_config",
     "pareto_search",
+    "set_config",
 ]
 
 if TYPE_CHECKING:
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
     from skdptune import testing as testing
     from skdptune.checks import check as check
     from skdptune.ledger import PrivacyLedger as PrivacyLedger
+    from skdptune.ledger import config_context as config_context
+    from skdptune.ledger import get_config as get_config
+    from skdptune.ledger import set_config as set_config
     from skdptune.model_selection import DoublingThresholdSearchCV as DoublingThresholdSearchCV
     from skdptune.model_selection import DPAdaptiveSearchCV as DPAdaptiveSearchCV
     from skdptune.model_selection import DParetoSearchCV as DParetoSearchCV
@@ -63,14 +69,16 @@ else:
         }
     )
 
+    _OF_LEDGER = frozenset({"PrivacyLedger", "config_context", "get_config", "set_config"})
+
     def __getattr__(name):
         """Load what is asked for: who wants the accounting alone needs no scikit-learn."""
         from importlib import import_module
 
         if name in _PACKAGES:
             return import_module(f"skdptune.{name}")
-        if name == "PrivacyLedger":
-            return import_module("skdptune.ledger").PrivacyLedger
+        if name in _OF_LEDGER:
+            return getattr(import_module("skdptune.ledger"), name)
         if name == "check":
             return import_module("skdptune.checks").check
         if name in __all__:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from joblib.externals.loky.backend.reduction import dumps as dumps_for_workers
+from sklearn.base import _clone_parametrized as clone_parametrized
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_features, _num_samples
@@ -40,6 +41,7 @@ __all__ = [
     "Parallel",
     "Tasks",
     "VisualBlock",
+    "clone_parametrized",
     "cloudpickle",
     "delayed",
     "dumps_for_workers",

@@ -61,6 +61,7 @@ def test_root_offers_the_folders_the_searches_and_the_version() -> None:
     for name in folders:
         assert getattr(skdptune, name) is importlib.import_module(f"skdptune.{name}")
     homes = {"PrivacyLedger": "ledger", "check": "checks"}
+    homes |= dict.fromkeys(("config_context", "get_config", "set_config"), "ledger")
     for name in skdptune.__all__:
         home = homes.get(name, "model_selection")
         assert getattr(skdptune, name).__module__.startswith(f"skdptune.{home}.")
@@ -110,6 +111,7 @@ def test_tests_mirror_the_package() -> None:
         Path(f"{name}.py")
         for name in (
             "audits",
+            "docs",
             "examples",
             "fuzz",
             "layers",

@@ -9,15 +9,14 @@ model through `register_profile`.
 
 from skdptune.base import _scikit_learn as _scikit_learn  # registers scikit-learn's own objects
 from skdptune.base._costs import profile_of, register_profile
-from skdptune.base._mixin import PrivacyWarning, PrivateEstimatorMixin
+from skdptune.base._mixin import PrivateEstimatorMixin
+from skdptune.base._recording import PrivacyWarning
 from skdptune.base._refusals import NoProfileError
 from skdptune.base._reports import privacy_of
 
 # isort: split
 # For the other folders of this package.
-from skdptune.base._assumptions import ADD_OR_REMOVE as ADD_OR_REMOVE
-from skdptune.base._assumptions import REPLACE as REPLACE
-from skdptune.base._assumptions import ZERO_OUT as ZERO_OUT
+from skdptune.base._assumptions import SEEDED as SEEDED
 from skdptune.base._assumptions import assumptions_in as assumptions_in
 from skdptune.base._assumptions import assumptions_of as assumptions_of
 from skdptune.base._assumptions import neighbouring_of as neighbouring_of
@@ -47,7 +46,6 @@ from skdptune.base._mixin import DEFAULT_DELTA as DEFAULT_DELTA
 from skdptune.base._mixin import PUBLIC_LABELS as PUBLIC_LABELS
 from skdptune.base._mixin import PUBLIC_SIZE as PUBLIC_SIZE
 from skdptune.base._mixin import PUBLIC_WEIGHTS as PUBLIC_WEIGHTS
-from skdptune.base._mixin import SEEDED as SEEDED
 from skdptune.base._mixin import warn_of_large_delta as warn_of_large_delta
 from skdptune.base._nested_parameters import RESERVED_PARAMETERS as RESERVED_PARAMETERS
 from skdptune.base._nested_parameters import change_parameters as change_parameters
@@ -62,6 +60,14 @@ from skdptune.base._reading import by_halves as by_halves
 from skdptune.base._reading import finite_rows as finite_rows
 from skdptune.base._reading import table_shape as table_shape
 from skdptune.base._reading import zeroed as zeroed
+from skdptune.base._recording import Charge as Charge
+from skdptune.base._recording import carry_settings as carry_settings
+from skdptune.base._recording import charge_of_fit as charge_of_fit
+from skdptune.base._recording import is_paid as is_paid
+from skdptune.base._recording import ledger_for as ledger_for
+from skdptune.base._recording import paid_for as paid_for
+from skdptune.base._recording import recorded_together as recorded_together
+from skdptune.base._recording import warn_of_refit as warn_of_refit
 from skdptune.base._records import Records as Records
 from skdptune.base._records import check_classes as check_classes
 from skdptune.base._records import proper_labels as proper_labels
@@ -83,6 +89,9 @@ from skdptune.base._suggested_space import suggested_space as suggested_space
 from skdptune.base._suggested_space import suggests_a_space as suggests_a_space
 from skdptune.base._target_range import middle_and_half as middle_and_half
 from skdptune.base._target_range import target_range as target_range
+from skdptune.ledger import ADD_OR_REMOVE as ADD_OR_REMOVE
+from skdptune.ledger import REPLACE as REPLACE
+from skdptune.ledger import ZERO_OUT as ZERO_OUT
 
 __all__ = [
     "NoProfileError",

@@ -9,13 +9,10 @@ from typing import Any
 from skdptune.accounting import PrivacyReport
 from skdptune.base._costs import load_adapter_of, replaces_records
 from skdptune.base._nested_parameters import nested_estimators
+from skdptune.ledger import ADD_OR_REMOVE, RELATIONS, REPLACE, common_relation
 
-ADD_OR_REMOVE = "add or remove one record"
-# A null record holds the place of one that is not there.
-ZERO_OUT = (
-    "add or remove one record's contribution at its place, the public number of records unchanged"
-)
-REPLACE = "replace one of a public number of records"
+# Assumption F6.
+SEEDED = "the noise is drawn from a seed: whoever knows the seed sees through it"
 
 
 def neighbouring_of(estimator: Any) -> str:
@@ -35,9 +32,9 @@ def _own_relation(estimator: Any) -> str:
     if replaces_records(estimator):
         return REPLACE
     relation = getattr(estimator, "neighbouring", ADD_OR_REMOVE)
-    if relation not in (ADD_OR_REMOVE, ZERO_OUT, REPLACE):
+    if relation not in RELATIONS:
         raise TypeError(
-            f"neighbouring must be one of {[ADD_OR_REMOVE, ZERO_OUT, REPLACE]}; got "
+            f"neighbouring must be one of {list(RELATIONS)}; got "
             f"{relation!r:.80} of {type(estimator).__name__}."
         )
     return str(relation)
@@ -51,10 +48,9 @@ def weakest(relations: Iterable[str]) -> str:
     Theorem F11.
     """
     found = set(relations)
-    if len(found) <= 1:
-        return next(iter(found), ADD_OR_REMOVE)
-    if found == {ADD_OR_REMOVE, ZERO_OUT}:
-        return ZERO_OUT
+    common = common_relation(found)
+    if common is not None:
+        return common
     raise TypeError(
         "estimator must hold private steps of one kind; got guarantees about different "
         f"neighbours: {', and '.join(sorted(found))}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from typing import Any
 
 from skdptune._validation import check_integer, check_kind
@@ -18,6 +19,8 @@ CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
 _ADAPTERS = {"diffprivlib": "skdptune.base._diffprivlib"}
 _REPLACING = frozenset({"diffprivlib"})
 _ANY_SIZE = 1000
+_watchers: list[Callable[[type], None]] = []
+_broken: set[str] = set()
 
 
 def profile_of(estimator: object, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
@@ -125,6 +128,18 @@ def load_adapter_of(estimator: object) -> None:
             return
 
 
+def load_adapters() -> None:
+    """Register the models of all optional libraries that are installed."""
+    for library, adapter in _ADAPTERS.items():
+        if library in _broken or find_spec(library) is None:
+            continue
+        try:
+            importlib.import_module(adapter).register()
+        except ImportError:
+            # Of a version that does not go with what else is installed: nobody can use it.
+            _broken.add(library)
+
+
 @functools.singledispatch
 def _registry(estimator: object, n_samples: int, n_features: int | None) -> PrivacyProfile:
     raise no_profile(estimator)
@@ -145,7 +160,8 @@ def register_profile(kind: type) -> Callable[[CostFunction], CostFunction]:
 
     Notes
     -----
-    Assumption R4.
+    Assumption R4. From then on fits of the class, and of those that descend from it, are recorded
+    in the ledger that is in use (Theorem H4).
 
     Examples
     --------
@@ -162,7 +178,35 @@ def register_profile(kind: type) -> Callable[[CostFunction], CostFunction]:
     check_kind(kind, name="kind", kind=type, domain="a class")
 
     def decorator(function: CostFunction) -> CostFunction:
-        _registry.register(kind)(function)
+        register_cost(kind)(function)
+        for watcher in _watchers:
+            watcher(kind)
         return function
 
     return decorator
+
+
+def register_cost(kind: type) -> Callable[[CostFunction], CostFunction]:
+    """Register the cost of a class whose fits are not to be recorded: its steps' own fits are."""
+    return _registry.register(kind)
+
+
+def registration_of(kind: type) -> tuple[type, CostFunction] | None:
+    """Return the class that others have registered, and its cost, from which a class descends."""
+    for each in kind.__mro__:
+        function = _registry.registry.get(each)
+        if function is not None and each is not object:
+            is_own = function.__module__.startswith("skdptune.")
+            return None if is_own else (each, function)
+    return None
+
+
+def adopt_registration(kind: type, function: CostFunction) -> None:
+    """Register a class as in the process that has sent it here, unless it is."""
+    if kind not in _registry.registry:
+        register_profile(kind)(function)
+
+
+def when_registered(watcher: Callable[[type], None]) -> None:
+    """Call a function with each class that is registered from now on."""
+    _watchers.append(watcher)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 from skdptune._validation import check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
-from skdptune.base._assumptions import REPLACE, assumption_registry
+from skdptune.base._assumptions import assumption_registry
 from skdptune.base._costs import register_profile
 from skdptune.base._refusals import NoProfileError, Refusal
 from skdptune.base._reports import report_registry
+from skdptune.ledger import REPLACE
 
 _RELATION = (
     "diffprivlib's guarantee is taken as stated there: pure epsilon for replacing one of a public "
@@ -22,8 +24,12 @@ _KNOWLEDGE = ("bounds", "bounds_X", "bounds_y", "data_norm", "classes")
 
 @functools.cache
 def register() -> None:
-    """Register diffprivlib's models; called when the first one is met."""
-    from diffprivlib.validation import DiffprivlibMixin
+    """Register diffprivlib's models; called when the first one is met, or a ledger is in use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # All of them are there before their fits are wrapped.
+        import diffprivlib.models  # noqa: F401
+        from diffprivlib.validation import DiffprivlibMixin
 
     register_profile(DiffprivlibMixin)(_cost_of)
     report_registry.register(DiffprivlibMixin, _report)

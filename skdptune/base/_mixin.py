@@ -8,8 +8,10 @@ from typing import Any
 
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._assumptions import ADD_OR_REMOVE
+from skdptune.base._assumptions import SEEDED
+from skdptune.base._recording import PrivacyWarning, record_fits
 from skdptune.base._seeds import without_generator
+from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
 from skdptune.mechanisms import RandomState
 
 DEFAULT_DELTA = 1e-5
@@ -17,12 +19,6 @@ DEFAULT_DELTA = 1e-5
 PUBLIC_SIZE = "the number of records is public"
 PUBLIC_LABELS = "the label set is public"
 PUBLIC_WEIGHTS = "class weights are public, not counted in the data"
-# Assumption F6.
-SEEDED = "the noise is drawn from a seed: whoever knows the seed sees through it"
-
-
-class PrivacyWarning(UserWarning):
-    """A setting that is allowed, but promises less privacy than it seems to."""
 
 
 def warn_of_large_delta(delta: float, n_samples: int, *, stacklevel: int) -> None:
@@ -42,7 +38,9 @@ class PrivateEstimatorMixin:
     A subclass has the parameters ``epsilon``, ``delta`` and ``random_state``, maybe one for its
     noise, maybe ``n_public``, a constant in place of the number of records, and the method
     ``privacy_profile(n_samples, n_features=None)``, which follows from parameters and public sizes
-    alone.
+    alone. Its methods that read data (``fit``, ``partial_fit``, ``fit_many``) are then recorded in
+    the ledger of its parameter ``ledger``, if it has one, or in the one that is in use
+    (Theorem H4): what `privacy_profile` returns must cover all that such a call does.
 
     Examples
     --------
@@ -60,8 +58,14 @@ class PrivateEstimatorMixin:
     delta: float
     random_state: RandomState
     n_public: int | None = None
+    ledger: PrivacyLedger | None = None
     # How neighbours differ, in the words of reports; a subclass may have another relation.
     neighbouring: str = ADD_OR_REMOVE
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Let a ledger record the fits of a subclass."""
+        super().__init_subclass__(**settings)
+        record_fits(cls, warns=True)
 
     def privacy_assumptions(
         self, n_samples: int, n_features: int | None = None
@@ -88,7 +92,9 @@ class PrivateEstimatorMixin:
     def __getstate__(self) -> dict[str, Any]:
         """Return what is copied and pickled: of a fitted estimator no generator of its noise."""
         # Theorem F9.
-        return without_generator(super().__getstate__())  # type: ignore[arg-type]
+        state: Any = super().__getstate__()
+        # An object without attributes has no state.
+        return without_generator(state or {})
 
     def _checked_budget(self) -> tuple[float, float]:
         """Return (epsilon, delta) after validation; epsilon may be infinite for "no privacy"."""

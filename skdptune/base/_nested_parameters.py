@@ -10,8 +10,8 @@ from sklearn.pipeline import Pipeline
 
 from skdptune.base.protocol import Fittable, Parametrized
 
-# Parameters that a search always sets itself.
-RESERVED_PARAMETERS: tuple[str, ...] = ("random_state", "n_public")
+# Parameters that are a search's own to set, or those of whoever answers for the data.
+RESERVED_PARAMETERS: tuple[str, ...] = ("random_state", "n_public", "ledger")
 
 
 def nested_estimators(estimator: Parametrized) -> Iterator[tuple[str, Parametrized]]:

@@ -27,7 +27,7 @@ from skdptune.base._assumptions import (
     once,
     weakest,
 )
-from skdptune.base._costs import cost_of, register_profile
+from skdptune.base._costs import cost_of, register_cost
 from skdptune.base._refusals import NoProfileError, Refusal, no_profile, together
 from skdptune.base._reports import report_of, report_registry
 from skdptune.base._widths import width_after
@@ -114,7 +114,7 @@ def _cost_of_leaf(step: Any, n_samples: int, n_features: int | None) -> PrivacyP
 
 
 for _kind in _CONDITIONS:
-    register_profile(_kind)(_cost_of_leaf)
+    register_cost(_kind)(_cost_of_leaf)
 
 
 def _steps_of_pipeline(pipeline: Any, n_features: int | None) -> list[Step]:
@@ -134,17 +134,17 @@ def _steps_of_columns(transformer: Any, n_features: int | None) -> list[Step]:
     return [*steps, ("remainder", transformer.remainder, None)]
 
 
-@register_profile(Pipeline)
+@register_cost(Pipeline)
 def _pipeline(pipeline: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
     return _composed(_steps_of_pipeline(pipeline, n_features), n_samples)
 
 
-@register_profile(FeatureUnion)
+@register_cost(FeatureUnion)
 def _union(union: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
     return _composed(_steps_of_union(union, n_features), n_samples)
 
 
-@register_profile(ColumnTransformer)
+@register_cost(ColumnTransformer)
 def _columns(transformer: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
     chosen = [
         (name, NoProfileError(_BY_FUNCTION))

@@ -25,6 +25,7 @@ from skdptune.ensemble._docstrings import TEXT
 from skdptune.ensemble._plan import RateRule
 from skdptune.ensemble._private_boosting import PrivateExplainableBoosting
 from skdptune.ensemble._residuals import BinaryResiduals, Residuals, SoftmaxResiduals
+from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing import as_schema
 
 
@@ -95,6 +96,7 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
         noise_multiplier: float | None = None,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -109,6 +111,7 @@ class DPExplainableBoostingClassifier(ClassifierMixin, PrivateExplainableBoostin
             noise_multiplier=noise_multiplier,
             random_state=random_state,
             n_public=n_public,
+            ledger=ledger,
         )
         self.classes = classes
         self.class_weight = class_weight

@@ -42,7 +42,10 @@ random_state : int, Generator, RandomState or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.
 n_public : int, optional
     Public constant in place of the number of records. A search sets it where it fits on a
-    random subset of the data, whose size must stay secret.""",
+    random subset of the data, whose size must stay secret.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "shared_attributes": """\
 term_names_ : list of str
     The column of each term.

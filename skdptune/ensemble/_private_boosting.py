@@ -27,6 +27,7 @@ from skdptune.ensemble._parameters import check_parameters
 from skdptune.ensemble._plan import BoostingPlan, RateRule, plan_of_budget, plan_of_noise
 from skdptune.ensemble._residuals import Residuals
 from skdptune.ensemble._terms import Places, Term, terms_of_bounds, terms_of_schema
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import as_generator, secure_generator
 from skdptune.preprocessing import (
     PUBLIC_SCHEMA,
@@ -59,6 +60,7 @@ class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, B
         noise_multiplier: float | None = None,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -72,6 +74,7 @@ class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, B
         self.noise_multiplier = noise_multiplier
         self.random_state = random_state
         self.n_public = n_public
+        self.ledger = ledger
 
     # The cost, before data ----------------------------------------------------------------
 

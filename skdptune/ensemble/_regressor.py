@@ -15,6 +15,7 @@ from skdptune.ensemble._parameters import known_target_range
 from skdptune.ensemble._plan import RateRule
 from skdptune.ensemble._private_boosting import PrivateExplainableBoosting
 from skdptune.ensemble._residuals import BoundedResiduals, Residuals
+from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing import as_schema
 
 
@@ -76,6 +77,7 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
         noise_multiplier: float | None = None,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -90,6 +92,7 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
             noise_multiplier=noise_multiplier,
             random_state=random_state,
             n_public=n_public,
+            ledger=ledger,
         )
         self.target_bound = target_bound
 

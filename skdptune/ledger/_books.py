@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from skdptune.ledger._neighbours import common_relation
 from skdptune.ledger._storage import (
     Account,
     LedgerError,
@@ -72,6 +73,8 @@ class State:
     totals: Totals = field(default_factory=Totals)
     # None before the first reservation.
     ways: Ways | None = None
+    # Of all reservations, cancelled ones included; empty before the first.
+    neighbouring: str = ""
 
 
 class Books:
@@ -124,9 +127,17 @@ class Books:
         digest = _digest(state.last_digest, str(sequence), reservation, text)
         self._transaction.append(self._dataset, StoredEvent(sequence, reservation, text, digest))
         totals = state.totals.changed(charges, sign) if charges else state.totals
-        self.state = State(sequence, digest, totals, ways or state.ways)
+        relation = self.relation_with(content) or state.neighbouring
+        self.state = State(sequence, digest, totals, ways or state.ways, relation)
         save_account(self._transaction, self.terms, self.state)
         return sequence
+
+    def relation_with(self, content: dict[str, Any]) -> str | None:
+        """Return the neighbours that all guarantees are about, one more event included.
+
+        None if there are no such neighbours.
+        """
+        return _relation(self.state, content)
 
     def status_of(self, reservation: str) -> tuple[str, Charges]:
         """Return where a reservation stands, and its charges; it must be one of this ledger."""
@@ -168,7 +179,11 @@ class Books:
             sign = {"reserved": 1, "cancelled": -1}.get(name, 0)
             totals = found.totals.changed(charges, sign) if sign else found.totals
             found = replace(
-                found, n_events=event.sequence, last_digest=event.digest, totals=totals
+                found,
+                n_events=event.sequence,
+                last_digest=event.digest,
+                totals=totals,
+                neighbouring=_relation(found, content) or "",
             )
             events.append((event.sequence, event.reservation, content))
         if found != self.state:
@@ -200,7 +215,13 @@ def _state_of(content: dict[str, Any]) -> State:
         content["last_digest"],
         totals,
         None if ways is None else Ways(**ways),
+        content["neighbouring"],
     )
+
+
+def _relation(state: State, content: dict[str, Any]) -> str | None:
+    found = {state.neighbouring, content.get("neighbouring", "")} - {""}
+    return common_relation(found) if found else ""
 
 
 def key_of(content: str) -> str:

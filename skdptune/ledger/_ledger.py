@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Self
 
 from skdptune._validation import check_flag, check_kind
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
@@ -25,6 +25,8 @@ from skdptune.ledger._checks import (
     new_terms,
     now,
 )
+from skdptune.ledger._context import enter_ledger, leave_ledger
+from skdptune.ledger._neighbours import ADD_OR_REMOVE, check_relation
 from skdptune.ledger._opening import storage_at
 from skdptune.ledger._reading import ReadableLedger
 from skdptune.ledger._report import refusal
@@ -190,6 +192,7 @@ class PrivacyLedger(ReadableLedger):
         *,
         name: str,
         assumptions: Sequence[str] = (),
+        neighbouring: str = ADD_OR_REMOVE,
         details: Mapping[str, Any] | None = None,
         host: bool = False,
     ) -> Reservation:
@@ -203,6 +206,12 @@ class PrivacyLedger(ReadableLedger):
             What is released, such as the estimator's name.
         assumptions : sequence of str, default=()
             What must hold for the cost, in plain sentences.
+        neighbouring : str, default="add or remove one record"
+            How the neighbouring data sets differ that the cost is about, in the words of
+            `PrivacyReport`: "add or remove one record", "replace one of a public number of
+            records", or "add or remove one record's contribution at its place, the public number
+            of records unchanged". Costs of replacing and of adding are not added up: the first
+            reservation settles which of them a ledger holds.
         details : mapping, optional
             Public facts worth keeping, fit for strict JSON. Nothing that the data decide.
         host : bool, default=False
@@ -217,6 +226,8 @@ class PrivacyLedger(ReadableLedger):
         ------
         BudgetExceededError
             If it does not fit. Nothing is recorded.
+        LedgerError
+            If it is about other neighbours than what was reserved before.
         """
         check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
         epsilon = profile.epsilon(self.delta)
@@ -224,6 +235,7 @@ class PrivacyLedger(ReadableLedger):
             "event": "reserved",
             "name": check_words(name, name="name"),
             "assumptions": check_sentences(assumptions),
+            "neighbouring": check_relation(neighbouring),
             "details": check_details(details),
             "host": platform.node() if check_flag(host, name="host") else None,
             "version": version("skdptune"),
@@ -238,6 +250,8 @@ class PrivacyLedger(ReadableLedger):
             if books.state.ways not in (None, ways):
                 ways = books.state.ways
                 charges = ways.charges_of(profile)
+            if books.relation_with(content) is None:
+                raise self._of_other_neighbours(content, books.state)
             if not ways.admits(books.state.totals.changed(charges)):
                 raise BudgetExceededError(self._refusal(content, books.state))
             key = key_of(stored)
@@ -257,6 +271,27 @@ class PrivacyLedger(ReadableLedger):
                 return Reservation(self, identifier, record.name)
         raise ValueError(
             f"identifier must be that of a record of {self.dataset!r}; got {identifier!r:.80}."
+        )
+
+    def __enter__(self) -> Self:
+        """Record all fits of private estimators in a block of code.
+
+        Estimators take the ledger with them to workers. `skdptune.config_context` says more.
+        """
+        # Theorem H4.
+        enter_ledger(self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """End the block."""
+        leave_ledger(self)
+
+    def _of_other_neighbours(self, content: Mapping[str, Any], state: State) -> LedgerError:
+        return LedgerError(
+            f"neighbouring must suit what {self.dataset!r} holds, guarantees about neighbours "
+            f"that {state.neighbouring}; got {content['neighbouring']!r} of {content['name']!r}. "
+            "Such costs must not be added up. Nothing was recorded: keep releases of this kind "
+            "in a ledger of their own, and report both."
         )
 
     def _refusal(self, content: Mapping[str, Any], state: State) -> str:

@@ -42,6 +42,8 @@ class LedgerRecord:
         Name of the machine, if it was asked to be kept.
     reason : str
         Why it was cancelled.
+    neighbouring : str
+        How the neighbouring data sets differ that the cost is about.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class LedgerRecord:
     details: dict[str, Any]
     host: str | None
     reason: str
+    neighbouring: str
 
     @property
     def is_spent(self) -> bool:
@@ -92,7 +95,7 @@ def records_of(
     for sequence, reservation, content in events:
         if content["event"] == "reserved":
             found[reservation] = {"sequence": sequence, "reservation": reservation, "reason": ""}
-            kept = ("name", "profile", "time", "version", "details", "host")
+            kept = ("name", "profile", "time", "version", "details", "host", "neighbouring")
             found[reservation] |= {key: content[key] for key in kept}
             found[reservation] |= {
                 "epsilon": float(content["epsilon"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 from skdptune.accounting import PrivacyProfile
@@ -111,12 +111,29 @@ def _referred(kind: type[LedgerReference], path: str, terms: Terms) -> LedgerRef
     """Return the ledger that a pickle refers to."""
     if path == MEMORY:
         found = _IN_MEMORY.get(terms.identity)
-        if found is None:
-            raise LedgerError(
-                "a ledger in memory must be used in the process that made it; got it in another. "
-                "Keep it in a file for workers and for later: PrivacyLedger.create(path, ...)."
-            )
-        return found
+        if found is not None:
+            return found
     ledger = kind.__new__(kind)
-    ledger._bind(storage_at(path), terms)
+    ledger._bind(_MemoryElsewhere() if path == MEMORY else storage_at(path), terms)
     return ledger
+
+
+class _MemoryElsewhere:
+    """Stands for the memory of another process, so that what refers to it can be loaded here."""
+
+    location = MEMORY
+
+    def transaction(self, *, write: bool) -> AbstractContextManager[Transaction]:
+        """Refuse: it cannot be reached."""
+        raise LedgerError(
+            "a ledger in memory must be used in the process that made it; got it in another. "
+            "Keep it in a file for workers and for later: PrivacyLedger.create(path, ...)."
+        )
+
+    def create(self, first: Callable[[Transaction], None]) -> None:
+        """Refuse: it cannot be reached."""
+        self.transaction(write=True)
+
+    def verify(self) -> None:
+        """Refuse: it cannot be reached."""
+        self.transaction(write=False)

@@ -74,7 +74,10 @@ random_state : int, Generator, RandomState or None, default=None
 n_public : int, optional
     Public constant in place of the number of records. A search sets it where it fits on a
     random subset of the data, whose size must stay secret. Not for "psgd" and for `sampling`
-    "fixed", whose guarantees need the number itself.""",
+    "fixed", whose guarantees need the number itself.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "shared_attributes": """\
 coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
     The private weights.
@@ -124,7 +127,10 @@ random_state : int, Generator, RandomState or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.
 n_public : int, optional
     Public constant in place of the number of records. A search sets it where it fits on a
-    random subset of the data, whose size must stay secret.""",
+    random subset of the data, whose size must stay secret.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "shared_attributes": """\
 coef_ : ndarray of shape (n_features,)
     The private weights.

@@ -25,6 +25,7 @@ from skdptune.base import (
     validate_records,
     weights_of_classes,
 )
+from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._defaults import CLIPPING_SOLVERS, solver_of
 from skdptune.linear_model._optional_protocol import OptionalProtocolMixin
 from skdptune.linear_model._parameters import check_parameters
@@ -76,6 +77,7 @@ class PrivateLinearClassifier(
         max_iter: int = 300,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -95,6 +97,7 @@ class PrivateLinearClassifier(
         self.max_iter = max_iter
         self.random_state = random_state
         self.n_public = n_public
+        self.ledger = ledger
 
     # The cost, before data ----------------------------------------------------------------
 

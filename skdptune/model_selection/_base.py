@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -28,18 +30,26 @@ from skdptune.base import (
     PUBLIC_LABELS,
     PUBLIC_SIZE,
     SEEDED,
+    Charge,
     assumptions_in,
     assumptions_of,
     beside_refusals,
+    carry_settings,
     check_fit_parameters,
+    is_paid,
+    ledger_for,
     neighbouring_of,
+    nested_estimators,
     once,
+    own_parameters,
     report_of,
     warn_of_large_delta,
+    warn_of_refit,
     weakest,
     without_generator,
 )
 from skdptune.checks import check_plan
+from skdptune.ledger import PrivacyLedger, checked_ledger
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
 from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key, split_of
 from skdptune.model_selection._running import (
@@ -55,7 +65,10 @@ from skdptune.model_selection._running import (
 )
 
 # Parameters that change neither the cost nor what has it.
-_NEUTRAL = ("n_jobs", "pre_dispatch", "verbose", "random_state", "error_score", "diagnostics")
+_NEUTRAL = (
+    *("n_jobs", "pre_dispatch", "verbose", "random_state", "error_score", "diagnostics"),
+    "ledger",
+)
 
 
 class SolvedPlan(Protocol):
@@ -77,13 +90,15 @@ class SolvedPlan(Protocol):
 PlanT = TypeVar("PlanT", bound=SolvedPlan)
 
 
+@carry_settings
 class BasePrivateSearch(
     CallbackSupportMixin, MetaEstimatorMixin, WinnerMethods, ABC, Generic[PlanT]
 ):
     """Base of all private searches.
 
     A search first makes its plan, which holds the whole cost and follows from parameters and
-    public numbers alone; then it reads the data, runs, and publishes what the plan paid for.
+    public numbers alone; a ledger that is in use records it; then the search reads the data, runs,
+    and publishes what the plan paid for.
     Subclasses implement the abstract methods below, and nothing else of the template.
 
     Notes
@@ -103,6 +118,7 @@ class BasePrivateSearch(
     verbose: int
     random_state: Any
     n_public: int | None
+    ledger: PrivacyLedger | None
 
     # What a subclass implements -------------------------------------------------------------
 
@@ -131,6 +147,9 @@ class BasePrivateSearch(
     def _estimators(self) -> Sequence[Any]:
         """Return the estimators that are searched over."""
         return (self.estimator,)
+
+    def _check_fits(self, plan: PlanT, data: Data) -> None:
+        """Raise if fits fail on made-up data, of which a search may know before it reads any."""
 
     def _n_tasks(self) -> int:
         """Return how many tasks callbacks hear of, beside those of candidates."""
@@ -285,11 +304,47 @@ class BasePrivateSearch(
         -------
         self
         """
+        ledger = self._ledger_in_use(X)
         plan, data, public = self._opened(X, y, X_val, y_val, params)
+        self._check_fits(plan, data)
         weights = params.get("sample_weight")
-        with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
-            self._run(plan, data, public, tasks)
+        # Theorem H4.
+        with nullcontext() if ledger is None else self._charge(plan).reserved(ledger):
+            with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
+                self._run(plan, data, public, tasks)
         return self
+
+    def _ledger_in_use(self, X: Any) -> PrivacyLedger | None:
+        """Return the ledger of the search or of what it holds, or else the one in force."""
+        if is_paid(self):
+            return None
+        given = {
+            checked_ledger(ledger)
+            for part in (self, *self._estimators())
+            for _, step in nested_estimators(part)
+            if (ledger := own_parameters(step).get("ledger")) is not None
+        }
+        if len(given) > 1:
+            raise ValueError(
+                f"ledger must be one, to hold the total of the search; got {len(given)} of "
+                f"{type(self).__name__} and its estimators."
+            )
+        found = ledger_for(self, next(iter(given), None))
+        if found is None:
+            warn_of_refit(self, X, stacklevel=3)
+        return found
+
+    def _charge(self, plan: PlanT) -> Charge:
+        """Return what a ledger is to record before the search reads the data."""
+        report, kind = self._report(plan), type(self)
+        details = {
+            "estimator": f"{kind.__module__}.{kind.__qualname__}",
+            "n_samples": plan.layout.n_samples,
+            "parts": _parts_of(report, plan.delta),
+        }
+        return Charge(
+            plan.total, kind.__name__, assumptions_in(report), report.neighbouring, details
+        )
 
     def _opened(
         self, X: Any, y: Any, X_val: Any, y_val: Any, params: dict[str, Any]
@@ -378,6 +433,16 @@ class BasePrivateSearch(
         if self.random_state is not None:
             sentences.append(SEEDED)
         return tuple(sentences)
+
+
+def _parts_of(report: PrivacyReport, delta: float) -> list[dict[str, Any]]:
+    """Return what a release is made of, as a tree that a ledger keeps."""
+    parts = []
+    for part in report.parts:
+        epsilon = part.profile.epsilon(delta)
+        shown = "inf" if math.isinf(epsilon) else epsilon
+        parts.append({"name": part.name, "epsilon": shown, "parts": _parts_of(part, delta)})
+    return parts
 
 
 def _warn_of_weights(params: dict[str, Any]) -> None:

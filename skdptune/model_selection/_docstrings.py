@@ -23,7 +23,10 @@ diagnostics : bool, default=False
     Whether to keep what must stay secret in ``diagnostics_``. The fitted search is then **not
     private**.
 n_public : int, optional
-    Public constant used in place of the number of records, which otherwise is public."""
+    Public constant used in place of the number of records, which otherwise is public.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`."""
 
 SHARED_TEXT = {
     "estimator": """\

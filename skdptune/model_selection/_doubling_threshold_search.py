@@ -7,6 +7,7 @@ from typing import Any
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import DoublingThreshold
 from skdptune.model_selection._cost import Cost, CostModel, FitCosts, Layout, Plan
 from skdptune.model_selection._docstrings import SHARED_TEXT
@@ -165,6 +166,7 @@ class DoublingThresholdSearchCV(PartitionSearch):
         random_state: Any = None,
         diagnostics: bool = False,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -190,6 +192,7 @@ class DoublingThresholdSearchCV(PartitionSearch):
         self.random_state = random_state
         self.diagnostics = diagnostics
         self.n_public = n_public
+        self.ledger = ledger
 
     # Candidates -----------------------------------------------------------------------------
 
@@ -284,7 +287,7 @@ class DoublingThresholdSearchCV(PartitionSearch):
                 "param_grid or param_distributions must be given for a session; got neither. They "
                 "say what its candidates may cost."
             )
-        return self._start(self._state(*self._opened(X, y, X_val, y_val, params)))
+        return self._start(self._started(X, y, X_val, y_val, params))
 
     def _start(self, state: SearchState) -> DoublingThresholdSession:
         random = noise_random(state.streams.pick)

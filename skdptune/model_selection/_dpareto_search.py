@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
 from skdptune.accounting import PrivacyReport
-from skdptune.base import forget_seeds, own_seeds, set_seeds
+from skdptune.base import charge_of_fit, forget_seeds, own_seeds, set_seeds
+from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout
 from skdptune.model_selection._pareto import (
@@ -118,6 +120,9 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         runs.
     n_public : int, optional
         Public constant used in place of the number of records, which otherwise is public.
+    ledger : PrivacyLedger, optional
+        Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+        any: that of ``with ledger:`` or `skdptune.config_context`.
 
     Attributes
     ----------
@@ -214,6 +219,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         verbose: int = 0,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_space = param_space
@@ -236,6 +242,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         self.verbose = verbose
         self.random_state = random_state
         self.n_public = n_public
+        self.ledger = ledger
 
     # Parameters ---------------------------------------------------------------------------
 
@@ -311,14 +318,16 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
 
     # Running --------------------------------------------------------------------------------
 
-    def _run(self, plan: ParetoPlan, data: Data, public: Data | None, tasks: Tasks) -> None:
+    def _check_fits(self, plan: ParetoPlan, data: Data) -> None:
         if plan.release is not None:
             check_picklable(self._scorer(), plan.families, self.n_jobs)
+            streams = Streams.of(self.random_state)
+            ParetoRun(self, plan, self._scorer(), streams).check_fits(data)
+
+    def _run(self, plan: ParetoPlan, data: Data, public: Data | None, tasks: Tasks) -> None:
         # Copies: a change of what is shown must not change the cached plan.
         plan = replace(plan, costs=replace(plan.costs, families=clone(self)._families()))
         run = ParetoRun(self, plan, self._scorer(), Streams.of(self.random_state))
-        if plan.release is not None:
-            run.check_fits(data)
         with tasks.task("search"):
             records, study = run.evaluate(data, public)
             if plan.release is None:
@@ -444,7 +453,13 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         own = own_seeds(made)
         set_seeds(made, spawned(Streams.of(random_state).final, 1)[0])
         # Theorem F9.
-        return forget_seeds(self._data(X, y, params).fit(made), own)
+        ledger = self._ledger_in_use(None)
+        paying: AbstractContextManager[Any] = nullcontext()
+        if ledger is not None:
+            # Theorem H4.
+            paying = charge_of_fit(made, {"X": X, "y": y}).reserved(ledger)
+        with paying:
+            return forget_seeds(self._data(X, y, params).fit(made), own)
 
     def _sk_visual_block_(self) -> Any:
         if not isinstance(self.estimator, list) or hasattr(self, "best_estimator_"):

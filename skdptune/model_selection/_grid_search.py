@@ -9,6 +9,7 @@ import numpy as np
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_option
 from skdptune.accounting import PrivacyProfile
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import permute_and_flip_release
 from skdptune.model_selection._cost import (
     Candidates,
@@ -191,6 +192,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         random_state: Any = None,
         diagnostics: bool = False,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -215,6 +217,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         self.random_state = random_state
         self.diagnostics = diagnostics
         self.n_public = n_public
+        self.ledger = ledger
 
     # Candidates -----------------------------------------------------------------------------
 

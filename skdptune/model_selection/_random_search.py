@@ -17,6 +17,7 @@ from skdptune.accounting import (
     RunCountDistribution,
     UnreachableBudgetError,
 )
+from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._cost import (
     DEFAULT_SHARE,
     Candidates,
@@ -178,6 +179,7 @@ class DPRandomSearchCV(TuningSearch):
         random_state: Any = None,
         diagnostics: bool = False,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_distributions = param_distributions
@@ -202,6 +204,7 @@ class DPRandomSearchCV(TuningSearch):
         self.random_state = random_state
         self.diagnostics = diagnostics
         self.n_public = n_public
+        self.ledger = ledger
 
     # Candidates -----------------------------------------------------------------------------
 

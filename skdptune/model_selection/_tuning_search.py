@@ -25,6 +25,7 @@ from skdptune.base import (
     set_seeds,
     suggests_a_space,
 )
+from skdptune.ledger import Reservation
 from skdptune.model_selection._cost import (
     Candidates,
     Cost,
@@ -86,6 +87,18 @@ class SearchState:
     streams: Streams
     progress: Progress
     tasks: Tasks
+    # Of a session, which reads the data when it is driven.
+    reservation: Reservation | None = None
+
+    def mark_read(self) -> None:
+        """Record that the data are read from now on."""
+        if self.reservation is not None:
+            self.reservation.mark_read()
+
+    def confirm(self) -> None:
+        """Record that the search has come to its end."""
+        if self.reservation is not None:
+            self.reservation.confirm()
 
     @property
     def validation(self) -> Data:
@@ -312,7 +325,6 @@ class TuningSearch(SuggestingSearch):
     # Running --------------------------------------------------------------------------------
 
     def _run(self, plan: Plan, data: Data, public: Data | None, tasks: Tasks) -> None:
-        self._check_fits(plan, data)
         if plan.declined is not None:
             self._run_untuned(plan, data, public, tasks)
             return
@@ -337,6 +349,21 @@ class TuningSearch(SuggestingSearch):
                 state = self._state(plan, data, public, progress)
                 model = self._final_model(state, choice)
         self._publish(plan, choice, model)
+
+    def _started(
+        self, X: Any, y: Any, X_val: Any, y_val: Any, params: dict[str, Any]
+    ) -> SearchState:
+        """Return the state of a session, whose cost is set aside in the ledger in use."""
+        # Theorem H4.
+        ledger = self._ledger_in_use(X)
+        plan, data, public = self._opened(X, y, X_val, y_val, params)
+        self._check_fits(plan, data)
+        state = self._state(plan, data, public)
+        return (
+            state
+            if ledger is None
+            else replace(state, reservation=self._charge(plan).reserved(ledger))
+        )
 
     def _check_fits(self, plan: Plan, data: Data) -> None:
         """Raise if the fits of several candidates fail on made-up data."""

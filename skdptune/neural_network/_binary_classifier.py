@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_real
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import RandomState
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
 from skdptune.neural_network._defaults import EPOCHS_FOR_TWO_CLASSES
@@ -123,6 +124,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
         verbose: int = 0,
         random_state: RandomState = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
         classes: Sequence[Any] | None = None,
         class_weight: Mapping[Any, float] | None = None,
         threshold: float = 0.5,
@@ -150,6 +152,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
             verbose=verbose,
             random_state=random_state,
             n_public=n_public,
+            ledger=ledger,
             classes=classes,
             class_weight=class_weight,
             **components,

@@ -19,6 +19,7 @@ from skdptune.base import (
     sorted_labels,
     weights_of_classes,
 )
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import RandomState
 from skdptune.neural_network._defaults import EPOCHS_FOR_CLASSES
 from skdptune.neural_network._docstrings import SHARED_TEXT
@@ -118,6 +119,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         verbose: int = 0,
         random_state: RandomState = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
         classes: Sequence[Any] | None = None,
         class_weight: Mapping[Any, float] | None = None,
         **components: Any,
@@ -144,6 +146,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
             verbose=verbose,
             random_state=random_state,
             n_public=n_public,
+            ledger=ledger,
             classes=classes,
             **components,
         )

@@ -49,7 +49,10 @@ random_state : int, Generator, RandomState or None, default=None
     None draws first weights, batches and noise from the operating system's entropy; a seed gives
     reproducible research runs.
 n_public : int, optional
-    Public constant that replaces the number of records, where that number is secret.""",
+    Public constant that replaces the number of records, where that number is secret.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
     "class_weight": """\
 class_weight : mapping of class to float, optional
     Weights of classes, by which the clipped gradients of their records are multiplied; classes

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, validate_records
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import NoisyGradientPlan, RandomState, as_generator, secure_generator
 from skdptune.neural_network._inputs import as_array, own_array
 from skdptune.neural_network._optional_protocol import OptionalProtocolMixin
@@ -44,6 +45,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         fix_module: bool,
         random_state: RandomState,
         n_public: int | None,
+        ledger: PrivacyLedger | None,
         **skorch_parameters: Any,
     ) -> None:
         super().__init__(module, **skorch_parameters)
@@ -57,6 +59,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         self.fix_module = fix_module
         self.random_state = random_state
         self.n_public = n_public
+        self.ledger = ledger
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return the privacy cost of a fit, from the parameters and public sizes alone.

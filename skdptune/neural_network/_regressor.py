@@ -9,6 +9,7 @@ import torch
 from skorch import NeuralNetRegressor
 
 from skdptune._docstrings import with_shared_text
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import RandomState
 from skdptune.neural_network._defaults import EPOCHS_FOR_TARGETS
 from skdptune.neural_network._docstrings import SHARED_TEXT
@@ -96,6 +97,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         verbose: int = 0,
         random_state: RandomState = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
         **components: Any,
     ) -> None:
         super().__init__(
@@ -120,6 +122,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
             verbose=verbose,
             random_state=random_state,
             n_public=n_public,
+            ledger=ledger,
             **components,
         )
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, validate_rows
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import as_generator, private_quantile, pure_profile
 from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds, check_feature_range
 from skdptune.preprocessing._stateless import FLOATS
@@ -47,6 +48,9 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
     n_public : int, optional
         Public constant that stands for the number of records; the default is their number. A
         search sets it where it fits on a random part of the data, whose size must stay secret.
+    ledger : PrivacyLedger, optional
+        Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+        any: that of ``with ledger:`` or `skdptune.config_context`.
 
     Attributes
     ----------
@@ -99,6 +103,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         clip: bool = False,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
@@ -107,6 +112,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         self.clip = clip
         self.random_state = random_state
         self.n_public = n_public
+        self.ledger = ledger
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs, which depends on the parameters alone.

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, validate_rows
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget, unit_sum
 from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds
 from skdptune.preprocessing._stateless import FLOATS
@@ -55,6 +56,9 @@ class DPStandardScaler(
     n_public : int, optional
         Public constant that stands for the number of records; the default is their number. A
         search sets it where it fits on a random part of the data, whose size must stay secret.
+    ledger : PrivacyLedger, optional
+        Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+        any: that of ``with ledger:`` or `skdptune.config_context`.
 
     Attributes
     ----------
@@ -122,6 +126,7 @@ class DPStandardScaler(
         with_std: bool = True,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -130,6 +135,7 @@ class DPStandardScaler(
         self.with_std = with_std
         self.random_state = random_state
         self.n_public = n_public
+        self.ledger = ledger
 
     def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
         """Return what a fit costs, which depends on the parameters alone.

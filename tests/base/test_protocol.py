@@ -38,6 +38,8 @@ NOT_OF_ESTIMATORS = {
     *("transform", "set_output", "get_feature_names_out", "__sklearn_tags__"),
     # Of an object itself, and of nets, which take no data but that of their module.
     *("_replacement", "module"),
+    # Of this package's own, and of scikit-learn's.
+    *("_check_parameters", "__sklearn_clone__"),
 }
 
 

@@ -50,6 +50,8 @@ LEFT_OUT = {
     *("CheckReport", "Finding"),
     # Made by a ledger.
     *("LedgerRecord", "LedgerReport", "PrivacyStatement", "Reservation"),
+    # These change the process, or a block of code.
+    *("config_context", "get_config", "set_config"),
     # Made by its named constructors, which are in the list.
     "PrivacyProfile",
     # A decorator, without a check of its own.

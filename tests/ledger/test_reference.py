@@ -39,8 +39,13 @@ def test_pickle_in_memory_is_the_ledger_itself_within_its_process(ledger, monkey
     assert pickle.loads(pickled) is ledger
     # As it is in another process.
     monkeypatch.setattr(_reference, "_IN_MEMORY", {})
-    with pytest.raises(LedgerError, match="must be used in the process that made it"):
-        pickle.loads(pickled)
+    # What refers to it can be loaded, but not spent from.
+    again = pickle.loads(pickled)
+    assert again == ledger and again.dataset == "patients"
+    for use in (again.history, again.remaining, lambda: again.reserve(PURE, name="a fit")):
+        with pytest.raises(LedgerError, match="must be used in the process that made it"):
+            use()
+    assert pickle.loads(pickle.dumps(again)) == ledger
 
 
 def test_other_processes_spend_from_the_same_budget(shared):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._validation import check_real
+from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._regression._posterior_plan import PosteriorPlan
 from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
 from skdptune.linear_model._regression._released_bounds import (
@@ -33,6 +34,7 @@ class PosteriorSampleRegressor(PrivateLinearRegressor):
         failure_probability: float | None = None,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -43,6 +45,7 @@ class PosteriorSampleRegressor(PrivateLinearRegressor):
             fit_intercept=fit_intercept,
             random_state=random_state,
             n_public=n_public,
+            ledger=ledger,
         )
         self.failure_probability = failure_probability
 

@@ -20,6 +20,7 @@ from skdptune.base import (
     target_range,
     validate_records,
 )
+from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._regression._chunks import chunks_of, is_streamed
 from skdptune.linear_model._regression._fit_many import fit_in_one_pass
 from skdptune.linear_model._regression._optional_protocol import (
@@ -59,6 +60,7 @@ class PrivateLinearRegressor(
         fit_intercept: bool = True,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -68,6 +70,7 @@ class PrivateLinearRegressor(
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.n_public = n_public
+        self.ledger = ledger
 
     # The cost, before data ------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_option, check_real
+from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._docstrings import REGRESSOR_TEXT
 from skdptune.linear_model._regression._posterior_plan import (
     LARGEST_LEVERAGE,
@@ -109,6 +110,7 @@ class PTRLinearRegression(PosteriorSampleRegressor):
         failure_probability: float | None = None,
         random_state: Any = None,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         super().__init__(
             epsilon,
@@ -120,6 +122,7 @@ class PTRLinearRegression(PosteriorSampleRegressor):
             failure_probability=failure_probability,
             random_state=random_state,
             n_public=n_public,
+            ledger=ledger,
         )
         self.mode = mode
         self.calibration = calibration

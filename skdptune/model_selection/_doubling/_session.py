@@ -12,7 +12,7 @@ from skdptune.accounting import PrivacyReport
 from skdptune.mechanisms import DoublingThreshold, ThresholdRound
 from skdptune.model_selection._cost import Candidates, CostedCandidates, copied
 from skdptune.model_selection._partition_search import PartitionSearch
-from skdptune.model_selection._running import spawned
+from skdptune.model_selection._running import new_lock, one_at_a_time, spawned
 from skdptune.model_selection._tuning_search import Choice, SearchState
 
 
@@ -34,7 +34,7 @@ class DoublingThresholdSession:
     The cost is that of the search, whatever is offered and however many rounds are made; it is
     owed from the first `propose` on, whether or not the session is finished. Condition: what is
     offered is chosen by what the session has returned, by chance or by public knowledge, and by
-    nothing else that was learned from the data.
+    nothing else that was learned from the data. Threads may share it, and take turns.
 
     Attributes
     ----------
@@ -104,7 +104,10 @@ class DoublingThresholdSession:
         self._first: dict[str, Any] | None = None
         self._best: dict[str, Any] | None = None
         self._is_open = True
+        # Threads take turns, so that each round follows from all before it.
+        self._lock = new_lock()
 
+    @one_at_a_time
     def propose(self, candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         """Make one round over a batch of candidates.
 
@@ -132,6 +135,7 @@ class DoublingThresholdSession:
         model.fit_costs.check(list(fresh.values()), cost.setting, model.final_size)
         # Copies: whoever offers may not change later what was found to be costed.
         self._given += fresh.values()
+        self._state.mark_read()
         self._score({key: copied(given) for key, given in fresh.items()})
         if self._first is None:
             self._first = self._known[keys[0]][0]
@@ -141,6 +145,7 @@ class DoublingThresholdSession:
         self._best = self._known[keys[found]][0]
         return copied(self._best)
 
+    @one_at_a_time
     def finish(self) -> Any:
         """Train the last candidate that passed, on all records, and return the fitted search.
 
@@ -156,10 +161,13 @@ class DoublingThresholdSession:
         # Closed first: the final fit is paid for once.
         self._is_open = False
         search, state, choice = self._search, self._state, self.choice()
+        state.mark_read()
         model = search._final_model(state, choice)
         search._publish(state.plan, choice, model)
+        state.confirm()
         return search
 
+    @one_at_a_time
     def choice(self) -> ThresholdChoice:
         """Return the winner so far, as the search's template wants it."""
         # Theorem D4.

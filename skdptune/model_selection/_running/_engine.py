@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.base import forget_seeds, own_seeds, set_seeds
+from skdptune.base import forget_seeds, own_seeds, paid_for, set_seeds
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._quiet import Quiet
@@ -95,7 +95,9 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
         try:
             arguments = (train.X,) if train.y is None else (train.X, train.y)
             kind = type(models[0])
-            outcomes = kind.fit_many(list(models), *arguments, return_exceptions=True)
+            # Theorem H4: the search pays for it.
+            with paid_for():
+                outcomes = kind.fit_many(list(models), *arguments, return_exceptions=True)
             return [one if isinstance(one, BaseException) else None for one in outcomes]
         except BaseException as problem:
             # One that fails must not fail the others.

@@ -30,6 +30,7 @@ from skdptune.base import (
     cost_of,
     declared_labels,
     finite_rows,
+    paid_for,
     proper_targets,
     zeroed,
 )
@@ -59,7 +60,8 @@ def fit_record_by_record(estimator: Any, X: Any, y: Any, **params: Any) -> Any:
     Theorem R6.
     """
     check_not_pairwise(estimator)
-    with _guarded(estimator) as guarded:
+    # Theorem H4: the search pays for it.
+    with paid_for(), _guarded(estimator) as guarded:
         arguments = (X,) if y is None else (X, y)
         guarded.fit(*arguments, **params)
     return estimator
@@ -86,7 +88,7 @@ def check_steps(estimator: Any, X: Any) -> None:
             return
         path = clone(Pipeline(estimator.steps[:-1]))
         try:
-            with Quiet(), np.errstate(all="ignore"), _guarded(path, compares=True) as guarded:
+            with Quiet(), np.errstate(all="ignore"), paid_for(), _guarded(path, True) as guarded:
                 guarded.fit_transform(records, np.arange(number_of_samples(records)) % 2)
             return
         except Exception:

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from skdptune._validation import check_integer, check_kind
+from skdptune.base import recorded_together
 from skdptune.neural_network._noisy_steps import NotPrivateError, exact_arithmetic, quiet_hooks
 from skdptune.neural_network._population._grouping import (
     can_train_together,
@@ -90,6 +91,7 @@ class PopulationTrainer:
     def __init__(self, *, max_memory: int | None = None) -> None:
         self.max_memory = max_memory
 
+    @recorded_together
     def fit(
         self, nets: Sequence[TrainableNet], X: Any, y: Any, *, return_exceptions: bool = False
     ) -> list[Any]:

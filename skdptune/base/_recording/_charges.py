@@ -1,0 +1,165 @@
+"""What a fit is charged with before it reads the data: its cost, and what that rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import check_consistent_length, get_tags
+
+from skdptune._compat import number_of_features, number_of_samples
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base._assumptions import SEEDED, assumptions_of, neighbouring_of, once
+from skdptune.base._costs import cost_of
+from skdptune.base._records import proper_labels, sorted_labels
+from skdptune.ledger import PrivacyLedger, Reservation
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a release is charged with.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        What it costs at most.
+    name : str
+    assumptions : tuple of str
+    neighbouring : str
+    details : dict
+        Public facts.
+    """
+
+    profile: PrivacyProfile
+    name: str
+    assumptions: tuple[str, ...]
+    neighbouring: str
+    details: dict[str, Any]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether there is nothing to be recorded."""
+        return self.profile == PrivacyProfile.pure(0.0)
+
+    def reserved(self, ledger: PrivacyLedger) -> Reservation:
+        """Set the cost aside in a ledger, or raise if it does not fit."""
+        return ledger.reserve(
+            self.profile,
+            name=self.name,
+            assumptions=self.assumptions,
+            neighbouring=self.neighbouring,
+            details=self.details,
+        )
+
+    def check_covers(self, estimator: Any, ledger: PrivacyLedger) -> None:
+        """Charge what a fit has cost in fact, if that is more than was announced."""
+        found = getattr(estimator, "privacy_", None)
+        if not isinstance(found, PrivacyReport) or found.profile == self.profile:
+            return
+        deltas = {0.0, ledger.delta, found.delta}
+        if all(_covers(self.profile, found.profile, delta) for delta in deltas):
+            return
+        details = self.details | {"announced": self.name}
+        more = Charge(found.profile, self.name, self.assumptions, self.neighbouring, details)
+        with more.reserved(ledger):
+            pass
+
+
+def _covers(announced: PrivacyProfile, found: PrivacyProfile, delta: float) -> bool:
+    return bool(found.epsilon(delta) <= announced.epsilon(delta) * (1.0 + 1e-9))
+
+
+def charge_of_fit(estimator: Any, arguments: Mapping[str, Any]) -> Charge:
+    """Return what a fit is charged with, from parameters and the form of its arguments.
+
+    Parameters
+    ----------
+    estimator : estimator
+    arguments : mapping
+        Of its fit, by name.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For parameters that are wrong, and for arguments that no fit can use, by their form.
+
+    Notes
+    -----
+    Theorem H4. No record is read, but for the label set, where that is public and sets the cost.
+    """
+    _check_form(estimator, arguments)
+    n_samples, n_features = _sizes(estimator, arguments)
+    costed = _labelled(estimator, arguments.get("y"))
+    profile = cost_of(costed, n_samples, n_features)
+    seeded = (SEEDED,) if getattr(estimator, "random_state", None) is not None else ()
+    kind = type(estimator)
+    return Charge(
+        profile,
+        kind.__name__,
+        once((*assumptions_of(costed, n_samples, n_features), *seeded)),
+        neighbouring_of(estimator),
+        {"estimator": f"{kind.__module__}.{kind.__qualname__}", "n_samples": n_samples},
+    )
+
+
+def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
+    """Refuse parameters and arguments that a fit would refuse for their form alone."""
+    check = getattr(estimator, "_check_parameters", None)
+    if callable(check):
+        check()
+    X, y = arguments.get("X"), arguments.get("y")
+    if X is None or not (hasattr(X, "shape") or hasattr(X, "__len__")):
+        return
+    tags = get_tags(estimator)
+    if y is None and tags.target_tags.required:
+        name = type(estimator).__name__
+        raise ValueError(f"y must be given: {name} requires y to be passed; got None.")
+    shape: tuple[int, ...] = getattr(X, "shape", (1, 1))
+    if len(shape) == 1 and tags.input_tags.two_d_array:
+        raise ValueError(
+            f"X must be two-dimensional; got shape {shape}. Reshape your data with "
+            "X.reshape(-1, 1) if it has a single column, X.reshape(1, -1) if a single record."
+        )
+    if y is not None:
+        check_consistent_length(X, y)
+
+
+def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | None]:
+    """Return the public number of records, and the number of columns where it is known."""
+    X, statistics = arguments.get("X"), arguments.get("statistics")
+    n_features = number_of_features(X)
+    if statistics is not None:
+        n_features = getattr(statistics, "n_features_in_", None)
+    public = getattr(estimator, "n_public", None)
+    if public is not None:
+        return public, n_features
+    if statistics is not None:
+        return int(statistics.n_samples), n_features
+    try:
+        return number_of_samples(X), n_features
+    except TypeError:
+        raise ValueError(
+            "n_public must be given for a fit to chunks that a ledger records, since the cost is "
+            "set aside before they are read; got None."
+        ) from None
+
+
+def _labelled(estimator: Any, y: Any) -> Any:
+    """Return the estimator, or a copy that is given the public label set where that costs."""
+    is_open = getattr(estimator, "classes", ()) is None
+    if y is None or not is_open or not is_classifier(estimator):
+        return estimator
+    if "classes" not in getattr(estimator, "cost_parameters", ("classes",)):
+        return estimator
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        return estimator
+    found = sorted_labels(labels[~proper_labels(labels, None)[1]])
+    if found.size < 2:
+        raise ValueError("y must have at least two classes; got one class.")
+    return clone(estimator).set_params(classes=found.tolist())

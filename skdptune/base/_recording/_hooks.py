@@ -1,0 +1,285 @@
+"""Fits that record themselves: methods that read data, wrapped once for each class."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any, TypeVar, cast
+
+from skdptune.base._costs import load_adapters, when_registered
+from skdptune.base._recording._carrying import (
+    carried_by,
+    carried_settings,
+    carry_settings,
+)
+from skdptune.base._recording._charges import Charge, charge_of_fit
+from skdptune.base._recording._payments import Payment, current_payment, paid_by, paid_for
+from skdptune.base._recording._refits import warn_of_refit
+from skdptune.ledger import (
+    LedgerError,
+    PrivacyLedger,
+    Reservation,
+    checked_ledger,
+    settings_in_force,
+    settings_meant,
+    when_used,
+)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_METHODS = ("fit", "partial_fit", "fit_transform", "fit_predict", "fit_statistics")
+# These call `fit` or `partial_fit`.
+_CALLS_OTHERS = "sklearn.base"
+_MARK = "_skdptune_records"
+# The object that is being fitted where no ledger records it.
+_unrecorded: ContextVar[Any] = ContextVar("skdptune_unrecorded", default=None)
+
+
+# Where a fit is recorded ---------------------------------------------------------------------
+
+
+def ledger_for(estimator: Any, own: Any = None) -> PrivacyLedger | None:
+    """Return the ledger that a fit is recorded in: an estimator's own, or the one in force.
+
+    Raises
+    ------
+    ValueError
+        If these are different ones.
+    LedgerError
+        If there is none and one is required.
+
+    Notes
+    -----
+    Theorem H4.
+    """
+    own = getattr(estimator, "ledger", None) if own is None else own
+    if own is not None:
+        return _own_ledger(checked_ledger(own), estimator)
+    settings = settings_in_force(carried_settings(estimator))
+    if settings.ledger is None and settings.require_ledger:
+        raise LedgerError(
+            "ledger must be given, since require_ledger is set; got None for "
+            f"{type(estimator).__name__}. Nothing was read."
+        )
+    return settings.ledger
+
+
+def _own_ledger(own: PrivacyLedger, estimator: Any) -> PrivacyLedger:
+    around = settings_meant(carried_settings(estimator)).ledger
+    if around not in (None, own):
+        raise ValueError(
+            f"ledger must be the one in use, {around!r}; got {own!r} of "
+            f"{type(estimator).__name__}. Leave one of them out: which data set is it?"
+        )
+    return own
+
+
+def is_paid(estimator: Any) -> bool:
+    """Return whether a fit is part of another one that is paid for."""
+    return current_payment() is not None or _brought_payment(estimator) is not None
+
+
+def _brought_payment(estimator: Any) -> Payment | None:
+    """Return the payment that an estimator has brought to this thread, None without any."""
+    found = carried_by(estimator)
+    if found is None:
+        return None
+    if found.payment is not None and found.payment.is_open:
+        return found.payment
+    return Payment(is_passed_on=True) if found.is_foreign and found.is_paid else None
+
+
+# Wrapping ------------------------------------------------------------------------------------
+
+
+def recorded(method: Callable[..., Any], *, warns: bool) -> Callable[..., Any]:
+    """Return a method that reads data, changed so that a ledger in use records the call."""
+    signature = inspect.signature(method)
+
+    @functools.wraps(method)
+    def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # No more than this: it goes with classes of a notebook to workers.
+        return _recorded_call(method, signature, warns, self, args, kwargs)
+
+    setattr(fit, _MARK, True)
+    return fit
+
+
+def _recorded_call(
+    method: Callable[..., Any],
+    signature: inspect.Signature,
+    warns: bool,
+    estimator: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Call a method that reads data, and record it if nobody else pays for it."""
+    # Theorem H4.
+    if current_payment() is not None:
+        return method(estimator, *args, **kwargs)
+    payment = _brought_payment(estimator)
+    if payment is not None:
+        with paid_by(payment):
+            return method(estimator, *args, **kwargs)
+    ledger = ledger_for(estimator)
+    if ledger is None:
+        X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
+        call = functools.partial(method, estimator, *args, **kwargs)
+        return _without_ledger(estimator, X, call) if warns else call()
+    try:
+        arguments = signature.bind(estimator, *args, **kwargs).arguments
+    except TypeError:
+        # Python's own words for a call that cannot be made.
+        return method(estimator, *args, **kwargs)
+    _check_taken(arguments)
+    charge = charge_of_fit(estimator, arguments)
+    if charge.is_free:
+        return method(estimator, *args, **kwargs)
+    with charge.reserved(ledger), paid_for(is_passed_on=True):
+        result = method(estimator, *args, **kwargs)
+    charge.check_covers(estimator, ledger)
+    return result
+
+
+def _check_taken(arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that a method collects to say why it takes none such."""
+    refused = arguments.get("refused")
+    if refused:
+        raise TypeError(f"fit must be given what it takes; got {sorted(refused)} as well.")
+
+
+def _without_ledger(estimator: Any, X: Any, call: Callable[[], Any]) -> Any:
+    """Fit an estimator that no ledger records, and warn of a second fit."""
+    if _unrecorded.get() is estimator:
+        # One of its methods calls another.
+        return call()
+    warn_of_refit(estimator, X, stacklevel=4)
+    token = _unrecorded.set(estimator)
+    try:
+        return call()
+    finally:
+        _unrecorded.reset(token)
+
+
+def recorded_together(function: Function) -> Function:
+    """Return a function that fits many estimators at once, so that ledgers record each of them.
+
+    Its first arguments are its owner, the estimators, and the data.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def fit_many(owner: Any, *args: Any, **kwargs: Any) -> Any:
+        return _recorded_together(function, signature, owner, args, kwargs)
+
+    setattr(fit_many, _MARK, True)
+    return cast("Function", fit_many)
+
+
+def _recorded_together(
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    owner: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Call a function that fits many estimators, and record those that nobody else pays for."""
+    # Theorem H4.
+    bound = signature.bind(owner, *args, **kwargs)
+    name = list(signature.parameters)[1]
+    # An iterator of estimators is read twice.
+    bound.arguments[name] = models = list(bound.arguments[name])
+    charged = [] if current_payment() else list(_charges(models, bound.arguments))
+    if not charged:
+        return function(*bound.args, **bound.kwargs)
+    reservations = _all_reserved(charged)
+    with paid_for(is_passed_on=True):
+        for reservation in reservations:
+            reservation.mark_read()
+        outcomes = function(*bound.args, **bound.kwargs)
+    for (place, charge, ledger), reservation in zip(charged, reservations, strict=True):
+        if not isinstance(outcomes[place], BaseException):
+            reservation.confirm()
+            charge.check_covers(outcomes[place], ledger)
+    return outcomes
+
+
+def _charges(
+    models: Sequence[Any], arguments: Mapping[str, Any]
+) -> Iterator[tuple[int, Charge, PrivacyLedger]]:
+    """Yield the place, the charge and the ledger of each estimator that is to be recorded."""
+    for place, model in enumerate(models):
+        if not hasattr(type(model), _MARK) or is_paid(model):
+            # The function itself says what it cannot fit.
+            continue
+        ledger = ledger_for(model)
+        if ledger is not None:
+            charge = charge_of_fit(model, arguments)
+            if not charge.is_free:
+                yield place, charge, ledger
+
+
+def _all_reserved(charged: Sequence[tuple[int, Charge, PrivacyLedger]]) -> list[Reservation]:
+    """Set the cost of all estimators aside, or of none if one does not fit."""
+    found: list[Reservation] = []
+    try:
+        for _, charge, ledger in charged:
+            found.append(charge.reserved(ledger))
+    except BaseException:
+        for reservation in found:
+            reservation.cancel("another estimator of the same call did not fit into the budget")
+        raise
+    return found
+
+
+def record_fits(kind: Any, *, warns: bool) -> None:
+    """Wrap the methods of a class that read data, unless they are."""
+    for name in _METHODS:
+        found = inspect.getattr_static(kind, name, None)
+        if isinstance(found, FunctionType) and not _is_done(found):
+            setattr(kind, name, recorded(found, warns=warns))
+    many = inspect.getattr_static(kind, "fit_many", None)
+    if isinstance(many, classmethod) and not _is_done(many.__func__):
+        kind.fit_many = classmethod(recorded_together(many.__func__))
+    setattr(kind, _MARK, True)
+    carry_settings(kind)
+
+
+def _is_done(function: Any) -> bool:
+    return hasattr(function, _MARK) or function.__module__ == _CALLS_OTHERS
+
+
+def watch(kind: Any) -> None:
+    """Record the fits of a class of another library, and of all classes that descend from it.
+
+    Notes
+    -----
+    Theorem H4.
+    """
+    for each in (kind, *_descendants(kind)):
+        record_fits(each, warns=False)
+    own = vars(kind).get("__init_subclass__")
+    if hasattr(own, _MARK):
+        return
+
+    def __init_subclass__(cls: Any, /, **settings: Any) -> None:
+        if own is None:
+            super(kind, cls).__init_subclass__(**settings)
+        else:
+            own.__func__(cls, **settings)
+        record_fits(cls, warns=False)
+
+    setattr(__init_subclass__, _MARK, True)
+    kind.__init_subclass__ = classmethod(__init_subclass__)
+
+
+def _descendants(kind: Any) -> Iterator[Any]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _descendants(each)
+
+
+when_registered(watch)
+when_used(load_adapters)

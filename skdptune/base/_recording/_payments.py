@@ -1,0 +1,56 @@
+"""Which fits are paid for by one that they are part of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+
+class Payment:
+    """Pays for all fits that are made while it is open.
+
+    Parameters
+    ----------
+    is_passed_on : bool
+        Whether copies that are made on the way are paid for in other threads, too.
+    """
+
+    __slots__ = ("is_open", "is_passed_on")
+
+    def __init__(self, *, is_passed_on: bool) -> None:
+        self.is_open, self.is_passed_on = True, is_passed_on
+
+
+_current: ContextVar[Payment | None] = ContextVar("skdptune_payment", default=None)
+
+
+def current_payment() -> Payment | None:
+    """Return what pays for fits in this thread, None if nothing does."""
+    return _current.get()
+
+
+@contextmanager
+def paid_for(*, is_passed_on: bool = False) -> Iterator[None]:
+    """Pay for all fits of a block of code in this thread, since what they are part of does.
+
+    Notes
+    -----
+    Theorem H4.
+    """
+    payment = Payment(is_passed_on=is_passed_on)
+    try:
+        with paid_by(payment):
+            yield
+    finally:
+        payment.is_open = False
+
+
+@contextmanager
+def paid_by(payment: Payment) -> Iterator[None]:
+    """Let a payment pay for the fits of a block of code in another thread."""
+    token = _current.set(payment)
+    try:
+        yield
+    finally:
+        _current.reset(token)

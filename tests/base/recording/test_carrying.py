@@ -1,0 +1,162 @@
+"""What copies, clones and pickles take with them, here and in other processes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
+
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._recording import _carrying
+from skdptune.base._recording._carrying import KEY, Carried, carried_by, carried_settings
+from skdptune.base._recording._payments import current_payment, paid_for
+from skdptune.ledger import LedgerError, PrivacyLedger, config_context
+from tests.base.counted import LABELS, ROWS, Counted
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Return a function that sends an object to another process, and stays there."""
+
+    def send(thing):
+        pickled = pickle.dumps(thing)
+        monkeypatch.setattr(_carrying, "process_identity", lambda: "elsewhere")
+        return pickle.loads(pickled)
+
+    return send
+
+
+def test_nothing_is_carried_where_no_ledger_is_in_use():
+    estimator = Counted()
+    for other in (pickle.loads(pickle.dumps(estimator)), copy.copy(estimator), clone(estimator)):
+        assert KEY not in vars(other)
+
+
+def test_settings_reach_another_process(on_disk, elsewhere):
+    """Theorem H4."""
+    with config_context(ledger=on_disk, require_ledger=True):
+        pickled = pickle.dumps(Counted())
+    # In its own process it is in force by itself, as long as it is.
+    assert carried_settings(pickle.loads(pickled)) is None
+    with config_context(ledger=on_disk, require_ledger=True):
+        there = elsewhere(Counted())
+    assert carried_settings(there).ledger == on_disk
+    there.fit(ROWS, LABELS)
+    assert len(on_disk.history()) == 1
+
+
+def test_clones_carry_on_there(on_disk, elsewhere):
+    """Theorem H4: a Pipeline clones its steps where it is fitted."""
+    with on_disk:
+        there = elsewhere(make_pipeline(Counted()))
+    made = clone(there)
+    assert carried_settings(made.steps[0][1]).ledger == on_disk
+    again = pickle.loads(pickle.dumps(made))
+    assert carried_settings(again.steps[0][1]).ledger == on_disk
+    again.fit(ROWS, LABELS)
+    assert len(on_disk.history()) == 1
+
+
+def test_what_comes_back_carries_nothing(on_disk, monkeypatch):
+    with monkeypatch.context() as patch, on_disk:
+        pickled = pickle.dumps(Counted())
+        patch.setattr(_carrying, "process_identity", lambda: "elsewhere")
+        returned = pickle.dumps(pickle.loads(pickled).fit(ROWS, LABELS))
+    assert carried_by(pickle.loads(returned)) is None
+
+
+def test_copy_within_a_block_does_not_outlive_it(on_disk, elsewhere):
+    with on_disk:
+        copied, cloned = copy.deepcopy(Counted()), clone(Counted())
+    assert KEY not in vars(cloned)
+    assert carried_settings(copied) is None
+    assert KEY not in vars(elsewhere(copied)) and KEY not in vars(
+        pickle.loads(pickle.dumps(copied))
+    )
+
+
+def test_loaded_model_predicts_where_its_ledger_is_lost(tmp_path, on_disk, elsewhere):
+    own = pickle.dumps(Counted(ledger=on_disk).fit(ROWS, LABELS))
+    with on_disk:
+        carried = pickle.dumps(Counted().fit(ROWS, LABELS))
+    for path in tmp_path.glob("budget.ledger*"):
+        path.unlink()
+    elsewhere(None)
+    for pickled in (own, carried):
+        loaded = pickle.loads(pickled)
+        assert loaded.predict(ROWS).shape == (24,)
+        with pytest.raises(LedgerError, match="there is none at"):
+            loaded.fit(ROWS, LABELS)
+
+
+def test_ledger_in_memory_refuses_fits_elsewhere(elsewhere, monkeypatch):
+    from skdptune.ledger import _reference
+
+    with PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=0.0):
+        pickled = pickle.dumps(Counted().fit(ROWS, LABELS))
+    monkeypatch.setattr(_reference, "_IN_MEMORY", {})
+    elsewhere(None)
+    loaded = pickle.loads(pickled)
+    assert loaded.predict(ROWS).shape == (24,)
+    with pytest.raises(LedgerError, match="must be used in the process that made it"):
+        loaded.fit(ROWS, LABELS)
+
+
+def test_thread_that_cannot_tell_sends_a_refusal(monkeypatch, elsewhere):
+    def cannot(*carried):
+        raise LedgerError("several ledgers")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_carrying, "settings_in_force", cannot)
+        there = elsewhere(Counted())
+    assert carried_settings(there).require_ledger
+    with pytest.raises(LedgerError, match="ledger must be given"):
+        there.fit(ROWS, LABELS)
+
+
+class TestPayments:
+    """Theorem H4: copies that are made on the way are paid for, and only as long as that lasts."""
+
+    def test_clone_is_paid_for_while_the_payment_lasts(self, ledger):
+        with ledger:
+            with paid_for(is_passed_on=True):
+                made = clone(Counted())
+                assert carried_by(made).payment is current_payment()
+            made.fit(ROWS, LABELS)
+        assert len(ledger.history()) == 1
+
+    def test_payment_reaches_a_worker_and_no_further(self, ledger, elsewhere):
+        with ledger, paid_for(is_passed_on=True):
+            there = elsewhere(Counted())
+        assert carried_by(there).is_paid
+        assert carried_by(clone(there)).is_paid
+        there.fit(ROWS, LABELS)
+        assert ledger.history() == []
+        assert not carried_by(pickle.loads(pickle.dumps(there))).is_paid
+
+    def test_search_passes_nothing_on(self, ledger):
+        with ledger, paid_for():
+            assert KEY not in vars(clone(Counted()))
+            assert KEY not in vars(pickle.loads(pickle.dumps(Counted())))
+
+
+class Odd(BaseEstimator, PrivateEstimatorMixin):
+    """Has the mixin behind scikit-learn's base, and a state of its own."""
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "odd": True}
+
+
+def test_any_order_of_bases_carries(on_disk, elsewhere):
+    with on_disk:
+        there = elsewhere(Odd())
+    assert there.odd and carried_settings(clone(there)).ledger == on_disk
+
+
+def test_state_that_is_no_dict_is_left_alone():
+    assert _carrying.state_to_carry(Counted(), None) == {}
+    assert _carrying.state_to_carry(Counted(), (1, 2)) == (1, 2)
+    assert isinstance(Carried(None, "here"), Carried)

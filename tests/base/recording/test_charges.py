@@ -1,0 +1,137 @@
+"""What a fit is charged with is known before a record is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._recording._charges import Charge, charge_of_fit
+from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
+from skdptune.linear_model import (
+    DPLogisticRegression,
+    NoisyStatisticsRidge,
+    OutputPerturbationLinearRegression,
+    SufficientStatistics,
+)
+from tests.base.counted import LABELS, ROWS, Counted
+
+THREE = np.arange(24) % 3
+
+
+class Unreadable:
+    """Has a form, and raises where an entry is asked for."""
+
+    def __init__(self, *shape):
+        self.shape, self.dtype = shape, np.dtype(float)
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, *arguments, **settings):
+        raise AssertionError("the data were read")
+
+    __getitem__ = __iter__ = __array__
+
+
+def test_charge_is_of_the_form_alone():
+    """Theorem H4."""
+    model = DPLogisticRegression(classes=[0, 1], solver="output", random_state=0)
+    charge = charge_of_fit(model, {"X": Unreadable(24, 2), "y": Unreadable(24)})
+    assert charge.profile == model.privacy_profile(24, 2)
+    assert charge.name == "DPLogisticRegression"
+    assert charge.neighbouring == ADD_OR_REMOVE
+    assert charge.details["n_samples"] == 24
+    assert any("seed" in sentence for sentence in charge.assumptions)
+    assert not charge.is_free
+
+
+@pytest.mark.parametrize(
+    ("solver", "y"), [("output", LABELS), ("sgd", THREE)], ids=["two", "three"]
+)
+def test_labels_that_set_the_cost_are_counted_first(solver, y):
+    """Theorem H4: which labels there are is public."""
+    model = DPLogisticRegression(solver=solver, epochs=1 if solver == "sgd" else None)
+    charge = charge_of_fit(model, {"X": Unreadable(24, 2), "y": y})
+    assert charge.profile == model.fit(ROWS, y).privacy_.profile
+    assert model.classes is None
+
+
+def test_one_class_is_refused_as_the_fit_would():
+    with pytest.raises(ValueError, match="at least two classes"):
+        charge_of_fit(DPLogisticRegression(solver="output"), {"X": ROWS, "y": np.zeros(24)})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": ROWS, "y": None}, "requires y to be passed"),
+        ({"X": ROWS[0], "y": LABELS[:2]}, "two-dimensional"),
+        ({"X": ROWS, "y": LABELS[:5]}, "inconsistent numbers of samples"),
+    ],
+    ids=["no targets", "one dimension", "lengths"],
+)
+def test_forms_that_no_fit_can_use_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        charge_of_fit(DPLogisticRegression(), arguments)
+
+
+def test_bad_parameters_are_refused():
+    with pytest.raises(ValueError, match="data_norm must be"):
+        charge_of_fit(DPLogisticRegression(data_norm=-1.0), {"X": ROWS, "y": LABELS})
+
+
+def test_public_size_stands_for_the_real_one():
+    model = Counted()
+    model.n_public = 30
+    assert charge_of_fit(model, {"X": ROWS, "y": LABELS}).details["n_samples"] == 30
+
+
+def test_chunks_need_a_public_size():
+    model = NoisyStatisticsRidge(data_norm=1.0, target_bound=1.0)
+    chunks = iter([(ROWS, ROWS[:, 0])])
+    with pytest.raises(ValueError, match="n_public must be given"):
+        charge_of_fit(model, {"X": chunks, "y": None})
+    model.set_params(n_public=24)
+    charge = charge_of_fit(model, {"X": chunks, "y": None})
+    assert charge.profile == model.fit(chunks).privacy_.profile
+
+
+def test_sums_have_a_size(ledger):
+    model = OutputPerturbationLinearRegression(data_norm=1.0, target_bound=1.0, ledger=ledger)
+    sums = SufficientStatistics(*model._bounds(2)).update(ROWS, ROWS[:, 0])
+    model.fit_statistics(sums)
+    (record,) = ledger.history()
+    assert record.details["n_samples"] == 24
+    assert record.status == "confirmed"
+
+
+class Understated(PrivateEstimatorMixin, BaseEstimator):
+    """Costs more than it has announced."""
+
+    epsilon, delta, random_state = 0.5, 0.0, None
+
+    def privacy_profile(self, n_samples, n_features=None):
+        return PrivacyProfile.pure(0.5)
+
+    def fit(self, X, y=None):
+        self.privacy_ = PrivacyReport(PrivacyProfile.pure(self.found), 0.0)
+        return self
+
+
+@pytest.mark.parametrize(("found", "charged"), [(0.5, 0.5), (0.4, 0.5), (0.75, 1.25)])
+def test_what_was_not_announced_is_charged_as_well(ledger, found, charged):
+    """Theorem H4."""
+    model = Understated()
+    model.found = found
+    with ledger:
+        model.fit(ROWS)
+    assert sum(record.epsilon for record in ledger.history()) == pytest.approx(charged, rel=1e-3)
+
+
+def test_free_charges_are_free():
+    assert Charge(PrivacyProfile.pure(0.0), "free", (), ADD_OR_REMOVE, {}).is_free
+    small = PrivacyLedger(":memory:", "patients", epsilon=1.0, delta=0.0)
+    assert small.history() == []

@@ -1,0 +1,45 @@
+"""What is part of a fit that is paid for is paid for by it, and by nothing else."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from skdptune.base._recording._payments import current_payment, paid_by, paid_for
+
+
+def test_block_is_paid_for_until_it_ends():
+    """Theorem H4."""
+    assert current_payment() is None
+    with paid_for():
+        outer = current_payment()
+        with paid_for(is_passed_on=True):
+            inner = current_payment()
+            assert inner is not outer and inner.is_passed_on
+        assert current_payment() is outer and outer.is_open and not inner.is_open
+    assert current_payment() is None and not outer.is_open
+
+
+def test_exception_ends_it():
+    with pytest.raises(ZeroDivisionError), paid_for():
+        raise ZeroDivisionError
+    assert current_payment() is None
+
+
+def test_another_thread_is_paid_for_only_if_it_is_told():
+    found = []
+
+    def run(payment):
+        found.append(current_payment())
+        with paid_by(payment):
+            found.append(current_payment())
+        found.append(current_payment())
+
+    with paid_for():
+        thread = threading.Thread(target=run, args=(current_payment(),))
+        thread.start()
+        thread.join()
+        assert found == [None, current_payment(), None]
+        # Who was told does not end what others pay for.
+        assert current_payment().is_open
