@@ -1,8 +1,9 @@
-"""Displays that plot what searches found and what it cost.
+"""Displays that plot what searches found and what it cost, and what audits found.
 
 matplotlib is loaded when something is drawn; the extra ``plot`` brings it.
 """
 
+from skdptune.inspection._audit_display import AuditDisplay
 from skdptune.inspection._pareto_front import ParetoFrontDisplay
 
-__all__ = ["ParetoFrontDisplay"]
+__all__ = ["AuditDisplay", "ParetoFrontDisplay"]

@@ -17,6 +17,7 @@ from skdptune.inspection._front_points import (
     study_epsilon_of,
     utility_of,
 )
+from skdptune.inspection._plotting import load_pyplot
 
 FloatArray = NDArray[np.float64]
 
@@ -216,7 +217,7 @@ class ParetoFrontDisplay:
             Itself.
         """
         check_option(y, name="y", options=_SIDES)
-        pyplot = _pyplot()
+        pyplot = load_pyplot(type(self).__name__)
         if ax is None:
             _, ax = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
         palette = list(colors or _COLOURS)
@@ -302,19 +303,6 @@ class ParetoFrontDisplay:
                 legend.set_title(f"released for ε = {self.study_epsilon:g}", {"size": "small"})
         elif self.study_epsilon is not None:
             ax.set_title(f"released for ε = {self.study_epsilon:g}", fontsize="small", loc="left")
-
-
-def _pyplot() -> Any:
-    """Return matplotlib's pyplot, or raise naming the extra that brings it."""
-    try:
-        from matplotlib import pyplot
-    except ModuleNotFoundError as problem:
-        raise ModuleNotFoundError(
-            "ParetoFrontDisplay needs matplotlib, which is not installed. "
-            "The extra 'plot' brings it: pip install 'skdptune[plot]'.",
-            name="matplotlib",
-        ) from problem
-    return pyplot
 
 
 # What is drawn ------------------------------------------------------------------------------

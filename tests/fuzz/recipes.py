@@ -46,6 +46,8 @@ LEFT_OUT = {
     *("Calibration", "PopulationTrainer"),
     # Made by worst_canary.
     "Canary",
+    # Made by audits.
+    "AuditResult",
     # Made by check.
     *("CheckReport", "Finding"),
     # Made by a ledger.
@@ -432,6 +434,22 @@ def others() -> Values:
     }
 
 
+def audits() -> Values:
+    model = preprocessing.DPStandardScaler(1.0, bounds=(-1.0, 1.0), n_public=10)
+    return {
+        "estimator": [model],
+        "X": [np.zeros((10, 2))],
+        "canary": ["auto", [1.0, 1.0]],
+        "n_trials": [40],
+        "confidence": [0.9, 0.95],
+        "statistic": ["auto", "response", "direction"],
+        "method": ["auto", "counts", "gaussian", "sequential"],
+        "claim": [None, 1.0, PrivacyProfile.gaussian(1.0)],
+        "delta": [None, 1e-5],
+        "random_state": SEEDS,
+    }
+
+
 SPECIAL: dict[str, Callable[[], Values]] = {
     **dict.fromkeys(("DPLogisticRegression", "DPLinearSVC"), classifiers),
     **dict.fromkeys(("BoundedScaler", "DPMinMaxScaler", "DPStandardScaler"), scalers),
@@ -443,6 +461,8 @@ SPECIAL: dict[str, Callable[[], Values]] = {
     "DParetoSearchCV": pareto_searches,
     "pareto_search": pareto_functions,
     "worst_canary": canaries,
+    "audit_epsilon": audits,
+    "AuditDisplay": lambda: {"statistic_with": [[1.0, 2.0]], "statistic_without": [[0.0, 0.5]]},
 }
 _CACHE: dict[str, Values] = {}
 

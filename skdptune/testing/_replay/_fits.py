@@ -106,7 +106,7 @@ def fit(estimator: Any, data: Data, rows: Any, seed: np.random.SeedSequence) -> 
     set_seeds(made, seed)
     # A fit may change what it is given.
     arguments = copy.deepcopy((data.X,) if data.y is None else (data.X, data.y))
-    with _global_generators(seed), warnings.catch_warnings(record=True) as caught:
+    with global_generators(seed), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             fitted = made.fit(*arguments)
@@ -138,7 +138,7 @@ def with_public_size(estimator: Any, size: int) -> Any:
 
 
 @contextlib.contextmanager
-def _global_generators(seed: np.random.SeedSequence) -> Iterator[None]:
+def global_generators(seed: np.random.SeedSequence) -> Iterator[None]:
     """Seed the generators that estimators without ``random_state`` fall back on, for a while."""
     number = int(seed.generate_state(1)[0])
     torch = sys.modules.get("torch")

@@ -1,0 +1,244 @@
+"""Audits by many fits on neighbouring data: lower bounds on epsilon, and what they would find."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from skdptune._compat import number_of_samples
+from skdptune._validation import check_integer, check_n_jobs, check_option, check_real
+from skdptune.accounting import PrivacyProfile
+from skdptune.audit._analyses import METHODS, analysis
+from skdptune.audit._canaries import Canary
+from skdptune.audit._claims import ClaimCurve
+from skdptune.audit._games import Game, Players, Trials, as_seed, read_numbers
+from skdptune.audit._neighbours import canary_for
+from skdptune.audit._published_numbers import PublishedNumbers
+from skdptune.audit._result import AuditResult
+from skdptune.base import DEFAULT_DELTA, privacy_of
+
+_STATISTICS = ("auto", "response", "direction")
+_FEWEST = 40
+
+
+def audit_epsilon(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    canary: Any = "auto",
+    n_trials: int = 1000,
+    confidence: float = 0.95,
+    statistic: str | Callable[[Any], Any] = "auto",
+    method: str = "auto",
+    claim: PrivacyProfile | float | None = None,
+    delta: float | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> AuditResult:
+    """Fit an estimator many times with and without a record, and bound its epsilon from below.
+
+    It is for estimators and searches of this package and of others, and for pipelines: for all
+    that is fitted, and claims something or is given a `claim`. The bound holds whatever the
+    estimator does. A claim below it is refuted; one above it is not proved.
+
+    Parameters
+    ----------
+    estimator : estimator or search
+        It is not changed. ``random_state`` is set for each fit, here and inside, so that all fits
+        have noise of their own; ``n_public`` is set where it is None and one side has a record
+        more.
+    X, y : array-like
+        Made-up or public data; `y` may be None. With ``canary="auto"`` their form decides.
+    canary : "auto", Canary, or a record, default="auto"
+        The record that comes and goes. "auto" is the worst one of the estimator's family, on
+        made-up data (`worst_canary`). A row, or a pair (row, target) where `y` is given, is added
+        to `X`, or takes the place of the last record where the claim is about replacing one.
+    n_trials : int, default=1000
+        Fits, half of them with the record; at most so many with ``method="sequential"``.
+    confidence : float, default=0.95
+        Probability with which the bound is at most the true epsilon, and a true claim is not
+        refuted.
+    statistic : {"auto", "response", "direction"} or callable, default="auto"
+        What is looked at. "response" is few numbers on which the record is known to pull:
+        what the model says of it, scores of a search, what scalers learn. "direction" is
+        all numbers that a fit publishes. "auto" is both. Of several numbers one direction is
+        looked at, which other fits have chosen. A callable gets a fitted copy and returns a
+        number, or several.
+    method : {"auto", "counts", "gaussian", "sequential"}, default="auto"
+        "counts" bounds the probabilities of an event that other fits have chosen, whatever the
+        mechanism. "sequential" bets on events against the claim, and stops as soon as the claim
+        is refuted, or as it cannot be any more. "gaussian" sees much more in as many fits, and
+        holds where the statistic is normal with one spread, which is tested, and not proved.
+        "auto" counts and bets, and states beside it what follows if the statistic is normal.
+    claim : PrivacyProfile or float, optional
+        By default what the fitted estimator states in ``privacy_``, or else its `profile_of`.
+        A number is an epsilon, at `delta`.
+    delta : float, optional
+        Where the bound is stated; by default that of the estimator's report.
+    n_jobs : int, optional
+        Workers, as for joblib.
+    random_state : int or generator, optional
+        Where the seeds of fits come from.
+    verbose : int, default=0
+        Above 0 a bar counts the fits.
+
+    Returns
+    -------
+    AuditResult
+        With `epsilon_lower`, `claimed_epsilon`, `is_refuted`, `power`, `verdict` and `plot`.
+
+    See Also
+    --------
+    one_run_audit : A bound from a single fit, for estimators that are costly to fit.
+    worst_canary : The record that "auto" takes.
+    skdptune.testing.replay_neighbours : Finds what depends on a record without any noise.
+
+    Notes
+    -----
+    Theorem A1 ("counts"), Theorem A2 ("gaussian") and Theorem A3 ("sequential"). The neighbouring
+    relation is the claim's own. A claim is a whole profile, and an event tests all of it, so that
+    a claim may be refuted where the bound at one delta is below it.
+
+    The power says which noise the same audit would have found: audits are replayed with the
+    distances from the means, as these fits show them, multiplied by a factor. If it is far from
+    1, the record is not the worst one or fits are too few. The factor is an estimate.
+
+    Every fit costs what it claims. If the data are private and a ledger is active, the fits of an
+    audit are recorded like any others; made-up data need no ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.audit import audit_epsilon
+    >>> from skdptune.linear_model import DPLinearSVC
+    >>> svc = DPLinearSVC(solver="output", epsilon=2.0, classes=[0, 1], data_norm=1.0)
+    >>> X = np.zeros((50, 2))
+    >>> result = audit_epsilon(svc, X, n_trials=200, random_state=0)
+    >>> result.is_refuted
+    False
+
+    The same model, by someone who claims half of its epsilon:
+
+    >>> result = audit_epsilon(svc, X, n_trials=400, claim=0.5, random_state=0)
+    >>> result.is_refuted
+    True
+    """
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
+    check_option(method, name="method", options=METHODS)
+    if not callable(statistic):
+        check_option(statistic, name="statistic", options=_STATISTICS)
+    n_pairs = check_integer(n_trials, name="n_trials", lower=_FEWEST) // 2
+    confidence = check_real(
+        confidence, name="confidence", lower=0.5, upper=1.0, lower_open=True, upper_open=True
+    )
+    check_n_jobs(n_jobs)
+    check_integer(verbose, name="verbose", lower=0)
+    seed, name = as_seed(random_state), type(estimator).__name__
+    neighbours = canary_for(estimator, X, y, canary)
+    with Players(name, seed, n_jobs, 2 * n_pairs, verbose > 0) as players:
+        game, examples = _game(neighbours, estimator, statistic, players)
+        curve = _claim(examples, neighbours, claim, delta)
+        trials = Trials(*_width(game, examples))
+        analyse = analysis(method, curve, 1.0 - confidence)
+        findings = analyse(trials, n_pairs, lambda number: players.add_to(trials, game, number))
+    return AuditResult(
+        estimator=name,
+        epsilon_lower=findings.epsilon_lower,
+        claimed_epsilon=curve.epsilon,
+        delta=curve.delta,
+        confidence=confidence,
+        is_refuted=findings.is_refuted,
+        refutation=findings.refutation,
+        gaussian=findings.gaussian,
+        method=method,
+        statistic=_described(statistic, trials),
+        neighbouring=neighbours.neighbouring,
+        canary=neighbours.reason,
+        event=findings.event,
+        n_trials=2 * len(trials),
+        n_failed=trials.n_failed,
+        stopped=findings.stopped,
+        capital=findings.capital,
+        goal=findings.goal,
+        statistic_with=findings.together,
+        statistic_without=findings.without,
+        power_of=findings.power,
+    )
+
+
+def _game(
+    canary: Canary, estimator: Any, statistic: Any, players: Players
+) -> tuple[Game, list[Any]]:
+    """Return the game, and fits of both sides that are shown what is to be read from others."""
+    prepared = canary.prepared(estimator)
+    pairs = (canary.X_with, canary.y_with), (canary.X_without, canary.y_without)
+    sides = tuple((X,) if y is None else (X, y) for X, y in pairs)
+    game = Game(prepared, (sides[0], sides[1]), canary.statistic)
+    examples, errors = [], []
+    for present, seed in zip((True, False), players.seeds(2), strict=True):
+        try:
+            examples.append(game.fitted(present, seed))
+        except Exception as problem:
+            errors.append(problem)
+    if not examples:
+        raise ValueError(
+            "estimator must be one that can be fitted to the data of the audit; the fit of "
+            f"{type(estimator).__name__} raised {type(errors[0]).__name__}: {errors[0]}"
+        ) from errors[0]
+    if callable(statistic):
+        return replace(game, statistic=statistic), examples
+    if statistic == "response":
+        return game, examples
+    first = canary.statistic if statistic == "auto" else None
+    return replace(game, statistic=PublishedNumbers(first, canary.X_with[-1:], examples)), examples
+
+
+def _width(game: Game, examples: list[Any]) -> tuple[int, int | None]:
+    """Return how many numbers the statistic has, and how many of them are likely to tell most."""
+    numbers = read_numbers(game.statistic(examples[0]))
+    first = game.statistic.n_first if isinstance(game.statistic, PublishedNumbers) else 0
+    return numbers.size, first or None
+
+
+def _claim(examples: list[Any], canary: Canary, claim: Any, delta: Any) -> ClaimCurve:
+    """Return what is claimed, and where it is stated."""
+    if delta is not None:
+        delta = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    size = number_of_samples(canary.X_with)
+    if claim is None:
+        reports = [privacy_of(fitted, n_samples=size) for fitted in examples]
+        profile = reports[0].profile
+        if reports[-1].profile != profile:
+            profile = profile | reports[-1].profile
+        curve = ClaimCurve(profile, reports[0].delta if delta is None else delta)
+    elif isinstance(claim, PrivacyProfile):
+        least = 0.0 if math.isfinite(claim.epsilon(0.0)) else DEFAULT_DELTA
+        curve = ClaimCurve(claim, least if delta is None else delta)
+    else:
+        hint = "A PrivacyProfile is taken as well."
+        epsilon = check_real(claim, name="claim", lower=0.0, upper_open=True, hint=hint)
+        if delta is None:
+            stated = getattr(getattr(examples[0], "privacy_", None), "delta", 0.0)
+            delta = float(stated)
+        curve = ClaimCurve(PrivacyProfile.approximate(epsilon, delta), delta)
+    if math.isinf(curve.epsilon):
+        raise ValueError(
+            f"claim must be finite at delta={curve.delta:g}; got one that allows everything there."
+        )
+    return curve
+
+
+def _described(statistic: Any, trials: Trials) -> str:
+    if callable(statistic):
+        return str(getattr(statistic, "__name__", type(statistic).__name__))
+    words = {
+        "auto": "what the model says of the canary, and all that it publishes",
+        "response": "what the model says of the canary",
+        "direction": "all numbers that the model publishes",
+    }[statistic]
+    return f"{words}: {trials.width} numbers in one direction" if trials.width > 1 else words

@@ -1,0 +1,264 @@
+"""What an audit has found, in words, as a table and as a plot."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdptune._formatting import shown_delta, shown_epsilon, shown_number
+from skdptune.audit._bounds import Refutation
+from skdptune.audit._power import AuditPower
+
+FloatArray = NDArray[np.float64]
+
+# Below, normal numbers would look like this once in a hundred audits.
+LEAST_P_VALUE = 0.01
+_STYLE = (
+    "box-sizing:border-box;max-width:46em;padding:.8em 1em;text-align:left;"
+    "border:1px solid rgba(128,128,128,.4);border-radius:6px;font:14px/1.5 system-ui,sans-serif"
+)
+
+
+class GaussianBound(NamedTuple):
+    """What the fits show if the statistic is normal, with one spread on both sides.
+
+    Attributes
+    ----------
+    epsilon_lower : float
+        Lower bound on epsilon.
+    shift : float
+        Lower bound on the distance of the means in standard deviations.
+    p_value : float
+        Of a test that the statistic is normal with one spread.
+    is_refuted : bool
+        Whether the claim is wrong if it is.
+    """
+
+    epsilon_lower: float
+    shift: float
+    p_value: float
+    is_refuted: bool
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether the fits look normal."""
+        return self.p_value >= LEAST_P_VALUE
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AuditResult:
+    """Result of `audit_epsilon`, which prints its verdict.
+
+    Attributes
+    ----------
+    estimator : str
+        Name of the estimator's class.
+    epsilon_lower : float
+        Lower bound on the true epsilon at `delta`, with probability `confidence`.
+    claimed_epsilon : float
+        What is claimed there.
+    delta, confidence : float
+    is_refuted : bool
+        Whether the fits contradict the claim, at this delta or another one of its profile.
+    refutation : Refutation or None
+        The least ``delta`` at which an event contradicts the claim, the least ``epsilon`` there,
+        and what is ``claimed``.
+    gaussian : GaussianBound or None
+        What follows if the statistic is normal: ``epsilon_lower``, ``shift``, ``p_value``,
+        ``is_refuted``. None where that was not asked for, or cannot be, as at a delta of 0.
+    power : AuditPower
+        The least fault that would have been found: ``noise_factor``, ``epsilon``, ``probability``.
+        It is estimated when it is asked for, which takes some seconds.
+    method, statistic, neighbouring, canary, event : str
+        How the audit was made, in words.
+    n_trials, n_failed : int
+        Fits that were made, and those of them that raised an error.
+    stopped : str
+        Why a sequential audit made no more fits.
+    capital : tuple of tuple
+        Pairs of fits, and the logarithm of the capital of bets against the claim after them.
+    goal : float
+        Logarithm of the capital at which the claim is refuted.
+    statistic_with, statistic_without : ndarray
+        The statistic of fits that were not used to choose it.
+    power_of : callable
+        Estimates the power.
+
+    Examples
+    --------
+    >>> from skdptune.audit import audit_epsilon
+    >>> from skdptune.linear_model import DPLinearSVC
+    >>> import numpy as np
+    >>> svc = DPLinearSVC(solver="output", epsilon=2.0, classes=[0, 1], data_norm=1.0)
+    >>> result = audit_epsilon(svc, np.zeros((50, 2)), n_trials=100, random_state=0)
+    >>> result.is_refuted, result.claimed_epsilon
+    (False, 2.0)
+    """
+
+    estimator: str
+    epsilon_lower: float
+    claimed_epsilon: float
+    delta: float
+    confidence: float
+    is_refuted: bool
+    refutation: Refutation | None
+    gaussian: GaussianBound | None
+    method: str
+    statistic: str
+    neighbouring: str
+    canary: str
+    event: str
+    n_trials: int
+    n_failed: int
+    stopped: str
+    capital: tuple[tuple[int, float], ...]
+    goal: float
+    statistic_with: FloatArray = field(repr=False)
+    statistic_without: FloatArray = field(repr=False)
+    power_of: Callable[[], AuditPower] = field(repr=False)
+
+    @functools.cached_property
+    def power(self) -> AuditPower:
+        """The least fault that the audit would have found, estimated when it is asked for."""
+        return self.power_of()
+
+    @property
+    def verdict(self) -> str:
+        """What was found, in a sentence."""
+        if self.is_refuted:
+            return f"The claim is refuted: {self._contradiction()}."
+        words = f"Consistent with the claim: {self._bound()}."
+        if self.gaussian is not None and self.gaussian.is_refuted and self.gaussian.is_plausible:
+            words += f" But {self._if_normal()}, and the claim is wrong."
+        return words
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the fits, ready for JSON.
+
+        Returns
+        -------
+        dict
+        """
+        kept = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        tuples = {"refutation": self.refutation, "gaussian": self.gaussian, "power": self.power}
+        made = {name: None if t is None else t._asdict() for name, t in tuples.items()}
+        return {**kept, **made, "capital": [list(pair) for pair in self.capital]}
+
+    def plot(self, *, ax: Any = None, kind: str = "auto") -> Any:
+        """Draw the statistic with and without the record, or the bets against the claim.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        kind : {"auto", "statistic", "capital"}, default="auto"
+            "auto" is the capital of a sequential audit, and the statistic of others.
+
+        Returns
+        -------
+        AuditDisplay
+        """
+        from skdptune.inspection import AuditDisplay
+
+        return AuditDisplay.from_result(self, ax=ax, kind=kind)
+
+    def __str__(self) -> str:
+        """Return the verdict and how it was found."""
+        head = f"Audit of {self.estimator} ({self.neighbouring})"
+        lines = [f"  {name + ':':<{_WIDTH}}{text}" for name, text in self._rows()]
+        return "\n".join([head, f"  {self.verdict}", *lines])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the same for notebooks."""
+        rows = "".join(
+            f'<tr><td style="opacity:.7;padding-right:1.5em;text-align:left">{escape(name)}</td>'
+            f'<td style="text-align:left">{escape(text)}</td></tr>'
+            for name, text in self._rows()
+        )
+        colour = ";color:#e03131" if self.is_refuted else ""
+        return (
+            f'<div style="{_STYLE}"><div style="font-weight:600">Audit of '
+            f"{escape(self.estimator)}</div>"
+            f'<div style="margin:.3em 0{colour}">{escape(self.verdict)}</div>'
+            f"<table>{rows}</table></div>"
+        )
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield "fits", self._fits()
+        yield "confidence", f"{100.0 * self.confidence:g} %"
+        if self.gaussian is not None:
+            yield "if normal", self._normal_row()
+        yield "power", self._power()
+        yield "canary", self.canary
+        yield "statistic", f"{self.statistic}; {self.event}" if self.event else self.statistic
+        if self.capital:
+            best = max(log for _, log in self.capital)
+            yield "bets", f"{math.exp(min(best, 700.0)):.3g} times the stake"
+
+    def _fits(self) -> str:
+        failed = f", {self.n_failed} of which raised an error" if self.n_failed else ""
+        stopped = f"; stopped: {self.stopped}" if self.stopped else ""
+        return f"{self.n_trials}, {self.method}{failed}{stopped}"
+
+    def _bound(self) -> str:
+        return (
+            f"at δ = {shown_delta(self.delta)}, ε is at least {shown_bound(self.epsilon_lower)} "
+            f"where {shown_number(self.claimed_epsilon)} is claimed"
+        )
+
+    def _contradiction(self) -> str:
+        if self.epsilon_lower > self.claimed_epsilon:
+            return self._bound()
+        if self.refutation is not None:
+            delta, epsilon, claimed = self.refutation
+            return (
+                f"at δ = {delta:.2g}, ε is at least {shown_bound(epsilon)} where "
+                f"{shown_number(claimed)} is claimed"
+            )
+        chance = math.exp(-max(log for _, log in self.capital))
+        words = f"fits like these have a probability below {max(chance, 1e-300):.2g} if it holds"
+        if self.gaussian is not None and self.gaussian.is_plausible:
+            words += f"; {self._if_normal()}"
+        return words
+
+    def _if_normal(self) -> str:
+        bound = 0.0 if self.gaussian is None else self.gaussian.epsilon_lower
+        return (
+            "if the statistic is normal, which the fits do not contradict, ε is at least "
+            f"{shown_bound(bound)} where {shown_number(self.claimed_epsilon)} is claimed"
+        )
+
+    def _normal_row(self) -> str:
+        if self.gaussian is None:
+            return ""
+        looks = "" if self.gaussian.is_plausible else ", which the fits do not look like"
+        return (
+            f"ε ≥ {shown_bound(self.gaussian.epsilon_lower)} (p = {self.gaussian.p_value:.2g}"
+            f"{looks})"
+        )
+
+    def _power(self) -> str:
+        factor, epsilon, probability = self.power
+        if factor is None or epsilon is None:
+            return "too little to have found any smaller noise; more fits, or another canary"
+        return (
+            f"noise of at most {factor:.2f} times what there was, {shown_epsilon(epsilon)}, "
+            f"would have been found with probability {probability:g}"
+        )
+
+
+_WIDTH = 12
+
+
+def shown_bound(value: float) -> str:
+    """Show a lower bound with three decimals, rounded down."""
+    return "inf" if math.isinf(value) else f"{math.floor(value * 1e3) / 1e3:.3f}"

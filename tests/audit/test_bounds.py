@@ -1,0 +1,125 @@
+"""Bounds from one number per fit: below the truth, as often as stated, and not far below."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.audit import _bounds as bounds
+from skdptune.audit._claims import ClaimCurve
+
+RISK = 1e-5
+BOUNDS = {"counts": bounds.counted_epsilon, "gaussian": bounds.gaussian_epsilon}
+
+
+def normal_sides(mu: float, size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return rng.normal(mu, 1.0, size), rng.normal(0.0, 1.0, size)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("mu", [0.0, 1.0, 2.0])
+def test_bounds_are_below_the_truth_of_a_known_release(bound: str, mu: float) -> None:
+    # Theorem A1, Theorem A2.
+    truth = PrivacyProfile.gaussian(mu).epsilon(0.01)
+    for seed in range(5):
+        found = BOUNDS[bound](*normal_sides(mu, 2000, seed), 0.01, RISK)
+        assert found <= truth
+        assert found > (0.6 if bound == "gaussian" else 0.25) * truth or mu == 0.0
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_bounds_hold_as_often_as_stated(bound: str) -> None:
+    # Theorem A1, Theorem A2. At a risk that can be counted: three in ten.
+    truth, n_audits = PrivacyProfile.gaussian(1.0).epsilon(0.1), 200
+    wrong = sum(
+        BOUNDS[bound](*normal_sides(1.0, 40, seed), 0.1, 0.3) > truth for seed in range(n_audits)
+    )
+    assert stats.binomtest(wrong, n_audits, 0.3, alternative="greater").pvalue > 1e-3
+
+
+def test_intervals_are_those_of_binomial_tests() -> None:
+    # Theorem A1: at the bound, as many hits or more have half of the risk.
+    likely, unlikely, n, risk = np.arange(0, 21, 4), np.arange(0, 21, 4)[::-1], 20, 0.1
+    sizes = np.full(likely.size, n)
+    found = bounds.intervals(bounds.Counts(likely, sizes, unlikely, sizes), risk)
+    for hits, low in zip(likely, found.likely, strict=True):
+        assert low == 0.0 if hits == 0 else stats.binom.sf(hits - 1, n, low) == pytest.approx(0.05)
+    for hits, high in zip(unlikely, found.unlikely, strict=True):
+        assert high == 1.0 if hits == n else stats.binom.cdf(hits, n, high) == pytest.approx(0.05)
+
+
+def refutes(claim: ClaimCurve, sides: tuple[np.ndarray, np.ndarray], risk: float) -> bool:
+    first, rest = [side[::2] for side in sides], [side[1::2] for side in sides]
+    event = bounds.most_damning_event(*first, claim, risk)
+    return bounds.refutation_by(event, *rest, claim, risk) is not None
+
+
+def test_a_true_claim_is_refuted_no_more_often_than_stated() -> None:
+    # Theorem A1: however many points of the profile are compared.
+    claim, n_audits = ClaimCurve(PrivacyProfile.gaussian(1.0), 1e-5), 200
+    wrong = sum(refutes(claim, normal_sides(1.0, 100, seed), 0.2) for seed in range(n_audits))
+    assert stats.binomtest(wrong, n_audits, 0.2, alternative="greater").pvalue > 1e-3
+
+
+def test_a_whole_profile_is_refuted_where_its_epsilon_is_far_away() -> None:
+    # Noise 40 % too small: epsilon at 1e-5 would take more fits than there are.
+    claim, sides = ClaimCurve(PrivacyProfile.gaussian(1.0), 1e-5), normal_sides(1 / 0.6, 1500, 0)
+    assert bounds.counted_epsilon(*sides, 1e-5, 0.05) < claim.epsilon
+    assert refutes(claim, sides, 0.05)
+    event = bounds.most_damning_event(sides[0][::2], sides[1][::2], claim, 0.05)
+    found = bounds.refutation_by(event, sides[0][1::2], sides[1][1::2], claim, 0.05)
+    assert found is not None and found.delta > 0.01 and found.epsilon > found.claimed
+    # It is a point of the claim.
+    assert found.claimed == pytest.approx(claim.profile.epsilon(found.delta))
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("swap", [False, True])
+def test_the_event_may_be_on_either_end_and_side(flip: bool, swap: bool) -> None:
+    rare, common = np.zeros(1000), (np.arange(1000) % 4 < 2).astype(float)
+    sides = (1.0 - rare, 1.0 - common) if flip else (rare, common)
+    found = bounds.counted_epsilon(*(sides[::-1] if swap else sides), 0.0, RISK)
+    assert 2.0 < found < math.log(500.0)
+
+
+def test_failed_fits_are_an_event_like_any_other() -> None:
+    without = np.random.default_rng(0).normal(size=400)
+    together = np.where(np.arange(400) % 4 < 2, -math.inf, without)
+    assert bounds.counted_epsilon(together, without, 0.0, RISK) > 1.5
+
+
+def test_events_say_what_they_are() -> None:
+    assert str(bounds.Event(0.5, True, True)) == "statistic ≥ 0.5, likelier with the record"
+    assert str(bounds.Event(0.5, False, False)) == "statistic ≤ 0.5, likelier without the record"
+
+
+def test_what_does_not_vary_is_infinitely_far_away() -> None:
+    one = np.ones(20)
+    assert bounds.gaussian_shift(one, one, 0.1) == 0.0
+    assert math.isinf(bounds.gaussian_shift(one, 2.0 * one, 0.1))
+
+
+NOT_NORMAL: dict[str, Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]] = {
+    "other spread": lambda rng: (rng.normal(0, 2, 1000), rng.normal(0, 1, 1000)),
+    "heavy tails": lambda rng: (rng.laplace(size=1000), rng.laplace(size=1000)),
+    "few values": lambda rng: (rng.integers(0, 2, 1000) * 1.0, rng.integers(0, 2, 1000) * 1.0),
+    "failures": lambda rng: (np.append(rng.normal(size=99), -math.inf), rng.normal(size=99)),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_NORMAL)
+def test_what_is_not_normal_is_noticed(kind: str) -> None:
+    # Theorem A2.
+    with np.errstate(invalid="ignore"):
+        assert bounds.normality(*NOT_NORMAL[kind](np.random.default_rng(0))) < 1e-6
+
+
+def test_what_is_normal_is_rarely_doubted() -> None:
+    doubted = sum(bounds.normality(*normal_sides(1.0, 200, seed)) < 0.05 for seed in range(200))
+    assert stats.binomtest(doubted, 200, 0.05, alternative="greater").pvalue > 1e-3
