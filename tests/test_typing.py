@@ -57,6 +57,9 @@ DPRandomSearchCV()  # call-arg
 DPGridSearchCV(model, epsilon=1.0)
 DoublingThresholdSearchCV(model, epsilon=1.0)
 DPRandomSearchCV(model, space, epsilon="a")  # arg-type
+assert_type(skdptune.check(search, schema, n_samples=1000), skdptune.checks.CheckReport)
+assert_type(search.plan(1000).findings[0], skdptune.checks.Finding)
+skdptune.check(model, n_samples="many")  # arg-type
 DPGridSearchCV(model, space, epsilon=1.0)
 DPGridSearchCV(model, space, selection=1)  # arg-type
 DPAdaptiveSearchCV(model, {"C": (0.1, 1.0, "log")}, n_trials=10, pruner="halving")

@@ -10,6 +10,7 @@ from typing import Any
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.checks._codes import check_codes
+from skdptune.checks._finding import Finding, issue
 from skdptune.checks._of_numbers import findings_of_numbers
 from skdptune.checks._of_refusals import findings_of_refusals
 from skdptune.checks._of_searches import findings_of_searches
@@ -153,7 +154,14 @@ def check_plan(
 
 
 def _findings_of(subject: Subject) -> CheckReport:
-    found = [finding for rule in _RULES for finding in rule(subject)]
+    found: list[Finding] = []
+    for rule in _RULES:
+        try:
+            found += rule(subject)
+        except Exception as error:
+            # A parameter that fails at whatever it is asked: no fit can use it either.
+            reason = f"a parameter fails with {type(error).__name__}"
+            found.append(issue("SKP019", subject.name, reason, "plain numbers, words and lists"))
     return CheckReport(found, subject.name)
 
 

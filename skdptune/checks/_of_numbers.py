@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterator
 
 from skdptune.base import LOSS_OF_DOUBLING, own_parameters
@@ -14,6 +15,8 @@ _LARGE_EPSILON, _LARGE_DELTA = 10.0, 1e-3
 # Points of accuracy that doubled noise may lose, from which on a budget is called small.
 _MANY_POINTS = 5.0
 _FACTOR = 2.0
+# Python neither shows nor turns into floats integers of thousands of digits.
+_LARGEST = 10**15
 
 
 def findings_of_numbers(subject: Subject) -> Iterator[Finding]:
@@ -35,7 +38,13 @@ def _owner(subject: Subject, name: str) -> Part | None:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    """Return a number as a float; 0 for what is none, which is refused elsewhere."""
+    return float(value) if isinstance(value, float) else float(_whole(value))
+
+
+def _whole(value: object) -> int:
+    """Return an integer that can be shown; 0 for what is none."""
+    return int(value) if isinstance(value, numbers.Integral) and abs(int(value)) < _LARGEST else 0
 
 
 def _at(subject: Subject, name: str) -> str:
@@ -73,7 +82,8 @@ def _of_seeds(subject: Subject) -> Iterator[Finding]:
     for part in [subject.whole] if subject.is_search else subject.private_parts:
         seed = part.own.get("random_state")
         if seed is not None:
-            shown = repr(seed) if isinstance(seed, int) else f"a {type(seed).__name__}"
+            is_shown = isinstance(seed, numbers.Integral) and abs(int(seed)) < _LARGEST
+            shown = str(int(seed)) if is_shown else f"a {type(seed).__name__}"
             found = f"random_state is {shown}, from which all noise follows"
             yield issue("SKP005", part.at("random_state"), found, "random_state=None")
 
@@ -81,7 +91,7 @@ def _of_seeds(subject: Subject) -> Iterator[Finding]:
 def _of_epsilon(subject: Subject) -> Iterator[Finding]:
     """SKP007 where epsilon is infinite, SKP016 where it is large."""
     unlimited = [] if subject.sets_budget else subject.private_parts
-    infinite = [part for part in unlimited if part.own.get("epsilon") == math.inf]
+    infinite = [part for part in unlimited if _number(part.own.get("epsilon")) == math.inf]
     for part in infinite:
         found = "epsilon is infinite: the fit has no noise"
         yield issue("SKP007", part.at("epsilon"), found, "epsilon=1.0")
@@ -101,8 +111,8 @@ def _of_epsilon(subject: Subject) -> Iterator[Finding]:
 def _of_public_size(subject: Subject) -> Iterator[Finding]:
     """SKP003: a constant in place of the number of records that is far from it."""
     for part in [subject.whole] if subject.is_search else subject.private_parts:
-        size, n_samples = part.own.get("n_public"), subject.n_samples
-        if not isinstance(size, int) or n_samples is None or size < 1:
+        size, n_samples = _whole(part.own.get("n_public")), subject.n_samples
+        if n_samples is None or size < 1:
             continue
         if not 1.0 / _FACTOR <= size / n_samples <= _FACTOR:
             found = (

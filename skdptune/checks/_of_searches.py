@@ -13,6 +13,7 @@ from skdptune.base import check_secret_size, own_parameters, set_public_size
 from skdptune.checks._finding import Finding, issue, tip
 from skdptune.checks._of_numbers import not_released
 from skdptune.checks._subject import Subject
+from skdptune.ledger import settings_meant
 
 # Parameters that people tune; others state public knowledge, budgets or what is to be learnt.
 _TUNED = frozenset(
@@ -40,6 +41,9 @@ def findings_of_searches(subject: Subject) -> Iterator[Finding]:
 
 def _of_tuning_by_hand(subject: Subject) -> Iterator[Finding]:
     """SKP010: parameters that people tune have other values than they start with."""
+    # A ledger that is in use adds up all fits.
+    if settings_meant().ledger is not None:
+        return
     for part in subject.private_parts:
         if part.own.get("ledger") is not None:
             continue
@@ -84,7 +88,8 @@ def _of_diagnostics(subject: Subject) -> Iterator[Finding]:
     found = "exact scores and the number of runs are kept in diagnostics_, and pickled"
     yield issue("SKP011", subject.whole.at("diagnostics"), found, "diagnostics=False")
     # Without diagnostics it is refused.
-    if own.get("error_score") == "raise":
+    error_score = own.get("error_score")
+    if isinstance(error_score, str) and error_score == "raise":
         found = "an exception of a fit shows what the data hold"
         yield issue("SKP011", subject.whole.at("error_score"), found, "error_score='worst'")
 
@@ -129,7 +134,9 @@ def _of_spaces(subject: Subject) -> Iterator[Finding]:
 def _tries_own(search: Any) -> bool:
     """Return whether a search tries the estimator's own values whatever its space holds."""
     own = own_parameters(search)
-    return bool(own.get("try_own_values")) and own.get("selection") not in _WITHOUT_OWN
+    selection = own.get("selection")
+    chooses_by_partitions = isinstance(selection, str) and selection in _WITHOUT_OWN
+    return own.get("try_own_values") is True and not chooses_by_partitions
 
 
 def _without_own(

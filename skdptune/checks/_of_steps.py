@@ -56,7 +56,7 @@ def _mixes_rows(step: Any, n_features: int) -> bool:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             made = clone(step)
-            together = np.asarray(made.fit_transform(rows.copy()), dtype=float)
+            together = np.asarray(made.transform(rows.copy()), dtype=float)
             single = [np.asarray(made.transform(row[None].copy()), dtype=float) for row in rows]
             alone = np.concatenate(single)
             return together.shape != alone.shape or not np.allclose(
@@ -77,7 +77,7 @@ def _of_composition(part: Part, in_search: bool) -> Iterator[Finding]:
     ):
         found = "transformed records are kept on disk, for everybody who may read the folder"
         yield issue("SKP015", part.at("memory"), found, "memory=None")
-    if part.own.get("verbose"):
+    if part.own.get("verbose") is True:
         found = "how long each step takes is printed, and can depend on a record"
         yield tip("SKP015", part.at("verbose"), found, "verbose=False")
 
@@ -112,7 +112,7 @@ def _of_bounds(part: Part, subject: Subject) -> Iterator[Finding]:
 
 def _of_repetition(part: Part) -> Iterator[Finding]:
     """SKP017: fits that go on from the last one."""
-    if part.own.get("warm_start"):
+    if part.own.get("warm_start") is True:
         found = "each fit goes on from the last one, and costs as much again"
         yield issue("SKP017", part.at("warm_start"), found, "warm_start=False")
     elif hasattr(part.estimator, "partial_fit"):

@@ -43,6 +43,7 @@ from skdptune.preprocessing import (
     make_private_pipeline,
 )
 from tests.checks.examples import EXAMPLES, centred, model, named, random_search
+from tests.fuzz import recipes, run
 from tests.fuzz.recipes import HAS_NETS, HAS_PARETO
 
 N_SAMPLES, N_FEATURES = 32_561, 10
@@ -194,6 +195,46 @@ def test_global_random_state_is_not_touched() -> None:
     before = np.random.get_state()[1].tolist()  # type: ignore[union-attr]
     check(named(FunctionTransformer(centred)), n_samples=100)
     assert np.random.get_state()[1].tolist() == before  # type: ignore[union-attr]
+
+
+# Whatever parameters hold ----------------------------------------------------------------------
+
+
+def survey(first: int, count: int, *, with_nets: bool) -> tuple[int, int]:
+    """Check estimators with spoilt parameters; return how many had an issue, and how many none.
+
+    What `profile_of` refuses must have an issue, or a check would call it fine.
+    """
+    made = [
+        (name, thing)
+        for name, thing in recipes.public_callables()
+        if recipes.is_estimator(thing) and (with_nets or "NeuralNet" not in name)
+    ]
+    counts = [0, 0]
+    for number in range(first, first + count):
+        rng = np.random.default_rng(number)
+        name, thing = made[rng.integers(len(made))]
+        with run.quiet():
+            try:
+                estimator = run.made_of(thing, run.arguments(rng, name, thing))
+            except run.ALLOWED:
+                continue
+            is_search = hasattr(estimator, "plan")
+            found = check(estimator, **({} if is_search else {"n_samples": 20, "n_features": 2}))
+            assert str(found) and found._repr_html_()
+            counts[not found.issues] += 1
+            if not is_search and not found.issues:
+                assert profile_of(estimator, 20, 2), (number, name)
+    return counts[0], counts[1]
+
+
+def test_no_parameter_makes_a_check_fail_or_pass_what_is_refused() -> None:
+    assert min(survey(0, 60, with_nets=False)) > 3
+
+
+@pytest.mark.slow
+def test_no_parameter_of_thousands_makes_a_check_fail() -> None:
+    assert min(survey(10_000, 5000, with_nets=True)) > 500
 
 
 # The words of refusals ------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from scipy.stats import uniform
 
 from skdptune import DPGridSearchCV, check
 from skdptune.checks._of_searches import is_listed
+from skdptune.ledger import PrivacyLedger, config_context
 from tests.checks.examples import model, named, random_search
 
 
@@ -56,6 +57,14 @@ def test_ranges_are_no_lists() -> None:
     assert is_listed([1, 2])
     assert is_listed(np.arange(3))
     assert not any(map(is_listed, ((0.1, 10.0, "log"), uniform(), "ab", np.eye(2))))
+
+
+def test_ledger_that_is_in_use_adds_up_what_is_tuned_by_hand() -> None:
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=10.0, delta=1e-5)
+    with config_context(ledger=ledger):
+        assert check(model(C=0.5)).codes == ()
+    assert check(model(C=0.5, ledger=ledger)).codes == ()
+    assert check(model(C=0.5)).codes == ("SKP010",)
 
 
 def test_values_that_are_public_knowledge_are_not_tuned() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from skdptune._formatting import shown_delta, shown_number
 from skdptune.accounting import PrivacyReport
 from skdptune.checks import CheckReport
+from skdptune.model_selection._cost._plan_html import to_html
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class PlanRow:
     shows: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SearchPlan:
     """What a search will do and cost, and what other ways would.
 
@@ -122,8 +123,7 @@ class SearchPlan:
         """The delta at which the total is stated."""
         return self.report.delta
 
-    def __str__(self) -> str:
-        """Draw a table."""
+    def _head(self) -> str:
         head = f"ε = {shown_number(self.report.epsilon)} at δ = {shown_delta(self.delta)} in all"
         if self.n_iter_distribution:
             head += f"; runs: {self.n_iter_distribution}"
@@ -131,10 +131,24 @@ class SearchPlan:
             head += f"; tuning on {self.tuning_fraction:.3g} of the records"
         if self.score_noise > 0.0:
             head += f"; noise of a score: {self.score_noise:.2g}"
-        lines = [head, *_table([self.row, *self.alternatives])]
-        lines += [words for words in (self.calibration, self.suggestion, self.advice) if words]
-        lines += self.findings.brief
-        return "\n".join(lines)
+        return head
+
+    def _notes(self) -> list[str]:
+        return [words for words in (self.calibration, self.suggestion, self.advice) if words]
+
+    def __str__(self) -> str:
+        """Draw a table."""
+        table = _table([self.row, *self.alternatives])
+        return "\n".join([self._head(), *table, *self._notes(), *self.findings.brief])
+
+    def __repr__(self) -> str:
+        """Show what is printed."""
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [_cells(row) for row in (self.row, *self.alternatives)]
+        findings = self.findings.brief_html()
+        return to_html(self._head(), _COLUMNS, rows, self._notes(), findings)
 
 
 _COLUMNS = ("", "ε", "ε of a fit", "noise", "effective noise", "fits", "99 %", "work", "shows")

@@ -36,3 +36,15 @@ def test_findings_come_last_with_a_line_each() -> None:
     plan = SearchPlan(report, row, (), None, "", 0.0, advice="Advice.", findings=found)
     assert str(plan).splitlines()[-2:] == ["Advice.", *found.brief]
     assert SearchPlan(report, row, (), None, "", 0.0).findings == CheckReport()
+
+
+def test_plan_is_shown_as_its_table() -> None:
+    row = PlanRow("mine", 1.0, 0.5, None, None, 10.0, 45.0, 1.25, "score")
+    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
+    found = CheckReport([Finding("SKP005", "issue", "Search.random_state", "it is 0", "None")])
+    plan = SearchPlan(report, row, (row,), None, "", 0.0, advice="Advice.", findings=found)
+    assert repr(plan) == str(plan)
+    html = plan._repr_html_()
+    assert html.count("<tr") == 3
+    for words in (str(plan).splitlines()[0], "Advice.", "SKP005", "0.500", "effective noise"):
+        assert words in html
