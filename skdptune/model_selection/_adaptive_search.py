@@ -12,12 +12,15 @@ from joblib import effective_n_jobs
 
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_integer
+from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._adaptive import (
+    PRUNERS,
     AdaptiveChoice,
     AdaptiveCostModel,
     AdaptiveSearchSession,
     AdaptiveSpace,
     Allowance,
+    Races,
     check_pruner,
     check_sampler,
     described,
@@ -27,7 +30,7 @@ from skdptune.model_selection._choosing import TableOutlook
 from skdptune.model_selection._cost import Candidates, Cost, CostModel, FitCosts, Layout, Plan
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._pareto import optuna
-from skdptune.model_selection._table_search import TableSearch
+from skdptune.model_selection._table_search import TableSearch, own_place
 from skdptune.model_selection._tuning_search import Choice, SearchState
 
 # Parameters that must be the same when a search is resumed, beside the space and the sizes.
@@ -198,6 +201,7 @@ class DPAdaptiveSearchCV(TableSearch):
         random_state: Any = None,
         diagnostics: bool = False,
         n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
     ) -> None:
         self.estimator = estimator
         self.param_space = param_space
@@ -225,6 +229,7 @@ class DPAdaptiveSearchCV(TableSearch):
         self.random_state = random_state
         self.diagnostics = diagnostics
         self.n_public = n_public
+        self.ledger = ledger
 
     # Which candidates are tried, and who hears of them, costs the same.
     _neutral = ("sampler", "batch_size", "choose", "study_name", "callbacks")
@@ -249,6 +254,10 @@ class DPAdaptiveSearchCV(TableSearch):
         known = self._known_values()
         inside = {name: known[name] for name in space.names if name in known}
         return inside if space.holds(inside) else self._own_values(space.names)
+
+    def _has_own(self, candidates: Sequence[dict[str, Any]]) -> bool:
+        """Return whether the estimator's own values are among some candidates."""
+        return own_place(self.estimator, candidates) is not None
 
     def _candidates(self, n_samples: int, n_features: int | None) -> Candidates:
         found = super()._candidates(n_samples, n_features)
@@ -333,9 +342,13 @@ class DPAdaptiveSearchCV(TableSearch):
             note=f"{self.n_trials} {words}, all scores published",
             prunes=self.pruner is not None,
             is_resumable=is_resumable,
+            asked=self.epsilon if layout.final else None,
         )
         if self.epsilon is not None and layout.final and not (model.prunes or is_resumable):
             return model.solved(self.epsilon, self._limit(self.epsilon, layout))
+        # Nothing is solved for: trials have no less noise than the final fit.
+        noise = max(model.fit_noise, 1.0), max(model.score_noise, 1.0)
+        model = replace(model, fit_noise=noise[0], score_noise=noise[1])
         return model, model.within(self.epsilon)
 
     def _shows(self, plan: Plan) -> str:
@@ -348,7 +361,11 @@ class DPAdaptiveSearchCV(TableSearch):
     def _public_count(self, plan: Plan) -> int:
         if not isinstance(plan.model, AdaptiveCostModel):
             return 0
-        return Allowance(self.n_trials, plan.model.rungs).most_trials
+        allowance = Allowance(self.n_trials, plan.model.rungs)
+        if self.pruner not in PRUNERS:
+            return allowance.most_trials
+        has_own = self._own_first(AdaptiveSpace(self._searched(plan))) is not None
+        return Races(self.pruner, allowance, has_own=has_own).n_left
 
     def _public_plan(self, plan: Plan) -> dict[str, str]:
         """Return what must be the same when the search is resumed, in words."""
@@ -389,9 +406,7 @@ class DPAdaptiveSearchCV(TableSearch):
                 "param_space must be given for a session; got None. It says what its candidates "
                 "may cost."
             )
-        plan, data, public = self._opened(X, y, X_val, y_val, params)
-        self._check_fits(plan, data)
-        return AdaptiveSearchSession(self, self._state(plan, data, public))
+        return AdaptiveSearchSession(self, self._started(X, y, X_val, y_val, params))
 
     def _choose(self, state: SearchState) -> Choice:
         session = AdaptiveSearchSession(self, state)

@@ -74,7 +74,7 @@ def test_fits_that_are_made_are_paid_for(pruner: Any, batch_size: int) -> None:
         most = 6 * fits[0] ** 2
     else:
         most = 6 * plan.cost.run_setting.curve.shift**2
-        assert 6 <= len(search.study_.trials) <= 24
+        assert 6 <= len(search.study_.trials) <= search._public_count(plan) <= 26
     assert math.fsum(shift**2 for shift in fits) <= most * (1.0 + 1e-9)
     assert search.privacy_.epsilon_spent <= 2.0
     assert search.privacy_.profile == search.privacy_profile(600, 3)
@@ -91,14 +91,19 @@ def test_estimators_own_values_come_first() -> None:
 def test_own_values_come_first_where_the_space_does_not_hold_them(pruner: Any) -> None:
     # Theorem N5: what is best of all is found, and what a table of noise falls back to.
     search = made({"quality": (0.1, 0.5)}, Scripted(quality=0.77), pruner=pruner).fit(X, Y)
-    assert search.cv_results_["params"][0] == {"quality": 0.77} == search.best_params_
+    row = search.cv_results_["params"].index({"quality": 0.77})
+    assert search.best_params_ == {"quality": 0.77}
     assert search.best_estimator_.quality == 0.77
-    own, *others = search.study_.trials
+    trials = list(search.study_.trials)
+    own = trials.pop(row)
     assert (own.params, own.state.name) == ({}, "PRUNED")
-    assert own.value == search.cv_results_["mean_test_score"][0]
-    assert all(0.1 <= trial.params["quality"] <= 0.5 for trial in others)
-    if pruner is not None:
-        assert search.cv_results_["resource"][0] == 1.0
+    assert own.value == search.cv_results_["mean_test_score"][row]
+    assert all(0.1 <= trial.params["quality"] <= 0.5 for trial in trials)
+    if pruner is None:
+        assert row == 0
+    else:
+        # Races never end them.
+        assert search.cv_results_["resource"][row] == 1.0
 
 
 def test_own_values_are_costed_with_the_space() -> None:
@@ -467,7 +472,7 @@ def test_storages_of_optuna_are_taken(tmp_path: Path) -> None:
 def test_progress_counts_what_was_pruned(capsys: pytest.CaptureFixture[str]) -> None:
     made(pruner="halving", verbose=2).fit(X, Y)
     shown = capsys.readouterr().err
-    assert "[1] quality=0.5; score=0." in shown
+    assert "[1] quality=0." in shown
     assert ", pruned" in shown
     assert "0 left" in shown
 

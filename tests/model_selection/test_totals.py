@@ -236,3 +236,19 @@ def test_other_ways_to_search_spend_what_they_were_asked_for(
     search: str, changes: dict[str, Any], estimator: str, epsilon: float
 ) -> None:
     assert_all_is_spent(search_of(search, estimator, epsilon, **changes), epsilon)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [1e-5, 0.1])
+@pytest.mark.parametrize("limit", ["auto", 100.0], ids=str)
+def test_very_large_totals_are_planned(limit: Any, delta: float) -> None:
+    # Theorem T4: no curve is tried that has no digits, whatever the total.
+    pytest.importorskip("optuna")
+    model = DPLogisticRegression(solver="sgd", epochs=3)
+    total = {"epsilon": 500.0, "delta": delta, "noise_limit": limit}
+    for search in (
+        DPGridSearchCV(model, {"epochs": [2, 3, 4, 5, 6, 7]}, selection="table", **total),
+        DPAdaptiveSearchCV(model, {"epochs": (2, 6)}, n_trials=5, **total),
+        DPAdaptiveSearchCV(model, {"C": (0.1, 0.5)}, n_trials=5, pruner="halving", **total),
+    ):
+        assert search.plan(2000, 3, compare=False).epsilon <= 500.0

@@ -27,6 +27,8 @@ _NEGLIGIBLE = 1e-12
 # Share of the shift that a calibration may leave.
 _TOLERANCE = 2e-3
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-9, 60.0
+# Of a curve: beyond it a profile has no digits.
+_LARGEST_CURVE = 30.0
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class SharedCurve:
     Parameters
     ----------
     shift : float
-        Distance of the two normal distributions, in standard deviations.
+        Distance of the two normal distributions, in standard deviations; at most 30.
     failure : float
         Mass at infinity, which lets curves that are no Gaussians lie below it.
 
@@ -60,7 +62,7 @@ class SharedCurve:
 
     def __post_init__(self) -> None:
         """Refuse what is no curve."""
-        check_real(self.shift, name="shift", lower=0.0, lower_open=True, upper=_LARGEST_SHIFT)
+        check_real(self.shift, name="shift", lower=0.0, lower_open=True, upper=_LARGEST_CURVE)
         check_real(self.failure, name="failure", lower=0.0, upper=1.0, upper_open=True)
 
     @cached_property

@@ -3,7 +3,9 @@
 from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
 from skdptune.model_selection._adaptive._allowance import Allowance
 from skdptune.model_selection._adaptive._journal import described
+from skdptune.model_selection._adaptive._races import Races
 from skdptune.model_selection._adaptive._samplers import (
+    PRUNERS,
     check_pruner,
     check_sampler,
     make_sampler,
@@ -13,12 +15,14 @@ from skdptune.model_selection._adaptive._space import AdaptiveSpace
 from skdptune.model_selection._adaptive._studies import AdaptiveTrial
 
 __all__ = [
+    "PRUNERS",
     "AdaptiveChoice",
     "AdaptiveCostModel",
     "AdaptiveSearchSession",
     "AdaptiveSpace",
     "AdaptiveTrial",
     "Allowance",
+    "Races",
     "check_pruner",
     "check_sampler",
     "described",

@@ -12,11 +12,13 @@ from skdptune.accounting import (
     UnreachableBudgetError,
     with_failure,
 )
+from skdptune.mechanisms import gaussian_profile
 from skdptune.model_selection._adaptive._allowance import RUNGS, WHOLE
 from skdptune.model_selection._cost import (
     Cost,
     CurveSetting,
     FitSetting,
+    FitSize,
     ScoreNoise,
     TableCostModel,
 )
@@ -36,6 +38,8 @@ class AdaptiveCostModel(TableCostModel):
         Whether trials climb `RUNGS`, and may be stopped on the way.
     is_resumable : bool
         Whether the records may be split anew while the search goes on.
+    asked : float or None
+        The total, where a final fit follows.
 
     Notes
     -----
@@ -44,11 +48,20 @@ class AdaptiveCostModel(TableCostModel):
 
     prunes: bool = False
     is_resumable: bool = False
+    asked: float | None = None
 
     @property
     def rungs(self) -> tuple[Fraction, ...]:
         """Shares of the fits of one trial."""
         return RUNGS if self.prunes else WHOLE
+
+    def rung_size(self, share: Fraction) -> FitSize:
+        """Return the size of a fit of a share, whose learning rates suit its noise."""
+        if self.asked is None or not (self.prunes or self.is_resumable):
+            return self.train_size
+        # What has more noise than the final fit would prefer shorter steps than that should have.
+        factor = self.factor_of_rates(self.asked, float(share))
+        return replace(self.train_size, rate_factor=factor)
 
     def rung_setting(self, setting: FitSetting | None, share: Fraction) -> FitSetting | None:
         """Return what a fit of a share is set to, beside the setting of all that one is paid."""
@@ -113,7 +126,7 @@ class AdaptiveCostModel(TableCostModel):
         if self.prunes:
             for share in self.rungs:
                 setting = self.rung_setting(cost.run_setting, share)
-                self.fit_costs.check_spaces(setting, self.train_size)
+                self.fit_costs.check_spaces(setting, self.rung_size(share))
 
     def _lies_below(self, cost: Cost) -> bool:
         """Return whether the first candidate's fit lies below the curve of its first rung."""
@@ -134,5 +147,5 @@ def _curve_of(setting: FitSetting | None) -> SharedCurve:
 def _within(squared_shifts: float, failure: float) -> PrivacyProfile:
     """Return what all releases cost whose squared shifts and failures sum to no more."""
     # Theorem G4.
-    gaussian = PrivacyProfile.gaussian(math.sqrt(squared_shifts) * _SLACK)
+    gaussian = gaussian_profile(math.sqrt(squared_shifts) * _SLACK, 1.0)
     return with_failure(gaussian, min(failure * _SLACK, 1.0))

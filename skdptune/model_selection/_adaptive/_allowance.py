@@ -50,18 +50,34 @@ class Allowance:
     @property
     def n_left(self) -> int:
         """Number of trials that may be asked for now, if all of them climb to the end."""
-        fitting = (self.n_trials - self.spent - self.reserved) // self.climb
-        return int(min(fitting, self.most_trials - self.n_asked))
+        return int(min(self.left // self.climb, self.most_trials - self.n_asked))
+
+    @property
+    def left(self) -> Fraction:
+        """What is neither spent nor set aside."""
+        return self.n_trials - self.spent - self.reserved
 
     def ask(self) -> None:
         """Set aside what one more trial takes if it climbs to the end, or raise."""
         if self.n_left < 1:
-            raise BudgetExceededError(
-                f"ask must be called at most as often as is paid for; got a call after "
-                f"{self.n_asked} trials. Give more n_trials to start with."
-            )
-        self.reserved += self.climb
+            raise self.refusal()
+        self.set_aside(self.climb)
         self.n_asked += 1
+
+    def refusal(self) -> BudgetExceededError:
+        """Return the error of a trial too many."""
+        return BudgetExceededError(
+            f"ask must be called at most as often as is paid for; got a call after "
+            f"{self.n_asked} trials. Give more n_trials to start with."
+        )
+
+    def set_aside(self, share: Fraction) -> None:
+        """Set aside what fits to come may take."""
+        self.reserved += share
+
+    def free(self, share: Fraction) -> None:
+        """Free what was set aside and not used."""
+        self.reserved -= share
 
     def count(self, shares: Sequence[Fraction]) -> None:
         """Count a trial that was begun before."""
@@ -81,4 +97,4 @@ class Allowance:
 
     def close(self, n_begun: int) -> None:
         """Free what a trial has not used of what was set aside for it."""
-        self.reserved -= sum(self.rungs[n_begun:], Fraction(0))
+        self.free(sum(self.rungs[n_begun:], Fraction(0)))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-_BEGUN, _FINAL, _PLAN, _PROCESS = "begun:", "final:", "plan", "process"
+_BEGUN, _SCORED, _FINAL = "begun:", "scored:", "final:"
+_PLAN, _PROCESS = "plan", "process"
 RUN = "run"
 
 
@@ -98,6 +100,17 @@ class Journal:
                 "storage must be used by one process at a time; another one has begun the final "
                 f"fit of {self._study.study_name!r}."
             )
+
+    def note_score(self, run: str, place: int, splits: Sequence[float]) -> None:
+        """Note a trial's noisy scores at a rung, after which it may go on."""
+        known = self._study.user_attrs.get(f"{_SCORED}{run}", {})
+        noted = {**known, str(place): list(map(float, splits))}
+        self._study.set_user_attr(f"{_SCORED}{run}", noted)
+
+    def scores(self, run: str) -> dict[int, tuple[float, ...]]:
+        """Return what was noted of a trial's scores, by rung."""
+        noted = self._study.user_attrs.get(f"{_SCORED}{run}", {})
+        return {int(place): tuple(splits) for place, splits in noted.items()}
 
     def begun(self) -> list[Begun]:
         """Return all trials that were begun, by any process."""

@@ -7,11 +7,11 @@ import warnings
 from importlib.util import find_spec
 from typing import Any
 
-from skdptune.model_selection._adaptive._allowance import FACTOR, N_RUNGS
+from skdptune.model_selection._adaptive._races import STARTS
 from skdptune.model_selection._pareto import optuna
 
 SAMPLERS = ("auto", "tpe", "gp", "random")
-PRUNERS = ("halving", "hyperband")
+PRUNERS = tuple(STARTS)
 # Trials at random before the scores are used: this share, and at least so many.
 _RANDOM_SHARE, _FEWEST_RANDOM = 0.25, 4
 
@@ -66,13 +66,8 @@ def make_sampler(
 
 
 def make_pruner(pruner: Any) -> Any:
-    """Return an optuna pruner, one that prunes nothing for None."""
+    """Return an optuna pruner, one that prunes nothing for None and for races of our own."""
     pruners = optuna().pruners
-    if pruner is None:
+    if pruner is None or pruner in PRUNERS:
         return pruners.NopPruner()
-    if pruner == "halving":
-        return pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=FACTOR)
-    if pruner == "hyperband":
-        most = FACTOR ** (N_RUNGS - 1)
-        return pruners.HyperbandPruner(min_resource=1, max_resource=most, reduction_factor=FACTOR)
     return copy.deepcopy(pruner)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,14 @@ from skdptune.accounting import PrivacyReport
 from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
 from skdptune.model_selection._adaptive._allowance import Allowance
 from skdptune.model_selection._adaptive._journal import Journal
+from skdptune.model_selection._adaptive._races import Race, Races
+from skdptune.model_selection._adaptive._rung_fits import RungFits
+from skdptune.model_selection._adaptive._samplers import PRUNERS
 from skdptune.model_selection._adaptive._settings import AdaptiveSettings
-from skdptune.model_selection._adaptive._shorter_fits import with_share
 from skdptune.model_selection._adaptive._space import AdaptiveSpace
 from skdptune.model_selection._adaptive._studies import AdaptiveTrial, Studies, Told
-from skdptune.model_selection._cost import CurveSetting, Plan, copied
-from skdptune.model_selection._running import (
-    Material,
-    Result,
-    Run,
-    child_stream,
-    perform_runs,
-    spawned,
-)
+from skdptune.model_selection._cost import Plan, copied
+from skdptune.model_selection._running import Result, child_stream, new_lock, one_at_a_time
 from skdptune.model_selection._tuning_search import Choice, SearchState
 
 
@@ -49,7 +43,7 @@ class AdaptiveSearchSession:
     The cost is that of the search, whatever is asked for and however many trials are told; it is
     owed from the first `tell` on, whether or not the session is finished. Condition: what is asked
     for is chosen by what the session has returned, by chance or by public knowledge, and by
-    nothing else that was learned from the data.
+    nothing else that was learned from the data. Threads may share it, and take turns.
 
     Attributes
     ----------
@@ -93,7 +87,7 @@ class AdaptiveSearchSession:
             raise TypeError(f"state must be of an adaptive search; got {type(plan.model)}.")
         self._search, self._state, self._model = search, state, plan.model
         self._report = search._report(plan)
-        self._material = search._material(state)
+        self._rung_fits = RungFits(search, state, plan.model, search._material(state), self._begin)
         self._allowance = Allowance(plan.model.n_candidates, plan.model.rungs)
         space = AdaptiveSpace(search._searched(plan))
         own = search._own_first(space) or {}
@@ -113,11 +107,15 @@ class AdaptiveSearchSession:
         self._next_number = 0
         self._should_stop = False
         self._is_open = True
+        # Threads take turns: what is left is looked at and spent by one of them.
+        self._lock = new_lock()
         if search.storage is not None:
             self._resume(plan)
         self._studies.choose_by(self._sampler(len(self._told)))
-        # The first trial, unless that was before a crash.
-        self._own = own if self._next_number == 0 else {}
+        self._own = {} if self._has_told_own() else own
+        self._races: Races | None = None
+        if search.pruner in PRUNERS:
+            self._races = Races(search.pruner, self._allowance, has_own=bool(self._own))
 
     def _resume(self, plan: Plan) -> None:
         """Take over the stored study, and count as spent what was begun."""
@@ -129,9 +127,14 @@ class AdaptiveSearchSession:
             # No number again, whose noise would be that of the same number's trial.
             self._next_number = max(self._next_number, begun.number + 1)
             if begun.run not in ended:
-                self._studies.lose(begun)
+                self._studies.lose(begun, self._journal.scores(begun.run))
         self._told = self._studies.told()
         self._details = [(math.nan, None)] * len(self._told)
+
+    def _has_told_own(self) -> bool:
+        """Return whether the estimator's own values came to their end before a crash."""
+        last = len(self._model.rungs) - 1
+        return self._search._has_own([one.params for one in self._told if one.place == last])
 
     def _sampler(self, n_known: int) -> Any:
         seeds = child_stream(self._state.streams.draw, n_known)
@@ -140,6 +143,7 @@ class AdaptiveSearchSession:
 
     # Driving --------------------------------------------------------------------------------
 
+    @one_at_a_time
     def ask(self, params: Mapping[str, Any] | None = None) -> AdaptiveTrial:
         """Return a trial.
 
@@ -161,21 +165,27 @@ class AdaptiveSearchSession:
         given = {} if params is None else copied(params)
         if given:
             self._studies.check(given)
-        self._allowance.ask()
+        race = None if self._races is None else self._races.enter()
+        if race is None:
+            self._allowance.ask()
         is_own = bool(self._own) and not given
         if is_own:
             trial = self._studies.ask_own(self._next_number)
         else:
             trial = self._studies.ask(self._next_number, given)
-        trial._is_own = is_own
+        trial._is_own, trial._race = is_own, race
+        trial._start = 0 if race is None else race.bracket.start
         self._next_number += 1
         self._own = {}
         return trial
 
+    @one_at_a_time
     def tell(self, trial: AdaptiveTrial) -> float:
         """Fit and score a trial, and return its noisy score.
 
-        With a pruner it is fitted again and again with less noise, until the pruner ends it.
+        With a pruner it is fitted again and again with less noise, until the pruner ends it. With
+        "halving" and "hyperband" it first waits for all of its race, of which the best third is
+        fitted again within the `tell` of the last of them, or within `finish`.
 
         Parameters
         ----------
@@ -185,7 +195,7 @@ class AdaptiveSearchSession:
         Returns
         -------
         float
-            The last of its noisy scores.
+            The last of its noisy scores so far.
         """
         self._check_open()
         if not isinstance(trial, AdaptiveTrial):
@@ -195,6 +205,7 @@ class AdaptiveSearchSession:
         self._run([trial])
         return trial.scores[-1]
 
+    @one_at_a_time
     def finish(self) -> Any:
         """Choose from the table, fit the winner, and return the fitted search.
 
@@ -208,20 +219,26 @@ class AdaptiveSearchSession:
         # Closed first: the final fit is paid for once.
         self._is_open = False
         search, state = self._search, self._state
+        state.mark_read()
         search._publish(state.plan, choice, search._final_model(state, choice))
+        state.confirm()
         return search
 
+    @one_at_a_time
     def run_all(self) -> None:
         """Ask for and tell trials until nothing is left, or a callback has said to stop."""
         self._show_count()
         while self.n_left > 0 and not self._should_stop:
-            count = min(self._search._n_at_once(), self.n_left)
+            left = self.n_left if self._races is None else self._races.n_together
+            count = min(self._search._n_at_once(), left)
             self._run([self.ask() for _ in range(count)])
 
     @property
     def n_left(self) -> int:
         """Number of further trials that are paid for now."""
-        return max(self._allowance.n_left, 0)
+        with self._lock:
+            left = self._allowance if self._races is None else self._races
+            return max(left.n_left, 0)
 
     @property
     def privacy(self) -> PrivacyReport:
@@ -236,20 +253,32 @@ class AdaptiveSearchSession:
     # Fits -----------------------------------------------------------------------------------
 
     def _run(self, trials: Sequence[AdaptiveTrial]) -> None:
-        """Run trials side by side, rung by rung, until each has ended."""
-        going = list(trials)
-        for trial in going:
+        """Run trials side by side: each until it ends, or until it has to wait for others."""
+        for trial in trials:
             trial.is_told = True
-        for place, share in enumerate(self._model.rungs):
-            results = self._fits(going, place, share)
+        self._state.mark_read()
+        if self._races is None:
+            self._climb(trials)
+            return
+        races: dict[int, Race] = {}
+        for place in range(len(self._model.rungs)):
+            starting = [trial for trial in trials if trial._start == place]
+            self._arrive(starting, place)
+            races |= {id(trial._race): trial._race for trial in starting}
+        for race in races.values():
+            self._go_on(race)
+
+    def _climb(self, trials: Sequence[AdaptiveTrial]) -> None:
+        """Run trials rung by rung, until the pruner has ended each, or it is at its end."""
+        going = list(trials)
+        for place in range(len(self._model.rungs)):
             staying = []
-            for trial, result in zip(going, results, strict=True):
-                trial.scores += (result.score,)
+            for trial, result in zip(going, self._scored(going, place), strict=True):
                 is_last = place == len(self._model.rungs) - 1
-                says_so = self._studies.report(trial, result.score, place)
                 # What others are compared with comes to its end.
-                trial.is_pruned = says_so and not trial._is_own
+                trial.is_pruned = not (is_last or trial._is_own) and self._studies.prunes(trial)
                 if is_last or trial.is_pruned:
+                    self._allowance.close(place + 1)
                     self._end(trial, result, place)
                 else:
                     staying.append(trial)
@@ -257,45 +286,45 @@ class AdaptiveSearchSession:
             if not going:
                 return
 
-    def _fits(self, trials: Sequence[AdaptiveTrial], place: int, share: Fraction) -> list[Result]:
-        """Fit and score trials at a rung, which is noted as spent before data are read."""
-        # Theorem G6.
-        model, plan = self._model, self._state.plan
-        setting = model.rung_setting(plan.cost.run_setting, share)
-        size = model.train_size
-        costs, runs = model.fit_costs, []
-        for trial in trials:
-            whole = share / model.rungs[-1]
-            candidate = with_share(costs.estimator, trial.params, whole, size)
-            if model.prunes and isinstance(setting, CurveSetting):
-                costs.check_below([candidate], setting, size)
-            else:
-                costs.check([candidate], setting, size)
-            made = costs.configured(candidate, setting, size)
-            seeds = child_stream(child_stream(self._state.streams.runs, trial.number), place)
-            runs.append(Run(made, *spawned(seeds, 2)))
-        for trial in trials:
-            self._begin(trial, place)
-        return perform_runs(
-            runs,
-            self._material_of(share),
-            n_jobs=self._search.n_jobs,
-            pre_dispatch=self._search.pre_dispatch,
-        )
+    def _arrive(self, trials: Sequence[AdaptiveTrial], place: int) -> None:
+        """Run trials at a rung, where they then wait for the others of their races."""
+        if trials:
+            for trial, result in zip(trials, self._scored(trials, place), strict=True):
+                trial._race.arrive(trial, result)
 
-    def _material_of(self, share: Fraction) -> Material:
-        scoring = self._material.scoring
-        noisier = replace(scoring, ratio=scoring.ratio / math.sqrt(share))
-        return replace(self._material, scoring=noisier)
+    def _go_on(self, race: Race) -> None:
+        """Run the best third of a race at the next rung, and so on, where all have arrived."""
+        n_rungs = len(self._model.rungs)
+        while self._races is not None and race.is_complete:
+            place = race.place
+            going, ending = race.divide(n_rungs)
+            for trial, result in ending:
+                trial.is_pruned = place < n_rungs - 1
+                self._end(trial, result, place)
+            self._arrive(going, place + 1)
+            if not going:
+                self._races.end(race)
+
+    def _scored(self, trials: Sequence[AdaptiveTrial], place: int) -> list[Result]:
+        """Fit and score trials at a rung, and note the noisy scores."""
+        results = self._rung_fits.of(trials, place)
+        for trial, result in zip(trials, results, strict=True):
+            trial.scores += (result.score,)
+            self._studies.report(trial, result.score, place)
+            if self._journal is not None and place < len(self._model.rungs) - 1:
+                self._journal.note_score(trial._run, place, result.splits)
+        return results
 
     def _begin(self, trial: AdaptiveTrial, place: int) -> None:
-        self._allowance.begin(place)
+        if self._races is None:
+            self._allowance.begin(place)
+        else:
+            self._races.begin(trial._race, place)
         if self._journal is not None:
-            begun = self._studies.begun(trial, self._model.rungs[: place + 1])
+            begun = self._studies.begun(trial, self._model.rungs[trial._start : place + 1])
             self._journal.begin(begun, self._allowance.n_trials)
 
     def _end(self, trial: AdaptiveTrial, result: Result, place: int) -> None:
-        self._allowance.close(place + 1)
         self._told.append(Told(trial.params, result.splits, place, trial.is_pruned))
         self._details.append((result.seconds, result.error))
         released = self._studies.tell(trial, result.splits)
@@ -327,8 +356,11 @@ class AdaptiveSearchSession:
 
     # The choice -----------------------------------------------------------------------------
 
+    @one_at_a_time
     def choice(self) -> AdaptiveChoice:
         """Return the choice from all trials that came furthest, with the rows of all."""
+        for race in [] if self._races is None else self._races.closed():
+            self._go_on(race)
         if not self._told:
             raise RuntimeError("tell must be called before finish; got no trial to choose from.")
         furthest = max(one.place for one in self._told)

@@ -30,9 +30,9 @@ class AdaptiveTrial:
     params : dict
         The candidate.
     scores : tuple of float
-        Its noisy scores so far; one, but with a pruner one for each of its fits.
+        Its noisy scores so far; one, but with a pruner one for each of its fits so far.
     is_told : bool
-        Whether it has come to its end.
+        Whether it was told to the session.
     is_pruned : bool
         Whether the pruner has ended it.
 
@@ -49,6 +49,9 @@ class AdaptiveTrial:
         self.scores: tuple[float, ...] = ()
         self.is_told = self.is_pruned = False
         self._chosen, self._run, self._is_own = chosen, uuid.uuid4().hex, False
+        # Its first rung, and the race that it is in.
+        self._start = 0
+        self._race: Any = None
 
     def __repr__(self) -> str:
         """Show what is released of it."""
@@ -147,7 +150,7 @@ class Studies:
                 dict(self.own) if _OWN in trial.user_attrs else self._params_of(trial),
                 tuple(trial.user_attrs[_SCORES]),
                 trial.user_attrs[_PLACE],
-                trial.state == pruned and _OWN not in trial.user_attrs,
+                trial.state == pruned and trial.user_attrs[_PLACE] < len(self.steps) - 1,
             )
             for trial in self.released.get_trials(deepcopy=False)
             if _SCORES in trial.user_attrs
@@ -185,20 +188,22 @@ class Studies:
         """Return what is noted of a trial whose next fit begins."""
         return Begun(trial._run, trial.number, dict(trial._chosen.params), tuple(shares))
 
-    def report(self, trial: AdaptiveTrial, score: float, place: int) -> bool:
-        """Tell the pruner a noisy score; return whether the trial ends by that."""
+    def report(self, trial: AdaptiveTrial, score: float, place: int) -> None:
+        """Tell the pruner a noisy score."""
         trial._chosen.report(score, self.steps[place])
-        is_last = place == len(self.steps) - 1
+
+    def prunes(self, trial: AdaptiveTrial) -> bool:
+        """Return whether the pruner ends a trial, by what was reported."""
         with quiet_optuna(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return not is_last and bool(trial._chosen.should_prune())
+            return bool(trial._chosen.should_prune())
 
     def tell(self, trial: AdaptiveTrial, splits: Sequence[float]) -> Any:
         """End a trial, and return what is released of it."""
         package, chosen = optuna(), trial._chosen
         states = package.trial.TrialState
         state = states.PRUNED if trial.is_pruned else states.COMPLETE
-        place = len(trial.scores) - 1
+        place = trial._start + len(trial.scores) - 1
         attributes = {_SCORES: list(map(float, splits)), _PLACE: place, RUN: trial._run}
         is_outside = not chosen.params
         if is_outside:
@@ -214,18 +219,27 @@ class Studies:
             state, found.value = states.PRUNED, trial.scores[-1]
         return self._release(state, found, attributes)
 
-    def lose(self, begun: Begun) -> None:
-        """Add a trial that was begun and has no end, as a failed one."""
-        states = optuna().trial.TrialState
-        known = self.space.distributions()
+    def lose(self, begun: Begun, scores: Mapping[int, Sequence[float]] | None = None) -> None:
+        """Add a trial that was begun and has no end: as a pruned one if it has scores."""
+        states, known = optuna().trial.TrialState, self.space.distributions()
+        state = states.FAIL
+        attributes: dict[str, Any] = {RUN: begun.run}
+        values = {place: float(np.mean(splits)) for place, splits in (scores or {}).items()}
+        if values:
+            last = max(values)
+            state = states.PRUNED
+            attributes |= {_SCORES: list((scores or {})[last]), _PLACE: last}
+            attributes |= {} if begun.params else {_OWN: True}
         found = optuna().trial.create_trial(
-            state=states.FAIL,
+            state=state,
+            value=values[max(values)] if values else None,
             params=begun.params,
             distributions={name: known[name] for name in begun.params},
+            intermediate_values={self.steps[place]: value for place, value in values.items()},
         )
         with quiet_optuna():
-            self._release(states.FAIL, found, {RUN: begun.run})
-            self._choosing.add_trial(found)
+            released = self._release(state, found, attributes)
+            self._choosing.add_trial(self._without_own(released))
 
     def call(self, callback: Any, released: Any) -> bool:
         """Call a function with the released study and trial; return whether it says to stop."""

@@ -38,7 +38,7 @@ _LARGEST_BUDGET = 500.0
 _LEAST_NOISE, _LARGEST_NOISE = 0.05, 1e6
 # Mass at infinity of a shared curve: this much, or this share of delta if that is less.
 _FAILURE, _FAILURES = 1e-7, 100.0
-_LEAST_SHIFT, _LARGEST_SHIFT = 1e-4, 50.0
+_LEAST_SHIFT, _LARGEST_SHIFT = 1e-4, 30.0
 # Where the search for a noise starts, and how often that is improved by one fit alone.
 _USUAL_NOISE, _GUESSES = 2.0, 2
 # Smaller chances count as none, like the tails of all profiles.

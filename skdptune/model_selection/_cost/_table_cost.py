@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
-from skdptune.mechanisms import noise_for_budget
+from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.model_selection._cost._cost_model import (
     NO_NOISE,
     Cost,
@@ -110,19 +110,28 @@ class TableCostModel(CompositionCostModel):
         except UnreachableBudgetError:
             return self, self.within(epsilon)
         model = replace(with_scores, fit_noise=of_fit)
-        model = replace(model, rate_factor=model._factor_of_rates(epsilon))
+        model = replace(model, rate_factor=model.factor_of_rates(epsilon))
         return model, model.at(setting)
 
-    def _factor_of_rates(self, epsilon: float) -> float:
+    def factor_of_rates(self, epsilon: float, share: float = 1.0) -> float:
         """Return by what learning rates suit the noise of candidates' fits.
 
+        Parameters
+        ----------
+        epsilon : float
+            The total.
+        share : float, default=1.0
+            Of what a fit is paid, where it has more noise than others.
+
+        Notes
+        -----
         Where noise decides which steps are best, they shrink by the root of it; where it does not,
         shorter steps would hide that a candidate's are too long for the final fit. Which is the
         case is what the noise of these fits is expected to lose, in points of accuracy.
         """
-        layout = self.layout
-        loss = expected_loss(self.fit_noise / layout.train_share, epsilon, layout.n_samples)
-        return float(self.fit_noise ** (-0.5 * min(loss, 1.0)))
+        layout, noise = self.layout, self.fit_noise / math.sqrt(share)
+        loss = expected_loss(noise / layout.train_share, epsilon, layout.n_samples)
+        return float(noise ** (-0.5 * min(loss, 1.0)))
 
     def _least(
         self, total: Callable[[float], PrivacyProfile], epsilon: float, guess: float
@@ -184,5 +193,5 @@ class TableCostModel(CompositionCostModel):
         unit, _ = noise_for_budget(min(max(epsilon, 1e-6), _LARGEST_BUDGET), self.delta)
         ratio = unit * self.score_noise
         if self.delta > 0.0:
-            return ScoreNoise(ratio, "gaussian", PrivacyProfile.gaussian(1.0 / ratio))
-        return ScoreNoise(ratio, "laplace", PrivacyProfile.pure(1.0 / ratio))
+            return ScoreNoise(ratio, "gaussian", gaussian_profile(1.0, ratio))
+        return ScoreNoise(ratio, "laplace", laplace_profile(1.0, ratio))

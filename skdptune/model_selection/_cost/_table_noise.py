@@ -13,7 +13,7 @@ from skdptune.accounting import (
     search_on_split,
 )
 from skdptune.base import LOSS_OF_DOUBLING
-from skdptune.mechanisms import noise_for_budget
+from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.model_selection._cost._layout import Layout
 
 # Points of accuracy that the noise of the final fit may lose by a table, and limits of the noise.
@@ -143,4 +143,4 @@ def _noise_of_all(n_releases: int, limit: float, delta: float) -> float:
 
 
 def _release(shift: float, delta: float) -> PrivacyProfile:
-    return PrivacyProfile.gaussian(shift) if delta > 0.0 else PrivacyProfile.pure(shift)
+    return gaussian_profile(shift, 1.0) if delta > 0.0 else laplace_profile(shift, 1.0)

@@ -50,6 +50,7 @@ from skdptune.model_selection._running._streams import (
     noise_random,
     spawned,
 )
+from skdptune.model_selection._running._turns import new_lock, one_at_a_time
 from skdptune.model_selection._running._winner import WinnerMethods
 
 __all__ = [
@@ -87,7 +88,9 @@ __all__ = [
     "generator_of",
     "is_failure",
     "is_search",
+    "new_lock",
     "noise_random",
+    "one_at_a_time",
     "partition_utilities",
     "perform_all",
     "perform_runs",

@@ -125,3 +125,9 @@ def test_the_loss_beside_exact_pricing_is_as_stated() -> None:
     found = calibrate_to_curve(descent, SharedCurve(low, 1e-7), guess=3.7)
     assert found.value / 3.77 == pytest.approx(1.012, abs=0.01)
     assert total(found.profile) <= 1.0
+
+
+def test_no_curve_is_larger_than_a_profile_can_be() -> None:
+    assert SharedCurve(30.0, 1e-9).profile.epsilon(DELTA) < math.inf
+    with pytest.raises(ValueError, match=r"shift must be a number in \(0, 30\]; got 31"):
+        SharedCurve(31.0, 1e-9)

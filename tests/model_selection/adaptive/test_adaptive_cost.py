@@ -123,6 +123,12 @@ def no_scores(choose: Callable[..., Any]) -> Callable[..., Any]:
     return changed
 
 
+def test_more_than_any_curve_costs_everything() -> None:
+    # Theorem G4: where a Gaussian curve has no digits, nothing is claimed.
+    assert math.isinf(_within(1e4, 0.0).epsilon(1e-5))
+    assert _within(25.0, 0.0).epsilon(1e-5) < math.inf
+
+
 class TestEnumeratedSearches:
     """Theorem G6."""
 

@@ -96,6 +96,75 @@ def test_a_session_ends_once_and_is_not_copied() -> None:
     assert repr(session) == "AdaptiveSearchSession(n_told=1, n_left=2)"
 
 
+@pytest.mark.parametrize("pruner", [None, "halving"])
+def test_threads_spend_no_more_than_is_paid_for(pruner: Any) -> None:
+    # Theorem G6.
+    from concurrent.futures import ThreadPoolExecutor
+    from fractions import Fraction
+
+    session = started(n_trials=2, pruner=pruner)
+    most = session.n_left
+
+    def drive(_: int) -> int:
+        try:
+            trial = session.ask()
+        except BudgetExceededError:
+            return 0
+        session.tell(trial)
+        return 1
+
+    with ThreadPoolExecutor(8) as pool:
+        made = sum(pool.map(drive, range(most + 4)))
+    assert made == most
+    assert session._allowance.spent <= 2 and session._allowance.reserved == Fraction(0)
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(session.finish) for _ in range(4)]
+    problems = [future.exception() for future in futures]
+    assert sum(problem is None for problem in problems) == 1
+    (search,) = [future.result() for future in futures if future.exception() is None]
+    assert len(search.cv_results_["params"]) == most
+    assert len({trial.number for trial in search.study_.trials}) == most
+    # What is kept holds no lock.
+    assert pickle.loads(pickle.dumps(search)).best_params_ == search.best_params_
+    assert copy.deepcopy(search).best_params_ == search.best_params_
+
+
+def test_a_race_waits_for_all_of_its_trials_or_for_the_end() -> None:
+    session = started(n_trials=3, pruner="halving", try_own_values=False)
+    assert session.n_left == 15
+    trials = [session.ask({"quality": 0.1 + 0.05 * place}) for place in range(15)]
+    for trial in trials[:-1]:
+        assert session.tell(trial) == trial.scores[-1]
+        assert len(trial.scores) == 1
+    assert len(session.study.trials) == 0
+    session.tell(trials[-1])
+    assert [len(trial.scores) for trial in trials].count(1) == 10
+    assert [len(trial.scores) for trial in trials].count(3) == 1
+    assert [trial.is_pruned for trial in trials].count(False) == 1
+    assert session.n_left == 0
+    # The best third by noisy scores, and of these again.
+    first = sorted(trials, key=lambda trial: -trial.scores[0])[:5]
+    assert {trial.number for trial in first} == {
+        trial.number for trial in trials if len(trial.scores) > 1
+    }
+    search = session.finish()
+    states = [trial.state.name for trial in search.study_.trials]
+    assert (states.count("PRUNED"), states.count("COMPLETE")) == (14, 1)
+    assert sorted(set(search.cv_results_["resource"].round(3))) == [0.111, 0.333, 1.0]
+
+
+def test_a_race_that_is_left_goes_on_at_the_end() -> None:
+    session = started(n_trials=3, pruner="hyperband")
+    trials = [session.ask() for _ in range(4)]
+    for trial in trials[1:]:
+        session.tell(trial)
+    # One was never told: the others race without it.
+    search = session.finish()
+    assert len(search.cv_results_["params"]) == 3
+    assert max(search.cv_results_["resource"]) == 1.0
+    assert search.best_params_ in [trial.params for trial in trials[1:]]
+
+
 def test_parameters_of_the_space_alone() -> None:
     session = started()
     with pytest.raises(ValueError, match=r"params\['quality'\] must be in param_space"):

@@ -81,3 +81,10 @@ def test_larger_budgets_cost_more() -> None:
 def test_delta_is_the_largest_of_the_steps() -> None:
     assert own_delta(Scripted(delta=3e-7)) == 3e-7
     assert own_delta(Scripted(delta=0.0)) == 0.0
+
+
+def test_the_largest_totals_are_of_curves_that_there_are() -> None:
+    # Theorem T4.
+    setting = model().rough_setting(500.0)
+    assert setting.curve.profile.epsilon(0.1) > 0.0
+    assert setting.curve.shift <= 30.0

@@ -43,6 +43,30 @@ def test_an_outer_optimiser_climbs() -> None:
     assert session.finish().best_params_ == {"quality": centre}
 
 
+def test_threads_take_turns() -> None:
+    # Theorem D3: each round follows from all before it, whoever drives.
+    from concurrent.futures import ThreadPoolExecutor
+
+    session = search({"quality": [0.2]}, **LOUD).start(X, Y)
+    offered = [{"quality": float(quality)} for quality in np.linspace(0.1, 0.9, 12)]
+
+    def drive(params: dict[str, float]) -> bool:
+        try:
+            session.propose([params])
+        except RuntimeError as problem:
+            assert "propose must be called while finished is False" in str(problem)
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        made = sum(pool.map(drive, offered))
+    assert made == len(session.trace)
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(session.finish) for _ in range(4)]
+    refused = [future.exception() for future in futures]
+    assert sum(problem is None for problem in refused) == 1
+
+
 def test_session_may_finish_early_and_once() -> None:
     session = search(**LOUD).start(X, Y)
     assert session.propose([{"quality": 0.9}]) == {"quality": 0.9}

@@ -13,6 +13,7 @@ from sklearn.preprocessing import Normalizer
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection import DParetoSearchCV
 from skdptune.model_selection._cost import make_layout
 from skdptune.model_selection._pareto._costs import ParameterCosts, moments_epsilon
@@ -84,6 +85,30 @@ def test_cost_that_depends_on_a_secret_size_is_refused() -> None:
         costs(Sized()).of_evaluation(params)
     public = costs(Sized(), layout=layout(public=True))
     assert public.of_evaluation(params).epsilon(0.0) == 0.25
+
+
+class NoisyAtItsDelta(Scripted):
+    """Costs a Gaussian release at its own delta, and is pure where that is 0."""
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+        if self.delta == 0.0:
+            return PrivacyProfile.pure(self.epsilon)
+        return PrivacyProfile.gaussian(1.0 / noise_for_budget(self.epsilon, self.delta)[0])
+
+
+def test_at_delta_0_fits_cost_what_they_are_made_with() -> None:
+    # Theorem F2: evaluations and final fits are costed as they are configured, delta included.
+    params = {"quality": 0.5, "epsilon": 2.0}
+    for own in (0.0, 1e-6):
+        families = Families(NoisyAtItsDelta(delta=own), SPACE)
+        found = ParameterCosts(families, layout(), 0.0)
+        for size in (found.train_size, found.final_size):
+            made = found.configured(params, size)
+            assert (made.epsilon, made.delta) == (2.0, own)
+        profile = NoisyAtItsDelta(epsilon=2.0, delta=own).privacy_profile(400)
+        assert found.of_final_fit(params) == profile == found.of_evaluation(params)
+        # An estimator whose own delta is above 0 has no epsilon at 0, and none is claimed.
+        assert found.epsilon(params) == (2.0 if own == 0.0 else math.inf)
 
 
 def test_the_selected_family_is_configured() -> None:
