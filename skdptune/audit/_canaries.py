@@ -105,7 +105,7 @@ class Canary:
         -------
         estimator
         """
-        return _with_public_size(estimator, self.n_public)
+        return with_public_size(estimator, self.n_public)
 
     def fit(self, estimator: Any, present: bool, random_state: int | None = None) -> Any:
         """Return a fitted copy.
@@ -233,16 +233,9 @@ class _Setting:
         shape = tuple(int(length) for length in table_shape(X))
         if len(shape) < 2 or shape[0] < 1:
             raise ValueError(f"X must be a table with records; got shape {shape}.")
-        relation = neighbouring_of(estimator)
-        if relation == ZERO_OUT and own_parameters(estimator).get("fit_intercept") is not False:
-            # Of other steps and of an intercept a row of zeros is a record like others.
-            raise ValueError(
-                "estimator must be a linear model with fit_intercept=False where its guarantee "
-                "is about a contribution at its place, so that a row of zeros contributes "
-                "nothing; got another one. Make the data by hand, as a Canary."
-            )
+        relation = relation_of(estimator)
         is_given = background == "given"
-        n_public = _constant_for(estimator, shape) if relation == ADD_OR_REMOVE else None
+        n_public = public_constant(estimator, shape) if relation == ADD_OR_REMOVE else None
         return cls(shape, relation, n_public, X if is_given else None, y if is_given else None)
 
     def canary(self, extremes: Extremes) -> Canary:
@@ -284,7 +277,20 @@ def _with_record(rows: Any, targets: Any, row: np.ndarray, target: Any) -> tuple
     return longer, np.concatenate([column, np.asarray([target]).astype(column.dtype)])
 
 
-def _with_public_size(estimator: Any, size: int | None) -> Any:
+def relation_of(estimator: Any) -> str:
+    """Return how neighbours differ; raise where no record is known that contributes nothing."""
+    relation = neighbouring_of(estimator)
+    if relation == ZERO_OUT and own_parameters(estimator).get("fit_intercept") is not False:
+        # Of other steps and of an intercept a row of zeros is a record like others.
+        raise ValueError(
+            "estimator must be a linear model with fit_intercept=False where its guarantee is "
+            "about a contribution at its place, so that a row of zeros contributes nothing; got "
+            "another one. Make the data by hand, as a Canary."
+        )
+    return relation
+
+
+def with_public_size(estimator: Any, size: int | None) -> Any:
     """Return a copy with ``n_public`` wherever it is a parameter and has no value."""
     made = clone(estimator)
     for prefix, part in list(nested_estimators(made)):
@@ -293,12 +299,12 @@ def _with_public_size(estimator: Any, size: int | None) -> Any:
     return made
 
 
-def _constant_for(estimator: Any, shape: tuple[int, ...]) -> int | None:
+def public_constant(estimator: Any, shape: tuple[int, ...]) -> int | None:
     """Return a constant that may stand for the number of records; None if there is none."""
     if not any("n_public" in own_parameters(part) for _, part in nested_estimators(estimator)):
         return None
     try:
-        profile_of(_with_public_size(estimator, shape[0]), shape[0], shape[1])
+        profile_of(with_public_size(estimator, shape[0]), shape[0], shape[1])
     except (TypeError, ValueError):
         return None
     return shape[0]

@@ -107,6 +107,65 @@ def generic_extremes(estimator: Any, X: Any, y: Any, factor: float) -> Extremes:
     return Extremes(row, -row, np.zeros_like(row)[None], target, other_targets, reason + why)
 
 
+def orthogonal_rows(
+    estimator: Any, shape: tuple[int, ...], size: int, others: Any = None
+) -> tuple[np.ndarray, np.ndarray, str] | None:
+    """Return many extreme rows that pull in different directions, their opposites, and why.
+
+    Parameters
+    ----------
+    estimator : estimator
+    shape : tuple of int
+        Of the data.
+    size : int
+        Where there are fewer columns, rows share them.
+    others : array-like, optional
+        Other records; directions in which they vary less are taken first.
+    """
+    for part in _parts(estimator):
+        given = own_parameters(part)
+        bounds = next((given[name] for name in _BOUNDS if given.get(name) is not None), None)
+        if bounds is not None and not isinstance(bounds, dict):
+            low, high = (np.broadcast_to(np.asarray(b, dtype=float), shape[1:]) for b in bounds)
+            signs = np.random.default_rng(0).integers(0, 2, (size, *shape[1:])) == 1
+            return np.where(signs, high, low), np.where(signs, low, high), "corners of the bounds"
+        length, _ = _length(given, shape)
+        if length is not None:
+            rows = length * _axes(shape, size, others)
+            return rows, -rows, "rows along axes of their own, as long as clipping lets through"
+    return None
+
+
+def _axes(shape: tuple[int, ...], size: int, others: Any) -> np.ndarray:
+    width = math.prod(shape[1:])
+    axes = np.eye(width)
+    if others is not None:
+        table = np.asarray(others, dtype=np.float64).reshape(-1, width)
+        axes = np.linalg.eigh(table.T @ table)[1].T
+    elif len(shape) > 2:
+        # A net for images looks at few of their places at once.
+        axes = np.linalg.qr(np.random.default_rng(0).normal(size=(width, width)))[0]
+    return axes[np.arange(size) % width].reshape(size, *shape[1:])
+
+
+def labels_of(estimator: Any, y: Any) -> np.ndarray | None:
+    """Return the labels of a classifier in order, declared or found; None for others.
+
+    Parameters
+    ----------
+    estimator : estimator
+    y : array-like or None
+    """
+    if not is_classifier(last_step(estimator)):
+        return None
+    labels = declared_labels(estimator)
+    if labels is None and y is not None:
+        labels = np.unique(np.asarray(y)).tolist()
+    if not labels or len(labels) < 2:
+        raise ValueError("y must hold two labels where estimator declares none in classes.")
+    return np.unique(np.asarray(labels))
+
+
 def _parts(estimator: Any) -> Iterator[Any]:
     """Iterate over what rows meet, in order."""
     if isinstance(estimator, Pipeline):
@@ -185,13 +244,9 @@ def _targets_of(estimator: Any, y: Any) -> tuple[Any, tuple[Any, ...], str]:
     """Return the record's target, those of the others, and why."""
     model = last_step(estimator)
     given = own_parameters(model)
-    if is_classifier(model):
-        labels = declared_labels(estimator)
-        if labels is None and y is not None:
-            labels = np.unique(np.asarray(y)).tolist()
-        if not labels or len(labels) < 2:
-            raise ValueError("y must hold two labels where estimator declares none in classes.")
-        known = np.unique(np.asarray(labels)).tolist()
+    labels = labels_of(estimator, y)
+    if labels is not None:
+        known = labels.tolist()
         return known[-1], (known[0], known[-1]), ", with a label that contradicts others"
     bound = given.get("target_bound", given.get("bounds_y"))
     if bound is not None:

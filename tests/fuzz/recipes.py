@@ -44,8 +44,8 @@ LEFT_OUT = {
     *("AdaptiveSearchSession", "AdaptiveTrial"),
     *("BoundComparison", "DoublingThresholdSession", "ParetoResult", "PlanRow", "SearchPlan"),
     *("Calibration", "PopulationTrainer"),
-    # Made by worst_canary.
-    "Canary",
+    # Made by worst_canary, and by one_run_audit.
+    *("Canary", "OneRunResult"),
     # Made by audits.
     "AuditResult",
     # Made by check.
@@ -405,6 +405,28 @@ def canaries() -> Values:
     }
 
 
+def one_run_audits() -> Values:
+    from skdptune.linear_model import DPLogisticRegression
+
+    model = DPLogisticRegression(solver="sgd", classes=[0, 1], epochs=1, batch_size=20)
+    table, labels = np.eye(20), np.arange(20) % 2
+    return {
+        "estimator": [model],
+        "X": [table],
+        "y": [labels],
+        "canaries": ["auto", "orthogonal", "mislabelled", (table, labels)],
+        "n_canaries": [12, 20],
+        "n_guesses": [None, 8, (4, 2)],
+        "background": ["made-up", "given"],
+        "form": ["fdp", "dp"],
+        "claim": [None, 1.0],
+        "delta": [None, 1e-5],
+        "confidence": [0.95],
+        "score": [None],
+        "random_state": SEEDS,
+    }
+
+
 def others() -> Values:
     fitted = linear_model.DPLogisticRegression(solver="output", classes=[0, 1], random_state=0)
     return {
@@ -461,6 +483,7 @@ SPECIAL: dict[str, Callable[[], Values]] = {
     "DParetoSearchCV": pareto_searches,
     "pareto_search": pareto_functions,
     "worst_canary": canaries,
+    "one_run_audit": one_run_audits,
     "audit_epsilon": audits,
     "AuditDisplay": lambda: {"statistic_with": [[1.0, 2.0]], "statistic_without": [[0.0, 0.5]]},
 }

@@ -1,0 +1,383 @@
+"""A lower bound on epsilon from a single fit."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_regressor
+
+from skdptune._validation import check_integer, check_option, check_real
+from skdptune.accounting import PrivacyProfile
+from skdptune.audit._canaries import public_constant, relation_of, with_public_size
+from skdptune.audit._one_run._counting import chance_of_right_guesses, counted_epsilon
+from skdptune.audit._one_run._guesses import Guesses, guessed, numbers_of_guesses
+from skdptune.audit._one_run._many_canaries import (
+    KINDS,
+    MISLABELLED,
+    Canaries,
+    given_canaries,
+    mislabelled_canaries,
+    orthogonal_canaries,
+)
+from skdptune.audit._one_run._result import OneRunResult
+from skdptune.audit._one_run._tradeoffs import (
+    LeastError,
+    ScaledClaim,
+    is_possible,
+    largest_refuted_factor,
+)
+from skdptune.audit._statistics import response
+from skdptune.base import (
+    ADD_OR_REMOVE,
+    DEFAULT_DELTA,
+    cost_of,
+    nested_estimators,
+    own_parameters,
+    privacy_of,
+    profile_of,
+    set_seeds,
+    table_shape,
+    without_noise,
+)
+from skdptune.mechanisms import as_generator
+
+_FORMS = ("fdp", "dp")
+_BACKGROUNDS = ("made-up", "given")
+_FEWEST, _USUAL, _MOST = 2, 100, 1000
+# Noise so many times too small is as good as none.
+_LARGEST_FACTOR = 16.0
+_N_HALVINGS = 30
+
+
+def one_run_audit(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    canaries: Any = "auto",
+    n_canaries: int | None = None,
+    n_guesses: int | tuple[int, int] | None = None,
+    background: str = "made-up",
+    form: str = "fdp",
+    claim: PrivacyProfile | float | None = None,
+    delta: float | None = None,
+    confidence: float = 0.95,
+    score: Callable[[Any, Any, Any], Any] | None = None,
+    random_state: Any = None,
+) -> OneRunResult:
+    """Fit an estimator once with many canaries, each in by a coin, and bound its epsilon.
+
+    Which canaries were in the data is guessed from how well the fitted model knows each. Under a
+    true claim no more than some number of guesses can be right but for a small chance, whatever
+    the model does, and however it treats the canaries together. So one fit is enough, which
+    makes audits of nets affordable. The bound is lower than that of `audit_epsilon`, and the more
+    so the more canaries get into each other's way: give many columns, or few canaries.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier or regression, or a pipeline or search of one; it is not changed.
+        ``n_public`` is set where it is None, so that the number of included canaries sets no
+        noise.
+    X, y : array-like
+        Made-up or public data. Their form decides, and with ``background="given"`` they are
+        there beside the canaries.
+    canaries : {"auto", "orthogonal", "mislabelled"} or pair (rows, targets), default="auto"
+        "orthogonal" is rows along axes of their own, as long as clipping lets through, with
+        labels by chance; more than there are columns share axes. "mislabelled" is records of
+        `X` with wrong labels, the other ones being there. "auto" is "orthogonal". A pair is taken
+        as it is, beside `X`.
+    n_canaries : int, optional
+        By default the number of columns, but at least 100 and at most 1000.
+    n_guesses : int or pair (n_in, n_out), optional
+        How many canaries are guessed at: in all, half of them to be in, or of each kind. Of the
+        others nothing is said. By default several numbers are tried, and paid for.
+    background : {"made-up", "given"}, default="made-up"
+        The other records of "orthogonal": few rows in the middle of what is allowed, or `X`.
+    form : {"fdp", "dp"}, default="fdp"
+        "fdp" tests the whole claimed profile, which sees far more where noise is Gaussian; the
+        bound is then for curves of the claim's kind, with less or more noise. "dp" tests epsilons
+        at one delta, whatever the kind of noise.
+    claim : PrivacyProfile or float, optional
+        By default what the fitted estimator states in ``privacy_``, or else its `profile_of`.
+        A number is an epsilon, at `delta`.
+    delta : float, optional
+        Where the bound is stated; by default that of the estimator's report.
+    confidence : float, default=0.95
+        Probability with which a true claim is not refuted, and the bound is at most the truth.
+    score : callable, optional
+        From a fitted model, rows and targets to a number per row, large for rows that it knows.
+        By default the margin of the row's label, or the prediction in the direction of its
+        target, less that of the opposite row, or less what a model without noise and without
+        canaries says; for nets of this package also less what the first weights say.
+    random_state : int or generator, optional
+        Where coins, labels and the fit's noise come from.
+
+    Returns
+    -------
+    OneRunResult
+        With `epsilon_lower`, `claimed_epsilon`, `is_refuted`, `n_right`, `n_guesses`.
+
+    See Also
+    --------
+    audit_epsilon : A higher bound, from many fits.
+
+    Notes
+    -----
+    Theorem A4 ("dp", after Steinke, Nasr and Jagielski 2023) and Theorem A5 ("fdp", after
+    Mahloujifar, Melis and Chaudhuri 2024); Theorem A6 pays for the choice among several numbers
+    of guesses. Coins are independent, so that two data sets whose coins differ in one are
+    neighbours of the estimator's relation. With "fdp" `epsilon_lower` is that of the curve whose
+    power has, at each type I error, a normal quantile that is moved by a factor of the claim's:
+    for a Gaussian claim, of Gaussian noise so many times less. The curves below it are refuted.
+
+    A bound far below the claim is usual: a fit shows m guesses, of which a Gaussian claim lets few
+    be sure. At epsilon = 8 a thousand canaries that do not interfere show 4 to 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.audit import one_run_audit
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> model = DPLogisticRegression(solver="sgd", epsilon=8.0, classes=[0, 1])
+    >>> result = one_run_audit(model, np.zeros((500, 500)), random_state=0)
+    >>> result.is_refuted, 2.0 < result.epsilon_lower < 8.0
+    (False, True)
+
+    The same model, by someone who claims an eighth of its epsilon:
+
+    >>> one_run_audit(model, np.zeros((500, 500)), claim=1.0, random_state=0).is_refuted
+    True
+    """
+    check_option(form, name="form", options=_FORMS)
+    check_option(background, name="background", options=_BACKGROUNDS)
+    confidence = check_real(
+        confidence, name="confidence", lower=0.5, upper=1.0, lower_open=True, upper_open=True
+    )
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
+    rng = as_generator(random_state) or np.random.default_rng()
+    made = _canaries(estimator, X, y, canaries, n_canaries, background, rng)
+    sizes = numbers_of_guesses(len(made), n_guesses)
+    relation = relation_of(estimator)
+    prepared, size = _prepared(estimator, X, made, relation)
+    is_in = rng.integers(0, 2, len(made)) == 1
+    seed = _seed(rng)
+    fitted = _fit(prepared, *made.data(is_in, relation), seed)
+    scores, words = _scores(score, fitted, prepared, made, size, seed)
+    if claim is None and not hasattr(fitted, "privacy_"):
+        claim = profile_of(prepared, size, made.rows.shape[1])
+    profile, delta = _claimed(fitted, size, claim, delta)
+    found = guessed(scores, is_in, sizes)
+    risk = (1.0 - confidence) / len(found)
+    test = _test_of_profile if form == "fdp" else _test_of_epsilon
+    epsilon_lower, p_value, best = test(found, len(made), profile, delta, risk)
+    claimed = profile.epsilon(delta)
+    return OneRunResult(
+        estimator=type(estimator).__name__,
+        epsilon_lower=epsilon_lower,
+        claimed_epsilon=claimed,
+        delta=delta,
+        confidence=confidence,
+        is_refuted=p_value <= 1.0 - confidence,
+        form=form,
+        p_value=p_value,
+        n_canaries=len(made),
+        n_guesses=best.n_guesses,
+        n_right=best.n_right,
+        canary=made.reason,
+        statistic=words,
+        neighbouring=relation,
+        statistic_with=scores[is_in],
+        statistic_without=scores[~is_in],
+    )
+
+
+def _canaries(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    canaries: Any,
+    n_canaries: int | None,
+    background: str,
+    rng: np.random.Generator,
+) -> Canaries:
+    shape = tuple(int(length) for length in table_shape(X))
+    if len(shape) < 2 or shape[0] < 1:
+        raise ValueError(f"X must be a table with records; got shape {shape}.")
+    if not isinstance(canaries, str):
+        return given_canaries(canaries, np.asarray(X), None if y is None else np.asarray(y))
+    check_option(canaries, name="canaries", options=KINDS)
+    size = min(max(math.prod(shape[1:]), _USUAL), _MOST)
+    if n_canaries is not None:
+        size = check_integer(n_canaries, name="n_canaries", lower=_FEWEST)
+    if canaries == MISLABELLED:
+        if y is None:
+            raise ValueError(f"y must be given with canaries={MISLABELLED!r}; got None.")
+        return mislabelled_canaries(estimator, np.asarray(X), np.asarray(y), size, rng)
+    data = None
+    if background == "given":
+        data = np.asarray(X), None if y is None else np.asarray(y)
+    return orthogonal_canaries(estimator, shape, y, size, data, rng)
+
+
+def _prepared(estimator: Any, X: Any, made: Canaries, relation: str) -> tuple[Any, int]:
+    """Return a copy with a constant for the number of records, which coins would change."""
+    # Theorem A6.
+    shape = table_shape(X)
+    size = max(int(shape[0]), len(made.others) + len(made) // 2)
+    if relation != ADD_OR_REMOVE:
+        return clone(estimator), len(made.others) + len(made)
+    constant = public_constant(estimator, (size, *shape[1:]))
+    sized = with_public_size(estimator, constant)
+    if cost_of(sized, size, shape[1]) != cost_of(sized, 2 * size + 1, shape[1]):
+        raise TypeError(
+            "estimator must have a parameter n_public, or a cost that does not depend on the "
+            f"number of records, since coins decide how many there are; got "
+            f"{type(estimator).__name__}."
+        )
+    return sized, size
+
+
+def _seed(rng: np.random.Generator) -> np.random.SeedSequence:
+    return np.random.SeedSequence(int(rng.integers(2**63)))
+
+
+def _fit(prepared: Any, X: Any, y: Any, seed: np.random.SeedSequence) -> Any:
+    made = clone(prepared)
+    set_seeds(made, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return made.fit(X) if y is None else made.fit(X, y)
+
+
+def _scores(
+    score: Any,
+    fitted: Any,
+    prepared: Any,
+    made: Canaries,
+    size: int,
+    seed: np.random.SeedSequence,
+) -> tuple[np.ndarray, str]:
+    """Return how well a model knows each canary, and how that was found."""
+    if score is not None:
+        found = np.asarray(score(fitted, made.rows, made.targets), dtype=np.float64)
+        if found.shape != (len(made),):
+            raise ValueError(
+                f"score must return one number for each of {len(made)} canaries; got shape "
+                f"{found.shape}."
+            )
+        return found, str(getattr(score, "__name__", type(score).__name__))
+    known = _known(fitted, made.rows, made.targets)
+    untrained = _untrained(prepared, made, seed)
+    words = "what the model says of a canary"
+    if untrained is not None:
+        known -= _known(untrained, made.rows, made.targets)
+        words += ", less what it said before training"
+    if made.has_opposites:
+        known -= _known(fitted, made.instead_rows, made.targets)
+        if untrained is not None:
+            known += _known(untrained, made.instead_rows, made.targets)
+        return known, f"{words}, less the same of the opposite row"
+    reference = without_noise(prepared, size, made.rows.shape[1])
+    reference = _fit(reference, made.others, made.other_targets, np.random.SeedSequence(0))
+    known -= _known(reference, made.rows, made.targets)
+    return known, f"{words}, less what a model without noise and canaries says"
+
+
+def _untrained(prepared: Any, made: Canaries, seed: np.random.SeedSequence) -> Any:
+    """Return a net of this package with the weights with which the fit began; None for others."""
+    # Theorem A6. Others may draw their noise where they draw their first weights.
+    for prefix, part in nested_estimators(prepared):
+        names = own_parameters(part)
+        ours = type(part).__module__.startswith("skdptune.neural_network")
+        if ours and {"module", "lr"} <= names.keys():
+            return _fit(
+                clone(prepared).set_params(**{f"{prefix}lr": 0.0}),
+                made.others,
+                made.other_targets,
+                seed,
+            )
+    return None
+
+
+def _known(fitted: Any, rows: Any, targets: Any) -> np.ndarray:
+    found = response(fitted, rows, targets)
+    return np.sign(np.asarray(targets, dtype=float)) * found if is_regressor(fitted) else found
+
+
+def _claimed(
+    fitted: Any, size: int, claim: Any, delta: float | None
+) -> tuple[PrivacyProfile, float]:
+    """Return what is claimed, and at which delta epsilons are compared."""
+    stated = DEFAULT_DELTA
+    if claim is None:
+        report = privacy_of(fitted, n_samples=size)
+        profile, stated = report.profile, report.delta
+    elif isinstance(claim, PrivacyProfile):
+        profile = claim
+        stated = 0.0 if math.isfinite(profile.epsilon(0.0)) else DEFAULT_DELTA
+    else:
+        stated = float(getattr(getattr(fitted, "privacy_", None), "delta", 0.0))
+    if delta is None:
+        delta = stated
+    delta = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    if claim is not None and not isinstance(claim, PrivacyProfile):
+        epsilon = check_real(claim, name="claim", lower=0.0, lower_open=True)
+        profile = PrivacyProfile.approximate(epsilon, delta)
+    if math.isinf(profile.epsilon(delta)):
+        raise ValueError(
+            f"claim must be finite at delta={delta:g}; got one that allows everything there."
+        )
+    return profile, delta
+
+
+def _test_of_epsilon(
+    found: list[Guesses], n_canaries: int, profile: PrivacyProfile, delta: float, risk: float
+) -> tuple[float, float, Guesses]:
+    """Return a bound on epsilon at a delta, the chance under the claim, and the best guesses."""
+    # Theorem A4, Theorem A6.
+    bounds = [counted_epsilon(g.n_right, g.n_guesses, n_canaries, delta, risk) for g in found]
+    claimed = profile.epsilon(delta)
+    chances = [
+        chance_of_right_guesses(g.n_right, g.n_guesses, n_canaries, claimed, delta) for g in found
+    ]
+    p_value = min(min(chances) * len(found), 1.0)
+    return max(bounds), p_value, found[int(np.argmax(bounds))]
+
+
+def _test_of_profile(
+    found: list[Guesses], n_canaries: int, profile: PrivacyProfile, delta: float, risk: float
+) -> tuple[float, float, Guesses]:
+    """Return the same for a whole profile, and curves of its kind."""
+    # Theorem A5, Theorem A6.
+    least = LeastError.of_profile(profile)
+    cases = [(g.n_right, g.n_guesses, g.share_of_slots * n_canaries) for g in found]
+    chances = [_largest_chance(least, case) for case in cases]
+    p_value = min(min(chances) * len(found), 1.0)
+    claim = ScaledClaim.of(profile)
+    factors = [largest_refuted_factor(claim, [case], risk, _LARGEST_FACTOR) for case in cases]
+    bound, claimed = claim.epsilon(max(factors), delta), profile.epsilon(delta)
+    if p_value > risk * len(found):
+        # Curves are made of dots, and the claim itself is read at others.
+        bound = min(bound, claimed)
+    return bound, p_value, found[int(np.argmax(factors))]
+
+
+def _largest_chance(least: LeastError, case: tuple[int, int, float]) -> float:
+    """Return the largest chance that a claim lets such guesses have."""
+    low, high = 0.0, 1.0
+    if is_possible(least, *case, high):
+        return high
+    # In logarithms, since the chance may be of any size.
+    low, high = -50.0, 0.0
+    for _ in range(_N_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (
+            (middle, high) if is_possible(least, *case, math.exp(middle)) else (low, middle)
+        )
+    return math.exp(high)

@@ -1,0 +1,109 @@
+"""Canaries for one fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skdptune.audit._one_run._many_canaries import (
+    given_canaries,
+    mislabelled_canaries,
+    orthogonal_canaries,
+)
+from skdptune.audit._worst_rows import orthogonal_rows
+from skdptune.base import ADD_OR_REMOVE, REPLACE, ZERO_OUT
+from skdptune.ensemble import DPExplainableBoostingClassifier
+from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+
+MODEL = DPLogisticRegression(solver="output", classes=["a", "b", "c"], data_norm=2.0)
+X = np.random.default_rng(0).normal(size=(30, 4))
+Y = np.array(["a", "b", "c"])[np.arange(30) % 3]
+
+
+def orthogonal(size=6, data=None, model=MODEL, y=Y):
+    return orthogonal_canaries(model, X.shape, y, size, data, np.random.default_rng(0))
+
+
+def all_canaries():
+    return {
+        "orthogonal": orthogonal(),
+        "given": orthogonal(data=(X, Y)),
+        "mislabelled": mislabelled_canaries(MODEL, X, Y, 6, np.random.default_rng(0)),
+        "by hand": given_canaries((X[:6] + 1.0, Y[:6]), X, Y),
+    }
+
+
+def records(made, is_in, relation):
+    rows, targets = made.data(is_in, relation)
+    return sorted((*row.tolist(), target) for row, target in zip(rows, targets, strict=True))
+
+
+@pytest.mark.parametrize("relation", [ADD_OR_REMOVE, REPLACE, ZERO_OUT])
+@pytest.mark.parametrize("name", all_canaries())
+def test_coins_that_differ_in_one_make_neighbours(name, relation):
+    # Theorem A6.
+    made = all_canaries()[name]
+    rng = np.random.default_rng(1)
+    for place in range(len(made)):
+        first = rng.integers(0, 2, len(made)) == 1
+        second = first.copy()
+        first[place], second[place] = True, False
+        with_it, without = records(made, first, relation), records(made, second, relation)
+        both = [each for each in with_it if each in without]
+        assert len(with_it) == len(both) + 1
+        if relation == ADD_OR_REMOVE:
+            assert len(without) == len(with_it) - 1
+        else:
+            assert len(without) == len(with_it)
+            (other,) = [each for each in without if each not in with_it] or [None]
+            if relation == ZERO_OUT and other is not None:
+                assert other[:-1] == (0.0,) * 4 and other[-1] == made.targets[place]
+
+
+def test_axes_are_orthogonal_and_as_long_as_clipping_lets_through():
+    made = orthogonal(4)
+    np.testing.assert_allclose(made.rows @ made.rows.T, 4.0 * np.eye(4), atol=1e-12)
+    np.testing.assert_array_equal(made.instead_rows, -made.rows)
+    assert made.has_opposites and set(made.targets) <= {"a", "b", "c"}
+    shared = orthogonal(6).rows
+    np.testing.assert_array_equal(shared[4:], shared[:2])
+    beside = orthogonal(4, data=(X * [1.0, 1.0, 0.01, 1.0], Y)).rows
+    assert abs(beside[0, 2]) > 1.99
+
+
+def test_images_and_bounds_have_canaries_too():
+    rows, opposite, _ = orthogonal_rows(MODEL, (9, 1, 3, 3), 9)
+    assert rows.shape == (9, 1, 3, 3)
+    flat = rows.reshape(9, 9)
+    np.testing.assert_allclose(flat @ flat.T, 4.0 * np.eye(9), atol=1e-12)
+    boosting = DPExplainableBoostingClassifier(bounds=(-1.0, 3.0), classes=[0, 1])
+    rows, opposite, why = orthogonal_rows(boosting, (9, 5), 20)
+    assert set(np.unique(rows)) == {-1.0, 3.0} and "corners" in why
+    np.testing.assert_array_equal(rows + opposite, np.full((20, 5), 2.0))
+
+
+def test_wrong_labels_are_wrong_and_the_others_stay():
+    made = mislabelled_canaries(MODEL, X, Y, 12, np.random.default_rng(0))
+    assert len(made) == 12 and len(made.others) == 18
+    assert (made.targets != made.instead_targets).all()
+    whole = np.concatenate([made.others, made.rows])
+    assert sorted(map(tuple, whole.tolist())) == sorted(map(tuple, X.tolist()))
+
+
+def test_targets_of_a_regression_are_at_either_end():
+    made = orthogonal(50, model=NoisyStatisticsRidge(data_norm=1.0, target_bound=3.0), y=X[:, 0])
+    assert set(made.targets) == {-3.0, 3.0}
+
+
+def test_what_has_no_canaries_is_refused():
+    with pytest.raises(TypeError, match="mislabelled"):
+        orthogonal(model=LogisticRegression())
+    with pytest.raises(ValueError, match="canaries"):
+        mislabelled_canaries(MODEL, X, Y, 31, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="canaries"):
+        mislabelled_canaries(NoisyStatisticsRidge(), X, X[:, 0], 5, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="canaries"):
+        given_canaries(X, X, Y)
+    with pytest.raises(ValueError, match="shape"):
+        given_canaries((X[:, :2], Y), X, Y)
