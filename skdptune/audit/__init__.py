@@ -1,6 +1,15 @@
 """Audits: fits on neighbouring data, and what they show of one record beside what is claimed."""
 
+from skdptune.audit._audit import audit_epsilon
 from skdptune.audit._canaries import Canary, worst_canary
 from skdptune.audit._one_run import OneRunResult, one_run_audit
+from skdptune.audit._result import AuditResult
 
-__all__ = ["Canary", "OneRunResult", "one_run_audit", "worst_canary"]
+__all__ = [
+    "AuditResult",
+    "Canary",
+    "OneRunResult",
+    "audit_epsilon",
+    "one_run_audit",
+    "worst_canary",
+]
