@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,17 @@ from skdptune.checks._of_refusals import findings_of_refusals
 from skdptune.checks._of_searches import findings_of_searches
 from skdptune.checks._of_steps import findings_of_steps
 from skdptune.checks._report import CheckReport
-from skdptune.checks._subject import Subject, is_estimator, is_search, total_of
+from skdptune.checks._subject import Part, Subject, is_estimator, is_search, total_of
 from skdptune.preprocessing import as_schema
 
-_RULES = (findings_of_refusals, findings_of_numbers, findings_of_searches, findings_of_steps)
+Rule = Callable[[Subject], Iterator[Finding]]
+_RULES: tuple[Rule, ...] = (
+    findings_of_refusals,
+    findings_of_numbers,
+    findings_of_searches,
+    findings_of_steps,
+)
+_RULES_INSIDE = (findings_of_searches, findings_of_steps)
 
 
 def check(
@@ -31,7 +38,7 @@ def check(
     delta: float | None = None,
     mute: Collection[str] = (),
 ) -> CheckReport:
-    """Return what an estimator or a search would leak, promise in vain, or lose, before it is fit.
+    """Return what an estimator or a search would leak, promise in vain, or lose, before it is fitted.
 
     Parameters
     ----------
@@ -154,15 +161,37 @@ def check_plan(
 
 
 def _findings_of(subject: Subject) -> CheckReport:
+    found = _found_by(_RULES, subject)
+    # A search inside a pipeline: what it costs is counted with the whole.
+    found += [
+        finding
+        for part in _searches_inside(subject)
+        for finding in _found_by(
+            _RULES_INSIDE, Subject(part.estimator, is_planned=True, place=part.place)
+        )
+    ]
+    return CheckReport(found, subject.name)
+
+
+def _searches_inside(subject: Subject) -> list[Part]:
+    """Return the searches among the steps; none where steps cannot be listed."""
+    try:
+        inside = [part for part in subject.private_parts if is_search(part.estimator)]
+    except Exception:
+        return []
+    return [part for part in inside if part.estimator is not subject.root]
+
+
+def _found_by(rules: Sequence[Rule], subject: Subject) -> list[Finding]:
     found: list[Finding] = []
-    for rule in _RULES:
+    for rule in rules:
         try:
             found += rule(subject)
         except Exception as error:
             # A parameter that fails at whatever it is asked: no fit can use it either.
             reason = f"a parameter fails with {type(error).__name__}"
             found.append(issue("SKP019", subject.name, reason, "plain numbers, words and lists"))
-    return CheckReport(found, subject.name)
+    return found
 
 
 def _costed(subject: Subject, delta: float | None) -> Subject:

@@ -96,6 +96,8 @@ class Subject:
         Whether the plan is made, so that nothing is refused.
     has_public_validation : bool
         Whether public validation data will be given.
+    place : str
+        Where it is, if not by itself.
     """
 
     root: Any
@@ -107,12 +109,13 @@ class Subject:
     error: Exception | None = None
     is_planned: bool = False
     has_public_validation: bool = False
+    place: str = ""
     _found: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
-        """Class of what is checked."""
-        return type(self.root).__name__
+        """Where it is: its class, if it is checked by itself."""
+        return self.place or type(self.root).__name__
 
     @property
     def is_search(self) -> bool:

@@ -132,6 +132,28 @@ def test_nets_have_no_issue_but_by_their_callbacks() -> None:
     ]
 
 
+def test_search_inside_a_pipeline_is_checked_as_one() -> None:
+    inner = random_search(DPLogisticRegression(), {"C": [1.0]}, diagnostics=True, random_state=0)
+    found = check(make_pipeline(FunctionTransformer(), inner))
+    place = 'Pipeline.steps["dprandomsearchcv"]'
+    assert [(one.code, one.place.removeprefix(place)) for one in found] == [
+        ("SKP005", ".random_state"),
+        ("SKP011", ".diagnostics"),
+        ("SKP008", ".estimator.classes"),
+        ("SKP014", ".param_distributions"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [3, None, DPLogisticRegression, object()],
+    ids=["number", "none", "class", "object"],
+)
+def test_search_of_no_estimator_is_an_issue(estimator: Any) -> None:
+    found = check(DPRandomSearchCV(estimator, {"C": [0.1, 1.0]}, epsilon=1.0))
+    assert [one.code for one in found.issues] == ["SKP019"]
+
+
 # What is no estimator, and wrong arguments -----------------------------------------------------
 
 
