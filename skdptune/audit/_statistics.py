@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -84,7 +83,8 @@ def response(fitted: Any, rows: Any, targets: Any) -> np.ndarray:
     -------
     ndarray of shape (n_rows,)
         For classifiers the margin of a decision function or of a net's outputs, the label's less
-        the best other one's, or the log-odds of its probability; for others the prediction.
+        the mean of the others', or the same of logarithms of probabilities; for others the
+        prediction.
     """
     classes = getattr(fitted, "classes_", None)
     if classes is None:
@@ -98,7 +98,9 @@ def response(fitted: Any, rows: Any, targets: Any) -> np.ndarray:
 
 
 def margins(scores: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return each row's score of one class, less the largest of the others.
+    """Return each row's score of one class, less the mean of the others.
+
+    It is linear in the scores, so that noise on them stays what it is.
 
     Parameters
     ----------
@@ -113,7 +115,5 @@ def margins(scores: np.ndarray, places: np.ndarray) -> np.ndarray:
     """
     if scores.ndim == 1 or scores.shape[1] == 1:
         return np.where(places == 1, 1.0, -1.0) * scores.reshape(len(scores))
-    own = np.arange(len(scores)), places
-    others = scores.copy()
-    others[own] = -math.inf
-    return np.asarray(scores[own] - others.max(axis=1))
+    own = scores[np.arange(len(scores)), places]
+    return np.asarray(own - (scores.sum(axis=1) - own) / (scores.shape[1] - 1))

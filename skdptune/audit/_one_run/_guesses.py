@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ FloatArray = NDArray[np.float64]
 # Shares of all canaries that are guessed, half of them to be in and half of them not: where the
 # noise is Gaussian, few sure guesses say more than all; where it is lacking, all are sure. Fewer
 # than so many say hardly anything.
-_SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125)
+_SHARES = (0.5, 0.25, 0.125, 0.0625, 0.03125)
 _FEWEST = 12
 
 
@@ -60,6 +61,8 @@ def numbers_of_guesses(n_canaries: int, given: Any = None) -> list[tuple[int, in
     """
     if given is None:
         sizes = {int(n_canaries * share / 2) for share in _SHARES}
+        # Of sure guesses all are right only if no more are made than there are of each kind.
+        sizes.add(int(n_canaries / 2 - math.sqrt(n_canaries)))
         kept = sorted((size for size in sizes if 2 * size >= _FEWEST), reverse=True)
         return [(size, size) for size in kept] or [(n_canaries // 2, n_canaries // 2)]
     if isinstance(given, tuple):
