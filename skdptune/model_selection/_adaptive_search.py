@@ -29,6 +29,7 @@ from skdptune.model_selection._adaptive import (
 from skdptune.model_selection._choosing import TableOutlook
 from skdptune.model_selection._cost import Candidates, Cost, CostModel, FitCosts, Layout, Plan
 from skdptune.model_selection._docstrings import SHARED_TEXT
+from skdptune.model_selection._other_ways import WAYS, one_space
 from skdptune.model_selection._pareto import optuna
 from skdptune.model_selection._table_search import TableSearch, own_place
 from skdptune.model_selection._tuning_search import Choice, SearchState
@@ -351,6 +352,9 @@ class DPAdaptiveSearchCV(TableSearch):
         model = replace(model, fit_noise=noise[0], score_noise=noise[1])
         return model, model.within(self.epsilon)
 
+    def _way_in_words(self, plan: Plan) -> str:
+        return _WAY
+
     def _shows(self, plan: Plan) -> str:
         return "all scores"
 
@@ -448,3 +452,17 @@ class DPAdaptiveSearchCV(TableSearch):
 def _last_share(plan: Plan) -> float:
     """Return the share of a trial's budget that its last fit and score have."""
     return float(plan.model.rungs[-1]) if isinstance(plan.model, AdaptiveCostModel) else 1.0
+
+
+def _as_adaptive(
+    estimator: Any, candidates: Candidates, count: int, shared: dict[str, Any]
+) -> DPAdaptiveSearchCV | None:
+    """Return the search of as many candidates, if a space holds all of them."""
+    space = one_space(estimator, candidates)
+    return (
+        None if space is None else DPAdaptiveSearchCV(estimator, space, n_trials=count, **shared)
+    )
+
+
+_WAY = "adaptive (DPAdaptiveSearchCV)"
+WAYS[_WAY] = _as_adaptive

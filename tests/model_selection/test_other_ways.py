@@ -9,11 +9,12 @@ from scipy.stats import uniform
 
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
 )
 from skdptune.model_selection._cost import Candidates
-from skdptune.model_selection._other_ways import WAYS, listed
+from skdptune.model_selection._other_ways import WAYS, listed, one_space
 from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
@@ -29,6 +30,7 @@ def names_of(search: Any) -> list[str]:
     [
         (DPGridSearchCV, "full table (DPGridSearchCV)"),
         (DPRandomSearchCV, "random number of runs (DPRandomSearchCV)"),
+        (DPAdaptiveSearchCV, "adaptive (DPAdaptiveSearchCV)"),
         (DoublingThresholdSearchCV, ""),
     ],
 )
@@ -44,10 +46,37 @@ def test_other_ways_cost_no_more_and_say_what_they_show() -> None:
     assert all(row.epsilon <= 1.0 for row in plan.alternatives)
     shown = {row.name: row.shows for row in (plan.row, *plan.alternatives)}
     assert shown["DPGridSearchCV"] == "all scores"
+    assert shown["adaptive (DPAdaptiveSearchCV)"] == "all scores"
     assert shown["noisy maximum (DPGridSearchCV)"] == "the winner"
     assert shown["random number of runs (DPRandomSearchCV)"] == "the winner and its score"
     assert shown["one fit, untuned"] == ""
     assert "all scores" in str(plan)
+
+
+def test_an_adaptive_search_takes_the_place_of_one_space() -> None:
+    (row,) = [
+        row
+        for row in DPRandomSearchCV(
+            Scripted(), {"quality": uniform()}, n_iter=7, epsilon=1.0, delta=DELTA
+        )
+        .plan(2000, 3)
+        .alternatives
+        if row.name == "adaptive (DPAdaptiveSearchCV)"
+    ]
+    alone = DPAdaptiveSearchCV(
+        Scripted(), {"quality": uniform()}, n_trials=7, epsilon=1.0, delta=DELTA
+    ).plan(2000, 3)
+    assert (row.expected_fits, row.worst_fits, row.shows) == (7.0, 7.0, "all scores")
+    assert row.effective_noise == alone.row.effective_noise
+    assert row.work == alone.row.work
+    # Of several spaces no sampler makes one.
+    several = [GRID, {"mark": ["a", "b"]}]
+    names = names_of(DPGridSearchCV(Scripted(), several, epsilon=1.0, delta=DELTA))
+    assert "adaptive (DPAdaptiveSearchCV)" not in names
+    # What is added are the estimator's own values.
+    own = {"quality": [Scripted().get_params()["quality"]]}
+    both = Candidates([own, GRID], name="space", drawn=False)
+    assert one_space(Scripted(), both) == GRID
 
 
 def test_without_a_total_there_is_nothing_to_compare() -> None:
