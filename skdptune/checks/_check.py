@@ -38,7 +38,7 @@ def check(
     delta: float | None = None,
     mute: Collection[str] = (),
 ) -> CheckReport:
-    """Return what an estimator or a search would leak, promise in vain, or lose, before it is fitted.
+    """Return what a search or an estimator would leak, promise in vain, or lose, before its fit.
 
     Parameters
     ----------

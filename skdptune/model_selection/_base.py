@@ -217,7 +217,7 @@ class BasePrivateSearch(
             self,
             plan.total,
             plan.delta,
-            plan.layout.n_samples,
+            n_samples,
             n_features,
             has_public_validation=public_validation,
             mute=mute,

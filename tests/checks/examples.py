@@ -144,8 +144,12 @@ EXAMPLES = [
         "SKP004",
         "issue",
         "DPRandomSearchCV.delta",
-        random_search(Private(), {"epsilon": [0.5, 1.0]}, epsilon=None, delta=2e-3),
-        random_search(Private(), {"epsilon": [0.5, 1.0]}, epsilon=None, delta=1e-3),
+        random_search(
+            Private(), {"epsilon": [0.5, 1.0]}, epsilon=None, delta=2e-3, tuning_fraction=None
+        ),
+        random_search(
+            Private(), {"epsilon": [0.5, 1.0]}, epsilon=None, delta=1e-3, tuning_fraction=None
+        ),
         FEW,
     ),
     Example(
