@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from skdptune.ledger._neighbours import common_relation
@@ -75,6 +75,34 @@ class State:
     ways: Ways | None = None
     # Of all reservations, cancelled ones included; empty before the first.
     neighbouring: str = ""
+
+
+class Replay:
+    """What the first events of a data set come to, each of which was checked."""
+
+    def __init__(self) -> None:
+        self.n_events, self.last_digest, self.neighbouring = 0, "", ""
+        self._totals = Totals()
+        # Of each reservation, where it stands and what it was charged.
+        self._standing: dict[str, tuple[str, Charges]] = {}
+
+    def add(self, event: StoredEvent, content: dict[str, Any]) -> bool:
+        """Add the next event; return whether it may follow those before."""
+        status, charges = self._standing.get(event.reservation, ("", None))
+        name = content["event"]
+        if (status, name) not in STATUS_AFTER:
+            return False
+        charges = charges or Charges(**content["charges"])
+        self._standing[event.reservation] = (STATUS_AFTER[status, name], charges)
+        if sign := {"reserved": 1, "cancelled": -1}.get(name, 0):
+            self._totals = self._totals.changed(charges, sign)
+        self.neighbouring = _relation(self, content) or ""
+        self.n_events, self.last_digest = event.sequence, event.digest
+        return True
+
+    def state(self, ways: Ways | None) -> State:
+        """Return what they come to, if costs are added up in these ways."""
+        return State(self.n_events, self.last_digest, self._totals, ways, self.neighbouring)
 
 
 class Books:
@@ -161,42 +189,26 @@ class Books:
         content = {"event": event, **more}
         self.add(reservation, content, charges=charges if is_cancelled else None, sign=-1)
 
-    def replay(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """Return the number, the reservation and the content of every event, after all checks.
+    def replay(self, past: Replay) -> Iterator[tuple[int, str, dict[str, Any]]]:
+        """Yield the number, the reservation and the content of each later event, after all checks.
 
-        What the events come to must be what the account says.
+        What all events come to must be what the account says.
         """
-        found, events = State(ways=self.state.ways), []
-        standing: dict[str, tuple[str, Charges]] = {}
-        for event in self._transaction.events(self._dataset):
-            content = self._checked(found, event)
-            status, charges = standing.get(event.reservation, ("", None))
-            name = content["event"]
-            if (status, name) not in STATUS_AFTER:
+        for event in self._transaction.events(self._dataset, after=past.n_events):
+            texts = past.last_digest, str(event.sequence), event.reservation, event.content
+            if event.sequence != past.n_events + 1 or event.digest != _digest(*texts):
+                raise self._damaged(f"event {past.n_events + 1} was changed or is lost")
+            content: dict[str, Any] = json.loads(event.content)
+            if not past.add(event, content):
                 raise self._damaged(f"event {event.sequence} cannot be where it is")
-            charges = charges or Charges(**content["charges"])
-            standing[event.reservation] = (STATUS_AFTER[status, name], charges)
-            sign = {"reserved": 1, "cancelled": -1}.get(name, 0)
-            totals = found.totals.changed(charges, sign) if sign else found.totals
-            found = replace(
-                found,
-                n_events=event.sequence,
-                last_digest=event.digest,
-                totals=totals,
-                neighbouring=_relation(found, content) or "",
-            )
-            events.append((event.sequence, event.reservation, content))
-        if found != self.state:
+            yield event.sequence, event.reservation, content
+        if past.state(self.state.ways) != self.state:
             raise self._damaged("its events do not come to what its account says")
-        return events
 
-    def _checked(self, before: State, event: StoredEvent) -> dict[str, Any]:
-        """Return the content of an event that follows what came before."""
-        texts = before.last_digest, str(event.sequence), event.reservation, event.content
-        if event.sequence != before.n_events + 1 or event.digest != _digest(*texts):
-            raise self._damaged(f"event {before.n_events + 1} was changed or is lost")
-        content: dict[str, Any] = json.loads(event.content)
-        return content
+    def follows(self, past: Replay) -> bool:
+        """Return whether no events are known beyond those of the account."""
+        known, count = past.last_digest, past.n_events
+        return count < self.state.n_events or known == self.state.last_digest
 
 
 def save_account(transaction: Transaction, terms: Terms, state: State) -> None:
@@ -219,7 +231,7 @@ def _state_of(content: dict[str, Any]) -> State:
     )
 
 
-def _relation(state: State, content: dict[str, Any]) -> str | None:
+def _relation(state: State | Replay, content: dict[str, Any]) -> str | None:
     found = {state.neighbouring, content.get("neighbouring", "")} - {""}
     return common_relation(found) if found else ""
 
@@ -235,8 +247,5 @@ def _text(content: dict[str, Any]) -> str:
 
 def _digest(*texts: str) -> str:
     """Return a digest of texts, each with its length so that none can run into the next."""
-    return hashlib.sha256("".join(_framed(texts)).encode()).hexdigest()
-
-
-def _framed(texts: Iterable[str]) -> Iterable[str]:
-    return (f"{len(text)}:{text}" for text in texts)
+    framed = [f"{len(text)}:{text}" for text in texts]
+    return hashlib.sha256("".join(framed).encode()).hexdigest()

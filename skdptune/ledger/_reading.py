@@ -10,9 +10,9 @@ from typing import Any, Literal, overload
 
 from skdptune._validation import check_flag, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyStatement
-from skdptune.ledger._books import Books, State, key_of
+from skdptune.ledger._books import Books, Replay, State, key_of
 from skdptune.ledger._checks import now
-from skdptune.ledger._record import LedgerRecord, records_of
+from skdptune.ledger._record import LedgerRecord, add_records
 from skdptune.ledger._reference import LedgerReference
 from skdptune.ledger._report import LedgerReport
 from skdptune.ledger._statement import facts_of
@@ -132,10 +132,14 @@ class ReadableLedger(LedgerReference):
         return pd.DataFrame([record.to_dict() for record in records], columns=columns)
 
     def _records(self, books: Books) -> list[LedgerRecord]:
-        digest = books.state.last_digest
-        if self._replayed is None or self._replayed[0] != digest:
-            self._replayed = digest, tuple(records_of(books.replay(), self.delta))
-        return list(self._replayed[1])
+        """Return all records; only events that are new since the last time are read."""
+        # Taken out, so that no other thread has it, and none what was found to be damaged.
+        replay, records = self._replayed.pop() if self._replayed else (Replay(), {})
+        if not books.follows(replay):
+            replay, records = Replay(), {}
+        add_records(records, books.replay(replay), self.delta)
+        self._replayed = [(replay, records)]
+        return list(records.values())
 
     def report(self, n_records: int = 20) -> LedgerReport:
         """Return what was spent and what is left, as a tree to be printed or shown as HTML.

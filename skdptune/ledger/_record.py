@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 
@@ -87,22 +87,28 @@ class LedgerRecord:
         return content
 
 
-def records_of(
-    events: Iterable[tuple[int, str, dict[str, Any]]], delta: float
-) -> Iterator[LedgerRecord]:
-    """Yield a record for each reservation, in the order in which they were made."""
+def add_records(
+    records: dict[str, LedgerRecord],
+    events: Iterable[tuple[int, str, dict[str, Any]]],
+    delta: float,
+) -> None:
+    """Add what later events say to the records of reservations, in the order of these."""
     found: dict[str, dict[str, Any]] = {}
     for sequence, reservation, content in events:
+        values = found.setdefault(reservation, {})
         if content["event"] == "reserved":
-            found[reservation] = {"sequence": sequence, "reservation": reservation, "reason": ""}
             kept = ("name", "profile", "time", "version", "details", "host", "neighbouring")
-            found[reservation] |= {key: content[key] for key in kept}
-            found[reservation] |= {
-                "epsilon": float(content["epsilon"]),
-                "share": content["charges"]["share"],
-                "assumptions": tuple(content["assumptions"]),
-            }
-        found[reservation] |= {"status": content["event"], "changed": content["time"]}
-        found[reservation]["reason"] = content.get("reason", "")
-    for values in found.values():
-        yield LedgerRecord(delta=delta, **values)
+            values.update({key: content[key] for key in kept})
+            values.update(
+                sequence=sequence,
+                reservation=reservation,
+                epsilon=float(content["epsilon"]),
+                delta=delta,
+                share=content["charges"]["share"],
+                assumptions=tuple(content["assumptions"]),
+            )
+        values["status"], values["changed"] = content["event"], content["time"]
+        values["reason"] = content.get("reason", "")
+    for reservation, values in found.items():
+        known = records.get(reservation)
+        records[reservation] = replace(known, **values) if known else LedgerRecord(**values)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Self
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.ledger._books import Books, Terms
+from skdptune.ledger._books import Books, Replay, Terms
 from skdptune.ledger._checks import MEMORY
 from skdptune.ledger._opening import storage_at
 from skdptune.ledger._record import LedgerRecord
@@ -31,8 +31,8 @@ class LedgerReference:
         # How many events were seen, and how costs are added up once that is settled.
         self._seen = 0
         self._ways: Ways | None = None
-        # Records of all events up to the one with a digest.
-        self._replayed: tuple[str, tuple[LedgerRecord, ...]] | None = None
+        # Events that were checked, with the records of their reservations; or nothing.
+        self._replayed: list[tuple[Replay, dict[str, LedgerRecord]]] = []
         # The composition of what is spent, with the digest of the last event that is in it.
         self._composed: tuple[str, PrivacyProfile] | None = None
         if isinstance(storage, SqliteMemory):

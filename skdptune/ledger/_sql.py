@@ -55,13 +55,15 @@ class SqlTransaction:
             {"dataset": dataset, **vars(event)},
         )
 
-    def events(self, dataset: str, reservation: str | None = None) -> Iterator[StoredEvent]:
-        """Yield the events of a data set, or of one reservation, in their order."""
-        values = {"dataset": dataset}
-        condition = ""
+    def events(
+        self, dataset: str, reservation: str | None = None, *, after: int = 0
+    ) -> Iterator[StoredEvent]:
+        """Yield the later events of a data set, or of one reservation, in their order."""
+        values: dict[str, Any] = {"dataset": dataset, "after": after}
+        rest = "AND sequence > :after ORDER BY sequence"
         if reservation is not None:
-            values["reservation"], condition = reservation, "AND reservation = :reservation "
-        for row in self._execute(self._event(f"{condition}ORDER BY sequence"), values):
+            values["reservation"], rest = reservation, f"AND reservation = :reservation {rest}"
+        for row in self._execute(self._event(rest), values):
             yield StoredEvent(*row)
 
     def last_event(self, dataset: str) -> StoredEvent | None:

@@ -67,8 +67,10 @@ class Transaction(Protocol):
     def append(self, dataset: str, event: StoredEvent) -> None:
         """Add an event, which no later one changes."""
 
-    def events(self, dataset: str, reservation: str | None = None) -> Iterator[StoredEvent]:
-        """Yield the events of a data set, or of one reservation, in their order."""
+    def events(
+        self, dataset: str, reservation: str | None = None, *, after: int = 0
+    ) -> Iterator[StoredEvent]:
+        """Yield the later events of a data set, or of one reservation, in their order."""
 
     def last_event(self, dataset: str) -> StoredEvent | None:
         """Return the latest event of a data set, None if there is none."""

@@ -47,10 +47,11 @@ class Totals:
 
     def changed(self, charges: Charges, sign: int = 1) -> Totals:
         """Return the totals with charges added, or taken off where the sign is -1."""
+        share, squared_shift, failure = _in_units(charges)
         return Totals(
-            self.share + sign * _units(charges.share),
-            self.squared_shift + sign * _units(charges.squared_shift),
-            self.failure + sign * _units(charges.failure),
+            self.share + sign * share,
+            self.squared_shift + sign * squared_shift,
+            self.failure + sign * failure,
         )
 
     def as_floats(self) -> Charges:
@@ -263,9 +264,15 @@ def _largest(
     return low
 
 
+@functools.lru_cache(maxsize=1024)
+def _in_units(charges: Charges) -> tuple[int, int, int]:
+    return _units(charges.share), _units(charges.squared_shift), _units(charges.failure)
+
+
 def _units(value: float) -> int:
     """Return a double exactly, in units."""
-    return int(Fraction(value) * _UNITS_PER_ONE)
+    numerator, denominator = value.as_integer_ratio()
+    return numerator * (_UNITS_PER_ONE // denominator)
 
 
 def _rounded_up(units: int) -> float:

@@ -10,8 +10,9 @@ import pytest
 from skdptune.accounting import PrivacyProfile
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._books import STATUS_AFTER
+from skdptune.ledger._sql import SqlTransaction
 
-PURE = PrivacyProfile.pure(0.5)
+PURE, TINY = PrivacyProfile.pure(0.5), PrivacyProfile.pure(0.01)
 
 
 TABLES = "accounts", "events", "profiles"
@@ -123,6 +124,55 @@ class TestChanges:
         shutil.copy(tmp_path / "copy", path)
         with pytest.raises(LedgerError, match="got another or an older copy"):
             on_disk.reserve(PURE, name="a fit")
+
+
+class TestReplay:
+    """Theorem H3: events that were checked are not read again, and later ones are."""
+
+    def test_history_is_the_same_whoever_reads_how_often(self, shared, place):
+        other = PrivacyLedger(place, "patients")
+        for number in range(4):
+            with shared.reserve(PURE if number else TINY, name=f"fit {number}"):
+                left = other.reserve(TINY, name="left")
+                assert other.history() == PrivacyLedger(place, "patients").history()
+            left.cancel("not needed")
+            assert shared.history() == PrivacyLedger(place, "patients").history()
+        assert other.history() == shared.history()
+        assert [record.status for record in other.history()] == ["confirmed", "cancelled"] * 4
+
+    def test_only_later_events_are_read(self, spent, monkeypatch):
+        spent.history()
+        with spent.reserve(PURE, name="a fit"):
+            pass
+        read, events = [], SqlTransaction.events
+
+        def noted(transaction, *arguments, **options):
+            for event in events(transaction, *arguments, **options):
+                read.append(event.sequence)
+                yield event
+
+        monkeypatch.setattr(SqlTransaction, "events", noted)
+        assert len(spent.history()) == 4
+        assert read == [10, 11, 12]
+        spent.history()
+        assert read == [10, 11, 12]
+
+    def test_damage_of_a_later_event_is_seen_again_and_again(self, spent):
+        spent.history()
+        with spent.reserve(PURE, name="a fit"):
+            pass
+        change(spent, "UPDATE events SET content = replace(content, 'a', 'b') WHERE sequence = 11")
+        for _ in range(2):
+            with pytest.raises(LedgerError, match="event 11 was changed or is lost"):
+                spent.history()
+
+    def test_transaction_that_began_before_is_read_by_itself(self, spent):
+        with spent._books(write=False) as (_, books):
+            with spent.reserve(PURE, name="a fit"):
+                pass
+            assert len(spent.history()) == 4
+            assert len(spent._records(books)) == 3
+        assert len(spent.history()) == 4
 
 
 def test_nothing_follows_a_cancellation_and_only_the_unread_is_cancelled():

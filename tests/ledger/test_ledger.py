@@ -204,7 +204,7 @@ class TestManyProcesses:
         assert ledger.remaining() < 1e-9
 
     def test_spends_of_four_processes_are_all_recorded(self, path):
-        check_load(path, 4, 500)
+        check_load(path, 4, 200)
 
     def test_spends_of_two_processes_are_all_recorded(self, server):
         check_load(server.url(), 2, 40)
