@@ -193,8 +193,8 @@ def worst_canary(
     """
     check_option(background, name="background", options=_BACKGROUNDS)
     check_integer(random_state, name="random_state", lower=0)
-    if isinstance(estimator, type):
-        raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
+    check_instance(estimator)
+    check_targets(X, y)
     setting = _Setting.of(estimator, X, y, background)
     found = known_extremes(estimator, setting.shape, y, setting.others)
     if found is not None:
@@ -275,6 +275,26 @@ def _with_record(rows: Any, targets: Any, row: np.ndarray, target: Any) -> tuple
         return longer, None
     column = np.asarray(targets)
     return longer, np.concatenate([column, np.asarray([target]).astype(column.dtype)])
+
+
+def check_instance(estimator: Any) -> None:
+    """Refuse what is no estimator, or the class of one."""
+    if isinstance(estimator, type):
+        raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+        raise TypeError(f"estimator must have fit and get_params; got {type(estimator).__name__}.")
+
+
+def check_targets(X: Any, y: Any) -> None:
+    """Refuse targets that are not one for each record."""
+    if y is None:
+        return
+    shape = table_shape(X)
+    if np.ndim(y) < 1 or (shape and len(np.asarray(y)) != shape[0]):
+        raise ValueError(
+            f"y must hold a target for each of {shape[0] if shape else 0} records; got shape "
+            f"{np.shape(y)}."
+        )
 
 
 def relation_of(estimator: Any) -> str:

@@ -139,6 +139,10 @@ def test_nothing_of_the_data_is_shown():
 def test_improper_arguments_are_refused():
     with pytest.raises(TypeError, match="instance"):
         worst_canary(DPLinearSVC, X)
+    with pytest.raises(TypeError, match="get_params"):
+        worst_canary(3.0, X)
+    with pytest.raises(ValueError, match="each of 60"):
+        worst_canary(LOGISTIC, X, Y[:5])
     with pytest.raises(ValueError, match="table"):
         worst_canary(LOGISTIC, np.zeros(3))
     with pytest.raises(ValueError, match="two labels"):

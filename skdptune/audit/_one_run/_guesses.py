@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 # Shares of all canaries that are guessed, half of them to be in and half of them not: where the
 # noise is Gaussian, few sure guesses say more than all; where it is lacking, all are sure. Fewer
 # than so many say hardly anything.
-_SHARES = (0.5, 0.25, 0.125, 0.0625, 0.03125)
+_SHARES = (0.75, 0.5, 0.25, 0.125, 0.0625)
 _FEWEST = 12
 
 

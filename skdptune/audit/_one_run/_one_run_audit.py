@@ -12,7 +12,13 @@ from sklearn.base import clone, is_regressor
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.audit._canaries import public_constant, relation_of, with_public_size
+from skdptune.audit._canaries import (
+    check_instance,
+    check_targets,
+    public_constant,
+    relation_of,
+    with_public_size,
+)
 from skdptune.audit._one_run._counting import chance_of_right_guesses, counted_epsilon
 from skdptune.audit._one_run._guesses import Guesses, guessed, numbers_of_guesses
 from skdptune.audit._one_run._many_canaries import (
@@ -158,8 +164,8 @@ def one_run_audit(
     confidence = check_real(
         confidence, name="confidence", lower=0.5, upper=1.0, lower_open=True, upper_open=True
     )
-    if isinstance(estimator, type):
-        raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
+    check_instance(estimator)
+    check_targets(X, y)
     rng = as_generator(random_state) or np.random.default_rng()
     made = _canaries(estimator, X, y, canaries, n_canaries, background, rng)
     sizes = numbers_of_guesses(len(made), n_guesses)

@@ -123,6 +123,8 @@ def test_scores_may_be_chosen():
 def test_improper_arguments_are_refused():
     with pytest.raises(TypeError, match="instance"):
         one_run_audit(DPLinearSVC, X)
+    with pytest.raises(ValueError, match="each of 300"):
+        one_run_audit(SVC, X, 1.0)
     with pytest.raises(ValueError, match="table"):
         one_run_audit(SVC, np.zeros(3))
     for wrong in (
