@@ -318,6 +318,7 @@ class BasePrivateSearch(
         """Return the ledger of the search or of what it holds, or else the one in force."""
         if is_paid(self):
             return None
+        self._check_parameters()
         given = {
             checked_ledger(ledger)
             for part in (self, *self._estimators())

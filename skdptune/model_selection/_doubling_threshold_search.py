@@ -287,7 +287,7 @@ class DoublingThresholdSearchCV(PartitionSearch):
                 "param_grid or param_distributions must be given for a session; got neither. They "
                 "say what its candidates may cost."
             )
-        return self._start(self._started(X, y, X_val, y_val, params))
+        return self._start(self._started(X, y, X_val, y_val, params, tries=False))
 
     def _start(self, state: SearchState) -> DoublingThresholdSession:
         random = noise_random(state.streams.pick)

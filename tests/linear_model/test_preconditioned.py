@@ -224,7 +224,7 @@ def test_coordinates_without_noise_have_second_moments_of_one():
     assert basis.usual_norm == pytest.approx(np.sqrt(5.0), rel=0.02)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("epsilon", [1.0, np.inf])
 def test_no_record_makes_a_fit_fail(form, epsilon):

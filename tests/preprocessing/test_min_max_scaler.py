@@ -185,7 +185,7 @@ def test_cost_changes_through_the_named_parameters_and_no_others() -> None:
     conventions.check_cost_parameters(others, DPMinMaxScaler(1.0, bounds=BOUNDS))
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 @pytest.mark.parametrize("bounds", [BOUNDS, (0.0, 1e308), (1e300, 1.1e300)])
 def test_any_record(bounds, monkeypatch) -> None:
     # Theorem R5.
@@ -211,7 +211,7 @@ def test_interrupted_fit() -> None:
 EXTREMES = [0.0, 1.0, -1.0, 1e-310, 1e-300, 1e-20, 1e20, 1e300, -1e300, 8e307, 1e308, -1e308]
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 def test_no_range_makes_a_scale_infinite() -> None:
     rows = np.array([[0.0], [1e300], [-1e300]])
     n_fitted = n_refused = 0

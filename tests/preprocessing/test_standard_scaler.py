@@ -341,7 +341,7 @@ def test_cost_changes_through_the_named_parameters_and_no_others() -> None:
     )
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 @pytest.mark.parametrize("bounds", [BOUNDS, (-1e308, 1e308), (0.0, 5e-324), (1e300, 1.1e300)])
 def test_any_record(bounds, monkeypatch) -> None:
     # Theorem R5.

@@ -140,7 +140,7 @@ def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | Non
         return int(statistics.n_samples), n_features
     try:
         return number_of_samples(X), n_features
-    except TypeError:
+    except (TypeError, ValueError):
         raise ValueError(
             "n_public must be given for a fit to chunks that a ledger records, since the cost is "
             "set aside before they are read; got None."

@@ -31,8 +31,8 @@ def warn_of_refit(estimator: Any, X: Any, *, stacklevel: int) -> None:
             is_second = before == size
             if before is not None:
                 _sizes[estimator] = None if is_second else size
-    except TypeError:
-        # Chunks without a length, or an object that cannot be told from others.
+    except (TypeError, ValueError):
+        # Chunks without a known length, or an object that cannot be told from others.
         return
     if is_second and getattr(estimator, "epsilon", None) != math.inf:
         name = type(estimator).__name__

@@ -120,7 +120,7 @@ def test_no_row_and_no_weights_are_longer_than_the_bounds():
             assert sum(int(w) ** 2 for w in weights) <= LARGEST**2
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 def test_weights_are_whole_and_finite():
     weights = np.array([0.3, -1.7, np.nan, np.inf, -np.inf])
     np.testing.assert_array_equal(

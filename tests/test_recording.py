@@ -1,0 +1,317 @@
+"""Every public estimator and search records what its report says, once (Theorem H4)."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from joblib import parallel_backend
+from sklearn.base import clone
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import PrivateEstimatorMixin, assumptions_in
+from skdptune.ledger import LedgerError, PrivacyLedger, config_context
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
+from tests.fuzz.recipes import FOLDERS, HAS_NETS, HAS_OPTUNA, HAS_PARETO
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(400, 3))
+LABELS = (ROWS[:, 0] > 0).astype(int)
+TARGETS = ROWS[:, 0].clip(-1, 1)
+DELTAS = (0.0, 1e-9, 1e-5, 1e-2)
+
+REGRESSION = {"data_norm": 2.0, "target_bound": 1.0}
+INNER = DPLogisticRegression(solver="output", classes=[0, 1], data_norm=2.0)
+GRID = {"C": [0.01, 1.0]}
+# Parameters of each, and what it is fitted to.
+ESTIMATORS = {
+    "DPLogisticRegression": ({}, LABELS),
+    "DPLinearSVC": ({"solver": "output"}, LABELS),
+    **dict.fromkeys(
+        (
+            *("AdaOPSLinearRegression", "AdaSSPLinearRegression", "NoisyStatisticsRidge"),
+            *("OPSLinearRegression", "OutputPerturbationLinearRegression", "PTRLinearRegression"),
+        ),
+        (REGRESSION, TARGETS),
+    ),
+    "DPExplainableBoostingClassifier": ({"bounds": (-3, 3), "max_rounds": 2}, LABELS),
+    "DPExplainableBoostingRegressor": (
+        {"bounds": (-3, 3), "target_bound": 1.0, "max_rounds": 2},
+        TARGETS,
+    ),
+    "DPMinMaxScaler": ({"bounds": (-3, 3)}, None),
+    "DPStandardScaler": ({"bounds": (-3, 3)}, None),
+}
+NETS = {
+    "DPNeuralNetBinaryClassifier": ({"max_epochs": 1}, LABELS.astype(np.float32)),
+    "DPNeuralNetClassifier": ({"max_epochs": 1}, LABELS),
+    "DPNeuralNetRegressor": ({"max_epochs": 1}, TARGETS.astype(np.float32)),
+}
+SEARCHES = {
+    "DPGridSearchCV": {"param_grid": GRID, "epsilon": 4.0, "delta": 1e-5},
+    "DPRandomSearchCV": {
+        "param_distributions": GRID,
+        "n_iter": 2,
+        "epsilon": 4.0,
+        "delta": 1e-5,
+    },
+    "DoublingThresholdSearchCV": {
+        "param_grid": GRID,
+        "epsilon": 4.0,
+        "delta": 1e-5,
+        "granularity": 0.5,
+        "n_partitions": 5,
+    },
+}
+OPTIONAL_SEARCHES = {
+    "DPAdaptiveSearchCV": {
+        "param_space": {"C": (0.01, 1.0, "log")},
+        "n_trials": 2,
+        "sampler": "random",
+        "epsilon": 4.0,
+        "delta": 1e-5,
+    },
+    "DParetoSearchCV": {
+        "param_space": {"C": (0.01, 1.0, "log"), "epsilon": (0.1, 0.5)},
+        "n_initial": 2,
+        "n_iter": 0,
+        "sampler": "random",
+        "release": 4.0,
+        "refit": 1.0,
+        "delta": 1e-5,
+    },
+}
+# All that has a fit, and costs nothing or leaves the records to others.
+NOT_RECORDED = {"BoundedScaler", "RowNormClipper", "TableEncoder", "PopulationTrainer"}
+
+
+def public_class(name):
+    for folder in FOLDERS:
+        module = importlib.import_module(f"skdptune.{folder}")
+        if name in module.__all__:
+            return getattr(module, name)
+    raise LookupError(name)
+
+
+def made(name, **more):
+    """Return a public estimator or search, and the targets that it is fitted to."""
+    if name in SEARCHES | OPTIONAL_SEARCHES:
+        settings = (SEARCHES | OPTIONAL_SEARCHES)[name]
+        return public_class(name)(clone(INNER), random_state=0, **settings, **more), LABELS
+    settings, targets = (ESTIMATORS | NETS)[name]
+    return public_class(name)(**settings, random_state=0, **more), targets
+
+
+def cases():
+    """Return all names, those without their extras skipped."""
+    has_nets = pytest.mark.skipif(not HAS_NETS, reason="needs the extra nn")
+    wants = {"DPAdaptiveSearchCV": HAS_OPTUNA, "DParetoSearchCV": HAS_PARETO}
+    found = [pytest.param(name) for name in (*ESTIMATORS, *SEARCHES)]
+    found += [pytest.param(name, marks=has_nets) for name in NETS]
+    return found + [
+        pytest.param(name, marks=pytest.mark.skipif(not has, reason="needs the extra pareto"))
+        for name, has in wants.items()
+    ]
+
+
+@pytest.fixture
+def ledger():
+    return PrivacyLedger(":memory:", "patients", epsilon=100.0, delta=1e-5)
+
+
+def check_recorded(ledger, fitted):
+    """The one record is what the report says."""
+    (record,) = ledger.history()
+    assert (record.name, record.status) == (type(fitted).__name__, "confirmed")
+    assert record.details["n_samples"] == len(ROWS)
+    report = fitted.privacy_
+    stored = PrivacyProfile.from_dict(ledger.to_dict()["profiles"][record.profile])
+    for delta in DELTAS:
+        spent = report.profile.epsilon(delta)
+        if np.isfinite(stored.epsilon(delta)):
+            assert stored.epsilon(delta) >= spent * (1 - 1e-9)
+            assert delta != ledger.delta or stored.epsilon(delta) <= spent * (1 + 1e-3)
+    assert record.neighbouring == report.neighbouring
+    assert set(record.assumptions) <= set(assumptions_in(report))
+
+
+def test_every_public_estimator_is_in_the_lists():
+    modules = [importlib.import_module(f"skdptune.{folder}") for folder in FOLDERS]
+    found = {
+        name
+        for module in modules
+        for name in module.__all__
+        if inspect.isclass(kind := getattr(module, name))
+        and hasattr(kind, "fit")
+        and (hasattr(kind, "get_params") or name in NOT_RECORDED)
+    }
+    known = {*ESTIMATORS, *NETS, *SEARCHES, *OPTIONAL_SEARCHES, *NOT_RECORDED}
+    if HAS_NETS and HAS_OPTUNA and HAS_PARETO:
+        assert found == known
+    assert found <= known
+    for name in found - NOT_RECORDED:
+        assert "ledger" in inspect.signature(public_class(name)).parameters
+    for name in found & NOT_RECORDED:
+        assert not issubclass(public_class(name), PrivateEstimatorMixin)
+
+
+@pytest.mark.parametrize("way", ["parameter", "block"])
+@pytest.mark.parametrize("name", cases())
+def test_fit_records_its_report_once(ledger, name, way):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if way == "parameter":
+            estimator, y = made(name, ledger=ledger)
+            fitted = estimator.fit(ROWS.astype(np.float32), y)
+        else:
+            estimator, y = made(name)
+            with ledger, parallel_backend("threading", n_jobs=2):
+                fitted = estimator.fit(ROWS.astype(np.float32), y)
+    check_recorded(ledger, fitted)
+    assert clone(estimator).ledger is estimator.ledger
+
+
+@pytest.mark.parametrize("name", cases())
+def test_refused_fit_reads_nothing(name):
+    small = PrivacyLedger(":memory:", "patients", epsilon=1e-3, delta=1e-9)
+    estimator, y = made(name, ledger=small)
+    with pytest.raises(RuntimeError, match="what is left of 'patients'"):
+        estimator.fit(ROWS, y)
+    assert small.history() == []
+    estimator.set_params(ledger=None)
+    with config_context(require_ledger=True), pytest.raises(LedgerError, match="must be given"):
+        estimator.fit(ROWS, y)
+    assert not hasattr(estimator, "privacy_")
+
+
+class TestSearches:
+    """Theorem H4: a search records its total, and its workers nothing."""
+
+    def search(self, **more):
+        return made("DPGridSearchCV", **more)[0]
+
+    def test_workers_in_other_processes_record_nothing(self, tmp_path):
+        path = str(tmp_path / "budget.ledger")
+        ledger = PrivacyLedger.create(path, "patients", epsilon=100.0, delta=1e-5)
+        with ledger:
+            fitted = self.search(n_jobs=2).fit(ROWS, LABELS)
+        check_recorded(ledger, fitted)
+
+    def test_parts_are_kept_as_a_tree(self, ledger):
+        self.search(ledger=ledger).fit(ROWS, LABELS)
+        parts = ledger.history()[0].details["parts"]
+        assert [part["name"] for part in parts] == ["selection", "final fit"]
+
+    def test_ledger_of_what_it_holds_is_its_own(self, ledger):
+        search = self.search().set_params(estimator__ledger=ledger)
+        check_recorded(ledger, search.fit(ROWS, LABELS))
+        # The model that it has published is recorded when it is fitted again.
+        search.best_estimator_.fit(ROWS, LABELS)
+        assert len(ledger.history()) == 2
+
+    def test_two_ledgers_are_refused(self, ledger):
+        other = PrivacyLedger(":memory:", "others", epsilon=9.0, delta=1e-5)
+        search = self.search(ledger=ledger).set_params(estimator__ledger=other)
+        with pytest.raises(ValueError, match="ledger must be one"):
+            search.fit(ROWS, LABELS)
+        with other, pytest.raises(ValueError, match="which data set is it"):
+            self.search(ledger=ledger).fit(ROWS, LABELS)
+        assert ledger.history() == other.history() == []
+
+    def test_no_ledger_is_searched_over(self, ledger):
+        search = self.search().set_params(param_grid={"ledger": [None, ledger]})
+        with pytest.raises(ValueError, match="must leave 'ledger' to the search"):
+            search.fit(ROWS, LABELS)
+
+    def test_plan_is_the_same_with_and_without(self, ledger):
+        bare, used = self.search(), self.search(ledger=ledger)
+        assert used.privacy_profile(400, 3) == bare.privacy_profile(400, 3)
+        assert used._make_plan(400, 3) is bare._make_plan(400, 3)
+
+    def test_search_within_a_search_of_scikit_learn_records_each_fit(self, ledger):
+        from sklearn.model_selection import cross_val_score
+
+        with ledger:
+            cross_val_score(self.search(), ROWS, LABELS, cv=2)
+        assert [record.name for record in ledger.history()] == ["DPGridSearchCV"] * 2
+
+    def test_exception_leaves_the_total_spent(self, ledger, monkeypatch):
+        def fails(*arguments):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(DPGridSearchCV, "_run", fails)
+        with pytest.raises(KeyboardInterrupt):
+            self.search(ledger=ledger).fit(ROWS, LABELS)
+        assert [record.status for record in ledger.history()] == ["read"]
+
+    @pytest.mark.parametrize(
+        "arguments", [(ROWS,), (ROWS, LABELS[:9]), (ROWS[0], LABELS)], ids=["no y", "y", "X"]
+    )
+    def test_wrong_forms_cost_nothing(self, ledger, arguments):
+        with pytest.raises(ValueError):
+            self.search(ledger=ledger).fit(*arguments)
+        assert ledger.history() == []
+
+    def test_second_fit_warns(self):
+        search = made("DPRandomSearchCV")[0].fit(ROWS, LABELS)
+        with pytest.warns(UserWarning, match="DPRandomSearchCV is fitted again") as found:
+            search.fit(ROWS, LABELS)
+        assert found[0].filename == __file__
+        assert isinstance(search, DPRandomSearchCV)
+
+
+class TestSessions:
+    """Theorem H4: a session reserves when it starts, and reads when it is driven."""
+
+    def test_threshold_session(self, ledger):
+        search = made("DoublingThresholdSearchCV", ledger=ledger)[0]
+        session = search.start(ROWS, LABELS)
+        assert [record.status for record in ledger.history()] == ["reserved"]
+        session.propose([{"C": 0.1}])
+        assert [record.status for record in ledger.history()] == ["read"]
+        check_recorded(ledger, session.finish())
+        assert isinstance(search, DoublingThresholdSearchCV)
+
+    @pytest.mark.skipif(not HAS_OPTUNA, reason="needs the extra pareto")
+    def test_adaptive_session(self, ledger):
+        session = made("DPAdaptiveSearchCV", ledger=ledger)[0].start(ROWS, LABELS)
+        assert [record.status for record in ledger.history()] == ["reserved"]
+        session.tell(session.ask())
+        assert [record.status for record in ledger.history()] == ["read"]
+        check_recorded(ledger, session.finish())
+
+
+@pytest.mark.skipif(not HAS_PARETO, reason="needs the extra pareto")
+class TestParetoSearches:
+    """Theorem H4."""
+
+    def test_exact_front_fits_into_no_budget(self, ledger):
+        search = made("DParetoSearchCV", ledger=ledger)[0].set_params(release=None, refit=False)
+        with pytest.raises(RuntimeError, match="what is left"):
+            search.fit(ROWS, LABELS)
+        assert ledger.history() == []
+
+    def test_model_of_a_point_is_recorded_beside_the_search(self, ledger):
+        search = made("DParetoSearchCV", ledger=ledger)[0]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search.fit(ROWS, LABELS)
+        model = search.best_estimator_for(ROWS, LABELS, epsilon=0.6)
+        first, second = ledger.history()
+        assert (first.name, second.name) == ("DParetoSearchCV", "DPLogisticRegression")
+        assert second.epsilon == pytest.approx(model.privacy_.profile.epsilon(1e-5))
+
+
+@pytest.mark.skipif(not HAS_NETS, reason="needs the extra nn")
+def test_nets_that_are_trained_together_are_recorded_one_by_one(ledger):
+    """Theorem H4."""
+    from skdptune.neural_network import PopulationTrainer
+
+    nets = [made("DPNeuralNetClassifier", lr=lr, classes=[0, 1])[0] for lr in (0.1, 0.5)]
+    with ledger:
+        PopulationTrainer().fit(nets, ROWS.astype(np.float32), LABELS)
+    assert [record.status for record in ledger.history()] == ["confirmed"] * 2
