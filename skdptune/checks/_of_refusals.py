@@ -36,13 +36,16 @@ _BY_PARAMETER = {
     **dict.fromkeys(("diagnostics", "error_score"), "SKP011"),
     **dict.fromkeys(("callbacks", "train_split", "third_objective"), "SKP015"),
 }
+_UNPAID = ", and neither are its scores and its choices, whatever it is around"
 _NEIGHBOURS = "about different neighbours"
 
 
 def findings_of_refusals(subject: Subject) -> Iterator[Finding]:
     """Find what is refused: steps without a cost, and wrong parameters."""
     for place, refusal in subject.refusals:
-        yield issue(code_of_refusal(refusal), place, *_words_of(refusal))
+        code = code_of_refusal(refusal)
+        reason = f"{refusal.reason}{_UNPAID if code == 'SKP006' else ''}"
+        yield issue(code, place, f"{refusal.got}: {reason}", refusal.remedy or "Leave it out.")
     for place, error in subject.errors:
         yield _of_error(place, error)
 
@@ -59,11 +62,6 @@ def code_of_refusal(refusal: Refusal) -> str:
     if name.endswith("SearchCV") or name in _SEARCHES:
         return "SKP006"
     return "SKP001" if refusal.learns_features else "SKP007"
-
-
-def _words_of(refusal: Refusal) -> tuple[str, str]:
-    """Return what was found and what to do, in the words of the refusal."""
-    return f"{refusal.got}: {refusal.reason}", refusal.remedy or "Leave it out."
 
 
 def _of_error(place: str, error: Exception) -> Finding:

@@ -103,7 +103,7 @@ def _of_labels(part: Part, subject: Subject) -> Iterator[Finding]:
 
 def _of_bounds(part: Part, subject: Subject) -> Iterator[Finding]:
     """SKP002: bounds that a step needs, where nothing refuses it before it is fitted."""
-    known = {place for place, _ in subject.errors}
+    known = {place for place, _ in (*subject.errors, *subject.refusals)}
     is_open = "bounds" in part.own and part.own["bounds"] is None
     if is_open and part.own.get("schema") is None and part.place not in known:
         found = "no bounds are given; the step must not read them off the data"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 from skdptune import check
 from skdptune.base import Refusal, _refusals, no_profile
@@ -33,6 +35,22 @@ def test_stranger_learns_something() -> None:
 @pytest.mark.parametrize(("missing", "code"), [("bounds", "SKP002"), ("classes", "SKP008")])
 def test_what_diffprivlib_would_read_off_the_data(missing: str, code: str) -> None:
     assert code_of_refusal(Refusal(f"GaussianNB without {missing}", "it would read it")) == code
+
+
+def test_search_around_a_private_estimator_is_said_to_pay_for_nothing() -> None:
+    (finding,) = check(GridSearchCV(random_search(), {"n_iter": [1, 2]}))
+    assert finding.found.startswith("GridSearchCV: this model is not private, and neither are")
+    assert "DPGridSearchCV" in finding.fix
+
+
+def test_what_diffprivlib_lacks_is_found_once() -> None:
+    models = pytest.importorskip("diffprivlib.models")
+    found = check(models.GaussianNB())
+    assert [one.code for one in found.issues] == ["SKP002"]
+    assert [one.code for one in found.tips] == ["SKP012", "SKP017"]
+    assert check(models.GaussianNB(bounds=(0, 1))).issues == ()
+    mixed = make_pipeline(models.StandardScaler(bounds=(0, 1)), model())
+    assert [one.code for one in check(mixed).issues] == ["SKP012"]
 
 
 @pytest.mark.parametrize(
