@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdptune._compat import Parallel, delayed
+from skdptune.accounting import BudgetExceededError
 from skdptune.audit._directions import Direction, learnt_direction
 from skdptune.base import set_seeds
+from skdptune.ledger import LedgerError
 from skdptune.testing import global_generators
 
 FloatArray = NDArray[np.float64]
 
 _FAILED = -math.inf
+_REFUSALS = (BudgetExceededError, LedgerError, MemoryError)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,9 @@ def play(game: Game, present: bool, seed: np.random.SeedSequence) -> Outcome:
     """Return what one fit shows; that it fails is shown, too."""
     try:
         fitted = game.fitted(present, seed)
+    except _REFUSALS:
+        # Of this machine or of a ledger, not of the estimator.
+        raise
     except Exception:
         return Outcome(True, np.empty(0))
     return Outcome(False, read_numbers(game.statistic(fitted)))

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import joblib
 import numpy as np
 import pytest
 from scipy import stats
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from skdptune.accounting import PrivacyProfile
-from skdptune.audit import AuditResult, Canary, audit_epsilon
-from skdptune.base import NoProfileError
-from skdptune.linear_model import DPLinearSVC
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.audit import AuditResult, Canary, audit_epsilon, worst_canary
+from skdptune.base import NoProfileError, privacy_of
+from skdptune.ensemble import DPExplainableBoostingRegressor
+from skdptune.linear_model import (
+    DPLinearSVC,
+    DPLogisticRegression,
+    OutputPerturbationLinearRegression,
+)
+from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import DPStandardScaler
 from tests.audit.released import RECORD, RECORDS, NoisySum, sum_of
+from tests.fuzz.recipes import HAS_NETS
 
 METHODS = ("auto", "counts", "gaussian", "sequential")
 FAULTS = {
@@ -202,3 +215,105 @@ def test_what_cannot_be_audited_is_refused() -> None:
         audit_epsilon(NoisySum(fails_beyond=-1.0), RECORDS, canary=RECORD, statistic=sum_of)
     with pytest.raises(TypeError, match="statistic must return a number or an array of numbers"):
         audit_epsilon(NoisySum(), RECORDS, canary=RECORD, statistic=lambda fitted: "no")
+
+
+# Faults planted in estimators of every family ----------------------------------------------
+
+TABLE = np.zeros((50, 2))
+MODEL = {"classes": [0, 1], "data_norm": 1.0, "fit_intercept": False, "epsilon": 8.0}
+SEARCHED = DPLogisticRegression(solver="output", **MODEL | {"epsilon": 1.0})
+ONE_STEP = {"epochs": 1, "batch_size": 50}
+# The budget of 0.7 times the noise of epsilon = 8 at delta = 1e-5.
+LOUDER = 12.412
+FAMILIES: dict[str, Callable[[], Any]] = {
+    "objective": lambda: DPLinearSVC(solver="objective", C=0.01, **MODEL),
+    "output": lambda: DPLinearSVC(solver="output", C=0.01, **MODEL),
+    "sgd": lambda: DPLinearSVC(solver="sgd", **ONE_STEP, **MODEL),
+    "preconditioned": lambda: DPLinearSVC(solver="preconditioned", **MODEL),
+    "regression": lambda: OutputPerturbationLinearRegression(
+        epsilon=8.0, alpha=1e5, data_norm=1.0, target_bound=1.0, fit_intercept=False
+    ),
+    "boosting": lambda: DPExplainableBoostingRegressor(
+        epsilon=8.0, target_bound=1.0, bounds=(0.0, 1.0), max_bins=2, max_rounds=1
+    ),
+    "scaler": lambda: DPStandardScaler(8.0, bounds=(-1.0, 1.0)),
+    "search": lambda: DPGridSearchCV(SEARCHED, {"C": [0.01, 0.1]}, epsilon=8.0, delta=1e-5),
+}
+if HAS_NETS:
+    FAMILIES["net"] = lambda: _net()
+
+
+def _net() -> Any:
+    import torch
+
+    from skdptune.neural_network import DPNeuralNetBinaryClassifier
+
+    return DPNeuralNetBinaryClassifier(
+        functools.partial(torch.nn.Linear, 2, 1),
+        classes=[0, 1],
+        epsilon=8.0,
+        max_epochs=1,
+        batch_size=50,
+    )
+
+
+class ShowsScore(BaseEstimator):
+    """Publishes the exact score on the training records, which nobody pays for."""
+
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y=None):
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        self.score_ = float(self.estimator_.score(X, y))
+        return self
+
+    def predict(self, X):
+        return self.estimator_.predict(X)
+
+
+def planted(family: str, fault: str) -> tuple[Any, Canary, PrivacyReport]:
+    """Return a faulty estimator, data that show the fault, and what the right one states."""
+    right = FAMILIES[family]()
+    labels = None if family == "scaler" else np.zeros(len(TABLE), dtype=int)
+    canary = worst_canary(right, TABLE, labels)
+    report = privacy_of(canary.fit(right, True, 0), n_samples=len(canary.X_with))
+    if fault == "noise 30 % too small":
+        return right.set_params(epsilon=LOUDER), canary, report
+    if fault == "an unclipped record":
+        # As if it counted three times.
+        X = np.concatenate([canary.X_with, canary.X_with[-1:], canary.X_with[-1:]])
+        y = None if labels is None else np.append(canary.y_with, [canary.y_with[-1]] * 2)
+        return right, replace(canary, X_with=X, y_with=y), report
+    if fault == "a free scaler":
+        return make_pipeline(StandardScaler(), right), canary, report
+    return ShowsScore(right), canary, report
+
+
+PLANTED = [
+    (family, fault)
+    for family in FAMILIES
+    for fault in (
+        "noise 30 % too small",
+        "an unclipped record",
+        *(() if family == "scaler" else ("a free scaler", "an unpaid score")),
+    )
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "fault"), PLANTED)
+def test_faults_are_found_in_each_family(family: str, fault: str) -> None:
+    faulty, canary, report = planted(family, fault)
+    result = audit_epsilon(
+        faulty,
+        TABLE,
+        canary=canary,
+        claim=report.profile,
+        delta=report.delta,
+        method="sequential",
+        statistic="direction" if fault in ("a free scaler", "an unpaid score") else "response",
+        n_trials=300 if family == "net" else 3000,
+        random_state=0,
+    )
+    assert result.is_refuted, result.verdict

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import random
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from skdptune.accounting import BudgetExceededError
 from skdptune.audit._games import Game, Outcome, Players, Trials, as_seed, play, read_numbers
 from tests.audit.released import RECORD, RECORDS, NoisySum, sum_of
 
@@ -60,6 +62,15 @@ def test_failing_is_an_outcome() -> None:
     together, without = trials.projected(None, 0, 1)
     assert together.tolist() == [-math.inf] and np.isfinite(without).all()
     assert (trials.n_failed, len(trials)) == (1, 1)
+
+
+def test_what_a_ledger_refuses_is_no_outcome() -> None:
+    class Refused(NoisySum):
+        def fit(self, X, y=None):
+            raise BudgetExceededError("nothing is left")
+
+    with pytest.raises(BudgetExceededError, match="nothing is left"):
+        play(replace(game(), estimator=Refused()), True, SEED)
 
 
 def test_several_numbers_are_projected_with_whether_the_fit_failed() -> None:
