@@ -257,7 +257,9 @@ class TableSearch(TuningSearch):
         words = super()._advice_in_words(plan)
         if words or not isinstance(plan.model, TableCostModel):
             return words
-        reason = self._outlook(plan).reason_against
+        outlook, is_given = self._outlook(plan), plan.candidates.suggestion is None
+        # What is suggested is chosen from by the largest score.
+        reason = outlook.reason_to_keep if is_given else outlook.reason_against
         return f"{_SAYS_LITTLE}, since {reason}. {_KEEP_OWN}" if reason else ""
 
     def _deviation_of_mean(self, plan: Plan) -> float:

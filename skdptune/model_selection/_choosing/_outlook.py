@@ -9,8 +9,11 @@ from skdptune.model_selection._cost import expected_loss
 
 # What runs deviate by from what a final fit would do, in units of what their noise loses.
 _DEVIATION_OF_LOSS = 0.4
-# Points lost by the noise of runs from which on their ranking says next to nothing.
+# Points lost by the noise of runs from which on no choice by their scores has gained anything.
 _LARGEST_LOSS = 4.5
+# And from which on candidates that seem much better are so by standing noise: beyond, runs count
+# for so much less that the default is kept.
+_LARGEST_OF_RULE, _POWER = 3.0, 8
 # Deviation of a difference of two scores by the records that they are made of, times the root of
 # their number: models disagree on few.
 _DEVIATION_OF_RECORDS = 0.25
@@ -42,8 +45,9 @@ class TableOutlook:
     Runs have many times the noise of the final fit, and twice the noise lost up to
     ``10000 / (epsilon n)`` points of accuracy wherever it was measured. Where runs lose 4.5 points
     by this or more, they prefer what stands the noise best, and choosing by them lost accuracy
-    on most data. Below, their ranking deviates from that of final fits by about 0.4 of the loss;
-    above, the deviation grows with the fourth power of it, so that the default is kept.
+    on most data. Below 3 points, their ranking deviates from that of final fits by about 0.4 of
+    the loss; above, the deviation grows with the ninth power of it, so that the default is kept:
+    from 3 to 4.5 points the rule found a tenth of what could be gained and lost up to 5 points.
 
     Examples
     --------
@@ -70,7 +74,8 @@ class TableOutlook:
         """What a score deviates by beside its noise, in units of its range."""
         # Limited, so that a score says little, and not nothing at all.
         loss = min(self.loss, 1e4)
-        of_runs = _DEVIATION_OF_LOSS * loss * max(loss / _LARGEST_LOSS, 1.0) ** 3 / 100.0
+        growth = max(loss / _LARGEST_OF_RULE, 1.0) ** _POWER
+        of_runs = _DEVIATION_OF_LOSS * loss * growth / 100.0
         return math.hypot(of_runs, _DEVIATION_OF_RECORDS / math.sqrt(max(self.n_score, 1)))
 
     @property
@@ -86,8 +91,15 @@ class TableOutlook:
     @property
     def reason_against(self) -> str:
         """Why a table cannot be expected to help; empty if it can."""
-        if self.loss < _LARGEST_LOSS:
-            return ""
+        return "" if self.loss < _LARGEST_LOSS else self._reason
+
+    @property
+    def reason_to_keep(self) -> str:
+        """Why the default is kept whatever the table says; empty if it is not."""
+        return "" if self.loss < _LARGEST_OF_RULE else self._reason
+
+    @property
+    def _reason(self) -> str:
         return (
             f"runs with {self.noise_ratio:.3g} times the noise may lose {self.loss:.0f} points of "
             "accuracy"

@@ -36,8 +36,18 @@ def test_a_tenth_of_the_budget_or_of_the_records_is_too_little(changes: dict[str
     outlook = TableOutlook(**{**CLEAR, **changes})
     assert outlook.loss == pytest.approx(10.0)
     assert outlook.reason_against == "runs with 16 times the noise may lose 10 points of accuracy"
-    # 0.4 of the loss at the limit, and then by the fourth power.
-    assert outlook.run_deviation == pytest.approx(0.018 * (10.0 / 4.5) ** 4, rel=0.01)
+    assert outlook.reason_to_keep == outlook.reason_against
+    # 0.4 of the loss at the limit, and then by the ninth power.
+    assert outlook.run_deviation == pytest.approx(0.012 * (10.0 / 3.0) ** 9, rel=0.01)
+
+
+def test_the_default_is_kept_before_a_table_is_of_no_use() -> None:
+    outlook = TableOutlook(**{**CLEAR, "n_samples": 11_500})
+    assert outlook.loss == pytest.approx(3.5, rel=0.01)
+    assert outlook.reason_against == ""
+    assert outlook.reason_to_keep.endswith("may lose 3 points of accuracy")
+    assert outlook.run_deviation > 0.04
+    assert TableOutlook(**CLEAR).reason_to_keep == ""
 
 
 @pytest.mark.parametrize("name", ["n_samples", "epsilon", "n_score"])
