@@ -80,7 +80,8 @@ _UNREACHABLE = (
 _BUSY = "Another process holds the ledger; try again."
 # What to do, by how the code of an error begins.
 _ADVICE = (
-    (("55P03", "57014", "40", "25P03"), _BUSY),
+    (("55P03", "57014", "40"), _BUSY),
+    (("25P03",), "The step took too long for others to wait; try again."),
     (("23505",), "Another process recorded without its turn; try again."),
     (("53",), "Make room on the server and try again."),
     # The second is said by a standby.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import secrets
 import sqlite3
 import threading
@@ -24,6 +23,8 @@ _PATIENCE_S = 60.0
 # How long it sleeps before it looks again whether the lock is free: at random, so that all who
 # wait have the same chance.
 _STEPS_S = (0.0005, 0.003)
+# Not Python's own generator, whose numbers are its user's; and another one after a fork.
+_RANDOM = secrets.SystemRandom()
 # Read and write, but do not make a file that is missing.
 _MODE = "rw"
 # What was recorded lasts if the machine stops, and not only if the process does.
@@ -241,7 +242,7 @@ def _take_lock(connection: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
                 raise
-            time.sleep(random.uniform(*_STEPS_S))
+            time.sleep(_RANDOM.uniform(*_STEPS_S))
     connection.execute(f"PRAGMA busy_timeout = {int(1000 * _PATIENCE_S)}")
 
 
