@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone
 
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
@@ -19,8 +18,7 @@ from skdptune.audit._canaries import (
     relation_of,
     with_public_size,
 )
-from skdptune.audit._one_run._counting import chance_of_right_guesses, counted_epsilon
-from skdptune.audit._one_run._guesses import Guesses, guessed, numbers_of_guesses
+from skdptune.audit._one_run._guesses import guessed, numbers_of_guesses
 from skdptune.audit._one_run._many_canaries import (
     KINDS,
     MISLABELLED,
@@ -30,33 +28,21 @@ from skdptune.audit._one_run._many_canaries import (
     orthogonal_canaries,
 )
 from skdptune.audit._one_run._result import OneRunResult
-from skdptune.audit._one_run._tradeoffs import (
-    LeastError,
-    ScaledClaim,
-    is_possible,
-    largest_refuted_factor,
-)
-from skdptune.audit._statistics import response
+from skdptune.audit._one_run._scores import scores_of, seeded_fit
+from skdptune.audit._one_run._verdicts import epsilon_verdict, profile_verdict
 from skdptune.base import (
     ADD_OR_REMOVE,
     DEFAULT_DELTA,
     cost_of,
-    nested_estimators,
-    own_parameters,
     privacy_of,
     profile_of,
-    set_seeds,
     table_shape,
-    without_noise,
 )
 from skdptune.mechanisms import as_generator
 
 _FORMS = ("fdp", "dp")
 _BACKGROUNDS = ("made-up", "given")
 _FEWEST, _USUAL, _MOST = 2, 100, 1000
-# Noise so many times too small is as good as none.
-_LARGEST_FACTOR = 16.0
-_N_HALVINGS = 30
 
 
 def one_run_audit(
@@ -173,14 +159,14 @@ def one_run_audit(
     prepared, size = _prepared(estimator, X, made, relation)
     is_in = rng.integers(0, 2, len(made)) == 1
     seed = _seed(rng)
-    fitted = _fit(prepared, *made.data(is_in, relation), seed)
-    scores, words = _scores(score, fitted, prepared, made, size, seed)
+    fitted = seeded_fit(prepared, *made.data(is_in, relation), seed)
+    scores, words = scores_of(score, fitted, prepared, made, size, seed)
     if claim is None and not hasattr(fitted, "privacy_"):
         claim = profile_of(prepared, size, made.rows.shape[1])
     profile, delta = _claimed(fitted, size, claim, delta)
     found = guessed(scores, is_in, sizes)
     risk = (1.0 - confidence) / len(found)
-    test = _test_of_profile if form == "fdp" else _test_of_epsilon
+    test = profile_verdict if form == "fdp" else epsilon_verdict
     epsilon_lower, p_value, best = test(found, len(made), profile, delta, risk)
     claimed = profile.epsilon(delta)
     return OneRunResult(
@@ -253,69 +239,6 @@ def _seed(rng: np.random.Generator) -> np.random.SeedSequence:
     return np.random.SeedSequence(int(rng.integers(2**63)))
 
 
-def _fit(prepared: Any, X: Any, y: Any, seed: np.random.SeedSequence) -> Any:
-    made = clone(prepared)
-    set_seeds(made, seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return made.fit(X) if y is None else made.fit(X, y)
-
-
-def _scores(
-    score: Any,
-    fitted: Any,
-    prepared: Any,
-    made: Canaries,
-    size: int,
-    seed: np.random.SeedSequence,
-) -> tuple[np.ndarray, str]:
-    """Return how well a model knows each canary, and how that was found."""
-    if score is not None:
-        found = np.asarray(score(fitted, made.rows, made.targets), dtype=np.float64)
-        if found.shape != (len(made),):
-            raise ValueError(
-                f"score must return one number for each of {len(made)} canaries; got shape "
-                f"{found.shape}."
-            )
-        return found, str(getattr(score, "__name__", type(score).__name__))
-    known = _known(fitted, made.rows, made.targets)
-    untrained = _untrained(prepared, made, seed)
-    words = "what the model says of a canary"
-    if untrained is not None:
-        known -= _known(untrained, made.rows, made.targets)
-        words += ", less what it said before training"
-    if made.has_opposites:
-        known -= _known(fitted, made.instead_rows, made.targets)
-        if untrained is not None:
-            known += _known(untrained, made.instead_rows, made.targets)
-        return known, f"{words}, less the same of the opposite row"
-    reference = without_noise(prepared, size, made.rows.shape[1])
-    reference = _fit(reference, made.others, made.other_targets, np.random.SeedSequence(0))
-    known -= _known(reference, made.rows, made.targets)
-    return known, f"{words}, less what a model without noise and canaries says"
-
-
-def _untrained(prepared: Any, made: Canaries, seed: np.random.SeedSequence) -> Any:
-    """Return a net of this package with the weights with which the fit began; None for others."""
-    # Theorem A6. Others may draw their noise where they draw their first weights.
-    for prefix, part in nested_estimators(prepared):
-        names = own_parameters(part)
-        ours = type(part).__module__.startswith("skdptune.neural_network")
-        if ours and {"module", "lr"} <= names.keys():
-            return _fit(
-                clone(prepared).set_params(**{f"{prefix}lr": 0.0}),
-                made.others,
-                made.other_targets,
-                seed,
-            )
-    return None
-
-
-def _known(fitted: Any, rows: Any, targets: Any) -> np.ndarray:
-    found = response(fitted, rows, targets)
-    return np.sign(np.asarray(targets, dtype=float)) * found if is_regressor(fitted) else found
-
-
 def _claimed(
     fitted: Any, size: int, claim: Any, delta: float | None
 ) -> tuple[PrivacyProfile, float]:
@@ -340,50 +263,3 @@ def _claimed(
             f"claim must be finite at delta={delta:g}; got one that allows everything there."
         )
     return profile, delta
-
-
-def _test_of_epsilon(
-    found: list[Guesses], n_canaries: int, profile: PrivacyProfile, delta: float, risk: float
-) -> tuple[float, float, Guesses]:
-    """Return a bound on epsilon at a delta, the chance under the claim, and the best guesses."""
-    # Theorem A4, Theorem A6.
-    bounds = [counted_epsilon(g.n_right, g.n_guesses, n_canaries, delta, risk) for g in found]
-    claimed = profile.epsilon(delta)
-    chances = [
-        chance_of_right_guesses(g.n_right, g.n_guesses, n_canaries, claimed, delta) for g in found
-    ]
-    p_value = min(min(chances) * len(found), 1.0)
-    return max(bounds), p_value, found[int(np.argmax(bounds))]
-
-
-def _test_of_profile(
-    found: list[Guesses], n_canaries: int, profile: PrivacyProfile, delta: float, risk: float
-) -> tuple[float, float, Guesses]:
-    """Return the same for a whole profile, and curves of its kind."""
-    # Theorem A5, Theorem A6.
-    least = LeastError.of_profile(profile)
-    cases = [(g.n_right, g.n_guesses, g.share_of_slots * n_canaries) for g in found]
-    chances = [_largest_chance(least, case) for case in cases]
-    p_value = min(min(chances) * len(found), 1.0)
-    claim = ScaledClaim.of(profile)
-    factors = [largest_refuted_factor(claim, [case], risk, _LARGEST_FACTOR) for case in cases]
-    bound, claimed = claim.epsilon(max(factors), delta), profile.epsilon(delta)
-    if p_value > risk * len(found):
-        # Curves are made of dots, and the claim itself is read at others.
-        bound = min(bound, claimed)
-    return bound, p_value, found[int(np.argmax(factors))]
-
-
-def _largest_chance(least: LeastError, case: tuple[int, int, float]) -> float:
-    """Return the largest chance that a claim lets such guesses have."""
-    low, high = 0.0, 1.0
-    if is_possible(least, *case, high):
-        return high
-    # In logarithms, since the chance may be of any size.
-    low, high = -50.0, 0.0
-    for _ in range(_N_HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (
-            (middle, high) if is_possible(least, *case, math.exp(middle)) else (low, middle)
-        )
-    return math.exp(high)

@@ -65,9 +65,9 @@ def test_right_noise_is_hardly_ever_refuted():
     # Theorem A6.
     results = [
         one_run_audit(Sums(), X[:4], np.arange(4) % 2, canaries=rows(200), random_state=seed)
-        for seed in range(24)
+        for seed in range(8)
     ]
-    assert sum(result.is_refuted for result in results) <= 4
+    assert sum(result.is_refuted for result in results) <= 2
     # And comes near, since canaries do not get into each other's way.
     assert 1.0 < np.median([result.epsilon_lower for result in results]) < 4.4
     assert results[0].claimed_epsilon == pytest.approx(4.38, abs=0.01)
