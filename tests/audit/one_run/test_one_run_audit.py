@@ -13,6 +13,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.audit import one_run_audit
 from skdptune.base import register_profile
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.linear_model._solvers import _clipped_gradients
 from tests.fuzz.recipes import HAS_NETS
 
 SVC = DPLinearSVC(solver="sgd", epsilon=4.0, classes=[0, 1], epochs=5)
@@ -54,11 +55,24 @@ def test_noise_that_is_too_small_is_found(form):
     assert result.epsilon_lower > result.claimed_epsilon == pytest.approx(2.0, rel=0.01)
 
 
-def test_gradients_that_are_clipped_too_late_are_found():
-    # Noise for the usual norm, and canaries five times as long.
-    model, claim = with_noise(SVC, 0.2)
-    model.set_params(max_grad_norm=5.0, learning_rate=2.0 / 5.0)
-    assert one_run_audit(model, X, claim=claim, delta=1e-5, random_state=0).is_refuted
+def test_gradients_that_are_clipped_too_late_are_found(monkeypatch):
+    model = clone(SVC).set_params(epsilon=2.0)
+    far = 10.0 * np.eye(300), np.arange(300) % 2
+    settings = {"canaries": far, "delta": 1e-5, "random_state": 0}
+    honest = one_run_audit(model, X, np.arange(300) % 2, **settings)
+    assert not honest.is_refuted
+    right = _clipped_gradients.ClippedGradients._clipped
+
+    def late(self, decision, chunk):
+        longest = self._longest
+        self._longest = 8.0 * np.asarray(longest)
+        try:
+            return right(self, decision, chunk)
+        finally:
+            self._longest = longest
+
+    monkeypatch.setattr(_clipped_gradients.ClippedGradients, "_clipped", late)
+    assert one_run_audit(model, X, np.arange(300) % 2, **settings).is_refuted
 
 
 def test_right_noise_is_hardly_ever_refuted():
