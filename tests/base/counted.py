@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import numpy as np
@@ -38,6 +39,8 @@ class Counted(PrivateEstimatorMixin, ClassifierMixin, BaseEstimator):
         if self.counts is not None:
             with open(self.counts, "a", encoding="utf-8") as file:
                 file.write(f"{len(X)}\n")
+        if self.C == "dies":
+            os._exit(1)
         if self.C == "fails":
             raise RuntimeError("the fit failed")
         self.classes_ = np.unique(y)

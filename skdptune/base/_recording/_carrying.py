@@ -57,7 +57,7 @@ class Carried:
 
     def __reduce__(self) -> Any:
         """Drop it where the settings are in force by themselves."""
-        is_paid = self.payment is not None and self.payment.is_open
+        is_paid = self.payment is not None and self.payment.pays
         return _received, (self.settings, self.origin, is_paid, self.registration)
 
 
@@ -101,7 +101,7 @@ def to_carry(estimator: Any) -> Carried | None:
         # Within a search, whose workers know by themselves that it pays.
         return brought
     if payment is None and found is not None and found.payment is not None:
-        payment = found.payment if found.payment.is_open else None
+        payment = found.payment if found.payment.pays else None
     try:
         settings = settings_in_force(None if brought is None else brought.settings)
     except LedgerError:

@@ -110,8 +110,9 @@ def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
     check = getattr(estimator, "_check_parameters", None)
     if callable(check):
         check()
-    X, y = arguments.get("X"), arguments.get("y")
-    if X is None or not (hasattr(X, "shape") or hasattr(X, "__len__")):
+    X, y = _rows_of(arguments), arguments.get("y")
+    has_form = hasattr(X, "shape") or hasattr(X, "__len__")
+    if not has_form or not hasattr(estimator, "__sklearn_tags__"):
         return
     tags = get_tags(estimator)
     if y is None and tags.target_tags.required:
@@ -127,9 +128,17 @@ def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
         check_consistent_length(X, y)
 
 
+def _rows_of(arguments: Mapping[str, Any]) -> Any:
+    """Return the records, by their usual name or as the first argument after the object itself."""
+    if "X" in arguments:
+        return arguments["X"]
+    others = [value for name, value in arguments.items() if name not in ("self", "y")]
+    return others[0] if others else None
+
+
 def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | None]:
     """Return the public number of records, and the number of columns where it is known."""
-    X, statistics = arguments.get("X"), arguments.get("statistics")
+    X, statistics = _rows_of(arguments), arguments.get("statistics")
     n_features = number_of_features(X)
     if statistics is not None:
         n_features = getattr(statistics, "n_features_in_", None)
@@ -150,7 +159,9 @@ def _sizes(estimator: Any, arguments: Mapping[str, Any]) -> tuple[int, int | Non
 def _labelled(estimator: Any, y: Any) -> Any:
     """Return the estimator, or a copy that is given the public label set where that costs."""
     is_open = getattr(estimator, "classes", ()) is None
-    if y is None or not is_open or not is_classifier(estimator):
+    if y is None or not is_open or not hasattr(estimator, "__sklearn_tags__"):
+        return estimator
+    if not is_classifier(estimator):
         return estimator
     if "classes" not in getattr(estimator, "cost_parameters", ("classes",)):
         return estimator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -86,7 +87,7 @@ def _brought_payment(estimator: Any) -> Payment | None:
     found = carried_by(estimator)
     if found is None:
         return None
-    if found.payment is not None and found.payment.is_open:
+    if found.payment is not None and found.payment.pays:
         return found.payment
     return Payment(is_passed_on=True) if found.is_foreign and found.is_paid else None
 
@@ -240,6 +241,11 @@ def record_fits(kind: Any, *, warns: bool) -> None:
         found = inspect.getattr_static(kind, name, None)
         if isinstance(found, FunctionType) and not _is_done(found):
             setattr(kind, name, recorded(found, warns=warns))
+        elif isinstance(inner := getattr(found, "fn", None), FunctionType) and not _is_done(inner):
+            # Of scikit-learn's available_if.
+            guarded = copy.copy(found)
+            guarded.fn = recorded(inner, warns=warns)
+            setattr(kind, name, guarded)
     many = inspect.getattr_static(kind, "fit_many", None)
     if isinstance(many, classmethod) and not _is_done(many.__func__):
         kind.fit_many = classmethod(recorded_together(many.__func__))

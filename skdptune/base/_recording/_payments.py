@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,10 +17,16 @@ class Payment:
         Whether copies that are made on the way are paid for in other threads, too.
     """
 
-    __slots__ = ("is_open", "is_passed_on")
+    __slots__ = ("_process", "is_open", "is_passed_on")
 
     def __init__(self, *, is_passed_on: bool) -> None:
         self.is_open, self.is_passed_on = True, is_passed_on
+        self._process = os.getpid()
+
+    @property
+    def pays(self) -> bool:
+        """Whether it still pays, in this process: a forked one may go on when it has ended."""
+        return self.is_open and self._process == os.getpid()
 
 
 _current: ContextVar[Payment | None] = ContextVar("skdptune_payment", default=None)
@@ -27,7 +34,8 @@ _current: ContextVar[Payment | None] = ContextVar("skdptune_payment", default=No
 
 def current_payment() -> Payment | None:
     """Return what pays for fits in this thread, None if nothing does."""
-    return _current.get()
+    payment = _current.get()
+    return payment if payment is not None and payment.pays else None
 
 
 @contextmanager

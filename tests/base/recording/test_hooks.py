@@ -20,6 +20,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
+from sklearn.utils.metaestimators import available_if
 
 from skdptune._compat import cloudpickle
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
@@ -239,6 +240,15 @@ class TestRefusals:
         assert count_of(counts) == []
 
     @pytest.mark.slow
+    def test_worker_that_is_killed_leaves_the_cost_spent(self, on_disk, counts):
+        with on_disk, pytest.raises(RuntimeError):
+            cross_val_score(
+                Counted(str(counts), C="dies"), ROWS, LABELS, cv=2, n_jobs=2, error_score="raise"
+            )
+        assert sizes_of(on_disk) == count_of(counts) != []
+        assert {record.status for record in on_disk.history()} == {"read"}
+
+    @pytest.mark.slow
     def test_ledger_in_memory_does_not_reach_workers(self, ledger, counts):
         with ledger, pytest.raises(LedgerError, match="in a file for workers"):
             cross_val_score(
@@ -267,6 +277,18 @@ class TestClasses:
 
         assert "fit" not in vars(Inherits)
         assert not hasattr(Counted.fit.__wrapped__, "__wrapped__")
+
+    def test_method_that_is_there_sometimes_is_recorded(self, ledger):
+        class Sometimes(Counted):
+            @available_if(lambda model: model.C > 0)
+            def fit_predict(self, X, y):
+                return self.fit(X, y).predict(X)
+
+        with ledger:
+            Sometimes().fit_predict(ROWS, LABELS)
+        assert [record.name for record in ledger.history()] == ["Sometimes"]
+        assert hasattr(Sometimes.fit_predict, "__wrapped__")
+        assert not hasattr(Sometimes(C=-1.0), "fit_predict")
 
     def test_inherited_fit_of_a_class_that_is_not_private_is_recorded(self, ledger):
         class Plain(BaseEstimator):
@@ -325,6 +347,24 @@ class TestRegisteredClasses:
                 make_pipeline(Strange()), ROWS, cv=2, n_jobs=2, scoring=lambda *of_model: 0.0
             )
         assert len(on_disk.history()) == 2
+
+    def test_they_need_not_be_estimators_of_scikit_learn(self, ledger):
+        class Bare:
+            def fit(self, records):
+                return self
+
+        class Private(PrivateEstimatorMixin, Bare):
+            epsilon, delta, random_state = 0.5, 0.0, None
+
+            def privacy_profile(self, n_samples, n_features=None):
+                return PrivacyProfile.pure(0.5)
+
+        register_profile(Bare)(lambda model, n_samples, width: PrivacyProfile.pure(1 / n_samples))
+        with ledger:
+            Bare().fit(ROWS)
+            Private().fit(records=ROWS)
+        assert [record.name for record in ledger.history()] == ["Bare", "Private"]
+        assert sizes_of(ledger) == [24, 24]
 
     def test_free_ones_are_not_recorded(self, ledger):
         class Free(BaseEstimator):

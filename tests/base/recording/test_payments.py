@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
@@ -25,6 +26,17 @@ def test_exception_ends_it():
     with pytest.raises(ZeroDivisionError), paid_for():
         raise ZeroDivisionError
     assert current_payment() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_process_is_not_paid_for():
+    """Theorem H4: it may go on when what paid has ended."""
+    with paid_for():
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if current_payment() is None else 1)
+        assert os.waitpid(child, 0)[1] == 0
 
 
 def test_another_thread_is_paid_for_only_if_it_is_told():

@@ -12,6 +12,6 @@ def test_a_search_has_all_settings() -> None:
     search = DParetoSearchCV(Scripted(), {"quality": (0.1, 0.9)})
     parameters = search.get_params(deep=False)
     assert names <= set(parameters)
-    # What the parts get beside the settings: families, scorer, the layout of the records, and a ledger.
+    # What the parts get beside the settings: families, scorer, layout of the records, ledger.
     others = {"estimator", "param_space", "scoring", "cv", "n_public", "ledger"}
     assert set(parameters) - names == others
