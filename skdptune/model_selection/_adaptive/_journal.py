@@ -150,7 +150,9 @@ def described(value: Any) -> str:
         return f"[{', '.join(map(described, value))}]"
     if not isinstance(value, type) and hasattr(value, "get_params"):
         # scikit-learn's own text leaves out what is long, in which two estimators may differ.
-        own = sorted(value.get_params(deep=False).items())
+        own = sorted(
+            (name, each) for name, each in value.get_params(deep=False).items() if name != "ledger"
+        )
         listed = ", ".join(f"{name}={described(each)}" for name, each in own)
         return f"{type(value).__name__}({listed})"
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
