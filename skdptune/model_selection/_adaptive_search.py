@@ -72,10 +72,13 @@ class DPAdaptiveSearchCV(TableSearch):
         your own must choose by the study alone, which holds no times.
     pruner : {"halving", "hyperband"} or optuna pruner, optional
         Ends candidates early. Each is fitted with a ninth, a third and all of its epochs where
-        it counts these (``epochs``, ``max_epochs``), else with less and less noise; after each
-        fit the pruner sees the noisy score, for which as large a share of the candidate's budget
-        is used. What ended candidates leave is used for others, up to ``4 * n_trials`` of them;
-        the total stays what it was. The estimator's own values are never ended. Needs `epsilon`,
+        it counts these (``epochs``, ``max_epochs``), else with less and less noise, and each fit
+        has a noisy score, for which as large a share of the candidate's budget is used. With
+        "halving" up to 27 candidates race each other, of which the third with the best scores
+        goes on each time; with "hyperband" by turns 9, or 5 that start with a third, or 3 that
+        start with all of their epochs. A pruner of optuna's decides without waiting for others.
+        What ended candidates leave is used for others, some ``4 * n_trials`` of them in all; the
+        total stays what it was. The estimator's own values are never ended. Needs `epsilon`,
         and an estimator whose noise can be set.
     batch_size : int, optional
         Candidates that are chosen and fitted at the same time. None is the number of workers, so
