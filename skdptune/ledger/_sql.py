@@ -36,7 +36,8 @@ class SqlTransaction:
         """Return what is kept of a data set, None if it is not registered."""
         query = f"SELECT terms, state, digest FROM {self._accounts} WHERE dataset = :dataset"
         row = self._execute(query, {"dataset": dataset}).fetchone()
-        return None if row is None else Account(*row)
+        # A damaged row may hold anything: its digest says so.
+        return None if row is None else Account(*map(str, row))
 
     def save(self, dataset: str, account: Account) -> None:
         """Keep an account, in place of the one before."""
@@ -64,13 +65,13 @@ class SqlTransaction:
         if reservation is not None:
             values["reservation"], rest = reservation, f"AND reservation = :reservation {rest}"
         for row in self._execute(self._event(rest), values):
-            yield StoredEvent(*row)
+            yield StoredEvent(row[0], *map(str, row[1:]))
 
     def last_event(self, dataset: str) -> StoredEvent | None:
         """Return the latest event of a data set, None if there is none."""
         query = self._event("ORDER BY sequence DESC LIMIT 1")
         row = self._execute(query, {"dataset": dataset}).fetchone()
-        return None if row is None else StoredEvent(*row)
+        return None if row is None else StoredEvent(row[0], *map(str, row[1:]))
 
     def _event(self, rest: str) -> str:
         columns = "sequence, reservation, content, digest"

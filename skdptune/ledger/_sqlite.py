@@ -275,6 +275,9 @@ class _Advice:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, sqlite3.Error):
             raise _explained(self._path, error) from error
+        if isinstance(error, UnicodeDecodeError):
+            # As where SQLite names a table whose name is damaged.
+            raise damaged(self._path, "a text cannot be read") from error
 
 
 def _explained(path: str, error: sqlite3.Error) -> LedgerError:

@@ -140,6 +140,28 @@ class TestFaults:
     def test_two_thousand_random_places(self, spent, path):
         check_damage(spent, path, count=2000, seed=1)
 
+    def test_damaged_name_of_a_table_is_damage(self, spent, path):
+        """The message of SQLite itself cannot be read then."""
+        with open(path, "rb") as file:
+            sound = file.read()
+        with open(path, "wb") as file:
+            file.write(sound.replace(b"CREATE TABLE events", b"CREATE \x84\x9fBLE events"))
+        with pytest.raises(LedgerError, match="damaged"):
+            PrivacyLedger(path, "patients")
+
+    @pytest.mark.parametrize("value", ["3", "NULL", "x'00'", "1.5"])
+    def test_value_of_another_type_is_damage(self, spent, path, value):
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA ignore_check_constraints = ON")
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("UPDATE sqlite_schema SET sql = replace(sql, ' NOT NULL', '')")
+        connection.close()
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"UPDATE accounts SET state = {value}")
+        connection.close()
+        with pytest.raises(LedgerError, match="damaged"):
+            PrivacyLedger(path, "patients")
+
     def test_other_files_are_no_ledgers(self, path):
         with open(path, "w") as file:
             file.write("not a data base " * 300)
