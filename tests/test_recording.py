@@ -162,6 +162,7 @@ def test_every_public_estimator_is_in_the_lists():
 @pytest.mark.parametrize("way", ["parameter", "block"])
 @pytest.mark.parametrize("name", cases())
 def test_fit_records_its_report_once(ledger, name, way):
+    """Theorem H4."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if way == "parameter":
@@ -177,6 +178,7 @@ def test_fit_records_its_report_once(ledger, name, way):
 
 @pytest.mark.parametrize("name", cases())
 def test_refused_fit_reads_nothing(name):
+    """Theorem H4."""
     small = PrivacyLedger(":memory:", "patients", epsilon=1e-3, delta=1e-9)
     estimator, y = made(name, ledger=small)
     with pytest.raises(RuntimeError, match="what is left of 'patients'"):

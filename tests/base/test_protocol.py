@@ -39,7 +39,7 @@ NOT_OF_ESTIMATORS = {
     # Of an object itself, and of nets, which take no data but that of their module.
     *("_replacement", "module"),
     # Of this package's own, and of scikit-learn's.
-    *("_check_parameters", "__sklearn_clone__"),
+    *("_check_parameters", "__sklearn_clone__", "fn"),
 }
 
 
