@@ -452,6 +452,21 @@ def test_seeded_trials_of_a_resumed_search_have_noise_of_their_own(tmp_path: Pat
     assert sorted(numbers) == list(range(5))
 
 
+def test_scores_of_a_race_outlast_a_crash(tmp_path: Path) -> None:
+    # Theorem G6: what was paid for and shown is neither lost nor made again.
+    path = str(tmp_path / "search.db")
+    session = made(storage=path, pruner="halving").start(X, Y)
+    told = [session.ask() for _ in range(3)]
+    scores = [session.tell(trial) for trial in told]
+    assert session.study.trials == []
+    again = made(storage=path, pruner="halving").start(X, Y)
+    assert [trial.state.name for trial in again.study.trials] == ["PRUNED"] * 3
+    np.testing.assert_allclose([one.score for one in again._told], scores)
+    assert again._allowance.spent == pytest.approx(3 / 13)
+    # The estimator's own values have not come to their end, and are tried again.
+    assert again.ask().params == told[0].params == {"quality": 0.5}
+
+
 def test_storages_of_optuna_are_taken(tmp_path: Path) -> None:
     journal = optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal"))
     for storage in (
