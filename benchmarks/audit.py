@@ -159,7 +159,10 @@ def nets() -> dict[str, Subject]:
 def _layer() -> Any:
     import torch
 
-    return torch.nn.Linear(2, 1)
+    # Weights that are drawn hide the record as well.
+    layer = torch.nn.Linear(2, 1, bias=False)
+    torch.nn.init.zeros_(layer.weight)
+    return layer
 
 
 # Faults -------------------------------------------------------------------------------------
@@ -182,7 +185,7 @@ def faults(estimator: Any, canary: Canary, claim: Any) -> Iterator[tuple[str, An
 def with_less_noise(report: Any) -> float:
     """Return the epsilon of so much less noise than that of a report."""
     if report.delta == 0.0:
-        return report.epsilon / LESS_NOISE
+        return float(report.epsilon) / LESS_NOISE
     low, high = 0.0, 20.0
     while high - low > 1e-9:
         middle = 0.5 * (low + high)
@@ -196,6 +199,8 @@ def finding(faulty: Any, y: Any, **settings: Any) -> str:
     result = audit_epsilon(faulty, X, y, method="sequential", **settings)
     if result.is_refuted:
         return str(result.n_trials)
+    if settings["delta"] == 0.0:
+        return "no"
     result = audit_epsilon(faulty, X, y, method="gaussian", **settings)
     return "normal" if result.is_refuted else "no"
 

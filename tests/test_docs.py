@@ -12,7 +12,7 @@ import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
 # Pages whose code is run, from the first block to the last.
-RUN = ("start", "ledger", "migrating")
+RUN = ("start", "ledger", "audits", "migrating")
 NEEDS = re.compile(r"# needs: (\w+)")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REFERENCE = DOCS / "api"

@@ -115,15 +115,18 @@ def audit_epsilon(
     >>> import numpy as np
     >>> from skdptune.audit import audit_epsilon
     >>> from skdptune.linear_model import DPLinearSVC
-    >>> svc = DPLinearSVC(solver="output", epsilon=2.0, classes=[0, 1], data_norm=1.0)
+    >>> svc = DPLinearSVC(
+    ...     solver="output", C=0.01, epsilon=8.0, classes=[0, 1], data_norm=1.0,
+    ...     fit_intercept=False,
+    ... )
     >>> X = np.zeros((50, 2))
-    >>> result = audit_epsilon(svc, X, n_trials=200, random_state=0)
+    >>> result = audit_epsilon(svc, X, n_trials=100, random_state=0)
     >>> result.is_refuted
     False
 
-    The same model, by someone who claims half of its epsilon:
+    The same model, by someone who claims an epsilon of 1:
 
-    >>> result = audit_epsilon(svc, X, n_trials=400, claim=0.5, random_state=0)
+    >>> result = audit_epsilon(svc, X, n_trials=400, claim=1.0, random_state=0)
     >>> result.is_refuted
     True
     """
