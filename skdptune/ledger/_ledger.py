@@ -92,10 +92,10 @@ class PrivacyLedger(ReadableLedger):
     shares with all of delta admit more releases like the first one, the ledger keeps to these from
     then on: so one release of all of (`epsilon`, `delta`) fits.
 
-    *Who records* (Theorem H4). Fits of private estimators and searches, by their parameter `ledger`,
-    or within ``with ledger:`` or `skdptune.config_context`; also those that scikit-learn's own
-    searches make, in any worker. What such a search makes of its fits is recorded nowhere: its
-    scores are exact, and not private. All else reserves by hand.
+    *Who records* (Theorem H4). Fits of private estimators and searches, by their parameter
+    `ledger`, or within ``with ledger:`` or `skdptune.config_context`; also those that
+    scikit-learn's own searches make, in any worker. What such a search makes of its fits is
+    recorded nowhere: its scores are exact, and not private. All else reserves by hand.
 
     *What it costs to know.* What is left follows from which costs were chosen. If choices followed
     private information that was not released, so does what the ledger shows.
