@@ -447,7 +447,10 @@ def test_rows_are_those_that_are_charged(way: Way) -> None:
 
 def test_clear_winner_wins_with_a_large_budget(way: Way) -> None:
     values = {"quality": [0.05, 0.95]}
-    more = {"n_iter": 40} if "n_iter" in way.kind(None, None).get_params() else {}
+    # As many as surely draw both values.
+    numbers = {"n_iter": 40, "n_trials": 20}
+    known = way.kind(None, None).get_params()
+    more = {name: number for name, number in numbers.items() if name in known}
     if way is WAYS["grid"]:
         more = {"selection_epsilon": 50.0}
     estimator = Scripted(epsilon=50.0, delta=DELTA)
