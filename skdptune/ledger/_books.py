@@ -205,6 +205,18 @@ class Books:
         if past.state(self.state.ways) != self.state:
             raise self._damaged("its events do not come to what its account says")
 
+    def go_on_from(self, number: int, digest: str) -> bool:
+        """Return whether an event that was seen is still there, and with it all before it.
+
+        An older copy may have more events by now, but other ones.
+        """
+        if number >= self.state.n_events:
+            return (number, digest) == (self.state.n_events, self.state.last_digest)
+        if number == 0:
+            return True
+        event = next(self._transaction.events(self._dataset, after=number - 1), None)
+        return event is not None and (event.sequence, event.digest) == (number, digest)
+
     def follows(self, past: Replay) -> bool:
         """Return whether no events are known beyond those of the account."""
         known, count = past.last_digest, past.n_events

@@ -63,6 +63,8 @@ _lock = threading.Lock()
 # their own.
 _entries: list[_Entry] = []
 _general = _NONE
+# Which process has set it.
+_general_process = os.getpid()
 _followers: list[Callable[[], None]] = []
 _identity: tuple[int, str] = (0, "")
 
@@ -108,7 +110,8 @@ def settings_in_force(carried: LedgerSettings | None = None) -> LedgerSettings:
     Raises
     ------
     LedgerError
-        If the thread has no context of its own and the process uses several ledgers.
+        If the thread has no context of its own and the process uses several ledgers, that of the
+        estimator included.
 
     Notes
     -----
@@ -118,10 +121,10 @@ def settings_in_force(carried: LedgerSettings | None = None) -> LedgerSettings:
     if entry is not None:
         return entry.settings
     if carried is not None:
-        return carried
+        return _with_process(carried)
     if not _entries:
         return _general
-    return _of_process()
+    return _of_process(_settings_of_process())
 
 
 def settings_meant(carried: LedgerSettings | None = None) -> LedgerSettings:
@@ -145,16 +148,34 @@ def _own_entry() -> _Entry | None:
     return entry if entry is not None and entry.process == os.getpid() else None
 
 
-def _of_process() -> LedgerSettings:
-    """Return the settings of a thread without a context of its own."""
+def _settings_of_process(*, inherited: bool = True) -> list[LedgerSettings]:
+    """Return all settings that are in force somewhere in this process.
+
+    Without what a forked one has `inherited`: what was sent to it knows better.
+    """
+    here = os.getpid()
     with _lock:
-        found = [*(entry.settings for entry in _entries), _general]
+        found = [one.settings for one in _entries if inherited or one.process == here]
+    return [*found, _general] if inherited or _general_process == here else found
+
+
+def _with_process(carried: LedgerSettings) -> LedgerSettings:
+    """Return the settings that were brought here, unless this process names another ledger."""
+    here = _settings_of_process(inherited=False)
+    if all(one.ledger in (None, carried.ledger) and not one.is_off for one in here):
+        return carried
+    return _of_process([carried, *here])
+
+
+def _of_process(found: list[LedgerSettings]) -> LedgerSettings:
+    """Return the settings of a thread without a context of its own."""
     ledgers = {one.ledger for one in found if one.ledger is not None}
     if len(ledgers) > 1 or (ledgers and any(one.is_off for one in found)):
         raise LedgerError(
             "ledger must be given to estimators that are fitted in threads of their own while "
-            "the process uses several ledgers, or none beside one; got None. Nothing was "
-            "recorded or read."
+            "the process uses several ledgers, or none beside one; got None. An estimator that "
+            "was saved while a ledger was in use brings that one: fit it in `with ledger:` for "
+            "another. Nothing was recorded or read."
         )
     required = any(one.require_ledger for one in found)
     return LedgerSettings(next(iter(ledgers), None), required)
@@ -277,12 +298,12 @@ def set_config(*, ledger: Any = None, require_ledger: bool | None = None) -> Non
     {'ledger': None, 'require_ledger': True}
     >>> skdptune.set_config(require_ledger=False)
     """
-    global _general
+    global _general, _general_process
     changed = _changed(_general, ledger, require_ledger)
     if changed:
         prepare()
     # Nothing is around it that could use another.
-    _general = replace(changed, is_off=False)
+    _general, _general_process = replace(changed, is_off=False), os.getpid()
 
 
 @contextmanager

@@ -28,8 +28,9 @@ class LedgerReference:
 
     def _bind(self, storage: Storage, terms: Terms) -> None:
         self._storage, self._terms = storage, terms
-        # How many events were seen, and how costs are added up once that is settled.
-        self._seen = 0
+        # The last event that was seen, with its digest, and how costs are added up once that is
+        # settled.
+        self._seen = (0, "")
         self._ways: Ways | None = None
         # Events that were checked, with the records of their reservations; or nothing.
         self._replayed: list[tuple[Replay, dict[str, LedgerRecord]]] = []
@@ -69,13 +70,13 @@ class LedgerReference:
         seen = self._seen
         with self._storage.transaction(write=write) as transaction:
             books = Books(transaction, self.dataset, self.path)
-            if books.terms != self._terms or books.state.n_events < seen:
+            if books.terms != self._terms or not books.go_on_from(*seen):
                 raise LedgerError(
                     f"ledger {self.path!r} must be the one that was opened, with all that was "
                     "recorded since; got another or an older copy."
                 )
             yield transaction, books
-        self._seen = max(self._seen, books.state.n_events)
+        self._seen = max(self._seen, (books.state.n_events, books.state.last_digest))
 
     def __copy__(self) -> Self:
         """Return the ledger itself: a copy of an estimator draws from the same budget."""

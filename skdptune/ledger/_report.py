@@ -92,6 +92,13 @@ class LedgerReport:
 def refusal(terms: Terms, name: str, asked: float, gaussian: float, pure: float) -> str:
     """Return what is said of a release that does not fit, and of what would."""
     delta = shown_delta(terms.delta)
+    if math.isinf(asked):
+        return (
+            f"profile must be of a finite ε at δ = {delta}, that of {terms.dataset!r}; got ε = inf "
+            f"of {name!r}: it promises nothing that could be added up. Give it a budget "
+            "(epsilon=, or release= of DParetoSearchCV), or, for data that are not private, leave "
+            "it out: `with skdptune.config_context(ledger=False):`. Nothing was recorded."
+        )
     fits = f"A pure release of up to ε = {shown_below(pure)} still fits"
     if terms.delta > 0.0:
         fits = (

@@ -20,12 +20,14 @@ from skdptune.base import (
     RESERVED_PARAMETERS,
     beside_refusals,
     forget_seeds,
+    is_paid,
     is_set_by_budget,
+    ledger_for,
     own_seeds,
     set_seeds,
     suggests_a_space,
 )
-from skdptune.ledger import Reservation
+from skdptune.ledger import LedgerError, Reservation
 from skdptune.model_selection._cost import (
     Candidates,
     Cost,
@@ -89,11 +91,15 @@ class SearchState:
     tasks: Tasks
     # Of a session, which reads the data when it is driven.
     reservation: Reservation | None = None
+    # The search whose session was started where no ledger was in use.
+    unrecorded: Any = None
 
     def mark_read(self) -> None:
-        """Record that the data are read from now on."""
+        """Record that the data are read from now on, or refuse what a ledger should have."""
         if self.reservation is not None:
             self.reservation.mark_read()
+        elif self.unrecorded is not None and not is_paid(self.unrecorded):
+            _check_unrecorded(self.unrecorded)
 
     def confirm(self) -> None:
         """Record that the search has come to its end."""
@@ -104,6 +110,18 @@ class SearchState:
     def validation(self) -> Data:
         """The records that candidates are scored on, where there are no folds."""
         return self.data.take(self.split.validation) if self.public is None else self.public
+
+
+def _check_unrecorded(search: Any) -> None:
+    """Refuse to go on with a session that a ledger, in use by now, knows nothing of."""
+    # Theorem H4.
+    ledger = ledger_for(search)
+    if ledger is not None:
+        raise LedgerError(
+            "ledger must be in use when a session is started, to set its cost aside; got "
+            f"{ledger!r} after the start of {type(search).__name__}. Start it again in "
+            "`with ledger:`. Nothing was read."
+        )
 
 
 @dataclass
@@ -371,7 +389,7 @@ class TuningSearch(SuggestingSearch):
             self._check_fits(plan, data)
         state = self._state(plan, data, public)
         if ledger is None:
-            return state
+            return replace(state, unrecorded=self)
         return replace(state, reservation=self._charge(plan).reserved(ledger))
 
     def _check_fits(self, plan: Plan, data: Data) -> None:

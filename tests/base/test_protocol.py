@@ -32,7 +32,9 @@ NOT_OF_ESTIMATORS = {
     *("client", "uses_threads"),
     *("_is_private_search", "best_estimator_"),
     # Of any object, and of the operating system.
-    *("__dict__", "getuid"),
+    *("__dict__", "__setstate__", "getuid"),
+    # Of methods, which classes make in many ways.
+    *("__code__", "__doc__", "__get__", "__module__"),
     *("bounds", "centered"),
     # Of steps of pipelines, as scikit-learn asks.
     *("transform", "set_output", "get_feature_names_out", "__sklearn_tags__"),

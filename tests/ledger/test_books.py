@@ -111,6 +111,22 @@ class TestChanges:
         with pytest.raises(LedgerError, match="got another or an older copy"):
             spent.reserve(PURE, name="a fit")
 
+    @pytest.mark.parametrize("more", [2, 3, 9])
+    def test_older_copy_that_went_on_is_seen_by_who_knew_a_newer_one(self, spent, more):
+        """Theorem H3: it has as many events, or more, but other ones."""
+        older = copied(spent)
+        with spent.reserve(PURE, name="a fit"):
+            pass
+        put_back(spent, older)
+        others = PrivacyLedger(spent.path, spent.dataset)
+        for _ in range(more):
+            others.reserve(PrivacyProfile.pure(1e-3), name="another").cancel("a test")
+        for use in (spent.history, spent.remaining, lambda: spent.reserve(PURE, name="a fit")):
+            with pytest.raises(LedgerError, match="got another or an older copy"):
+                use()
+        # Who has opened it since knows no better.
+        assert len(others.history()) >= more
+
     def test_another_ledger_in_its_place_is_seen(self, spent, tmp_path):
         other = PrivacyLedger.create(tmp_path / "other", "patients", epsilon=3.0, delta=1e-5)
         put_back(spent, copied(other))

@@ -173,7 +173,24 @@ class TestProcesses:
         assert settings_meant(carried) is carried
         with ledger:
             assert settings_in_force(carried).ledger is ledger
+        with carried.ledger:
             assert in_a_thread(lambda: settings_in_force(carried)) is carried
+
+    @pytest.mark.parametrize("way", ["block", "process", "off"])
+    def test_carried_ledger_beside_another_is_not_guessed(self, ledger, way):
+        """Theorem H4: a model of an earlier session, which brings the ledger of other data."""
+        carried = LedgerSettings(memory())
+        if way == "process":
+            set_config(ledger=ledger)
+            with pytest.raises(LedgerError, match="brings that one"):
+                settings_in_force(carried)
+        with config_context(ledger=False if way == "off" else ledger):
+            assert isinstance(in_a_thread(lambda: settings_in_force(carried)), LedgerError)
+
+    def test_carried_demand_is_met_by_the_ledger_of_the_process(self, ledger):
+        set_config(ledger=ledger)
+        found = settings_in_force(LedgerSettings(None, require_ledger=True))
+        assert found == LedgerSettings(ledger, require_ledger=True)
 
     def test_settings_are_pickled(self, on_disk):
         settings = LedgerSettings(on_disk, require_ledger=True)

@@ -91,6 +91,11 @@ class TestReserving:
             ledger.reserve(PrivacyProfile.pure(1.1), name="second")
         assert ledger.to_dict() == before
 
+    def test_release_without_a_guarantee_is_told_what_to_do(self, ledger):
+        with pytest.raises(BudgetExceededError, match="promises nothing.*config_context"):
+            ledger.reserve(PrivacyProfile.approximate(0.0, 1.0), name="a fit")
+        assert ledger.history() == []
+
     def test_refusal_names_what_would_fit(self, ledger):
         ledger.reserve(PrivacyProfile.pure(2.0), name="first")
         with pytest.raises(BudgetExceededError) as error:

@@ -10,8 +10,14 @@ from sklearn.base import RegressorMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
+from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.metrics import make_bounded_scorer
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+)
 from skdptune.model_selection._running import Result, Streams
 from tests.model_selection.learners import Loud, Private, Scripted, table
 
@@ -165,3 +171,35 @@ def test_targets_of_several_columns(folds: Any) -> None:
     ).fit(X, targets)
     assert found.best_params_ == {"shift": 0.0}
     np.testing.assert_array_equal(found.predict(X[:2]), targets[:2])
+
+
+def adaptive_session() -> tuple[Any, Any]:
+    started = DPAdaptiveSearchCV(
+        Scripted(), {"quality": [0.2, 0.8]}, epsilon=4.0, delta=DELTA, n_trials=2, random_state=0
+    ).start(X, Y)
+    return lambda: started.tell(started.ask()), started.finish
+
+
+def doubling_session() -> tuple[Any, Any]:
+    started = DoublingThresholdSearchCV(
+        Scripted(), {"quality": [0.2, 0.8]}, epsilon=4.0, delta=DELTA, random_state=0
+    ).start(X, Y)
+    return lambda: started.propose([{"quality": 0.2}]), started.finish
+
+
+@pytest.mark.parametrize("start", [adaptive_session, doubling_session])
+def test_session_that_was_started_without_a_ledger_reads_nothing_under_one(start: Any) -> None:
+    """Theorem H4: what it reads would be recorded nowhere."""
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=9.0, delta=DELTA)
+    go_on, finish = start()
+    for refusing in (ledger, config_context(require_ledger=True)):
+        with refusing, pytest.raises(LedgerError, match="ledger must be"):
+            go_on()
+    assert ledger.history() == []
+    with ledger:
+        go_on, finish = start()
+        assert [record.status for record in ledger.history()] == ["reserved"]
+    # It goes on where its ledger is no longer in use.
+    go_on()
+    finish()
+    assert [record.status for record in ledger.history()] == ["confirmed"]

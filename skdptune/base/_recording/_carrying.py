@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from skdptune._compat import clone_parametrized
@@ -11,6 +12,7 @@ from skdptune.base._recording._payments import Payment, current_payment
 from skdptune.ledger import (
     LedgerError,
     LedgerSettings,
+    Reservation,
     prepare,
     process_identity,
     settings_in_force,
@@ -18,6 +20,8 @@ from skdptune.ledger import (
 
 # Of the attribute, which is there in copies and pickles alone.
 KEY = "_skdptune_recording"
+# Of a ledger that no other process can ask.
+_MEMORY = ":memory:"
 
 
 class Carried:
@@ -34,9 +38,11 @@ class Carried:
         Whether a payment of another process pays for it.
     registration : tuple, optional
         The class as it was registered by others, with its cost: what makes it record its fits.
+    reservations : tuple of Reservation
+        What a payment of another process pays with.
     """
 
-    __slots__ = ("is_paid", "origin", "payment", "registration", "settings")
+    __slots__ = ("is_paid", "origin", "payment", "registration", "reservations", "settings")
 
     def __init__(
         self,
@@ -45,8 +51,9 @@ class Carried:
         payment: Payment | None = None,
         is_paid: bool = False,
         registration: tuple[type, CostFunction] | None = None,
+        reservations: tuple[Reservation, ...] = (),
     ) -> None:
-        self.registration = registration
+        self.registration, self.reservations = registration, reservations
         self.settings, self.origin = settings, origin
         self.payment, self.is_paid = payment, is_paid
 
@@ -55,10 +62,20 @@ class Carried:
         """Whether it has come from another process."""
         return self.origin != process_identity()
 
+    def still_pays(self) -> bool:
+        """Return whether a payment of another process pays, which its ledger knows.
+
+        What was saved to a file on the way, as by a callback, is not paid for after it.
+        """
+        known = [each for each in self.reservations if each.ledger.path != _MEMORY]
+        return self.is_paid and (not known or any(each.status == "read" for each in known))
+
     def __reduce__(self) -> Any:
         """Drop it where the settings are in force by themselves."""
         is_paid = self.payment is not None and self.payment.pays
-        return _received, (self.settings, self.origin, is_paid, self.registration)
+        reservations = self.payment.reservations if self.payment is not None and is_paid else ()
+        made_of = self.settings, self.origin, is_paid, self.registration, reservations
+        return _received, made_of
 
 
 def _received(
@@ -66,6 +83,7 @@ def _received(
     origin: str,
     is_paid: bool,
     registration: tuple[type, CostFunction] | None,
+    reservations: tuple[Reservation, ...] = (),
 ) -> Carried | None:
     """Return what was carried here; nothing where it comes from."""
     if origin == process_identity():
@@ -73,7 +91,7 @@ def _received(
     prepare()
     if registration is not None:
         adopt_registration(*registration)
-    return Carried(settings, origin, is_paid=is_paid)
+    return Carried(settings, origin, is_paid=is_paid, reservations=reservations)
 
 
 def carried_by(estimator: Any) -> Carried | None:
@@ -115,7 +133,7 @@ def to_carry(estimator: Any) -> Carried | None:
 
 def state_to_carry(estimator: Any, state: Any) -> Any:
     """Return the state of an estimator to be copied or pickled, with what it takes along."""
-    if not isinstance(state, dict | None):
+    if not isinstance(state, dict | None) or not hasattr(estimator, "__dict__"):
         return state
     carried, state = to_carry(estimator), state or {}
     if carried is None and KEY not in state:
@@ -131,9 +149,53 @@ def clone_to_carry(estimator: Any, made: Any) -> Any:
     carried = carried or to_carry(estimator)
     # What is in force in this process is so for clones as well.
     if carried is not None and (carried.is_foreign or carried.payment is not None):
-        # Around what a class may do with attributes that are set.
-        made.__dict__[KEY] = carried
+        _hold(made, carried)
     return made
+
+
+def reduced_to_carry(estimator: Any, reduced: Any) -> Any:
+    """Return what an estimator is pickled as, with what it takes along if its state has not."""
+    if not isinstance(reduced, tuple) or KEY in _parts_of(reduced[2:3]):
+        return reduced
+    carried = to_carry(estimator)
+    if carried is None:
+        return reduced
+    make, arguments, *others = reduced
+    return _made_with, (carried, make, arguments), *others
+
+
+def _parts_of(state: Sequence[Any]) -> Any:
+    return state[0] if state and isinstance(state[0], dict) else ()
+
+
+def _made_with(carried: Carried | None, make: Any, arguments: tuple[Any, ...]) -> Any:
+    """Make an object again, with what it has taken along."""
+    made = make(*arguments)
+    if carried is not None:
+        _hold(made, carried)
+    return made
+
+
+def _hold(made: Any, carried: Carried) -> None:
+    """Give an object what it carries, around what its class may do with attributes."""
+    if not hasattr(made, "__dict__"):
+        raise LedgerError(
+            f"ledger must go with estimators to other processes; {type(made).__name__} has "
+            "__slots__ and no place for it. Fit it in the process of the ledger, or add "
+            "'__dict__' to its __slots__."
+        )
+    made.__dict__[KEY] = carried
+
+
+def _restored(estimator: Any, state: Any, restore: Callable[[Any, Any], None]) -> None:
+    """Set a state, whatever the class keeps of it; what was carried stays."""
+    carried = carried_by(estimator)
+    if isinstance(state, dict) and KEY in state:
+        carried = state[KEY]
+        state = {name: value for name, value in state.items() if name != KEY}
+    restore(estimator, state)
+    if carried is not None:
+        _hold(estimator, carried)
 
 
 def carry_settings(kind: Any) -> Any:
@@ -147,6 +209,7 @@ def carry_settings(kind: Any) -> Any:
 
         setattr(__getstate__, KEY, True)
         kind.__getstate__ = __getstate__
+    _carry_around_own_pickling(kind)
     copied = getattr(kind, "__sklearn_clone__", clone_parametrized)
     if hasattr(kind, "get_params") and not hasattr(copied, KEY):
 
@@ -157,3 +220,24 @@ def carry_settings(kind: Any) -> Any:
         setattr(__sklearn_clone__, KEY, True)
         kind.__sklearn_clone__ = __sklearn_clone__
     return kind
+
+
+def _carry_around_own_pickling(kind: Any) -> None:
+    """Let also a class that says how it is pickled and restored take along what it carries."""
+    reduce, restore = kind.__reduce_ex__, getattr(kind, "__setstate__", None)
+    if not hasattr(reduce, KEY):
+
+        @functools.wraps(reduce)
+        def __reduce_ex__(self: Any, protocol: Any) -> Any:
+            return reduced_to_carry(self, reduce(self, protocol))
+
+        setattr(__reduce_ex__, KEY, True)
+        kind.__reduce_ex__ = __reduce_ex__
+    if restore is not None and not hasattr(restore, KEY):
+
+        @functools.wraps(restore)
+        def __setstate__(self: Any, state: Any) -> None:
+            _restored(self, state, restore)
+
+        setattr(__setstate__, KEY, True)
+        kind.__setstate__ = __setstate__

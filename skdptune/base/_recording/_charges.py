@@ -17,6 +17,9 @@ from skdptune.base._costs import cost_of
 from skdptune.base._records import proper_labels, sorted_labels
 from skdptune.ledger import PrivacyLedger, Reservation
 
+# Where curves are compared: what a ledger adds up is more than their values at one delta.
+_DELTAS = tuple(10.0**-exponent for exponent in range(1, 16))
+
 
 @dataclass(frozen=True)
 class Charge:
@@ -59,7 +62,7 @@ class Charge:
         found = getattr(estimator, "privacy_", None)
         if not isinstance(found, PrivacyReport) or found.profile == self.profile:
             return
-        deltas = {0.0, ledger.delta, found.delta}
+        deltas = {0.0, ledger.delta, ledger.delta / 2.0, found.delta, *_DELTAS}
         if all(_covers(self.profile, found.profile, delta) for delta in deltas):
             return
         details = self.details | {"announced": self.name}

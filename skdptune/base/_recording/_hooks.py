@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +10,11 @@ from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from skdptune.base._costs import load_adapters, when_registered
+from skdptune.base._recording._calls import (
+    arguments_of,
+    signature_of,
+    signature_with_object,
+)
 from skdptune.base._recording._carrying import (
     carried_by,
     carried_settings,
@@ -89,7 +93,9 @@ def _brought_payment(estimator: Any) -> Payment | None:
         return None
     if found.payment is not None and found.payment.pays:
         return found.payment
-    return Payment(is_passed_on=True) if found.is_foreign and found.is_paid else None
+    if found.is_foreign and found.still_pays():
+        return Payment(is_passed_on=True, reservations=found.reservations)
+    return None
 
 
 # Wrapping ------------------------------------------------------------------------------------
@@ -97,7 +103,7 @@ def _brought_payment(estimator: Any) -> Payment | None:
 
 def recorded(method: Callable[..., Any], *, warns: bool) -> Callable[..., Any]:
     """Return a method that reads data, changed so that a ledger in use records the call."""
-    signature = inspect.signature(method)
+    signature = signature_of(method)
 
     @functools.wraps(method)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -118,10 +124,9 @@ def _recorded_call(
 ) -> Any:
     """Call a method that reads data, and record it if nobody else pays for it."""
     # Theorem H4.
-    if current_payment() is not None:
-        return method(estimator, *args, **kwargs)
-    payment = _brought_payment(estimator)
+    payment = current_payment() or _brought_payment(estimator)
     if payment is not None:
+        _check_payer(payment, estimator)
         with paid_by(payment):
             return method(estimator, *args, **kwargs)
     ledger = ledger_for(estimator)
@@ -130,7 +135,7 @@ def _recorded_call(
         call = functools.partial(method, estimator, *args, **kwargs)
         return _without_ledger(estimator, X, call) if warns else call()
     try:
-        arguments = signature.bind(estimator, *args, **kwargs).arguments
+        arguments = arguments_of(signature.bind(estimator, *args, **kwargs))
     except TypeError:
         # Python's own words for a call that cannot be made.
         return method(estimator, *args, **kwargs)
@@ -138,10 +143,24 @@ def _recorded_call(
     charge = charge_of_fit(estimator, arguments)
     if charge.is_free:
         return method(estimator, *args, **kwargs)
-    with charge.reserved(ledger), paid_for(is_passed_on=True):
+    with (
+        charge.reserved(ledger) as reservation,
+        paid_for(is_passed_on=True, reservations=[reservation]),
+    ):
         result = method(estimator, *args, **kwargs)
     charge.check_covers(estimator, ledger)
     return result
+
+
+def _check_payer(payment: Payment, estimator: Any) -> None:
+    """Refuse a fit that names a ledger, within one that is recorded in another."""
+    own = getattr(estimator, "ledger", None) if payment.reservations else None
+    if own is None or any(each.ledger == own for each in payment.reservations):
+        return
+    raise ValueError(
+        f"ledger must be that of the fit around it, {payment.reservations[0].ledger!r}; got "
+        f"{own!r} of {type(estimator).__name__}. Leave it out: which data set is it?"
+    )
 
 
 def _check_taken(arguments: Mapping[str, Any]) -> None:
@@ -196,7 +215,7 @@ def _recorded_together(
     if not charged:
         return function(*bound.args, **bound.kwargs)
     reservations = _all_reserved(charged)
-    with paid_for(is_passed_on=True):
+    with paid_for(is_passed_on=True, reservations=reservations):
         for reservation in reservations:
             reservation.mark_read()
         outcomes = function(*bound.args, **bound.kwargs)
@@ -239,13 +258,10 @@ def record_fits(kind: Any, *, warns: bool) -> None:
     """Wrap the methods of a class that read data, unless they are."""
     for name in _METHODS:
         found = inspect.getattr_static(kind, name, None)
-        if isinstance(found, FunctionType) and not _is_done(found):
-            setattr(kind, name, recorded(found, warns=warns))
-        elif isinstance(inner := getattr(found, "fn", None), FunctionType) and not _is_done(inner):
-            # Of scikit-learn's available_if.
-            guarded = copy.copy(found)
-            guarded.fn = recorded(inner, warns=warns)
-            setattr(kind, name, guarded)
+        if found is not None and not _is_done(found):
+            is_plain = isinstance(found, FunctionType)
+            made = recorded(found, warns=warns) if is_plain else Recorded(found, warns)
+            _replace(kind, name, made)
     many = inspect.getattr_static(kind, "fit_many", None)
     if isinstance(many, classmethod) and not _is_done(many.__func__):
         kind.fit_many = classmethod(recorded_together(many.__func__))
@@ -253,8 +269,60 @@ def record_fits(kind: Any, *, warns: bool) -> None:
     carry_settings(kind)
 
 
+def _replace(kind: Any, name: str, method: Any) -> None:
+    try:
+        setattr(kind, name, method)
+    except TypeError as error:
+        raise TypeError(
+            f"kind must be a class whose methods can be wrapped, so that ledgers see its fits; "
+            f"got {kind.__name__}, which cannot be changed. Register a subclass in Python."
+        ) from error
+
+
 def _is_done(function: Any) -> bool:
-    return hasattr(function, _MARK) or function.__module__ == _CALLS_OTHERS
+    if isinstance(function, Recorded):
+        return True
+    # By what it runs: functools.wraps copies all else, to functions that need not call it.
+    code = getattr(function, "__code__", None)
+    is_wrapped = code in _CODES
+    return is_wrapped or getattr(function, "__module__", None) == _CALLS_OTHERS
+
+
+class Recorded:
+    """A method that is no plain function of its class, recorded as such a one is.
+
+    Parameters
+    ----------
+    method : descriptor or callable
+        As it stands in the class: a class method, a property, one of ``available_if``, ...
+    warns : bool
+    """
+
+    def __init__(self, method: Any, warns: bool) -> None:
+        self.__doc__ = getattr(method, "__doc__", None)
+        self._method, self._warns = method, warns
+
+    def __get__(self, estimator: Any, owner: type | None = None) -> Any:
+        """Return the method of an object, or of the class, so that calls are recorded."""
+        method = self._method
+        found = method.__get__(estimator, owner) if hasattr(method, "__get__") else method
+        if not callable(found):
+            return found
+        if estimator is None and not isinstance(method, classmethod | staticmethod):
+            return recorded(found, warns=self._warns) if hasattr(method, "__get__") else found
+        # A call of the class itself has no cost that is known: refused where one is needed.
+        subject = owner if estimator is None else estimator
+
+        @functools.wraps(found)
+        def fit(*args: Any, **kwargs: Any) -> Any:
+            def call(_: Any, *args: Any, **kwargs: Any) -> Any:
+                return found(*args, **kwargs)
+
+            return _recorded_call(
+                call, signature_with_object(found), self._warns, subject, args, kwargs
+            )
+
+        return fit
 
 
 def watch(kind: Any) -> None:
@@ -287,5 +355,9 @@ def _descendants(kind: Any) -> Iterator[Any]:
         yield from _descendants(each)
 
 
+def _nothing(self: Any) -> None: ...
+
+
+_CODES = {recorded(_nothing, warns=False).__code__, recorded_together(_nothing).__code__}
 when_registered(watch)
 when_used(load_adapters)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+
+from skdptune.ledger import Reservation
 
 
 class Payment:
@@ -15,13 +17,15 @@ class Payment:
     ----------
     is_passed_on : bool
         Whether copies that are made on the way are paid for in other threads, too.
+    reservations : sequence of Reservation
+        What it pays with, where that is known.
     """
 
-    __slots__ = ("_process", "is_open", "is_passed_on")
+    __slots__ = ("_process", "is_open", "is_passed_on", "reservations")
 
-    def __init__(self, *, is_passed_on: bool) -> None:
+    def __init__(self, *, is_passed_on: bool, reservations: Sequence[Reservation] = ()) -> None:
         self.is_open, self.is_passed_on = True, is_passed_on
-        self._process = os.getpid()
+        self.reservations, self._process = tuple(reservations), os.getpid()
 
     @property
     def pays(self) -> bool:
@@ -35,18 +39,21 @@ _current: ContextVar[Payment | None] = ContextVar("skdptune_payment", default=No
 def current_payment() -> Payment | None:
     """Return what pays for fits in this thread, None if nothing does."""
     payment = _current.get()
+    # One that has ended is found where its context was copied, as by a task of asyncio.
     return payment if payment is not None and payment.pays else None
 
 
 @contextmanager
-def paid_for(*, is_passed_on: bool = False) -> Iterator[None]:
+def paid_for(
+    *, is_passed_on: bool = False, reservations: Sequence[Reservation] = ()
+) -> Iterator[None]:
     """Pay for all fits of a block of code in this thread, since what they are part of does.
 
     Notes
     -----
     Theorem H4.
     """
-    payment = Payment(is_passed_on=is_passed_on)
+    payment = Payment(is_passed_on=is_passed_on, reservations=reservations)
     try:
         with paid_by(payment):
             yield

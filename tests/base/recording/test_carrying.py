@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 
-from skdptune.base import PrivateEstimatorMixin
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import PrivateEstimatorMixin, register_profile
 from skdptune.base._recording import _carrying
 from skdptune.base._recording._carrying import KEY, Carried, carried_by, carried_settings
 from skdptune.base._recording._payments import current_payment, paid_for
@@ -27,6 +29,12 @@ def elsewhere(monkeypatch):
         return pickle.loads(pickled)
 
     return send
+
+
+def in_a_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
 
 
 def test_nothing_is_carried_where_no_ledger_is_in_use():
@@ -141,6 +149,123 @@ class TestPayments:
         with ledger, paid_for():
             assert KEY not in vars(clone(Counted()))
             assert KEY not in vars(pickle.loads(pickle.dumps(Counted())))
+
+
+class TestSavedOnTheWay:
+    """Theorem H4: what a callback saves is paid for no longer than the fit goes on."""
+
+    def test_it_is_recorded_after_the_fit(self, on_disk, monkeypatch):
+        saved = []
+
+        class Saving(Counted):
+            def fit(self, X, y):
+                saved.append(pickle.dumps(Counted()))
+                return super().fit(X, y)
+
+        with on_disk:
+            Saving().fit(ROWS, LABELS)
+        monkeypatch.setattr(_carrying, "process_identity", lambda: "elsewhere")
+        for _ in range(2):
+            pickle.loads(saved[0]).fit(ROWS, LABELS)
+        assert [record.name for record in on_disk.history()] == ["Saving", "Counted", "Counted"]
+
+    def test_it_is_paid_for_while_the_fit_goes_on(self, on_disk, monkeypatch):
+        class Sending(Counted):
+            def fit(self, X, y):
+                pickled = pickle.dumps(Counted())
+                with monkeypatch.context() as patch:
+                    patch.setattr(_carrying, "process_identity", lambda: "elsewhere")
+                    there = pickle.loads(pickled)
+                    in_a_thread(lambda: clone(there).fit(X, y))
+                    assert carried_by(there).still_pays()
+                return super().fit(X, y)
+
+        with on_disk:
+            Sending().fit(ROWS, LABELS)
+        assert [record.name for record in on_disk.history()] == ["Sending"]
+
+
+class WithOwnRestore(BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def __getstate__(self):
+        return {"a": 1}
+
+    def __setstate__(self, state):
+        self.__dict__ = {"a": state["a"]}
+
+
+class WithTupleState(BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def __getstate__(self):
+        return (1,)
+
+    def __setstate__(self, state):
+        self.a = state[0]
+
+
+class WithReduce(BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def __reduce__(self):
+        return WithReduce, ()
+
+
+class WithSlots:
+    __slots__ = ("__dict__", "a")
+
+    def __init__(self):
+        self.a = 1
+
+    def fit(self, X, y=None):
+        return self
+
+
+class WithSlotsAlone:
+    __slots__ = ("a",)
+
+    def __init__(self):
+        self.a = 1
+
+    def fit(self, X, y=None):
+        return self
+
+
+def _cost(estimator, n_samples, n_features):
+    return PrivacyProfile.pure(0.5)
+
+
+OWN = (WithOwnRestore, WithTupleState, WithReduce, WithSlots)
+
+
+class TestOwnPickling:
+    """Theorem H4: classes of others may pickle themselves as they like."""
+
+    @pytest.mark.parametrize("kind", OWN, ids=lambda kind: kind.__name__)
+    def test_settings_reach_another_process(self, on_disk, elsewhere, kind):
+        register_profile(kind)(_cost)
+        model = kind()
+        assert carried_by(pickle.loads(pickle.dumps(model))) is None
+        with on_disk:
+            assert carried_by(copy.deepcopy(model)) is None
+            there = elsewhere(model)
+        again = pickle.loads(pickle.dumps(there))
+        for each in (there, again):
+            each.fit(ROWS)
+        assert len(on_disk.history()) == 2
+
+    def test_object_without_a_place_for_them_is_refused_elsewhere(self, on_disk, elsewhere):
+        register_profile(WithSlotsAlone)(_cost)
+        model = WithSlotsAlone()
+        assert pickle.loads(pickle.dumps(model)).a == 1
+        with on_disk:
+            assert copy.deepcopy(model).a == pickle.loads(pickle.dumps(model)).a == 1
+            with pytest.raises(LedgerError, match="no place for it"):
+                elsewhere(model)
 
 
 class Odd(BaseEstimator, PrivateEstimatorMixin):

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import PrivateEstimatorMixin
+from skdptune.base import PrivateEstimatorMixin, register_profile
 from skdptune.base._recording._charges import Charge, charge_of_fit
 from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
 from skdptune.linear_model import (
@@ -129,6 +129,34 @@ def test_what_was_not_announced_is_charged_as_well(ledger, found, charged):
     with ledger:
         model.fit(ROWS)
     assert sum(record.epsilon for record in ledger.history()) == pytest.approx(charged, rel=1e-3)
+
+
+class NoEstimator:
+    """Of no class of scikit-learn's, as registered ones may be."""
+
+    classes = None
+
+    def fit(self, data, target=None):
+        return self
+
+
+def test_class_that_knows_nothing_of_scikit_learn_is_charged(ledger):
+    """Theorem H4."""
+    register_profile(NoEstimator)(lambda *of_fit: PrivacyProfile.pure(0.5))
+    with ledger:
+        NoEstimator().fit(ROWS).fit(ROWS, LABELS).fit(data=ROWS, target=LABELS)
+    assert [record.details["n_samples"] for record in ledger.history()] == [24] * 3
+
+
+def test_report_that_costs_more_at_another_delta_is_charged_as_well(ledger):
+    """Theorem H4: curves may cross, so that one delta says nothing of the others."""
+    model = Understated()
+    announced = Charge(PrivacyProfile.approximate(0.9, 1e-8), "Understated", (), ADD_OR_REMOVE, {})
+    model.privacy_ = PrivacyReport(PrivacyProfile.gaussian(0.2), 1e-5)
+    # Cheaper at the deltas of the ledger and of the report, and more expensive at a smaller one.
+    assert model.privacy_.profile.epsilon(1e-5) < 0.9 < model.privacy_.profile.epsilon(1e-7)
+    announced.check_covers(model, ledger)
+    assert [record.name for record in ledger.history()] == ["Understated"]
 
 
 def test_free_charges_are_free():

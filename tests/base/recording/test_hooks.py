@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import pickle
 import sys
@@ -260,6 +261,133 @@ class TestRefusals:
         with ledger, config_context(ledger=False):
             Counted().fit(ROWS, LABELS)
         assert ledger.history() == []
+
+
+def _read(estimator, X):
+    estimator.mean_ = np.mean(X)
+    return estimator
+
+
+class Bound:
+    """Gives a function of two arguments, as compiled classes and decorators may."""
+
+    def __get__(self, estimator, owner=None):
+        return self if estimator is None else lambda X, y: _read(estimator, X)
+
+
+def _as_available_if():
+    @available_if(lambda self: True)
+    def fit(self, X, y):
+        return _read(self, X)
+
+    return fit
+
+
+def _as_partial_method():
+    def fit(self, mode, X, y):
+        return _read(self, X)
+
+    return functools.partialmethod(fit, "mode")
+
+
+def _as_copy_of_words():
+    @functools.wraps(Counted.fit)
+    def fit(self, X, y):
+        return _read(self, X)
+
+    return fit
+
+
+def _as_class_method():
+    return classmethod(lambda cls, X, y: _read(cls, X))
+
+
+def _as_any_arguments():
+    def fit(self, *args, **kwargs):
+        return Counted.fit(self, *args, **kwargs)
+
+    return fit
+
+
+def _as_other_names():
+    return lambda self, data, target: _read(self, data)
+
+
+class TestFormsOfMethods:
+    """Theorem H4: whatever a method that reads data is made of, its calls are recorded."""
+
+    FORMS = {
+        "available_if": _as_available_if,
+        "partialmethod": _as_partial_method,
+        "descriptor": Bound,
+        "wraps": _as_copy_of_words,
+        "classmethod": _as_class_method,
+        "arguments": _as_any_arguments,
+        "names": _as_other_names,
+    }
+
+    @pytest.mark.parametrize("form", FORMS)
+    @pytest.mark.parametrize("name", ["fit", "partial_fit", "fit_predict"])
+    def test_it_is_recorded_once(self, ledger, form, name):
+        kind = type("Formed", (Counted,), {name: self.FORMS[form]()})
+        with ledger:
+            getattr(kind(), name)(ROWS, LABELS)
+        (record,) = ledger.history()
+        assert (record.name, record.status) == ("Formed", "confirmed")
+        assert record.details["n_samples"] == 24
+        getattr(kind(), name)(ROWS, LABELS)
+        assert len(ledger.history()) == 1
+
+    @pytest.mark.parametrize("form", ["available_if", "partialmethod", "wraps"])
+    def test_call_of_the_class_is_recorded(self, ledger, form):
+        kind = type("Formed", (Counted,), {"fit": self.FORMS[form]()})
+        with ledger:
+            kind.fit(kind(), ROWS, LABELS)
+        assert len(ledger.history()) == 1
+
+    def test_call_of_a_class_without_an_object_is_refused(self, ledger):
+        kind = type("Formed", (Counted,), {"fit": _as_class_method()})
+        with ledger, pytest.raises(TypeError):
+            kind.fit(ROWS, LABELS)
+        assert not hasattr(kind, "mean_") and ledger.history() == []
+
+    def test_property_that_is_not_offered_stays_so(self):
+        def partial_fit(self):
+            raise AttributeError("not offered")
+
+        kind = type("Formed", (Counted,), {"partial_fit": property(partial_fit)})
+        assert not hasattr(kind(), "partial_fit")
+
+    def test_class_that_cannot_be_changed_is_not_registered(self):
+        class Fixed(type):
+            def __setattr__(cls, name, value):
+                raise TypeError("immutable type")
+
+        class Closed(metaclass=Fixed):
+            def fit(self, X, y=None):
+                return self
+
+        with pytest.raises(TypeError, match="Register a subclass"):
+            register_profile(Closed)(lambda *of_fit: PrivacyProfile.pure(0.5))
+
+    def test_fit_of_another_ledger_within_is_refused(self, ledger, counts):
+        """Theorem H4: two that are named and differ."""
+        other = PrivacyLedger(":memory:", "others", epsilon=9.0, delta=1e-5)
+
+        class Outer(Counted):
+            def fit(self, X, y):
+                Counted(str(counts), ledger=self.inner).fit(X, y)
+                return self
+
+        with ledger:
+            outer = Outer()
+            outer.inner = other
+            with pytest.raises(ValueError, match="which data set is it"):
+                outer.fit(ROWS, LABELS)
+            assert count_of(counts) == other.history() == []
+            outer.inner = ledger
+            outer.fit(ROWS, LABELS)
+        assert len(ledger.history()) == 2
 
 
 class TestClasses:

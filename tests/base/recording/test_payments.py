@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 import threading
 
@@ -55,3 +56,11 @@ def test_another_thread_is_paid_for_only_if_it_is_told():
         assert found == [None, current_payment(), None]
         # Who was told does not end what others pay for.
         assert current_payment().is_open
+
+
+def test_copied_context_is_not_paid_for_once_the_payment_has_ended():
+    """Theorem H4: as of a task of asyncio that was made on the way and lives on."""
+    with paid_for():
+        kept = contextvars.copy_context()
+        assert kept.run(current_payment) is current_payment()
+    assert kept.run(current_payment) is None
