@@ -94,8 +94,8 @@ def refusal(terms: Terms, name: str, asked: float, gaussian: float, pure: float)
     delta = shown_delta(terms.delta)
     if math.isinf(asked):
         return (
-            f"profile must be of a finite ε at δ = {delta}, that of {terms.dataset!r}; got ε = inf "
-            f"of {name!r}: it promises nothing that could be added up. Give it a budget "
+            f"profile must be of a finite ε at δ = {delta}, that of {terms.dataset!r}; got ε = "
+            f"inf of {name!r}: it promises nothing that could be added up. Give it a budget "
             "(epsilon=, or release= of DParetoSearchCV), or, for data that are not private, leave "
             "it out: `with skdptune.config_context(ledger=False):`. Nothing was recorded."
         )
