@@ -92,23 +92,23 @@ class LedgerReport:
 def refusal(terms: Terms, name: str, asked: float, gaussian: float, pure: float) -> str:
     """Return what is said of a release that does not fit, and of what would."""
     delta = shown_delta(terms.delta)
-    if math.isinf(asked):
-        return (
-            f"profile must be of a finite ε at δ = {delta}, that of {terms.dataset!r}; got ε = "
-            f"inf of {name!r}: it promises nothing that could be added up. Give it a budget "
-            "(epsilon=, or release= of DParetoSearchCV), or, for data that are not private, leave "
-            "it out: `with skdptune.config_context(ledger=False):`. Nothing was recorded."
-        )
     fits = f"A pure release of up to ε = {shown_below(pure)} still fits"
     if terms.delta > 0.0:
         fits = (
             f"A Gaussian release of up to ε = {shown_below(gaussian)} at δ = {delta} still fits, "
             f"or a pure one of up to ε = {shown_below(pure)}"
         )
+    hint = ""
+    if math.isinf(asked):
+        hint = (
+            " It has no finite ε at that δ: give it a smaller delta, or a budget (epsilon=, or "
+            "release= of DParetoSearchCV). Data that are not private need no ledger: `with "
+            "skdptune.config_context(ledger=False):`."
+        )
     return (
         f"profile must fit into what is left of {terms.dataset!r} (ε = "
         f"{shown_number(terms.epsilon)} at δ = {delta}); got ε = {shown_number(asked)} of "
-        f"{name!r}. {fits}. Nothing was recorded."
+        f"{name!r}. {fits}. Nothing was recorded.{hint}"
     )
 
 

@@ -92,7 +92,7 @@ class TestReserving:
         assert ledger.to_dict() == before
 
     def test_release_without_a_guarantee_is_told_what_to_do(self, ledger):
-        with pytest.raises(BudgetExceededError, match="promises nothing.*config_context"):
+        with pytest.raises(BudgetExceededError, match="no finite ε at that δ.*config_context"):
             ledger.reserve(PrivacyProfile.approximate(0.0, 1.0), name="a fit")
         assert ledger.history() == []
 
