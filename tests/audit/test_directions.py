@@ -65,3 +65,29 @@ def test_missing_and_infinite_numbers_count_as_the_middle_and_as_far() -> None:
 def test_equal_constants_weigh_nothing() -> None:
     direction = learnt_direction(np.ones((10, 2)), np.ones((10, 2)))
     assert direction.of(np.ones((1, 2))).tolist() == [0.0]
+
+
+def either_way(size: int, seed: int, jump: float) -> np.ndarray:
+    """Return rows whose fourth number jumps up or down, beside three of noise."""
+    noise = rows(np.zeros(4), size, seed)
+    noise[:, 3] = 0.5 + 0.001 * noise[:, 3]
+    noise[:, 3] += jump * np.random.default_rng(seed).choice([-1.0, 1.0], size)
+    return noise
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_what_moves_a_number_either_way_is_found(is_swapped: bool) -> None:
+    # The means are the same.
+    sides, others = (
+        [either_way(100, seed, 0.01), either_way(100, seed + 1, 0.0)][:: -1 if is_swapped else 1]
+        for seed in (0, 2)
+    )
+    found = learnt_direction(*sides)
+    assert np.quantile(found.of(others[0]), 0.05) > np.quantile(found.of(others[1]), 0.95)
+
+
+def test_a_constant_that_one_record_moves_either_way_is_found() -> None:
+    jumps = np.random.default_rng(0).choice([0.4, 0.6], 60)
+    sides = jumps[:, None], np.full((60, 1), 0.5)
+    found = learnt_direction(*sides)
+    assert found.of(sides[0]).min() > found.of(sides[1]).max()
