@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import runpy
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,10 +22,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV
 
+from skdptune._compat import cloudpickle
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection import DPGridSearchCV
+
+# Workers cannot import it either: as from a notebook, classes are sent to them whole.
+if __name__ in sys.modules:
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
 LABELS = (ROWS[:, 0] > 0).astype(int)

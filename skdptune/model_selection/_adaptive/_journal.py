@@ -118,8 +118,9 @@ class Journal:
 
 
 def begun_in(attributes: dict[str, Any]) -> list[Begun]:
-    """Return what the attributes of a study say was begun."""
-    return [
+    """Return what the attributes of a study say was begun, in the order of trials."""
+    # Storages return attributes in any order.
+    found = [
         Begun(
             name[len(_BEGUN) :],
             kept["number"],
@@ -129,6 +130,7 @@ def begun_in(attributes: dict[str, Any]) -> list[Begun]:
         for name, kept in attributes.items()
         if name.startswith(_BEGUN)
     ]
+    return sorted(found, key=lambda begun: begun.number)
 
 
 def check_same_plan(known: dict[str, str], plan: dict[str, str], name: str) -> None:
