@@ -143,7 +143,8 @@ def wait_for_notes(log: Path, count: int) -> None:
 
 def kill_all(child: Any) -> None:
     """Kill a process, and then its workers, which may be at work for a while."""
-    os.kill(child.pid, signal.SIGKILL)
+    if child.is_alive():
+        child.kill()
     child.join(PATIENCE_S)
     try:
         os.killpg(child.pid, signal.SIGKILL)

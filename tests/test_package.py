@@ -133,6 +133,8 @@ def test_tests_mirror_the_package() -> None:
     }
     # All of the accounting, on small mechanisms.
     tests -= {Path("accounting", "enumeration.py")}
+    # Fits of every kind on clusters.
+    tests -= {Path("base", "recording", "clusters.py")}
     # Whole searches with a release, or with workers that die, beside the tests of the modules.
     tests -= {
         Path("model_selection", "pareto", "release.py"),

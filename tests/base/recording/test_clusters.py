@@ -1,0 +1,73 @@
+"""Every fit is recorded on workers of dask and of ray (Theorem H4)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import joblib
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from skdptune._compat import cloudpickle
+from skdptune.model_selection import DPGridSearchCV
+from tests.base.counted import LABELS, ROWS, Counted, count_of, sizes_of
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+GRID = {"C": [0.1, 1.0]}
+# Workers are started from an environment that may warn; nothing here is about warnings.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@contextmanager
+def of_dask() -> Iterator[None]:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        yield
+
+
+@contextmanager
+def of_ray() -> Iterator[None]:
+    ray = pytest.importorskip("ray")
+    from ray.util.joblib import register_ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        register_ray()
+        with joblib.parallel_config(backend="ray", n_jobs=2):
+            yield
+    finally:
+        ray.shutdown()
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        pytest.param(of_dask, id="dask"),
+        pytest.param(of_ray, id="ray", marks=pytest.mark.slow),
+    ],
+)
+def test_fits_on_a_cluster_are_recorded(cluster: Any, on_disk: Any, tmp_path: Any) -> None:
+    # Theorem H4.
+    counts = tmp_path / "counts"
+    model = Counted(str(counts))
+    with cluster(), on_disk:
+        GridSearchCV(model, GRID, cv=2).fit(ROWS, LABELS)
+        # Four fits of folds and one of the winner, each recorded where it is made.
+        assert len(count_of(counts)) == 5
+        assert sizes_of(on_disk) == count_of(counts)
+        search = DPGridSearchCV(model, GRID, selection="compose", n_public=20).fit(ROWS, LABELS)
+    # Those of a search of ours are recorded together, beforehand.
+    assert len(count_of(counts)) > 5
+    record = on_disk.history()[-1]
+    assert (len(on_disk.history()), record.name) == (6, "DPGridSearchCV")
+    assert record.epsilon >= search.privacy_.profile.epsilon(on_disk.delta) * (1.0 - 1e-9)
+    assert {record.status for record in on_disk.history()} == {"confirmed"}
