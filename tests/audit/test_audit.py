@@ -67,6 +67,7 @@ def test_planted_faults_are_found(fault: str) -> None:
     assert result.verdict.startswith("The claim is refuted: ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_too_little_noise(method: str) -> None:
     result = audited(method, 800, factor=0.5)

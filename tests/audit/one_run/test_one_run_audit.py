@@ -162,6 +162,7 @@ def test_improper_arguments_are_refused():
         one_run_audit(Counted(), X, np.arange(300) % 2, canaries=rows(20))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HAS_NETS, reason="needs torch, skorch and opacus")
 def test_nets_are_audited():
     from skdptune.neural_network import DPNeuralNetClassifier, LogisticHead
