@@ -19,6 +19,7 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
 )
 from skdptune.model_selection._running import Result, Streams
+from tests.fuzz.recipes import HAS_OPTUNA
 from tests.model_selection.learners import Loud, Private, Scripted, table
 
 DELTA = 1e-5
@@ -187,7 +188,12 @@ def doubling_session() -> tuple[Any, Any]:
     return lambda: started.propose([{"quality": 0.2}]), started.finish
 
 
-@pytest.mark.parametrize("start", [adaptive_session, doubling_session])
+needs_optuna = pytest.mark.skipif(not HAS_OPTUNA, reason="optuna is not installed")
+
+
+@pytest.mark.parametrize(
+    "start", [pytest.param(adaptive_session, marks=needs_optuna), doubling_session]
+)
 def test_session_that_was_started_without_a_ledger_reads_nothing_under_one(start: Any) -> None:
     """Theorem H4: what it reads would be recorded nowhere."""
     ledger = PrivacyLedger(":memory:", "patients", epsilon=9.0, delta=DELTA)

@@ -103,8 +103,7 @@ class AdaptiveSpace:
             found = self._each[name].to_optuna({name: value})[name]
             if isinstance(found, np.generic):
                 found = found.item()
-            distribution = self._each[name].distributions()[name]
-            inside = bool(distribution._contains(distribution.to_internal_repr(found)))
+            inside = self._each[name].contains(name, found)
             if inside and name not in self._listed:
                 # What the space would not draw, such as 2.5 where it has integers, is outside.
                 inside = math.isclose(

@@ -41,6 +41,9 @@ class Dimension(Protocol):
     def from_optuna(self, value: Any) -> Any:
         """Return the value that optuna represents."""
 
+    def contains(self, value: Any) -> bool:
+        """Return whether optuna's representation of a value is inside; optuna is not needed."""
+
     def describe(self) -> str:
         """Return a description that is the same in every process."""
 
@@ -102,6 +105,10 @@ class Interval:
         """Return the value."""
         return int(value) if self.is_integer else float(value)
 
+    def contains(self, value: Any) -> bool:
+        """Return whether a number is between the ends."""
+        return bool(self.low <= float(value) <= self.high)
+
     def describe(self) -> str:
         """Return the ends and the scale."""
         return f"({self.low!r}, {self.high!r}, {'log' if self.log else 'even'})"
@@ -149,6 +156,10 @@ class Quantiles:
     def from_optuna(self, value: float) -> Any:
         """Return the quantile of a level."""
         return self.value(value)
+
+    def contains(self, value: Any) -> bool:
+        """Return whether a number is a level."""
+        return bool(0.0 <= float(value) <= 1.0)
 
     def describe(self) -> str:
         """Return the distribution's name and arguments."""
@@ -200,6 +211,10 @@ class Categories:
     def from_optuna(self, value: Any) -> Any:
         """Return the category of an index."""
         return self.values[int(value)]
+
+    def contains(self, value: Any) -> bool:
+        """Return whether a number is an index."""
+        return 0 <= int(value) < len(self.values)
 
     def describe(self) -> str:
         """Return the categories, objects by their type: their text may differ by process."""
@@ -279,6 +294,10 @@ class SearchSpace:
     def to_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return optuna's representation of parameters."""
         return {name: d.to_optuna(params[name]) for name, d in self.dimensions.items()}
+
+    def contains(self, name: str, value: Any) -> bool:
+        """Return whether optuna's representation of a parameter is inside."""
+        return self.dimensions[name].contains(value)
 
     def from_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters that optuna represents."""
