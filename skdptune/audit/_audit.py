@@ -66,8 +66,8 @@ def audit_epsilon(
         What is looked at. "response" is few numbers on which the record is known to pull:
         what the model says of it, scores of a search, what scalers learn. "direction" is
         all numbers that a fit publishes. "auto" is both. Of several numbers one direction is
-        looked at, which other fits have chosen. A callable gets a fitted copy and returns a
-        number, or several.
+        looked at, which other fits have chosen, of the numbers or of their distances from what
+        is usual. A callable gets a fitted copy and returns a number, or several.
     method : {"auto", "counts", "gaussian", "sequential"}, default="auto"
         "counts" bounds the probabilities of an event that other fits have chosen, whatever the
         mechanism. "sequential" bets on events against the claim, and stops as soon as the claim
