@@ -70,6 +70,7 @@ def peeked(
     return sequential.bet_on_all(sequential.SequentialTest(CLAIM, risk, **more), *sides)
 
 
+@pytest.mark.slow
 def test_false_alarms_of_somebody_who_peeks_are_as_rare_as_stated() -> None:
     # Theorem A3: the truth is the claim, and every look may end it.
     n_audits = 150

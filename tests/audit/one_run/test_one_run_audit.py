@@ -75,6 +75,7 @@ def test_gradients_that_are_clipped_too_late_are_found(monkeypatch):
     assert one_run_audit(model, X, np.arange(300) % 2, **settings).is_refuted
 
 
+@pytest.mark.slow
 def test_right_noise_is_hardly_ever_refuted():
     # Theorem A6.
     results = [
