@@ -93,6 +93,8 @@ def search_a_few_times(ledger: PrivacyLedger, log: str, kind: str, n_jobs: int) 
             except Exception as error:
                 # As scikit-learn's searches do when a worker is lost.
                 print(type(error).__name__)
+    # Not waiting for workers, which stay for minutes in case there is more to do.
+    os._exit(0)
 
 
 @functools.cache
