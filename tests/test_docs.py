@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import skdptune
+
 DOCS = Path(__file__).parents[1] / "docs"
 # Pages whose code is run, from the first block to the last.
 RUN = ("start", "ledger", "audits", "migrating")
@@ -47,7 +49,8 @@ def test_reference_has_every_public_name_once(page: str) -> None:
 
 
 def test_reference_has_every_public_module() -> None:
-    package = DOCS.parent / "skdptune"
+    # The installed one, which need not be beside the site.
+    package = Path(skdptune.__file__).parent
     folders = {f"skdptune.{path.parent.name}" for path in package.glob("[!_]*/__init__.py")}
     texts = [path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.rst")]
     found = {module for text in texts for module in MODULE.findall(text)}
