@@ -7,7 +7,8 @@ Docstrings cite the statements and proofs of docs/theorems.md by name, such as "
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0.dev0"
+from skdptune._version import __version__ as __version__
+
 __all__ = [
     "DPAdaptiveSearchCV",
     "DPGridSearchCV",

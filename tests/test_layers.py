@@ -29,6 +29,7 @@ from tests.structure import (
 ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = (
+    "_version",
     "_validation",
     "_formatting",
     "_docstrings",

@@ -1,9 +1,8 @@
-"""The package as a whole: its version, public names, tests, lock files and README."""
+"""The package as a whole: its public names, tests, lock files and README."""
 
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.resources
 import inspect
 import pkgutil
@@ -16,7 +15,6 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 import skdptune
 
@@ -44,11 +42,6 @@ def public_object(module: str, name: str) -> Any:
         for needed in ("torch", "skorch", "opacus"):
             pytest.importorskip(needed)
     return getattr(importlib.import_module(module), name)
-
-
-def test_version_is_the_installed_one() -> None:
-    assert importlib.metadata.version("skdptune") == skdptune.__version__
-    assert str(Version(skdptune.__version__)) == skdptune.__version__
 
 
 def test_types_are_shipped() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -110,7 +110,6 @@ class Subject:
     is_planned: bool = False
     has_public_validation: bool = False
     place: str = ""
-    _found: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -134,15 +133,12 @@ class Subject:
 
     # Parts ----------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def parts(self) -> Sequence[Part]:
         """Everything inside, the whole first; of a search the estimator and what is in it."""
-        if "parts" not in self._found:
-            self._found["parts"] = [
-                part for place, estimator in self.estimators for part in parts_of(estimator, place)
-            ]
-        found: Sequence[Part] = self._found["parts"]
-        return found
+        return [
+            part for place, estimator in self.estimators for part in parts_of(estimator, place)
+        ]
 
     @property
     def private_parts(self) -> list[Part]:
@@ -190,21 +186,17 @@ class Subject:
     @property
     def refusals(self) -> Sequence[tuple[str, Refusal]]:
         """What keeps it from having a cost, each with its place; nothing where it is planned."""
-        return self._problems()[0]
+        return self._problems[0]
 
     @property
     def errors(self) -> Sequence[tuple[str, Exception]]:
         """What is wrong with parameters, each with its place; nothing where it is planned."""
-        return self._problems()[1]
+        return self._problems[1]
 
+    @cached_property
     def _problems(self) -> tuple[list[tuple[str, Refusal]], list[tuple[str, Exception]]]:
-        if "problems" not in self._found:
-            self._found["problems"] = ([], []) if self.is_planned else self._met_problems()
-        found: tuple[list[tuple[str, Refusal]], list[tuple[str, Exception]]]
-        found = self._found["problems"]
-        return found
-
-    def _met_problems(self) -> tuple[list[tuple[str, Refusal]], list[tuple[str, Exception]]]:
+        if self.is_planned:
+            return [], []
         refusals: list[tuple[str, Refusal]] = []
         errors: list[tuple[str, Exception]] = []
         for place, estimator in [*self.estimators, *self.searched_steps]:

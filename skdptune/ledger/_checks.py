@@ -12,9 +12,8 @@ from typing import Any
 from skdptune._validation import check_kind, check_real
 from skdptune.ledger._books import Terms
 from skdptune.ledger._postgresql import check_url, is_url
-from skdptune.ledger._storage import LedgerError
+from skdptune.ledger._storage import MEMORY, LedgerError
 
-MEMORY = ":memory:"
 # Beyond, no profile has an epsilon.
 _LARGEST_EPSILON = 600.0
 

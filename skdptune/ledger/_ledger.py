@@ -10,14 +10,13 @@ import platform
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Any, Self
 
 from skdptune._validation import check_flag, check_kind
+from skdptune._version import __version__
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
 from skdptune.ledger._books import Books, State, key_of, save_account
 from skdptune.ledger._checks import (
-    MEMORY,
     check_agreement,
     check_details,
     check_sentences,
@@ -31,7 +30,7 @@ from skdptune.ledger._opening import storage_at
 from skdptune.ledger._reading import ReadableLedger
 from skdptune.ledger._report import refusal
 from skdptune.ledger._reservation import Reservation
-from skdptune.ledger._storage import LedgerError, Transaction
+from skdptune.ledger._storage import MEMORY, LedgerError, Transaction
 from skdptune.ledger._ways import Ways
 
 
@@ -243,7 +242,7 @@ class PrivacyLedger(ReadableLedger):
             "neighbouring": check_relation(neighbouring),
             "details": check_details(details),
             "host": platform.node() if check_flag(host, name="host") else None,
-            "version": version("skdptune"),
+            "version": __version__,
             "epsilon": "inf" if math.isinf(epsilon) else epsilon,
         }
         # Before the lock: this takes longer than all that happens under it.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from skdptune.ledger._checks import MEMORY, check_path
+from skdptune.ledger._checks import check_path
 from skdptune.ledger._postgresql import PostgresqlServer, is_url
 from skdptune.ledger._sqlite import SqliteFile, SqliteMemory
-from skdptune.ledger._storage import Storage
+from skdptune.ledger._storage import MEMORY, Storage
 
 
 def storage_at(path_or_url: Any) -> Storage:

@@ -9,11 +9,10 @@ from typing import Any, Self
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.ledger._books import Books, Replay, Terms
-from skdptune.ledger._checks import MEMORY
 from skdptune.ledger._opening import storage_at
 from skdptune.ledger._record import LedgerRecord
 from skdptune.ledger._sqlite import SqliteMemory
-from skdptune.ledger._storage import LedgerError, Storage, Transaction
+from skdptune.ledger._storage import MEMORY, LedgerError, Storage, Transaction
 from skdptune.ledger._ways import Ways
 
 # Ledgers in memory, for pickles within the process.

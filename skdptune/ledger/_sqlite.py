@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from skdptune.ledger._sql import SqlTransaction, missing, newer
-from skdptune.ledger._storage import LedgerError, Transaction, damaged
+from skdptune.ledger._storage import MEMORY, LedgerError, Transaction, damaged
 
 VERSION = 1
 # "skdp": tells a ledger from any other data base, and from an empty file.
@@ -107,9 +107,7 @@ class SqliteMemory:
     """A data base in the memory of this process, for notebooks: it is gone when they are."""
 
     def __init__(self) -> None:
-        self._connection = sqlite3.connect(
-            ":memory:", isolation_level=None, check_same_thread=False
-        )
+        self._connection = sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._connection.close)
         self._process = os.getpid()
         self._lock = threading.RLock()
@@ -118,7 +116,7 @@ class SqliteMemory:
     @property
     def location(self) -> str:
         """What stands for a path."""
-        return ":memory:"
+        return MEMORY
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
@@ -129,7 +127,7 @@ class SqliteMemory:
                 "a ledger in memory must be used in the process that made it; got it in one that "
                 "was forked. Keep it in a file for workers: PrivacyLedger.create(path, ...)."
             )
-        with self._lock, _Advice(":memory:"), _began(self._connection, write):
+        with self._lock, _Advice(MEMORY), _began(self._connection, write):
             yield SqliteTransaction(self._connection)
 
     def create(self, first: Callable[[Transaction], None]) -> None:

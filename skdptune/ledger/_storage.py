@@ -7,6 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+# Where a ledger of this process alone is, which no other process can ask.
+MEMORY = ":memory:"
+
 
 class LedgerError(RuntimeError):
     """A ledger is missing, damaged, busy, or was asked for what it does not allow.

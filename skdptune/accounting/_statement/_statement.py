@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from html import escape
-from importlib.metadata import version
 from types import MappingProxyType
 from typing import Any
 
 from skdptune._formatting import shown_delta, shown_number
 from skdptune._validation import check_kind
+from skdptune._version import __version__
 from skdptune.accounting._statement._facts import ReleaseFacts
 from skdptune.accounting._statement._registry import (
     DATA_SOURCES,
@@ -111,7 +111,7 @@ class PrivacyStatement:
     def mechanisms(self) -> str:
         """How releases are made."""
         return (
-            f"skdptune {version('skdptune')}. Its noise is drawn from AES in counter mode, keyed "
+            f"skdptune {__version__}. Its noise is drawn from AES in counter mode, keyed "
             "by the operating system, unless a seed is among the assumptions. What it releases on "
             "a CPU are real noisy values rounded to grids that no data decide, which protects "
             "against errors of floating-point arithmetic. Models of other libraries draw noise of "

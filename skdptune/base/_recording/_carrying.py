@@ -10,6 +10,7 @@ from skdptune._compat import clone_parametrized
 from skdptune.base._costs import CostFunction, adopt_registration, registration_of
 from skdptune.base._recording._payments import Payment, current_payment
 from skdptune.ledger import (
+    MEMORY,
     LedgerError,
     LedgerSettings,
     Reservation,
@@ -20,8 +21,6 @@ from skdptune.ledger import (
 
 # Of the attribute, which is there in copies and pickles alone.
 KEY = "_skdptune_recording"
-# Of a ledger that no other process can ask.
-_MEMORY = ":memory:"
 
 
 class Carried:
@@ -67,7 +66,7 @@ class Carried:
 
         What was saved to a file on the way, as by a callback, is not paid for after it.
         """
-        known = [each for each in self.reservations if each.ledger.path != _MEMORY]
+        known = [each for each in self.reservations if each.ledger.path != MEMORY]
         return self.is_paid and (not known or any(each.status == "read" for each in known))
 
     def __reduce__(self) -> Any:
