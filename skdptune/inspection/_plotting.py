@@ -1,8 +1,31 @@
-"""matplotlib, which is loaded when something is drawn."""
+"""The look that all displays share, and matplotlib, which is loaded when something is drawn.
+
+Lines differ by colour, dashes and marker at once, and areas by colour and hatching, so that each
+is told from the others in grey, and with any colour vision. Words and rules are drawn in the text
+colour of matplotlib's style, and so can be read on its dark backgrounds too.
+"""
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
+
+from skdptune._validation import check_kind
+
+# Okabe and Ito's colours, without yellow and black, which are lost on white or on black; grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7F7F7F")
+DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)), (0, (1, 1)))
+MARKERS = ("o", "s", "^", "D", "v", "X", "P")
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo")
+# In inches.
+SIZE = (6.4, 4.2)
+# Letters of the small font on an inch of a title.
+_LETTERS_PER_INCH = 13.5
+_FEWEST_LETTERS = 20
+# Shares of the text's colour in what is quieter: rules and ticks, and the grid.
+_QUIET, _FAINT = 0.55, 0.12
+# Luminance above which the contrast of black is better than that of white: (L + .05)^2 = 1.05 .05.
+_LIGHT = 0.179
 
 
 def load_pyplot(name: str) -> Any:
@@ -16,3 +39,129 @@ def load_pyplot(name: str) -> Any:
             name="matplotlib",
         ) from problem
     return pyplot
+
+
+def axes_for(display: Any, ax: Any = None, size: tuple[float, float] = SIZE) -> Any:
+    """Return the axes to draw on, new ones by default, and keep them as ``ax_`` and ``figure_``.
+
+    Parameters
+    ----------
+    display : object
+        Whose attributes are set, and which errors name.
+    ax : matplotlib Axes, optional
+        Given by the user.
+    size : tuple of float, optional
+        Of a new figure, in inches.
+    """
+    pyplot = load_pyplot(type(display).__name__)
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=size, layout="constrained")
+    else:
+        from matplotlib.axes import Axes
+
+        check_kind(ax, name="ax", kind=Axes, domain="matplotlib Axes or None")
+    display.ax_, display.figure_ = ax, ax.figure
+    return ax
+
+
+def line_look(place: int, markers: bool = False) -> dict[str, Any]:
+    """Return the arguments of ``ax.plot`` for the line at a place of several, from 0.
+
+    Colours and dashes have cycles of different lengths, so that 35 lines differ.
+    """
+    look = {
+        "color": COLOURS[place % len(COLOURS)],
+        "linestyle": DASHES[place % len(DASHES)],
+        "linewidth": 1.7,
+    }
+    if markers:
+        look |= {"marker": MARKERS[place % len(MARKERS)], "markersize": 5.5}
+    return look
+
+
+def next_place(ax: Any) -> int:
+    """Return the place of the next line among those with names that the axes already show."""
+    return len(ax.get_legend_handles_labels()[1])
+
+
+def bar_look(place: int) -> dict[str, Any]:
+    """Return the arguments of ``ax.bar`` for the area at a place of several, from 0."""
+    return {
+        "facecolor": COLOURS[place % len(COLOURS)],
+        "hatch": HATCHES[place % len(HATCHES)],
+        "edgecolor": "white",
+        "linewidth": 0.8,
+    }
+
+
+def ink() -> Any:
+    """Return the colour of texts in matplotlib's style."""
+    from matplotlib import rcParams
+
+    return rcParams["text.color"]
+
+
+def quiet(ax: Any, share: float = _QUIET) -> tuple[float, float, float]:
+    """Return a colour between that of texts and that of the background."""
+    from matplotlib.colors import to_rgb, to_rgba
+
+    ground = to_rgba(ax.get_facecolor())
+    if ground[3] == 0.0:
+        ground = to_rgba(ax.figure.get_facecolor())
+    pairs = zip(to_rgb(ink()), ground[:3], strict=True)
+    red, green, blue = (share * text + (1.0 - share) * below for text, below in pairs)
+    return red, green, blue
+
+
+def ink_on(colour: Any) -> str:
+    """Return black or white, whichever is easier to read on a colour."""
+    from matplotlib.colors import to_rgb
+
+    shares = (0.2126, 0.7152, 0.0722)
+    # The Web's rules for contrast, with sRGB's curve as a power.
+    luminance = sum(share * c**2.2 for share, c in zip(shares, to_rgb(colour), strict=True))
+    return "black" if luminance > _LIGHT else "white"
+
+
+def tidy(ax: Any, grid: str | None = "both") -> None:
+    """Take away the frame's upper and right side, and draw a faint grid below everything.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    grid : {"both", "x", "y"} or None
+        Whose major ticks have lines.
+    """
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(quiet(ax))
+    ax.tick_params(which="both", color=quiet(ax))
+    if grid is not None:
+        ax.grid(True, which="major", axis=grid, color=quiet(ax, _FAINT), linewidth=0.8)
+        ax.set_axisbelow(True)
+
+
+def add_title(ax: Any, text: str) -> Any:
+    """Write a sentence above the axes, in as many lines as it takes, and return the artist."""
+    return ax.set_title(wrapped(text, _inches(ax)), fontsize="small", loc="left")
+
+
+def wrapped(text: str, inches: float = SIZE[0]) -> str:
+    """Return a text broken into lines, in the small font, that are no wider than that."""
+    width = max(int(inches * _LETTERS_PER_INCH), _FEWEST_LETTERS)
+    return "\n".join(
+        line for piece in text.splitlines() for line in textwrap.wrap(piece, width) or [""]
+    )
+
+
+def _inches(ax: Any) -> float:
+    """Return the width of the axes with their labels; the layout is only known when drawn."""
+    return float(ax.get_position().width * ax.figure.get_figwidth())
+
+
+def add_legend(ax: Any, **options: Any) -> Any:
+    """Draw a legend of all that has a name, and return it, or None where nothing has one."""
+    handles, labels = ax.get_legend_handles_labels()
+    if not labels:
+        return None
+    style = {"frameon": False, "fontsize": "small", "handlelength": 2.8}
+    return ax.legend(handles, labels, **style | options)

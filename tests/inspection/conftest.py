@@ -1,0 +1,21 @@
+"""What the tests of displays share: a fixed style, and pictures to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.inspection import pictures
+
+CheckPicture = Callable[[Any, str], None]
+
+
+@pytest.fixture
+def check_picture(tmp_path: Path) -> Iterator[CheckPicture]:
+    """Return ``check_picture(figure, name)``, for figures that are drawn during the test."""
+    with pictures.drawing():
+        yield partial(pictures.check_picture, folder=tmp_path)

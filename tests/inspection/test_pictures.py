@@ -1,0 +1,99 @@
+"""The comparison of pictures sees a line that is missing, and passes what is the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skdptune.inspection._plotting import axes_for, line_look
+from tests.inspection import pictures
+from tests.inspection.pictures import BASELINE, DRAW, MATPLOTLIB
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Holder:
+    """Something that keeps axes, as displays do."""
+
+    ax_: Any
+    figure_: Any
+
+
+def lines(number: int, **look: Any) -> Any:
+    """Return a figure of so many lines."""
+    display, x = Holder(), np.linspace(0.0, 1.0, 20)
+    ax = axes_for(display)
+    for place in range(number):
+        ax.plot(x, x ** (place + 1), **line_look(place) | look)
+    # That a missing line does not move the others.
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
+    return display.figure_
+
+
+@pytest.fixture
+def _own_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures, "BASELINE", tmp_path / "baseline")
+    monkeypatch.delenv(DRAW, raising=False)
+
+
+@pytest.mark.usefixtures("_own_baseline")
+def test_a_missing_line_is_seen(
+    check_picture: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(AssertionError, match="There is no picture .*SKDPTUNE_DRAW_BASELINE=1"):
+        check_picture(lines(4), "three")
+    with monkeypatch.context() as patch:
+        patch.setenv(DRAW, "1")
+        check_picture(lines(4), "three")
+    # The same lines pass, ...
+    check_picture(lines(4), "three")
+    # ... without the last, which is dotted, or with a thinner one they do not, ...
+    for other in (lines(3), lines(4, linewidth=1.0)):
+        with pytest.raises(pytest.fail.Exception, match="looks different: .*DRAW_BASELINE=1"):
+            check_picture(other, "three")
+    assert (tmp_path / "three-difference.png").is_file()
+    # ... and neither does one marker, a word, or another size.
+    marked, named, larger = lines(4), lines(4), lines(4)
+    marked.axes[0].plot(0.2, 0.8, **line_look(0, markers=True))
+    named.axes[0].set_title("word")
+    larger.set_size_inches(7.0, 4.2)
+    for other in (marked, named):
+        with pytest.raises(pytest.fail.Exception, match="looks different"):
+            check_picture(other, "three")
+    with pytest.raises(AssertionError, match="size of three changed"):
+        check_picture(larger, "three")
+
+
+@pytest.mark.usefixtures("_own_baseline")
+def test_another_matplotlib_skips(check_picture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    figure = lines(1)
+    monkeypatch.setattr(matplotlib, "__version__", "3.9.1")
+    with pytest.raises(pytest.skip.Exception, match=f"matplotlib {MATPLOTLIB}, and this is 3.9"):
+        check_picture(figure, "one")
+
+
+def test_lines_that_differ_in_colour_alone_are_seen() -> None:
+    with pictures.drawing():
+        figure = lines(4, label="line")
+        pictures.check_grey(figure.axes[0])
+        figure = lines(4, label="line", linestyle="-")
+        with pytest.raises(AssertionError):
+            pictures.check_grey(figure.axes[0])
+
+
+def test_pictures_are_of_the_pinned_matplotlib() -> None:
+    for name in ("constraints.txt", "constraints-newest.txt"):
+        found = re.search(r"^matplotlib==(\d+\.\d+)\.", (ROOT / name).read_text(), re.MULTILINE)
+        assert found is not None and found[1] == MATPLOTLIB
+
+
+def test_every_picture_is_compared_and_small() -> None:
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
+    drawn = sorted(BASELINE.glob("*.png"))
+    assert [path.name for path in drawn if f'"{path.stem}"' not in tests] == []
+    assert [path.name for path in drawn if path.stat().st_size > 40_000] == []
