@@ -32,6 +32,7 @@ LAYERS = (
     "_version",
     "_validation",
     "_formatting",
+    "_html",
     "_docstrings",
     "_secure_random",
     "accounting",

@@ -7,27 +7,15 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, Self, overload
 
+from skdptune._html import BADGE, INSIDE, QUIET, RED, box, title
 from skdptune.checks._finding import ISSUE, Finding
 
 _WIDTH = 99
-# Colours are the surrounding page's own, but for one red that shows on light and on dark.
-_BOX = (
-    "box-sizing:border-box;max-width:60em;padding:.8em 1em;text-align:left;"
-    "border:1px solid rgba(128,128,128,.4);border-radius:6px;"
-    "font:14px/1.5 system-ui,sans-serif;overflow-wrap:anywhere"
-)
 _FOLD = "cursor:pointer"
-_INSIDE = (
-    "margin:.2em 0 .6em .3em;padding-left:.9em;border-left:1px solid rgba(128,128,128,.4);"
-    "font-size:.95em"
-)
-_MARK = (
-    "display:inline-block;min-width:3.2em;margin-right:.5em;padding:0 .4em;text-align:center;"
-    "border:1px solid rgba(128,128,128,.5);border-radius:4px;font-size:.85em"
-)
-_RED = ";font-weight:600;color:#e03131;border-color:#e03131"
+_WHY = f"{INSIDE};margin-top:.2em;margin-bottom:.6em;font-size:.95em"
+_MARK = f"display:inline-block;min-width:3.2em;margin-right:.5em;text-align:center;{BADGE}"
+_ISSUE = f"{_MARK};{RED};border-color:currentColor"
 _CODE = "font-family:ui-monospace,monospace;font-size:.92em;background:none;color:inherit"
-_QUIET = "opacity:.7"
 
 
 class CheckReport(Sequence[Finding]):
@@ -156,9 +144,8 @@ class CheckReport(Sequence[Finding]):
         return str(self)
 
     def _repr_html_(self) -> str:
-        pieces = [f'<div style="font-weight:600">{escape(self._heading())}</div>']
-        pieces += [_html_of(one) for one in self._findings]
-        return f'<div style="{_BOX}">{"".join(pieces)}</div>'
+        pieces = [title(escape(self._heading())), *map(_html_of, self._findings)]
+        return box("".join(pieces), width="60em")
 
     def brief_html(self) -> str:
         """Return one line for each finding as HTML; nothing where there are none."""
@@ -184,7 +171,7 @@ def _indented(text: str) -> list[str]:
 
 
 def _head_of(one: Finding) -> str:
-    mark = _MARK + (_RED if one.kind == ISSUE else "")
+    mark = _ISSUE if one.kind == ISSUE else _MARK
     return (
         f'<span style="{mark}">{escape(one.kind)}</span><b>{escape(one.code)}</b> '
         f'<code style="{_CODE}">{escape(one.place)}</code>: {escape(one.found)}'
@@ -195,10 +182,10 @@ def _html_of(one: Finding) -> str:
     inside = (
         f'<div>Do: <code style="{_CODE}">{escape(one.fix)}</code></div>'
         f"<div>Why: {escape(one.why)}</div>"
-        f'<div style="{_QUIET}">{escape(one.severity)}; {escape(one.page)}</div>'
+        f'<div style="{QUIET}">{escape(one.severity)}; {escape(one.page)}</div>'
     )
     state = ' open=""' if one.kind == ISSUE else ""
     return (
         f'<details{state} style="margin-top:.5em"><summary style="{_FOLD}">{_head_of(one)}'
-        f'</summary><div style="{_INSIDE}">{inside}</div></details>'
+        f'</summary><div style="{_WHY}">{inside}</div></details>'
     )

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from skdptune._formatting import shown_delta, shown_number
+from skdptune._html import box, title
 from skdptune._validation import check_kind
 from skdptune._version import __version__
 from skdptune.accounting._statement._facts import ReleaseFacts
@@ -183,12 +184,12 @@ class PrivacyStatement:
             f'<dd style="margin:0 0 0 1.2em">{escape(answer)}</dd>'
             for _, question, answer in self.questions()
         )
-        title = escape(self.about["name"] or self.facts.name)
-        return (
-            '<div style="max-width:46em;text-align:left;font:14px/1.5 system-ui,sans-serif">'
-            f'<div style="font-weight:600">Differential privacy statement: {title}</div>'
+        name = escape(self.about["name"] or self.facts.name)
+        return box(
+            f"{title(f'Differential privacy statement: {name}')}"
             f'<dl style="margin:0">{rows}</dl>'
-            f'<pre style="overflow-x:auto">{escape(self.facts.tree)}</pre></div>'
+            f'<pre style="overflow-x:auto">{escape(self.facts.tree)}</pre>',
+            width="46em",
         )
 
 

@@ -1,22 +1,14 @@
-"""A search's plan as HTML for notebooks: one self-contained fragment, without scripts.
-
-Colours are the surrounding page's own, with shades of grey that show on light and on dark.
-"""
+"""A search's plan as HTML for notebooks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
 
-_BOX = (
-    "box-sizing:border-box;max-width:75em;padding:.8em 1em;text-align:left;overflow-x:auto;"
-    "border:1px solid rgba(128,128,128,.4);border-radius:6px;"
-    "font:14px/1.5 system-ui,sans-serif"
-)
+from skdptune._html import GREY_LINE, box, title
+
 _TABLE = "font:inherit;margin:.5em 0;border-collapse:collapse;font-variant-numeric:tabular-nums"
-_CELL = (
-    "padding:.2em .7em;border-bottom:1px solid rgba(128,128,128,.4);background:none;color:inherit"
-)
+_CELL = f"padding:.2em .7em;border-bottom:{GREY_LINE};background:none;color:inherit"
 _WORDS, _NUMBER = "text-align:left", "text-align:right;white-space:nowrap"
 _NOTE = "font-size:.9em;opacity:.8"
 
@@ -47,11 +39,9 @@ def to_html(
     # The search itself stands out among the others.
     body = "".join(_row("td", row, 400 if place else 600) for place, row in enumerate(rows))
     below = "".join(f'<div style="{_NOTE}">{escape(note)}</div>' for note in notes)
-    return (
-        f'<div style="{_BOX}"><div style="font-weight:600">{escape(head)}</div>'
-        f'<table style="{_TABLE}"><thead>{titles}</thead><tbody>{body}</tbody></table>'
-        f"{below}{findings}</div>"
-    )
+    table = f'<table style="{_TABLE}"><thead>{titles}</thead><tbody>{body}</tbody></table>'
+    content = f"{title(escape(head))}{table}{below}{findings}"
+    return box(content, width="75em", style="overflow-x:auto")
 
 
 def _row(tag: str, cells: Sequence[str], weight: int) -> str:
