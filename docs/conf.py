@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import re
+import sys
+from pathlib import Path
 from typing import Any
 
+import joblib
+from sphinx_gallery.sorting import ExplicitOrder
+
 import skdptune
+
+# Workers that run examples import from here, too.
+sys.path.insert(0, str(Path(__file__).parent))
+import gallery  # noqa: E402
 
 project = "skdptune"
 author = "The skdptune developers"
@@ -19,6 +30,7 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "images", "_templates"]
@@ -45,6 +57,36 @@ html_theme_options = {
 }
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+
+# All examples are run, and one that fails fails the build. Those that take what is not installed
+# are shown as they are.
+gallery.remove_stale()
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": "/(?:" + "|".join(map(re.escape, gallery.runnable())) + ")$",
+    "within_subsection_order": ExplicitOrder(
+        [
+            "tune_logistic_regression.py",
+            "own_table.py",
+            "grid_and_adaptive_search.py",
+            "cost_of_tuning.py",
+            "pareto_front.py",
+            "ledger_over_a_project.py",
+            "*",
+            "doubling_threshold.py",
+        ]
+    ),
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("skdptune",),
+    "reset_modules": ("matplotlib", "gallery.reset"),
+    "parallel": joblib.cpu_count(),
+    "image_srcset": ["2x"],
+    "remove_config_comments": True,
+    "show_signature": False,
+    "min_reported_time": math.inf,
+    "write_computation_times": False,
+}
 
 
 def skip_member(

@@ -1,4 +1,7 @@
-"""Show what it costs to tune a private model, and how little it can cost.
+"""Tuning for free, and what it costs otherwise
+===============================================
+
+Show what it costs to tune a private model, and how little it can cost.
 
     python examples/cost_of_tuning.py
 

@@ -1,4 +1,7 @@
-"""Draw the rounds of the doubling threshold search, as in the papers that propose it.
+"""Rounds of the doubling threshold search
+==========================================
+
+Draw the rounds of the doubling threshold search, as in the papers that propose it.
 
     python examples/doubling_threshold.py [--folder FOLDER] [--seeds 1000]
 
@@ -6,8 +9,10 @@ Three pictures, after figures 1, 4 and 3 of Ding, Wu, Xu and Pan, *Constant-over
 Private Hyperparameter Tuning*. Utilities of 100 candidates are uniform on (0, 1); the noise is
 the paper's, drawn afresh in each round: of scale 2 / (k epsilon) on the threshold and
 4 / (k epsilon) on the candidates, for k partitions of the data and a cost of epsilon per round.
-Needs matplotlib (the extra "plot"). A table of the same figures is printed, with the true privacy
+A table of the same figures is printed, with the true privacy
 cost of such a search, and with the fidelity of our search, which ends at a utility of 1.
+
+Needs the extra ``plot``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Private linear regressions on data that are read once, in chunks.
+"""Private regression on data read in chunks
+============================================
+
+Private linear regressions on data that are read once, in chunks.
 
 Ten chunks of synthetic rows take the place of a file that does not fit in memory. One pass sums
 products exactly; every model after that takes some algebra on small matrices. Each printed model

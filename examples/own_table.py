@@ -1,6 +1,11 @@
-"""Fit a private classifier to a DataFrame of one's own in one step, by its public schema.
+"""A table of one's own, by its schema
+======================================
+
+Fit a private classifier to a DataFrame of one's own in one step, by its public schema.
 
 The people are made up. What is written in the schema must be public: it costs nothing.
+
+Needs ``pandas``.
 """
 
 import numpy as np

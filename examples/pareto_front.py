@@ -1,4 +1,7 @@
-"""Which accuracy is possible for an epsilon? The Pareto front of a model, and models on it.
+"""Which accuracy for which budget
+==================================
+
+Which accuracy is possible for an epsilon? The Pareto front of a model, and models on it.
 
     python examples/pareto_front.py [--picture front.png]
 
@@ -6,6 +9,8 @@ The handwritten digits of scikit-learn take the place of sensitive rows. Which e
 is not known yet, so the search finds the best accuracy for every epsilon: over noise, clipping,
 learning rate, epochs and batch size. The front is not private, only for those who may see the
 data; a model with parameters of the front costs the epsilon that is printed beside it.
+
+Needs the extra ``pareto``.
 """
 
 import argparse

@@ -1,4 +1,7 @@
-"""Tune a private neural network on a tenth of the records, and compare with tuning on all.
+"""Tune a neural network on a tenth of the records
+==================================================
+
+Tune a private neural network on a tenth of the records, and compare with tuning on all.
 
     python examples/subsampled_tuning_of_nets.py [--output subsampled_tuning.png]
 
@@ -16,6 +19,8 @@ with Subsampling* (2023), in miniature, on the handwritten digits of scikit-lear
 Privacy costs them noise, and candidates cost them work: a gradient evaluation is the gradient of
 one record. Takes about three minutes; most of it goes into finding how much noise is
 needed. Needs the extras "nn" and "plot".
+
+Needs the extras ``nn`` and ``plot``.
 """
 
 from __future__ import annotations

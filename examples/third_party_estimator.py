@@ -1,4 +1,7 @@
-"""Write a private classifier of one's own, check it, and tune it.
+"""Write, check and tune an estimator of one's own
+==================================================
+
+Write a private classifier of one's own, check it, and tune it.
 
 A private estimator is a scikit-learn estimator that announces its privacy cost before it sees data
 and reports it after the fit; `skdptune.base.protocol` states the whole contract. This one sums the

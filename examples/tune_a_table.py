@@ -1,8 +1,13 @@
-"""Tune a pipeline over a table of numbers and categories with one total (epsilon, delta).
+"""Tune a pipeline over a table
+===============================
+
+Tune a pipeline over a table of numbers and categories with one total (epsilon, delta).
 
 What is public is written down: the range of each number and the categories of each word. What
 is not (means and deviations) is learned privately, inside of the search, and is part of its cost.
 The people are made up.
+
+Needs ``pandas``.
 """
 
 import numpy as np

@@ -1,9 +1,14 @@
-"""Tune and train a private classifier with one total (epsilon, delta), and see what it gains.
+"""Quick start: tune a private classifier
+=========================================
+
+Tune and train a private classifier with one total (epsilon, delta), and see what it gains.
 
 Made-up visits to a hospital take the place of sensitive rows. Who waits long depends on the hour:
 there is a rush at 8 and another at 18. The encoder cuts each number into pieces; its default of
 five, one every six hours, cannot show two rushes of an hour or two. How many pieces do nobody
 knows beforehand: the search finds it, out of the same budget.
+
+Needs ``pandas``.
 """
 
 import numpy as np
