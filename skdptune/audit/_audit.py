@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,12 +11,11 @@ from skdptune._validation import check_integer, check_n_jobs, check_option, chec
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit._analyses import METHODS, analysis
 from skdptune.audit._canaries import Canary
-from skdptune.audit._claims import ClaimCurve
+from skdptune.audit._claims import ClaimCurve, read_claim
 from skdptune.audit._games import Game, Players, Trials, as_seed, read_numbers
 from skdptune.audit._neighbours import canary_for
 from skdptune.audit._published_numbers import PublishedNumbers
 from skdptune.audit._result import AuditResult
-from skdptune.base import DEFAULT_DELTA, privacy_of
 
 _STATISTICS = ("auto", "response", "direction")
 _FEWEST = 40
@@ -37,7 +35,7 @@ def audit_epsilon(
     delta: float | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
-    verbose: int = 0,
+    verbose: int | None = None,
 ) -> AuditResult:
     """Fit an estimator many times with and without a record, and bound its epsilon from below.
 
@@ -83,8 +81,9 @@ def audit_epsilon(
         Workers, as for joblib.
     random_state : int or generator, optional
         Where the seeds of fits come from.
-    verbose : int, default=0
-        Above 0 a bar counts the fits.
+    verbose : int or None, default=None
+        None counts the fits, once they have taken a second, where somebody watches: on a terminal
+        or in a notebook. 0 shows nothing; above 0 the count is shown at once and left.
 
     Returns
     -------
@@ -140,12 +139,12 @@ def audit_epsilon(
         confidence, name="confidence", lower=0.5, upper=1.0, lower_open=True, upper_open=True
     )
     check_n_jobs(n_jobs)
-    check_integer(verbose, name="verbose", lower=0)
     seed, name = as_seed(random_state), type(estimator).__name__
     neighbours = canary_for(estimator, X, y, canary)
-    with Players(name, seed, n_jobs, 2 * n_pairs, verbose > 0) as players:
+    with Players(name, seed, n_jobs, 2 * n_pairs, verbose) as players:
         game, examples = _game(neighbours, estimator, statistic, players)
-        curve = _claim(examples, neighbours, claim, delta)
+        size = number_of_samples(neighbours.X_with)
+        curve = ClaimCurve(*read_claim(examples, size, claim, delta))
         trials = Trials(*_width(game, examples))
         analyse = analysis(method, curve, 1.0 - confidence)
         findings = analyse(trials, n_pairs, lambda number: players.add_to(trials, game, number))
@@ -206,34 +205,6 @@ def _width(game: Game, examples: list[Any]) -> tuple[int, int | None]:
     numbers = read_numbers(game.statistic(examples[0]))
     first = game.statistic.n_first if isinstance(game.statistic, PublishedNumbers) else 0
     return numbers.size, first or None
-
-
-def _claim(examples: list[Any], canary: Canary, claim: Any, delta: Any) -> ClaimCurve:
-    """Return what is claimed, and where it is stated."""
-    if delta is not None:
-        delta = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
-    size = number_of_samples(canary.X_with)
-    if claim is None:
-        reports = [privacy_of(fitted, n_samples=size) for fitted in examples]
-        profile = reports[0].profile
-        if reports[-1].profile != profile:
-            profile = profile | reports[-1].profile
-        curve = ClaimCurve(profile, reports[0].delta if delta is None else delta)
-    elif isinstance(claim, PrivacyProfile):
-        least = 0.0 if math.isfinite(claim.epsilon(0.0)) else DEFAULT_DELTA
-        curve = ClaimCurve(claim, least if delta is None else delta)
-    else:
-        hint = "A PrivacyProfile is taken as well."
-        epsilon = check_real(claim, name="claim", lower=0.0, upper_open=True, hint=hint)
-        if delta is None:
-            stated = getattr(getattr(examples[0], "privacy_", None), "delta", 0.0)
-            delta = float(stated)
-        curve = ClaimCurve(PrivacyProfile.approximate(epsilon, delta), delta)
-    if math.isinf(curve.epsilon):
-        raise ValueError(
-            f"claim must be finite at delta={curve.delta:g}; got one that allows everything there."
-        )
-    return curve
 
 
 def _described(statistic: Any, trials: Trials) -> str:

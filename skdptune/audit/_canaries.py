@@ -31,9 +31,9 @@ from skdptune.base import (
     table_shape,
 )
 
-_BACKGROUNDS = ("made-up", "given")
-# Records beside the canary: of each of two labels as many.
-_FEW = 4
+BACKGROUNDS = ("made-up", "given")
+# Records beside canaries, where none are given: of each of two labels as many.
+N_BESIDE = 4
 # Lengths of rows that are tried, in units of the longest given one, and fits to try each.
 _FACTORS = (1.0, 10.0, 100.0)
 _N_TRIED = 8
@@ -191,7 +191,7 @@ def worst_canary(
     >>> canary.y_with, len(canary.X_without), canary.n_public
     (array([0, 1, 0, 1, 1]), 4, 100)
     """
-    check_option(background, name="background", options=_BACKGROUNDS)
+    check_option(background, name="background", options=BACKGROUNDS)
     check_integer(random_state, name="random_state", lower=0)
     check_instance(estimator)
     check_targets(X, y)
@@ -230,9 +230,7 @@ class _Setting:
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, background: str) -> _Setting:
         """Return the setting of an estimator and data."""
-        shape = tuple(int(length) for length in table_shape(X))
-        if len(shape) < 2 or shape[0] < 1:
-            raise ValueError(f"X must be a table with records; got shape {shape}.")
+        shape = check_table(X)
         relation = relation_of(estimator)
         is_given = background == "given"
         n_public = public_constant(estimator, shape) if relation == ADD_OR_REMOVE else None
@@ -247,7 +245,7 @@ class _Setting:
         """
         others, targets = self.others, self.targets
         if others is None:
-            n_others = _FEW if self.n_public is not None else self.shape[0]
+            n_others = N_BESIDE if self.n_public is not None else self.shape[0]
             others, targets = extremes.background(n_others)
         without = others, targets
         if self.relation == REPLACE:
@@ -283,6 +281,14 @@ def check_instance(estimator: Any) -> None:
         raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
         raise TypeError(f"estimator must have fit and get_params; got {type(estimator).__name__}.")
+
+
+def check_table(X: Any) -> tuple[int, ...]:
+    """Return the shape of a table, and refuse what has no records."""
+    shape = tuple(int(length) for length in table_shape(X))
+    if len(shape) < 2 or shape[0] < 1:
+        raise ValueError(f"X must be a table with records; got shape {shape}.")
+    return shape
 
 
 def check_targets(X: Any, y: Any) -> None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdptune._compat import Parallel, delayed
+from skdptune._progress import Progress
 from skdptune.accounting import BudgetExceededError
 from skdptune.audit._directions import Direction, learnt_direction
 from skdptune.base import set_seeds
@@ -155,36 +156,39 @@ def _only_number(rows: FloatArray) -> FloatArray:
 
 
 class Players:
-    """Fits in parallel, counted by a progress bar from the first moment on.
+    """Fits in parallel, counted for whoever watches.
 
     Parameters
     ----------
     name : str
-        Of the estimator, for the bar.
+        Of the estimator.
     random_state : int or None
         No two fits have the same seed, on whichever sides.
     n_jobs : int or None
         Workers, as for joblib.
     n_fits : int
-        Most fits, for the bar.
-    is_shown : bool
-        Whether to show a bar.
+        Most fits.
+    verbose : int or None
+        As for `skdptune._progress.Progress`.
     """
 
     def __init__(
-        self, name: str, random_state: int | None, n_jobs: int | None, n_fits: int, is_shown: bool
+        self,
+        name: str,
+        random_state: int | None,
+        n_jobs: int | None,
+        n_fits: int,
+        verbose: int | None,
     ) -> None:
-        self._name, self._n_jobs = name, n_jobs
+        self._n_jobs = n_jobs
         self._seeds = np.random.SeedSequence(random_state)
-        self._total, self._is_shown = n_fits, is_shown
-        self._bar: Any = None
+        self._done, self._total = 0, n_fits
+        self._progress = Progress(f"audit of {name}", verbose)
 
     def __enter__(self) -> Players:
-        """Show the bar."""
-        if self._is_shown:
-            from tqdm.auto import tqdm
-
-            self._bar = tqdm(total=self._total, desc=f"audit of {self._name}", unit="fit")
+        """Show the progress."""
+        self._progress.__enter__()
+        self._progress.count(0, self._total, "fits")
         return self
 
     def __exit__(
@@ -193,9 +197,8 @@ class Players:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the bar."""
-        if self._bar is not None:
-            self._bar.close()
+        """End it."""
+        self._progress.__exit__(kind, error, trace)
 
     def seeds(self, number: int) -> list[np.random.SeedSequence]:
         """Return seeds that were not given out before."""
@@ -209,8 +212,8 @@ class Players:
         outcomes = parallel(delayed(play)(game, present, seed) for present, seed in tasks)
         for (present, _), outcome in zip(tasks, outcomes, strict=True):
             trials.add(present, outcome)
-            if self._bar is not None:
-                self._bar.update()
+            self._done += 1
+            self._progress.count(self._done, self._total, "fits")
 
 
 def _copied(data: Any) -> Any:

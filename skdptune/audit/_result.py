@@ -6,24 +6,20 @@ import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune._formatting import shown_delta, shown_epsilon, shown_number
+from skdptune._formatting import shown_delta, shown_epsilon
 from skdptune.audit._bounds import Refutation
 from skdptune.audit._power import AuditPower
+from skdptune.audit._result_text import as_html, as_text, bound_in_words, shown_bound
 
 FloatArray = NDArray[np.float64]
 
 # Below, normal numbers would look like this once in a hundred audits.
 LEAST_P_VALUE = 0.01
-_STYLE = (
-    "box-sizing:border-box;max-width:46em;padding:.8em 1em;text-align:left;"
-    "border:1px solid rgba(128,128,128,.4);border-radius:6px;font:14px/1.5 system-ui,sans-serif"
-)
 
 
 class GaussianBound(NamedTuple):
@@ -172,25 +168,14 @@ class AuditResult:
     def __str__(self) -> str:
         """Return the verdict and how it was found."""
         head = f"Audit of {self.estimator} ({self.neighbouring})"
-        lines = [f"  {name + ':':<{_WIDTH}}{text}" for name, text in self._rows()]
-        return "\n".join([head, f"  {self.verdict}", *lines])
+        return as_text(head, self.verdict, self._rows())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the same for notebooks."""
-        rows = "".join(
-            f'<tr><td style="opacity:.7;padding-right:1.5em;text-align:left">{escape(name)}</td>'
-            f'<td style="text-align:left">{escape(text)}</td></tr>'
-            for name, text in self._rows()
-        )
-        colour = ";color:#e03131" if self.is_refuted else ""
-        return (
-            f'<div style="{_STYLE}"><div style="font-weight:600">Audit of '
-            f"{escape(self.estimator)}</div>"
-            f'<div style="margin:.3em 0{colour}">{escape(self.verdict)}</div>'
-            f"<table>{rows}</table></div>"
-        )
+        head = f"Audit of {self.estimator}"
+        return as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         yield "fits", self._fits()
@@ -210,20 +195,14 @@ class AuditResult:
         return f"{self.n_trials}, {self.method}{failed}{stopped}"
 
     def _bound(self) -> str:
-        return (
-            f"at δ = {shown_delta(self.delta)}, ε is at least {shown_bound(self.epsilon_lower)} "
-            f"where {shown_number(self.claimed_epsilon)} is claimed"
-        )
+        return bound_in_words(self.epsilon_lower, self.claimed_epsilon, shown_delta(self.delta))
 
     def _contradiction(self) -> str:
         if self.epsilon_lower > self.claimed_epsilon:
             return self._bound()
         if self.refutation is not None:
             delta, epsilon, claimed = self.refutation
-            return (
-                f"at δ = {delta:.2g}, ε is at least {shown_bound(epsilon)} where "
-                f"{shown_number(claimed)} is claimed"
-            )
+            return bound_in_words(epsilon, claimed, f"{delta:.2g}")
         chance = math.exp(-max(log for _, log in self.capital))
         words = f"fits like these have a probability below {max(chance, 1e-300):.2g} if it holds"
         if self.gaussian is not None and self.gaussian.is_plausible:
@@ -232,10 +211,8 @@ class AuditResult:
 
     def _if_normal(self) -> str:
         bound = 0.0 if self.gaussian is None else self.gaussian.epsilon_lower
-        return (
-            "if the statistic is normal, which the fits do not contradict, ε is at least "
-            f"{shown_bound(bound)} where {shown_number(self.claimed_epsilon)} is claimed"
-        )
+        words = bound_in_words(bound, self.claimed_epsilon)
+        return f"if the statistic is normal, which the fits do not contradict, {words}"
 
     def _normal_row(self) -> str:
         if self.gaussian is None:
@@ -254,11 +231,3 @@ class AuditResult:
             f"noise of at most {factor:.2f} times what there was, {shown_epsilon(epsilon)}, "
             f"would have been found with probability {probability:g}"
         )
-
-
-_WIDTH = 12
-
-
-def shown_bound(value: float) -> str:
-    """Show a lower bound with three decimals, rounded down."""
-    return "inf" if math.isinf(value) else f"{math.floor(value * 1e3) / 1e3:.3f}"

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import math
-import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdptune._validation import check_option
-from skdptune.inspection._plotting import load_pyplot
+from skdptune.inspection._plotting import (
+    COLOURS,
+    HATCHES,
+    add_legend,
+    add_title,
+    axes_for,
+    ink,
+    line_look,
+    tidy,
+)
 
 FloatArray = NDArray[np.float64]
 
-# Okabe and Ito's colours, which can be told apart with any colour vision.
-_WITH, _WITHOUT, _LINE = "#D55E00", "#0072B2", "#3C3C3C"
 _KINDS = ("auto", "statistic", "capital")
 _MOST_BINS, _FEWEST_BINS = 40, 8
+_OF_RECORD = ("with the record", "without")
+_OF_CANARIES = ("canaries that were in", "canaries that were not")
+# Of both sides: colours, outlines and hatches of `_plotting`, so that they differ in grey too.
+_LOOKS = ((1, "-"), (0, (0, (4, 1.5))))
 
 
 class AuditDisplay:
@@ -28,13 +39,18 @@ class AuditDisplay:
     Parameters
     ----------
     statistic_with, statistic_without : array-like
-        The statistic of fits with and without the record.
+        The statistic of fits with and without the record; or the scores of canaries that were in
+        the data of a single fit, and of those that were not.
     capital : sequence of (int, float), default=()
         Pairs of fits, and the logarithm of the capital of bets against the claim.
     goal : float, default=inf
         Logarithm of the capital at which the claim is refuted.
     title : str, default=""
         The verdict.
+    statistic : str, default="statistic"
+        What the numbers are.
+    labels : pair of str, default=("with the record", "without")
+        Of both sides, for the legend.
 
     Attributes
     ----------
@@ -48,6 +64,7 @@ class AuditDisplay:
     See Also
     --------
     skdptune.audit.audit_epsilon : Audits an estimator.
+    skdptune.audit.one_run_audit : Audits an estimator by a single fit.
 
     Examples
     --------
@@ -65,12 +82,16 @@ class AuditDisplay:
         capital: Any = (),
         goal: float = math.inf,
         title: str = "",
+        statistic: str = "statistic",
+        labels: Sequence[str] = _OF_RECORD,
     ) -> None:
         self.statistic_with = np.asarray(statistic_with, dtype=np.float64)
         self.statistic_without = np.asarray(statistic_without, dtype=np.float64)
         self.capital = tuple(capital)
         self.goal = goal
         self.title = title
+        self.statistic = statistic
+        self.labels = tuple(labels)
 
     @classmethod
     def from_result(cls, result: Any, *, ax: Any = None, kind: str = "auto") -> AuditDisplay:
@@ -78,7 +99,7 @@ class AuditDisplay:
 
         Parameters
         ----------
-        result : AuditResult
+        result : AuditResult or OneRunResult
         ax : matplotlib Axes, optional
             To draw on; by default new ones.
         kind : {"auto", "statistic", "capital"}, default="auto"
@@ -89,16 +110,21 @@ class AuditDisplay:
         AuditDisplay
         """
         if not hasattr(result, "statistic_with"):
-            raise TypeError(f"result must be an AuditResult; got {type(result).__name__}.")
+            raise TypeError(
+                f"result must be an AuditResult or a OneRunResult; got {type(result).__name__}."
+            )
         check_option(kind, name="kind", options=_KINDS)
-        if kind == "auto":
+        is_one_run = hasattr(result, "n_canaries")
+        if kind == "auto" and not is_one_run:
             kind = "capital" if result.method == "sequential" else "statistic"
         display = cls(
             result.statistic_with,
             result.statistic_without,
-            capital=result.capital,
-            goal=result.goal,
+            capital=() if is_one_run else result.capital,
+            goal=math.inf if is_one_run else result.goal,
             title=result.verdict,
+            statistic="score" if is_one_run else "statistic",
+            labels=_OF_CANARIES if is_one_run else _OF_RECORD,
         )
         return display.plot(ax=ax, kind=kind)
 
@@ -121,16 +147,16 @@ class AuditDisplay:
         check_option(kind, name="kind", options=_KINDS)
         if kind == "capital" and not self.capital:
             raise ValueError('kind must be "statistic" where no bets were made; got "capital".')
-        if ax is None:
-            pyplot = load_pyplot(type(self).__name__)
-            _, ax = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
+        if not (self.capital or self.statistic_with.size + self.statistic_without.size):
+            raise ValueError("statistic_with must hold numbers where no bets were made; got none.")
+        ax = axes_for(self, ax)
         if kind == "capital" or not self.statistic_with.size:
             self._draw_capital(ax)
         else:
             self._draw_statistic(ax)
-        ax.set_title(_wrapped(self.title), fontsize="small", loc="left")
-        ax.spines[["top", "right"]].set_visible(False)
+        if self.title:
+            add_title(ax, self.title)
+        tidy(ax, grid="y")
         return self
 
     def _draw_statistic(self, ax: Any) -> None:
@@ -140,28 +166,41 @@ class AuditDisplay:
         number = int(np.clip(math.sqrt(both.size), _FEWEST_BINS, _MOST_BINS))
         ends = np.histogram_bin_edges(both, bins=number)
         self.lines_ = []
-        pairs = (("with the record", _WITH), ("without", _WITHOUT))
-        for side, (label, colour) in zip(finite, pairs, strict=True):
-            _, _, drawn = ax.hist(
-                side, bins=ends, density=True, histtype="stepfilled", alpha=0.35, color=colour
-            )
-            ax.hist(side, bins=ends, density=True, histtype="step", color=colour, label=label)
-            self.lines_.append(drawn)
-        ax.set_xlabel("statistic")
+        for side, kept, label, look in zip(sides, finite, self.labels, _LOOKS, strict=True):
+            self.lines_.append(_draw_side(ax, kept, ends, _named(label, side, kept), look))
+        ax.set_xlabel(self.statistic)
         ax.set_ylabel("density")
-        ax.legend(frameon=False, fontsize="small")
+        # Room above the bars for the legend.
+        ax.margins(y=0.15)
+        add_legend(ax, loc="upper left", ncols=2)
 
     def _draw_capital(self, ax: Any) -> None:
         pairs, logs = np.array(self.capital, dtype=np.float64).T
         # Capital beyond double precision is as good as any.
-        self.lines_ = ax.plot(2.0 * pairs, np.exp(np.minimum(logs, 700.0)), color=_WITH)
+        self.lines_ = ax.plot(2.0 * pairs, np.exp(np.minimum(logs, 700.0)), **line_look(0))
         if math.isfinite(self.goal):
-            ax.axhline(math.exp(self.goal), color=_LINE, lw=0.9, ls="--", label="claim refuted")
-            ax.legend(frameon=False, fontsize="small")
+            ax.axhline(math.exp(self.goal), color=ink(), lw=0.9, ls="--", label="claim refuted")
+            add_legend(ax)
         ax.set_yscale("log")
         ax.set_xlabel("fits")
         ax.set_ylabel("capital of bets against the claim")
 
 
-def _wrapped(title: str) -> str:
-    return "\n".join(textwrap.wrap(title, 80))
+def _draw_side(ax: Any, numbers: FloatArray, ends: FloatArray, label: str, look: Any) -> Any:
+    """Draw a histogram as a light area with an outline, and return the area."""
+    place, outline = look
+    colour = COLOURS[place]
+    # Without numbers there is no density.
+    has_density = bool(numbers.size)
+    area = {"alpha": 0.3, "facecolor": colour, "edgecolor": colour, "hatch": HATCHES[place]}
+    common = {"bins": ends, "density": has_density}
+    _, _, drawn = ax.hist(numbers, **common, histtype="stepfilled", linewidth=0.0, **area)
+    look = {"edgecolor": colour, "linestyle": outline, "linewidth": 1.5}
+    ax.hist(numbers, **common, histtype="step", label=label, **look)
+    return drawn
+
+
+def _named(label: str, side: FloatArray, finite: FloatArray) -> str:
+    """Return a label that tells how many fits have no number, as of those that failed."""
+    left_out = side.size - finite.size
+    return f"{label} ({left_out} without a number)" if left_out else label

@@ -11,7 +11,7 @@ import pytest
 from skdptune.audit import AuditResult
 from skdptune.audit._bounds import Refutation
 from skdptune.audit._power import AuditPower
-from skdptune.audit._result import GaussianBound, shown_bound
+from skdptune.audit._result import GaussianBound
 
 
 def result(**more: object) -> AuditResult:
@@ -93,11 +93,6 @@ def test_results_are_written_as_json() -> None:
     assert again["refutation"] == {"delta": 0.1, "epsilon": 0.9, "claimed": 0.5}
     assert again["power"]["noise_factor"] == 0.71
     assert "statistic_with" not in again
-
-
-def test_bounds_are_rounded_down() -> None:
-    assert shown_bound(1.9999) == "1.999"
-    assert shown_bound(math.inf) == "inf"
 
 
 def test_results_are_drawn() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from skdptune.inspection import AuditDisplay
+from tests.inspection.pictures import drawing
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("matplotlib.pyplot")
@@ -19,9 +20,8 @@ CAPITAL = ((0, 0.0), (20, 1.0), (40, 3.5))
 
 @pytest.fixture(autouse=True)
 def _closed_figures() -> Iterator[None]:
-    matplotlib.use("Agg")
-    yield
-    matplotlib.pyplot.close("all")
+    with drawing():
+        yield
 
 
 def found(method: str = "auto", **more: Any) -> Any:
@@ -68,9 +68,63 @@ def test_failed_fits_and_given_axes_are_drawn() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(TypeError, match="result must be an AuditResult; got int"):
+    with pytest.raises(
+        TypeError, match="result must be an AuditResult or a OneRunResult; got int"
+    ):
         AuditDisplay.from_result(1)
     with pytest.raises(ValueError, match="kind must be one of 'auto'"):
         AuditDisplay.from_result(found(), kind="pie")
     with pytest.raises(ValueError, match='kind must be "statistic" where no bets were made'):
         AuditDisplay([1.0], [0.0]).plot(kind="capital")
+    with pytest.raises(ValueError, match="statistic_with must hold numbers where no bets"):
+        AuditDisplay([], []).plot()
+    with pytest.raises(TypeError, match="ax must be matplotlib Axes or None; got int"):
+        AuditDisplay([1.0], [0.0]).plot(ax=1)
+
+
+def one_run() -> Any:
+    """Return what looks like the result of an audit by one fit."""
+    rng = np.random.default_rng(1)
+    return SimpleNamespace(
+        statistic_with=rng.normal(1.0, 1.0, 500),
+        statistic_without=rng.normal(-1.0, 1.0, 500),
+        n_canaries=1000,
+        verdict=(
+            "Consistent with the claim: at δ = 1e-05, ε is at least 3.112 where 8.000 is claimed, "
+            "for noise of the claimed kind."
+        ),
+    )
+
+
+def test_audits_by_one_fit_show_the_scores_of_canaries() -> None:
+    display = AuditDisplay.from_result(one_run())
+    assert display.ax_.get_xlabel() == "score"
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts == ["canaries that were in", "canaries that were not"]
+    with pytest.raises(ValueError, match='kind must be "statistic" where no bets were made'):
+        AuditDisplay.from_result(one_run(), kind="capital")
+
+
+def test_fits_without_a_number_are_counted_and_not_drawn() -> None:
+    result = found(
+        statistic_with=np.array([0.0, 1.0, -np.inf]), statistic_without=np.full(2, -np.inf)
+    )
+    ax = AuditDisplay.from_result(result).ax_
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["with the record (1 without a number)", "without (2 without a number)"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("statistic", "audit-statistic"), ("capital", "audit-capital")]
+)
+def test_picture(check_picture: Any, kind: str, name: str) -> None:
+    verdict = (
+        "The claim is refuted: fits like these have a probability below 0.031 if it holds; if "
+        "the statistic is normal, which the fits do not contradict, ε is at least 0.410 where "
+        "0.200 is claimed."
+    )
+    check_picture(AuditDisplay.from_result(found(verdict=verdict), kind=kind).figure_, name)
+
+
+def test_picture_of_an_audit_by_one_fit(check_picture: Any) -> None:
+    check_picture(AuditDisplay.from_result(one_run()).figure_, "audit-one-run")

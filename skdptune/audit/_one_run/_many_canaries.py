@@ -9,13 +9,12 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdptune._compat import number_of_samples
+from skdptune.audit._canaries import N_BESIDE
 from skdptune.audit._worst_rows import known_extremes, labels_of, last_step, orthogonal_rows
 from skdptune.base import ADD_OR_REMOVE, REPLACE
 
 ORTHOGONAL, MISLABELLED = "orthogonal", "mislabelled"
 KINDS = ("auto", ORTHOGONAL, MISLABELLED)
-# Records that are always there, where none are given.
-_FEW = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +108,7 @@ def orthogonal_canaries(
         )
     rows, opposite, why = found
     targets = _drawn_targets(estimator, y, extremes.target, size, rng)
-    others, other_targets = extremes.background(_FEW) if data is None else data
+    others, other_targets = extremes.background(N_BESIDE) if data is None else data
     return Canaries(rows, targets, opposite, targets, others, other_targets, f"{size} {why}", True)
 
 

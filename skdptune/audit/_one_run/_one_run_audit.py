@@ -12,12 +12,15 @@ from sklearn.base import clone
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit._canaries import (
+    BACKGROUNDS,
     check_instance,
+    check_table,
     check_targets,
     public_constant,
     relation_of,
     with_public_size,
 )
+from skdptune.audit._claims import read_claim
 from skdptune.audit._one_run._guesses import guessed, numbers_of_guesses
 from skdptune.audit._one_run._many_canaries import (
     KINDS,
@@ -32,16 +35,13 @@ from skdptune.audit._one_run._scores import scores_of, seeded_fit
 from skdptune.audit._one_run._verdicts import epsilon_verdict, profile_verdict
 from skdptune.base import (
     ADD_OR_REMOVE,
-    DEFAULT_DELTA,
     cost_of,
-    privacy_of,
     profile_of,
     table_shape,
 )
 from skdptune.mechanisms import as_generator
 
 _FORMS = ("fdp", "dp")
-_BACKGROUNDS = ("made-up", "given")
 _FEWEST, _USUAL, _MOST = 2, 100, 1000
 
 
@@ -146,7 +146,7 @@ def one_run_audit(
     True
     """
     check_option(form, name="form", options=_FORMS)
-    check_option(background, name="background", options=_BACKGROUNDS)
+    check_option(background, name="background", options=BACKGROUNDS)
     confidence = check_real(
         confidence, name="confidence", lower=0.5, upper=1.0, lower_open=True, upper_open=True
     )
@@ -163,7 +163,7 @@ def one_run_audit(
     scores, words = scores_of(score, fitted, prepared, made, size, seed)
     if claim is None and not hasattr(fitted, "privacy_"):
         claim = profile_of(prepared, size, made.rows.shape[1])
-    profile, delta = _claimed(fitted, size, claim, delta)
+    profile, delta = read_claim([fitted], size, claim, delta, can_be_zero=False)
     found = guessed(scores, is_in, sizes)
     risk = (1.0 - confidence) / len(found)
     test = profile_verdict if form == "fdp" else epsilon_verdict
@@ -198,9 +198,7 @@ def _canaries(
     background: str,
     rng: np.random.Generator,
 ) -> Canaries:
-    shape = tuple(int(length) for length in table_shape(X))
-    if len(shape) < 2 or shape[0] < 1:
-        raise ValueError(f"X must be a table with records; got shape {shape}.")
+    shape = check_table(X)
     if not isinstance(canaries, str):
         return given_canaries(canaries, np.asarray(X), None if y is None else np.asarray(y))
     check_option(canaries, name="canaries", options=KINDS)
@@ -237,29 +235,3 @@ def _prepared(estimator: Any, X: Any, made: Canaries, relation: str) -> tuple[An
 
 def _seed(rng: np.random.Generator) -> np.random.SeedSequence:
     return np.random.SeedSequence(int(rng.integers(2**63)))
-
-
-def _claimed(
-    fitted: Any, size: int, claim: Any, delta: float | None
-) -> tuple[PrivacyProfile, float]:
-    """Return what is claimed, and at which delta epsilons are compared."""
-    stated = DEFAULT_DELTA
-    if claim is None:
-        report = privacy_of(fitted, n_samples=size)
-        profile, stated = report.profile, report.delta
-    elif isinstance(claim, PrivacyProfile):
-        profile = claim
-        stated = 0.0 if math.isfinite(profile.epsilon(0.0)) else DEFAULT_DELTA
-    else:
-        stated = float(getattr(getattr(fitted, "privacy_", None), "delta", 0.0))
-    if delta is None:
-        delta = stated
-    delta = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
-    if claim is not None and not isinstance(claim, PrivacyProfile):
-        epsilon = check_real(claim, name="claim", lower=0.0, lower_open=True)
-        profile = PrivacyProfile.approximate(epsilon, delta)
-    if math.isinf(profile.epsilon(delta)):
-        raise ValueError(
-            f"claim must be finite at delta={delta:g}; got one that allows everything there."
-        )
-    return profile, delta

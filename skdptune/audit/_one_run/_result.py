@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
-from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune._formatting import shown_delta, shown_number
-
-_WIDTH = 12
+from skdptune._formatting import shown_delta
+from skdptune.audit._result_text import as_html, as_text, bound_in_words
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -74,11 +71,8 @@ class OneRunResult:
     @property
     def verdict(self) -> str:
         """What was found, in a sentence."""
-        bound = (
-            f"at δ = {shown_delta(self.delta)}, ε is at least "
-            f"{math.floor(self.epsilon_lower * 1e3) / 1e3:.3f} where "
-            f"{shown_number(self.claimed_epsilon)} is claimed"
-        )
+        delta = shown_delta(self.delta)
+        bound = bound_in_words(self.epsilon_lower, self.claimed_epsilon, delta)
         if self.form == "fdp":
             bound += ", for noise of the claimed kind"
         if not self.is_refuted:
@@ -95,22 +89,33 @@ class OneRunResult:
         """
         return {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
 
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the scores of canaries that were in the data, and of those that were not.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+
+        Returns
+        -------
+        AuditDisplay
+        """
+        from skdptune.inspection import AuditDisplay
+
+        return AuditDisplay.from_result(self, ax=ax)
+
     def __str__(self) -> str:
         """Return the verdict and how it was found."""
         head = f"Audit of {self.estimator} by one fit ({self.neighbouring})"
-        lines = [f"  {name + ':':<{_WIDTH}}{text}" for name, text in self._rows()]
-        return "\n".join([head, f"  {self.verdict}", *lines])
+        return as_text(head, self.verdict, self._rows())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the same for notebooks."""
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>"
-            for name, text in self._rows()
-        )
-        head = f"Audit of {escape(self.estimator)} by one fit"
-        return f"<div><b>{head}</b><p>{escape(self.verdict)}</p><table>{rows}</table></div>"
+        head = f"Audit of {self.estimator} by one fit"
+        return as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         yield "guesses", f"{self.n_right} of {self.n_guesses} right; {self.n_canaries} canaries"

@@ -36,3 +36,16 @@ def test_it_is_ready_for_json():
     content = one_run_audit(SVC, X, random_state=0).to_dict()
     assert content["n_canaries"] == 200
     json.dumps(content)
+
+
+def test_it_is_drawn_and_shown_in_notebooks_like_other_audits():
+    result = one_run_audit(SVC, X, random_state=0)
+    html = result._repr_html_()
+    assert "font-weight:600" in html and "#e03131" not in html
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    ax = result.plot().ax_
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("score", "density")
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["canaries that were in", "canaries that were not"]
+    matplotlib.pyplot.close("all")
