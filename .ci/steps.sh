@@ -70,15 +70,20 @@ require_pin() {
     "$python" -m pip freeze --all | grep -ixF "$pin"
 }
 
-# A server of PostgreSQL, which the tests start by themselves; from Debian's packages if need be.
-install_postgresql() {
-    if ! has_postgresql && command -v apt-get >/dev/null; then
+# Installs packages of Debian where that can be done, as root or by sudo.
+install_packages() {
+    if command -v apt-get >/dev/null; then
         local as_root=()
         if ((EUID != 0)); then as_root=(sudo -n); fi
         "${as_root[@]}" apt-get -qq update
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-            apt-get -qq install --yes --no-install-recommends postgresql
+            apt-get -qq install --yes --no-install-recommends "$@"
     fi
+}
+
+# A server of PostgreSQL, which the tests start by themselves; from Debian's packages if need be.
+install_postgresql() {
+    has_postgresql || install_packages postgresql
     if ! has_postgresql; then
         echo "Tests of ledgers on a server need PostgreSQL: apt-get install postgresql" >&2
         exit 1
@@ -87,6 +92,19 @@ install_postgresql() {
 
 has_postgresql() {
     compgen -G '/usr/lib/postgresql/*/bin/initdb' || command -v initdb
+}
+
+# A browser, in which the tests of the site open its pages.
+install_chromium() {
+    has_chromium || install_packages chromium fonts-dejavu-core
+    if ! has_chromium; then
+        echo "Tests of the site's pages need Chromium: apt-get install chromium" >&2
+        exit 1
+    fi
+}
+
+has_chromium() {
+    command -v chromium || command -v chromium-browser || command -v google-chrome
 }
 
 # The built wheel with the newest scikit-learn; beside it all of the checkout but the package's

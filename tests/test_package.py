@@ -131,6 +131,8 @@ def test_tests_mirror_the_package() -> None:
     tests -= {Path("base", "recording", "clusters.py")}
     # The comparison of pictures, which the tests of displays make.
     tests -= {Path("inspection", "pictures.py")}
+    # The built site, in a browser.
+    tests = {path for path in tests if path.parts[0] != "site"}
     # Whole searches with a release, or with workers that die, beside the tests of the modules.
     tests -= {
         Path("model_selection", "pareto", "release.py"),

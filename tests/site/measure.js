@@ -1,0 +1,108 @@
+// What the tests of the site measure in a page: overflow, and the contrast of its text.
+globalThis.siteMeasures = (() => {
+  const canvas = new OffscreenCanvas(1, 1);
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  const colours = new Map();
+
+  // Any CSS colour as [red, green, blue, alpha], all but alpha from 0 to 255.
+  function parse(colour) {
+    if (!colours.has(colour)) {
+      context.clearRect(0, 0, 1, 1);
+      context.fillStyle = colour;
+      context.fillRect(0, 0, 1, 1);
+      const [red, green, blue, alpha] = context.getImageData(0, 0, 1, 1).data;
+      colours.set(colour, [red, green, blue, alpha / 255]);
+    }
+    return colours.get(colour);
+  }
+
+  function over([r, g, b, alpha], under) {
+    return [r, g, b].map((each, i) => each * alpha + under[i] * (1 - alpha));
+  }
+
+  // What is behind an element's text: its own and its ancestors' backgrounds; null for pictures.
+  function behind(element) {
+    const layers = [];
+    for (let each = element; each; each = each.parentElement) {
+      const style = getComputedStyle(each);
+      if (style.backgroundImage !== "none") return null;
+      const colour = parse(style.backgroundColor);
+      if (colour[3] > 0) layers.push(colour);
+      if (colour[3] === 1) break;
+    }
+    return layers.reverse().reduce((under, colour) => over(colour, under), [255, 255, 255]);
+  }
+
+  function luminance(colour) {
+    const [r, g, b] = colour.map((each) => {
+      const part = each / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  }
+
+  function contrast(one, other) {
+    const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+    return (light + 0.05) / (dark + 0.05);
+  }
+
+  function opacity(element) {
+    let product = 1;
+    for (let each = element; each; each = each.parentElement) {
+      product *= Number(getComputedStyle(each).opacity);
+    }
+    return product;
+  }
+
+  function describe(element) {
+    const classes = [...element.classList].map((each) => `.${each}`).join("");
+    const parent = element.parentElement;
+    return `${parent ? parent.localName : ""} > ${element.localName}${classes}`;
+  }
+
+  // Text below the contrast that WCAG 2 asks for at level AA: once for each kind of element.
+  function lowContrast() {
+    const found = new Map();
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    let checked = 0;
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const element = node.parentElement;
+      if (!node.data.trim() || element.closest("script, style, noscript, [disabled]")) continue;
+      if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+      const style = getComputedStyle(element);
+      const under = behind(element);
+      if (under === null) continue;
+      const [r, g, b, alpha] = parse(style.fill !== "rgb(0, 0, 0)" && element.closest("svg")
+        ? style.fill : style.color);
+      const ratio = contrast(over([r, g, b, alpha * opacity(element)], under), under);
+      const size = parseFloat(style.fontSize);
+      const isLarge = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+      checked += 1;
+      if (ratio < (isLarge ? 3 : 4.5) - 0.005) {
+        const key = `${describe(element)} ${ratio.toFixed(2)}`;
+        if (!found.has(key)) found.set(key, node.data.trim().slice(0, 40));
+      }
+    }
+    return { checked, found: [...found].map(([key, text]) => `${key}: ${text}`) };
+  }
+
+  // Elements that make the page itself scroll sideways.
+  function overflow() {
+    const width = document.documentElement.clientWidth;
+    const excess = document.documentElement.scrollWidth - width;
+    if (excess <= 0) return [];
+    const found = [`the page is ${excess} px too wide`];
+    for (const element of document.body.querySelectorAll("*")) {
+      const right = element.getBoundingClientRect().right + window.scrollX;
+      const scrolls = (each) => each.parentElement && each !== document.body
+        && (getComputedStyle(each.parentElement).overflowX !== "visible"
+          || scrolls(each.parentElement));
+      if (right > width + 1 && !scrolls(element) && found.length < 5) {
+        found.push(`${describe(element)} ends at ${Math.round(right)} px`);
+      }
+    }
+    return found;
+  }
+
+  return { lowContrast, overflow };
+})();
