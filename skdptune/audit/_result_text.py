@@ -51,7 +51,6 @@ def as_html(
     )
     look = f"margin:.3em 0;{RED}" if is_refuted else "margin:.3em 0"
     return box(
-        f'{title(escape(head))}<div style="{look}">{escape(verdict)}</div>'
-        f"<table>{table}</table>",
+        f'{title(escape(head))}<div style="{look}">{escape(verdict)}</div><table>{table}</table>',
         width="46em",
     )
