@@ -79,6 +79,11 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         - An optuna sampler proposes all points, the first ones too. Use it to compare.
     reference_point : tuple of float, default=(10.0, 1.0)
         The largest epsilon, error and third objective that count for the hypervolume.
+    epsilon_scale : {"linear", "log"}, default="linear"
+        The scale of epsilon in the hypervolume, and so what "auto" and "hvpoi" aim at. "linear"
+        is the paper's and counts every unit of epsilon alike; "log" counts every factor alike:
+        use it where small epsilons matter as much as large ones. On it, epsilons below a millionth
+        of the reference point's count as that.
     n_repeats : int, default=1
         Fits per evaluation (and fold). Their mean score is the utility.
     scoring : str or BoundedScorer, optional
@@ -113,8 +118,10 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     n_jobs : int, optional
         Workers for the evaluations of a batch, at most `batch_size` of them; with a release, for
         the fits of one evaluation.
-    verbose : int, default=0
-        Above 0, shows a progress bar.
+    verbose : int or None, default=None
+        None shows what is going on, and for how long, once it has taken a second, where somebody
+        watches: on a terminal or in a notebook. 0 shows nothing; above 0 it is shown at once and
+        left.
     random_state : int, Generator, RandomState or None, default=None
         None draws noise from the operating system's entropy; a seed gives reproducible research
         runs.
@@ -206,6 +213,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         batch_size: int = 1,
         sampler: Any = "auto",
         reference_point: tuple[float, ...] = (10.0, 1.0),
+        epsilon_scale: str = "linear",
         n_repeats: int = 1,
         scoring: Any = None,
         cv: Any = 0.2,
@@ -216,7 +224,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         storage: Any = None,
         study_name: str | None = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         random_state: Any = None,
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
@@ -229,6 +237,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         self.batch_size = batch_size
         self.sampler = sampler
         self.reference_point = reference_point
+        self.epsilon_scale = epsilon_scale
         self.n_repeats = n_repeats
         self.scoring = scoring
         self.cv = cv
@@ -342,6 +351,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             records,
             plan.families.space,
             reference_point=tuple(self.reference_point),
+            epsilon_scale=self.epsilon_scale,
             third=None if third is None else third.name,
             study=study,
             privacy=plan.costs.epsilon,

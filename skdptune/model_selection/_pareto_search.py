@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skdptune._progress import Progress
 from skdptune._validation import check_integer
 from skdptune.model_selection._pareto import (
     Evaluation,
@@ -34,13 +35,14 @@ def pareto_search(
     batch_size: int = 1,
     sampler: Any = "auto",
     reference_point: tuple[float, ...] = (10.0, 1.0),
+    epsilon_scale: str = "linear",
     n_repeats: int = 1,
     third_objective: Any = None,
     storage: Any = None,
     study_name: str | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
-    verbose: int = 0,
+    verbose: int | None = None,
 ) -> ParetoResult:
     """Find the Pareto front of privacy and utility of any mechanism by Bayesian optimisation.
 
@@ -80,6 +82,11 @@ def pareto_search(
     reference_point : tuple of float, default=(10.0, 1.0)
         The largest epsilon, error (1 - utility) and third objective that count for the
         hypervolume.
+    epsilon_scale : {"linear", "log"}, default="linear"
+        The scale of epsilon in the hypervolume, and so what "auto" and "hvpoi" aim at. "linear"
+        is the paper's and counts every unit of epsilon alike; "log" counts every factor alike:
+        use it where small epsilons matter as much as large ones. On it, epsilons below a millionth
+        of the reference point's count as that.
     n_repeats : int, default=1
         Calls of the utility function per evaluation; their mean is the utility.
     third_objective : None, "time", or tuple ``(name, function)``, default=None
@@ -98,8 +105,10 @@ def pareto_search(
     random_state : int, Generator, RandomState or None, default=None
         Seeds proposals and repeats. A resumed study keeps its seed; without one, later
         evaluations have fresh seeds, which nothing keeps.
-    verbose : int, default=0
-        Above 0, shows a progress bar.
+    verbose : int or None, default=None
+        None shows what is going on, and for how long, once it has taken a second, where somebody
+        watches: on a terminal or in a notebook. 0 shows nothing; above 0 it is shown at once and
+        left.
 
     Returns
     -------
@@ -150,14 +159,15 @@ def pareto_search(
         batch_size=batch_size,
         sampler=sampler,
         reference_point=reference_point,
+        epsilon_scale=epsilon_scale,
         third=None if third is None else third.name,
         storage=storage,
         study_name=study_name,
         n_jobs=n_jobs,
         random_state=random_state,
-        verbose=verbose,
     )
-    study = optimizer.run()
+    with Progress("pareto_search", verbose):
+        study = optimizer.run()
     records = optimizer.records()
     warn_of_failures(records, stacklevel=3)
     seed = None
@@ -168,6 +178,7 @@ def pareto_search(
         records,
         space,
         reference_point=optimizer.reference_point,
+        epsilon_scale=optimizer.epsilon_scale,
         third=optimizer.third,
         study=study,
         privacy=privacy_oracle,

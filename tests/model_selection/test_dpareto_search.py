@@ -452,6 +452,7 @@ def test_unreleased_search_is_not_private_and_says_so() -> None:
         ({"sampler": Scripted}, ValueError, "or an optuna sampler, such as .*; got <class"),
         ({"privacy": "rdp"}, ValueError, "privacy must be one of 'profile', 'moments'"),
         ({"reference_point": (10.0,)}, ValueError, "reference_point must be 2 numbers"),
+        ({"epsilon_scale": "ln"}, ValueError, "epsilon_scale must be one of 'linear', 'log'"),
         ({"third_objective": "size"}, TypeError, "third_objective must be None, 'time' or"),
         ({"third_objective": "time"}, ValueError, "3 numbers, the worst epsilon, error and time"),
         ({"refit": "winner"}, TypeError, "refit must be a number"),

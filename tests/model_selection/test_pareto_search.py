@@ -25,7 +25,10 @@ pytest.importorskip("moocore")
 
 from skdptune import pareto_search  # noqa: E402
 from skdptune.model_selection._pareto import SearchSpace  # noqa: E402
-from skdptune.model_selection._pareto._sampling._fronts import hypervolume  # noqa: E402
+from skdptune.model_selection._pareto._sampling._fronts import (  # noqa: E402
+    hypervolume,
+    hypervolume_history,
+)
 from skdptune.model_selection._pareto_search import takes_seed  # noqa: E402
 
 # Another package may be named tests where workers look for it.
@@ -62,6 +65,17 @@ def exact_hypervolume(example: str, points_per_dimension: int) -> float:
     grid = SearchSpace(space).grid(points_per_dimension)
     points = [(cost_of(params), 1.0 - gain(params)) for params in grid]
     return hypervolume(np.array(points), examples.REFERENCE)
+
+
+@pytest.mark.parametrize("sampler", ["auto", "hvpoi"])
+def test_search_on_the_log_scale_finds_more_there(sampler: str) -> None:
+    def over_log(epsilon_scale: str) -> float:
+        found = search(sampler=sampler, epsilon_scale=epsilon_scale, n_iter=24)
+        points = np.column_stack([found.evaluations_["epsilon"], found.evaluations_["error"]])
+        return float(hypervolume_history(points, examples.REFERENCE, "log")[-1])
+
+    found = search(sampler=sampler, epsilon_scale="log", n_iter=24)
+    assert found.hypervolume_ == over_log("log") > over_log("linear")
 
 
 def test_vector_example_is_what_its_algorithm_does() -> None:

@@ -14,7 +14,7 @@ from skdptune.model_selection._pareto._costs import check_relation
 from skdptune.model_selection._pareto._families import Families
 from skdptune.model_selection._pareto._sampling import check_sampler
 from skdptune.model_selection._pareto._settings import ParetoSettings
-from skdptune.model_selection._pareto._study import check_reference_point
+from skdptune.model_selection._pareto._study import check_epsilon_scale, check_reference_point
 from skdptune.model_selection._pareto._third_objective import (
     ThirdObjective,
     check_third_objective,
@@ -36,6 +36,7 @@ def check_pareto_parameters(settings: ParetoSettings, families: Families) -> Non
     check_option(settings.privacy, name="privacy", options=PRIVACY)
     third = third_objective_of(settings)
     check_reference_point(settings.reference_point, None if third is None else third.name)
+    check_epsilon_scale(settings.epsilon_scale)
     _check_sampler(settings, families)
     _check_refit(settings)
     if settings.release is not None:

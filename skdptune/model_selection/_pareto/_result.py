@@ -14,7 +14,11 @@ from skdptune.model_selection._pareto._sampling import (
     hypervolume_history,
     non_dominated,
 )
-from skdptune.model_selection._pareto._study import Record, check_reference_point
+from skdptune.model_selection._pareto._study import (
+    Record,
+    check_epsilon_scale,
+    check_reference_point,
+)
 from skdptune.model_selection._pareto._wanted_points import WantedPoint
 
 FloatArray = NDArray[np.float64]
@@ -34,6 +38,8 @@ class ParetoResult:
         The space of the parameters.
     reference_point : tuple of float
         The largest objectives that count for the hypervolume.
+    epsilon_scale : {"linear", "log"}
+        The scale of epsilon in the hypervolume.
     third : str or None
         The third objective's name.
     study : optuna.Study or None
@@ -53,7 +59,7 @@ class ParetoResult:
         (standard deviation of the utility over repeats), ``utilities``, ``seconds``
         and ``failure`` (None, or why it failed; epsilon and error are NaN then).
     hypervolume_ : float
-        Of the front, below the reference point.
+        Of the front, below the reference point, on the scale of ``epsilon_scale``.
     hypervolume_history_ : ndarray of shape (n_evaluations,)
         The hypervolume after each evaluation, in order of completion.
     fronts_ : dict of str to ndarray
@@ -82,6 +88,7 @@ class ParetoResult:
         space: SearchSpace,
         *,
         reference_point: tuple[float, ...] = (10.0, 1.0),
+        epsilon_scale: str = "linear",
         third: str | None = None,
         study: Any = None,
         privacy: Callable[[dict[str, Any]], float] | None = None,
@@ -89,10 +96,12 @@ class ParetoResult:
     ) -> None:
         self.records, self.space, self.study_ = list(records), space, study
         self.reference_point = check_reference_point(reference_point, third)
-        self.third = third
+        self.epsilon_scale, self.third = check_epsilon_scale(epsilon_scale), third
         self._privacy, self._utility = privacy, utility
         points = self._points(np.mean)
-        self.hypervolume_history_ = hypervolume_history(points, self.reference_point)
+        self.hypervolume_history_ = hypervolume_history(
+            points, self.reference_point, self.epsilon_scale
+        )
         self.hypervolume_ = float(self.hypervolume_history_[-1]) if len(points) else 0.0
         self.evaluations_ = _table(self._evaluation_columns(points))
         self.pareto_front_ = _table(self._front_columns(points))

@@ -140,7 +140,7 @@ class ParetoRun:
             "batch_size": settings.batch_size,
             "sampler": settings.sampler,
             "reference_point": tuple(settings.reference_point),
-            "verbose": settings.verbose,
+            "epsilon_scale": settings.epsilon_scale,
             "random_state": None if draw is None else int(draw.generate_state(1)[0] >> 1),
         }
 

@@ -14,6 +14,7 @@ class ParetoSettings(Protocol):
     batch_size: int
     sampler: Any
     reference_point: tuple[float, ...]
+    epsilon_scale: str
     n_repeats: int
     privacy: str
     third_objective: Any
@@ -22,5 +23,4 @@ class ParetoSettings(Protocol):
     storage: Any
     study_name: str | None
     n_jobs: int | None
-    verbose: int
     random_state: Any

@@ -56,6 +56,14 @@ def test_front_holds_what_nothing_beats_by_rising_epsilon() -> None:
     assert [params["epsilon"] for params in table["params"]] == [3.0, 1.0, 5.0]
 
 
+def test_hypervolume_can_be_measured_over_the_logarithm_of_epsilon() -> None:
+    # (1, .7), (4, .4), (5, .35) below (10, 1).
+    expected = 0.3 * np.log(4.0) + 0.6 * np.log(5.0 / 4.0) + 0.65 * np.log(2.0)
+    assert result(epsilon_scale="log").hypervolume_ == pytest.approx(expected)
+    with pytest.raises(ValueError, match="epsilon_scale must be one of 'linear', 'log'; got"):
+        result(epsilon_scale="logit")
+
+
 def test_hypervolume_grows_with_the_evaluations() -> None:
     history = result().hypervolume_history_
     assert history == pytest.approx([3.6, 3.6, 4.5, 4.5, 4.75, 4.75])

@@ -6,10 +6,13 @@ of the plane (see ``_hvpoi``) the improvement is a width times a height, which a
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from skdptune.model_selection._pareto._sampling._fronts import LEAST_SHARE
 from skdptune.model_selection._pareto._sampling._hvpoi import improvement, strips
 from skdptune.model_selection._pareto._sampling._surrogates import Scales
 
@@ -34,9 +37,12 @@ def expected_improvement(
         Objectives of earlier evaluations.
     scales : Scales
     """
-    ends, ceilings = strips(points, scales.reference)
-    ends[0] = 0.0
-    reach = lognormal_shortfall(means[:, :1], deviations[:, :1], ends)
+    ends, ceilings = strips(scales.axes(points), scales.corner())
+    is_log = scales.epsilon_scale == "log"
+    # To the left of it nothing is gained.
+    ends[0] = math.log(LEAST_SHARE * scales.reference[0]) if is_log else 0.0
+    shortfall = normal_shortfall if is_log else lognormal_shortfall
+    reach = shortfall(means[:, :1], deviations[:, :1], ends)
     height = logit_normal_shortfall(means[:, 1:], deviations[:, 1:], ceilings)
     expected: FloatArray = (np.diff(reach, axis=1) * height).sum(axis=1)
     return expected
@@ -55,11 +61,20 @@ def screened_expected_improvement(
     evaluation succeeds. Promising is what improves most one deviation below the mean: the
     expectation takes far longer to compute.
     """
-    optimistic = improvement(scales.backward(means - deviations), points, scales.reference)
+    candidates = scales.axes(scales.backward(means - deviations))
+    optimistic = improvement(candidates, scales.axes(points), scales.corner())
     best = np.argsort(-success * optimistic, kind="stable")[: max(_N_SCREENED, len(means) // 6)]
     expected = np.zeros(len(means))
     expected[best] = expected_improvement(means[best], deviations[best], points, scales)
     return expected * success
+
+
+def normal_shortfall(means: FloatArray, deviations: FloatArray, ends: FloatArray) -> FloatArray:
+    """Return the expectation of ``max(end - normal, 0)``."""
+    standard = (ends - means) / deviations
+    density = np.exp(-(standard**2) / 2) / math.sqrt(2 * math.pi)
+    shortfall: FloatArray = deviations * (standard * special.ndtr(standard) + density)
+    return np.maximum(shortfall, 0.0)
 
 
 def lognormal_shortfall(means: FloatArray, deviations: FloatArray, ends: FloatArray) -> FloatArray:

@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 Reference = Sequence[float] | FloatArray
 
+# Of the reference's first coordinate: smaller ones count as that on a logarithmic scale.
+LEAST_SHARE = 1e-6
+
 
 def non_dominated(points: ArrayLike) -> NDArray[np.bool_]:
     """Return which points are dominated by no other; of equal points only the first.
@@ -42,9 +45,25 @@ def hypervolume(points: ArrayLike, reference: Reference) -> float:
     return float(_moocore().hypervolume(inside, ref=np.asarray(reference, dtype=float)))
 
 
-def hypervolume_history(points: ArrayLike, reference: Reference) -> FloatArray:
+def on_log_scale(points: ArrayLike, reference: Reference) -> FloatArray:
+    """Return the points with the logarithm of their first coordinates.
+
+    First coordinates below `LEAST_SHARE` of the reference's count as that, so that no volume is
+    infinite.
+    """
+    array = np.array(_points(points))
+    array[:, 0] = np.log(np.maximum(array[:, 0], LEAST_SHARE * reference[0]))
+    return array
+
+
+def hypervolume_history(
+    points: ArrayLike, reference: Reference, epsilon_scale: str = "linear"
+) -> FloatArray:
     """Return the hypervolume of the points up to each one; rows of NaN change nothing."""
     array = _points(points)
+    if epsilon_scale == "log":
+        array = on_log_scale(array, reference)
+        reference = on_log_scale(np.asarray([reference]), reference)[0]
     history, known, volume = np.zeros(len(array)), np.empty((0, array.shape[1])), 0.0
     for number, point in enumerate(array):
         inside = not np.isnan(point).any() and bool((point < np.asarray(reference)).all())

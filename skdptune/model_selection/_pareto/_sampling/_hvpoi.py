@@ -34,7 +34,7 @@ def hvpoi(
     points : array of shape (k, objectives)
         Objectives of earlier evaluations.
     scales : Scales
-        Probabilities are the same on all scales; hypervolumes are of the objectives themselves.
+        Probabilities are the same on all scales; hypervolumes are those of ``scales.axes``.
     success : array of shape (n,) or float
         The probabilities that an evaluation succeeds.
 
@@ -46,7 +46,8 @@ def hvpoi(
     probability = probability_of_improvement(
         means, deviations, scales.forward(points), scales.limit()
     )
-    gain = improvement(scales.backward(means), points, scales.reference)
+    candidates = scales.axes(scales.backward(means))
+    gain = improvement(candidates, scales.axes(points), scales.corner())
     # Where no mean improves, the probability decides; elsewhere the constant is negligible.
     return success * probability * (gain + 1e-9)
 

@@ -57,6 +57,8 @@ class SamplerSettings:
         Evaluations before the surrogates are used, and all of them.
     third_is_positive : bool
         Whether a third objective is modelled on a logarithmic scale.
+    epsilon_scale : {"linear", "log"}
+        The scale of the first objective in the hypervolume.
     """
 
     reference: tuple[float, ...]
@@ -64,6 +66,7 @@ class SamplerSettings:
     n_initial: int
     n_total: int
     third_is_positive: bool = False
+    epsilon_scale: str = "linear"
 
 
 class SurrogateProposer:
@@ -73,7 +76,11 @@ class SurrogateProposer:
         self, space: SearchSpace, settings: SamplerSettings, acquisition: Acquisition = hvpoi
     ) -> None:
         self.space, self.settings, self.acquisition = space, settings, acquisition
-        self.scales = Scales(settings.reference, settings.third_is_positive)
+        self.scales = Scales(
+            settings.reference,
+            settings.third_is_positive,
+            epsilon_scale=settings.epsilon_scale,
+        )
         self.groups = feature_groups(space)
         self._surrogates = [Surrogate(self.groups) for _ in settings.reference]
 

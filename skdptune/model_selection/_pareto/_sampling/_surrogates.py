@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize, special
 from scipy.linalg import lapack
 
+from skdptune.model_selection._pareto._sampling._fronts import LEAST_SHARE, on_log_scale
+
 FloatArray = NDArray[np.float64]
 
 _SQRT5 = math.sqrt(5.0)
@@ -25,23 +27,35 @@ class Scales:
 
     The first objective is positive and modelled by its logarithm, the second is a fraction and
     modelled by its logit; a third one is modelled as it is, or by its logarithm if positive.
-    Values are clipped: infinite first objectives, and fractions of exactly 0 or 1.
+    Values are clipped: infinite first objectives, and fractions of exactly 0 or 1. Hypervolumes
+    are of the objectives themselves, or with ``epsilon_scale="log"`` of the first one's logarithm
+    and the others.
     """
 
     reference: tuple[float, ...]
     third_is_positive: bool = False
     largest_fraction: float = 1.0 - 1e-3
+    epsilon_scale: str = "linear"
 
     def forward(self, values: FloatArray) -> FloatArray:
         """Return rows of objectives on the scales."""
         scaled = np.array(values, dtype=float)
         worst = self.reference[0]
-        scaled[:, 0] = np.log(np.clip(scaled[:, 0], 1e-6 * worst, 100.0 * worst))
+        scaled[:, 0] = np.log(np.clip(scaled[:, 0], LEAST_SHARE * worst, 100.0 * worst))
         fraction = np.clip(scaled[:, 1], 1.0 - self.largest_fraction, self.largest_fraction)
         scaled[:, 1] = np.log(fraction) - np.log1p(-fraction)
         if self.third_is_positive:
             scaled[:, 2:] = np.log(np.maximum(scaled[:, 2:], 1e-9))
         return scaled
+
+    def axes(self, values: FloatArray) -> FloatArray:
+        """Return rows of objectives on the axes of the hypervolume."""
+        return on_log_scale(values, self.reference) if self.epsilon_scale == "log" else values
+
+    def corner(self) -> FloatArray:
+        """Return the reference point on the axes of the hypervolume."""
+        corner: FloatArray = self.axes(np.array([self.reference]))[0]
+        return corner
 
     def limit(self) -> FloatArray:
         """Return the reference point on the scales."""

@@ -2,6 +2,7 @@
 
 from skdptune.model_selection._pareto._study._optimizer import (
     ParetoOptimizer,
+    check_epsilon_scale,
     check_reference_point,
 )
 from skdptune.model_selection._pareto._study._records import Evaluation, Record
@@ -11,6 +12,7 @@ __all__ = [
     "Evaluation",
     "ParetoOptimizer",
     "Record",
+    "check_epsilon_scale",
     "check_reference_point",
     "open_storage",
     "optuna",

@@ -15,8 +15,8 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
+from skdptune._progress import current_progress
 from skdptune.model_selection._pareto._sampling import (
     NUMBER,
     PROPOSAL,
@@ -58,7 +58,6 @@ class LoopSettings:
         Evaluations that run at the same time.
     proposal_filter, max_refusals
         See :class:`ParetoOptimizer`.
-    verbose : int
     """
 
     space: SearchSpace
@@ -68,7 +67,6 @@ class LoopSettings:
     batch_size: int
     proposal_filter: Callable[[dict[str, Any]], bool] | None
     max_refusals: int
-    verbose: int
 
 
 class EvaluationLoop:
@@ -93,17 +91,18 @@ class EvaluationLoop:
     def run(self) -> None:
         """Work until all evaluations are done, by this process or others."""
         self.repeat_lost()
-        bar = tqdm(
-            total=self.settings.n_total, disable=not self.settings.verbose, unit="evaluation"
-        )
         try:
+            self.show_count()
             while self.step():
-                bar.update(self.n_evaluated() - bar.n)
+                self.show_count()
         finally:
-            bar.close()
             # After an interrupt another process, or the next search, does the rest.
             for trial in self.running.values():
                 self.give_up(self.stored(trial.number))
+
+    def show_count(self) -> None:
+        """Show how many evaluations are done."""
+        current_progress().count(self.n_evaluated(), self.settings.n_total, "evaluations")
 
     def step(self) -> bool:
         """Propose, or wait for a result or for other processes; return whether to continue."""

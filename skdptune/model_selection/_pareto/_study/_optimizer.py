@@ -9,7 +9,7 @@ from typing import Any
 
 from joblib import effective_n_jobs
 
-from skdptune._validation import check_integer, check_n_jobs
+from skdptune._validation import check_integer, check_n_jobs, check_option
 from skdptune.model_selection._pareto._sampling import SamplerSettings, SearchSpace, make_sampler
 from skdptune.model_selection._pareto._study._heartbeat import Heartbeat
 from skdptune.model_selection._pareto._study._loop import EvaluationLoop, LoopSettings
@@ -21,6 +21,8 @@ from skdptune.model_selection._pareto._study._storage import (
     study_seeds,
 )
 from skdptune.model_selection._pareto._study._workers import Workers
+
+EPSILON_SCALES = ("linear", "log")
 
 
 class ParetoOptimizer:
@@ -34,8 +36,8 @@ class ParetoOptimizer:
         when an evaluation is repeated after a crash, and in a seeded study the seed is. An
         evaluation that raises has failed. It runs in a worker: with processes it is pickled.
     space : SearchSpace
-    n_initial, n_iter, batch_size, sampler, reference_point, storage, study_name, n_jobs, \
-random_state, verbose
+    n_initial, n_iter, batch_size, sampler, reference_point, epsilon_scale, storage, study_name, \
+n_jobs, random_state
         As :func:`pareto_search` has them.
     third : str or None
         Name of the third objective, if there is one.
@@ -68,12 +70,12 @@ random_state, verbose
         batch_size: int = 1,
         sampler: Any = "auto",
         reference_point: tuple[float, ...] = (10.0, 1.0),
+        epsilon_scale: str = "linear",
         third: str | None = None,
         storage: Any = None,
         study_name: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
-        verbose: int = 0,
         proposal_filter: Callable[[dict[str, Any]], bool] | None = None,
         max_refusals: int = 100,
         fingerprint: str = "",
@@ -83,9 +85,10 @@ random_state, verbose
         self.batch_size = check_integer(batch_size, name="batch_size", lower=1)
         self.evaluate, self.space, self.sampler = evaluate, space, sampler
         self.reference_point = check_reference_point(reference_point, third)
+        self.epsilon_scale = check_epsilon_scale(epsilon_scale)
         self.third, self.storage, self.study_name = third, storage, study_name
         self.n_jobs = check_n_jobs(n_jobs)
-        self.random_state, self.verbose = random_state, verbose
+        self.random_state = random_state
         self.proposal_filter, self.max_refusals = proposal_filter, max_refusals
         self.fingerprint = fingerprint
         self.study: Any = None
@@ -125,6 +128,7 @@ random_state, verbose
             self.n_initial,
             self.n_initial + self.n_iter,
             self.third == "time",
+            self.epsilon_scale,
         )
         self.study.sampler = make_sampler(self.sampler, self.space, settings)
 
@@ -137,12 +141,16 @@ random_state, verbose
             self.batch_size,
             self.proposal_filter,
             self.max_refusals,
-            self.verbose,
         )
 
     def records(self) -> list[Record]:
         """Return the finished evaluations in order of completion."""
         return [] if self.study is None else records_of(self.study, self.space)
+
+
+def check_epsilon_scale(epsilon_scale: Any) -> str:
+    """Return the scale of epsilon in the hypervolume, or raise."""
+    return str(check_option(epsilon_scale, name="epsilon_scale", options=EPSILON_SCALES))
 
 
 def check_reference_point(reference_point: Any, third: str | None) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from skdptune.model_selection._pareto._sampling._ehvi import (
     expected_improvement,
     logit_normal_shortfall,
     lognormal_shortfall,
+    normal_shortfall,
     screened_expected_improvement,
 )
 from skdptune.model_selection._pareto._sampling._hvpoi import improvement  # noqa: E402
@@ -28,20 +29,23 @@ def test_shortfalls_are_means_of_draws(mean: float, deviation: float) -> None:
     ends, ceilings = np.array([0.2, 1.2, 3.6]), np.array([0.05, 0.3, 0.9])
     for found, bounds, drawn in (
         (lognormal_shortfall(column, width, ends), ends, np.exp(draws)),
+        (normal_shortfall(column, width, ends), ends, draws),
         (logit_normal_shortfall(column, width, ceilings), ceilings, special.expit(draws)),
     ):
         expected = np.maximum(bounds - drawn[:, np.newaxis], 0.0).mean(axis=0)
         assert found[0] == pytest.approx(expected, rel=0.02, abs=0.01 * min(deviation, 1.0))
 
 
-def test_expectation_is_the_mean_gain_of_draws() -> None:
-    rng, scales = np.random.default_rng(0), Scales((10.0, 1.0))
+@pytest.mark.parametrize("epsilon_scale", ["linear", "log"])
+def test_expectation_is_the_mean_gain_of_draws(epsilon_scale: str) -> None:
+    rng, scales = np.random.default_rng(0), Scales((10.0, 1.0), epsilon_scale=epsilon_scale)
     means = np.column_stack([np.log([1.0, 5.0, 8.0]), [-0.3, -2.0, -3.0]])
     deviations = np.column_stack([[0.5, 0.7, 0.1], [0.4, 1.0, 0.05]])
     found = expected_improvement(means, deviations, POINTS, scales)
     for mean, deviation, gain in zip(means, deviations, found, strict=True):
         draws = scales.backward(mean + deviation * rng.normal(size=(100_000, 2)))
-        expected = improvement(draws, POINTS, (10.0, 1.0)).mean()
+        known, corner = scales.axes(POINTS), scales.corner()
+        expected = improvement(scales.axes(draws), known, corner).mean()
         assert gain == pytest.approx(expected, rel=0.03, abs=1e-3)
 
 

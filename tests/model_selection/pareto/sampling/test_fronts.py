@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 pytest.importorskip("moocore")
 
 from skdptune.model_selection._pareto._sampling._fronts import (
+    LEAST_SHARE,
     front,
     hypervolume,
     hypervolume_history,
     non_dominated,
+    on_log_scale,
 )
 
 SIDE = 6
@@ -75,6 +77,27 @@ def test_history_is_the_hypervolume_of_each_beginning(points: list[tuple[int, ..
 def test_failed_and_infinite_points_add_nothing() -> None:
     points = [[np.inf, 0.1], [np.nan, np.nan], [4.0, 0.5], [np.inf, 0.0]]
     assert hypervolume_history(points, (10.0, 1.0)) == pytest.approx([0.0, 0.0, 3.0, 3.0])
+
+
+@given(clouds(2))
+def test_history_on_the_log_scale_is_an_area_of_strips(points: list[tuple[int, ...]]) -> None:
+    array = as_array(points, 2) + 1.0
+    found = hypervolume_history(array, (SIDE, SIDE), "log")
+    for place, volume in enumerate(found):
+        inside = array[: place + 1]
+        inside = inside[(inside < SIDE).all(axis=1)]
+        # Left to right: of each strip the width in log epsilon times the height above the best.
+        ends = np.append(np.unique(inside[:, 0]), SIDE)
+        heights = [SIDE - inside[inside[:, 0] <= end, 1].min() for end in ends[:-1]]
+        assert volume == pytest.approx((np.diff(np.log(ends)) * heights).sum())
+
+
+def test_log_scale_keeps_volumes_finite() -> None:
+    history = hypervolume_history([[np.nan, np.nan], [0.0, 0.5], [1e-9, 0.5]], (10.0, 1.0), "log")
+    assert history == pytest.approx([0.0, -0.5 * np.log(LEAST_SHARE), -0.5 * np.log(LEAST_SHARE)])
+    points = np.array([[np.inf, 0.1], [np.nan, 0.2]])
+    assert np.isinf(on_log_scale(points, (10.0, 1.0))[0, 0])
+    assert points[0, 0] == np.inf
 
 
 def test_front_rises_in_its_first_coordinate() -> None:
