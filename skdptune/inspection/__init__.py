@@ -5,5 +5,12 @@ matplotlib is loaded when something is drawn; the extra ``plot`` brings it.
 
 from skdptune.inspection._audit_display import AuditDisplay
 from skdptune.inspection._pareto_front import ParetoFrontDisplay
+from skdptune.inspection._privacy_profile import PrivacyProfileDisplay
+from skdptune.inspection._trade_off import TradeOffDisplay
 
-__all__ = ["AuditDisplay", "ParetoFrontDisplay"]
+__all__ = [
+    "AuditDisplay",
+    "ParetoFrontDisplay",
+    "PrivacyProfileDisplay",
+    "TradeOffDisplay",
+]

@@ -19,8 +19,8 @@ MARKERS = ("o", "s", "^", "D", "v", "X", "P")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo")
 # In inches.
 SIZE = (6.4, 4.2)
-# Letters of the small font on an inch of a title.
-_LETTERS_PER_INCH = 13.5
+# Letters of the small font on an inch of a title, and what the layout adds to the axes' width.
+_LETTERS_PER_INCH, _WIDENED = 15.0, 1.1
 _FEWEST_LETTERS = 20
 # Shares of the text's colour in what is quieter: rules and ticks, and the grid.
 _QUIET, _FAINT = 0.55, 0.12
@@ -154,8 +154,8 @@ def wrapped(text: str, inches: float = SIZE[0]) -> str:
 
 
 def _inches(ax: Any) -> float:
-    """Return the width of the axes with their labels; the layout is only known when drawn."""
-    return float(ax.get_position().width * ax.figure.get_figwidth())
+    """Return about the width of the axes, which the layout only knows when they are drawn."""
+    return float(_WIDENED * ax.get_position().width * ax.figure.get_figwidth())
 
 
 def add_legend(ax: Any, **options: Any) -> Any:

@@ -486,6 +486,19 @@ SPECIAL: dict[str, Callable[[], Values]] = {
     "one_run_audit": one_run_audits,
     "audit_epsilon": audits,
     "AuditDisplay": lambda: {"statistic_with": [[1.0, 2.0]], "statistic_without": [[0.0, 0.5]]},
+    "PrivacyProfileDisplay": lambda: {
+        "epsilons": [[0.0, 1.0]],
+        "deltas": [[0.1, 0.0]],
+        "asked": [None, (1.0, 1e-5)],
+        "label": [None, "one run"],
+    },
+    "TradeOffDisplay": lambda: {
+        "false_positive_rates": [[0.0, 1.0]],
+        "true_positive_rates": [[0.1, 1.0]],
+        "marked": [(), [(0.01, 0.1)]],
+        "neighbouring": ["add or remove one record"],
+        "label": [None, "one run"],
+    },
 }
 _CACHE: dict[str, Values] = {}
 

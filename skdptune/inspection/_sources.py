@@ -1,0 +1,103 @@
+"""The reports that displays draw: of a fitted estimator or search, or of one to be fitted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from skdptune._validation import check_kind
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base import DEFAULT_DELTA, budget_owners, privacy_of, profile_of
+
+_SLACK = 1e-9
+
+
+def checked_profile(profile: Any) -> PrivacyProfile:
+    """Return a profile, or raise."""
+    found: PrivacyProfile = check_kind(
+        profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile"
+    )
+    return found
+
+
+def checked_report(report: Any) -> PrivacyReport:
+    """Return a report, or raise."""
+    found: PrivacyReport = check_kind(
+        report, name="report", kind=PrivacyReport, domain="a PrivacyReport"
+    )
+    return found
+
+
+def check_search(search: Any) -> None:
+    """Raise unless an object is one of the package's searches."""
+    if isinstance(search, type) or not callable(getattr(search, "plan", None)):
+        raise TypeError(f"search must be a search of skdptune; got {type(search).__name__}.")
+
+
+def report_of_search(search: Any, n_samples: int | None, n_features: int | None) -> PrivacyReport:
+    """Return the report of a fitted search, or of one to be fitted to so many records."""
+    check_search(search)
+    return report_of_estimator(search, n_samples, n_features, name="search")
+
+
+def report_of_estimator(
+    estimator: Any,
+    n_samples: int | None = None,
+    n_features: int | None = None,
+    *,
+    name: str = "estimator",
+) -> PrivacyReport:
+    """Return the report of a fitted estimator, or of one to be fitted to so many records.
+
+    Parameters
+    ----------
+    estimator : estimator or pipeline
+        Private.
+    n_samples, n_features : int, optional
+        The records of the fit to come; the report is then that of this fit, whether or not there
+        was one before.
+    name : str, default="estimator"
+        In errors.
+    """
+    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+        raise TypeError(f"{name} must be an estimator with fit; got {estimator!r:.60}.")
+    if n_samples is not None:
+        return _report_to_come(estimator, n_samples, n_features)
+    if not _is_fitted(estimator):
+        raise ValueError(
+            f"{name} must be fitted where n_samples is not given; got a "
+            f"{type(estimator).__name__} that is not. For what a fit would cost, give n_samples "
+            "and n_features."
+        )
+    return privacy_of(estimator)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    if hasattr(estimator, "privacy_"):
+        return True
+    if hasattr(estimator, "privacy_profile"):
+        return False
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _report_to_come(estimator: Any, n_samples: int, n_features: int | None) -> PrivacyReport:
+    if callable(getattr(estimator, "plan", None)):
+        planned: PrivacyReport = estimator.plan(n_samples, n_features, compare=False).report
+        return planned
+    profile = profile_of(estimator, n_samples, n_features)
+    owners = budget_owners(estimator)
+    # As `privacy_of` states it after the fit.
+    delta = math.fsum(owner.delta or 0.0 for owner in owners)
+    if not owners and math.isinf(profile.epsilon(0.0)):
+        delta = DEFAULT_DELTA
+    asked = getattr(estimator, "epsilon", None) if len(owners) == 1 else None
+    if asked is not None and not profile.epsilon(delta) <= asked * (1.0 + _SLACK):
+        asked = None
+    return PrivacyReport(profile, delta, epsilon=asked, name=type(estimator).__name__)

@@ -1,0 +1,147 @@
+"""Drawings of privacy profiles, read back from matplotlib's artists, and pictures of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
+from skdptune.inspection import PrivacyProfileDisplay
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DPGridSearchCV
+from tests.inspection.pictures import check_grey, drawing
+
+RUN = PrivacyProfile.gaussian(0.25)
+
+
+@pytest.fixture(autouse=True)
+def _style() -> Any:
+    with drawing():
+        yield
+
+
+def test_a_profile_and_its_point(check_picture: Any) -> None:
+    display = PrivacyProfileDisplay.from_profile(RUN, delta=1e-5)
+    x, y = display.line_.get_data()
+    assert np.all(np.diff(x) > 0.0)
+    assert y == pytest.approx(RUN.delta(x))
+    assert display.ax_.get_yscale() == "log"
+    assert y[-1] < display.ax_.get_ylim()[0] < 1e-9
+    epsilon = RUN.epsilon(1e-5)
+    assert np.ravel(display.point_.get_data()) == pytest.approx([epsilon, 1e-5])
+    (words,) = (text.get_text() for text in display.ax_.texts)
+    # Rounded up.
+    assert words == "ε = 0.927 at δ = 1e-05" and epsilon <= 0.927
+    check_picture(display.figure_, "privacy_profile")
+
+
+def test_several_are_compared_on_one_pair_of_axes(check_picture: Any) -> None:
+    ax = PrivacyProfileDisplay.from_profile(RUN, delta=1e-5, label="one run").ax_
+    more = {
+        "best of 10": RUN.selected(Geometric.from_mean(10)),
+        "all 10": 10 * RUN,
+        "pure": PrivacyProfile.pure(1.0),
+    }
+    for label, profile in more.items():
+        delta = 0.0 if label == "pure" else 1e-5
+        display = PrivacyProfileDisplay.from_profile(profile, delta=delta, label=label, ax=ax)
+        assert display.ax_ is ax
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names[0] == "one run: ε = 0.927 at δ = 1e-05"
+    assert names[-1] == "pure: ε = 1.000 at δ = 0"
+    # All curves are seen whole, and no words lie on them.
+    assert ax.get_xlim()[1] >= (10 * RUN).epsilon(1e-10)
+    assert not ax.texts
+    check_grey(ax)
+    check_picture(ax.figure, "privacy_profile_several")
+
+
+@pytest.mark.parametrize("epsilon, delta", [(0.0, 0.0), (1.0, 0.0), (0.0, 1e-4), (2.0, 1e-4)])
+@pytest.mark.parametrize("asked", [None, 0.0, 1e-6, 1.0])
+def test_guarantees_with_an_end_are_drawn(
+    epsilon: float, delta: float, asked: float | None
+) -> None:
+    profile = PrivacyProfile.approximate(epsilon, delta)
+    display = PrivacyProfileDisplay.from_profile(profile, delta=asked)
+    x, y = display.line_.get_data()
+    assert x[-1] >= max(epsilon, 0.5)
+    # The end is seen: no more than delta is left of it.
+    assert y[-1] <= max(1.02 * delta, 1e-200)
+    display.figure_.draw_without_rendering()
+
+
+def test_nothing_private_is_drawn_as_such() -> None:
+    display = PrivacyProfileDisplay.from_profile(
+        PrivacyProfile.approximate(0.0, 1.0), delta=1e-5, label="open"
+    )
+    assert np.all(display.line_.get_ydata() == 1.0)
+    assert display.point_ is None
+    assert display.line_.get_label() == "open: not private at δ = 1e-05"
+
+
+def test_estimators_are_drawn_before_and_after_their_fit() -> None:
+    model = DPLogisticRegression(epsilon=1.0, delta=1e-5, classes=[0, 1], random_state=0)
+    with pytest.raises(ValueError, match="estimator must be fitted where n_samples is not given"):
+        PrivacyProfileDisplay.from_estimator(model)
+    before = PrivacyProfileDisplay.from_estimator(model, 20, 2)
+    assert before.asked == (1.0, 1e-5)
+    assert before.label == "DPLogisticRegression"
+    rng = np.random.default_rng(0)
+    model.fit(rng.normal(size=(20, 2)), np.arange(20) % 2)
+    after = PrivacyProfileDisplay.from_estimator(model, label="fitted")
+    assert after.deltas == pytest.approx(before.deltas)
+    assert after.asked == before.asked
+
+
+def test_searches_are_drawn_before_their_fit() -> None:
+    model = DPLogisticRegression(solver="output", classes=[0, 1])
+    search = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5)
+    display = PrivacyProfileDisplay.from_search(search, 1000, 3)
+    assert display.asked == (1.0, 1e-5)
+    assert display.label == "DPGridSearchCV"
+    # The total lies left of what was asked for.
+    assert np.interp(1.0, display.epsilons, display.deltas) <= 1e-5
+    same = PrivacyProfileDisplay.from_estimator(search, 1000, 3)
+    assert same.deltas == pytest.approx(display.deltas)
+    with pytest.raises(ValueError, match="search must be fitted where n_samples is not given"):
+        PrivacyProfileDisplay.from_search(search)
+    with pytest.raises(TypeError, match="search must be a search of skdptune; got DPLogistic"):
+        PrivacyProfileDisplay.from_search(model, 1000, 3)
+
+
+def test_reports_are_drawn_with_their_name() -> None:
+    report = PrivacyReport(RUN, 1e-5, epsilon=2.0, name="release")
+    display = PrivacyProfileDisplay.from_report(report, color="k")
+    assert (display.asked, display.label) == ((2.0, 1e-5), "release")
+    assert display.line_.get_color() == "k"
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (([0.0, 1.0], [0.1]), "epsilons must be increasing, and as many as deltas; got 2 for 1"),
+        (([1.0, 0.0], [0.1, 0.2]), "epsilons must be increasing"),
+        (([0.0], [1.5]), r"deltas must be a number in \[0, 1\] throughout"),
+    ],
+    ids=["sizes", "order", "delta"],
+)
+def test_what_is_no_curve_is_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PrivacyProfileDisplay(*arguments)
+
+
+def test_what_cannot_be_drawn_is_refused() -> None:
+    with pytest.raises(TypeError, match="profile must be a PrivacyProfile; got int"):
+        PrivacyProfileDisplay.from_profile(1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="delta must be given with an epsilon"):
+        PrivacyProfileDisplay.from_profile(RUN, epsilon=1.0)
+    with pytest.raises(TypeError, match="report must be a PrivacyReport; got PrivacyProfile"):
+        PrivacyProfileDisplay.from_report(RUN)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="estimator must be an estimator with fit"):
+        PrivacyProfileDisplay.from_estimator(DPLogisticRegression, 10)
+    for asked in (1.0, (1.0,), (-1.0, 0.1), (1.0, math.nan)):
+        with pytest.raises(ValueError, match=r"asked"):
+            PrivacyProfileDisplay([0.0], [0.1], asked=asked)  # type: ignore[arg-type]
