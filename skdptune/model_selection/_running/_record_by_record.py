@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
@@ -303,6 +303,9 @@ def _proper(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
     proper, both = proper_targets(targets, wrong, is_classifier=is_labelled, labels=labels)
     if not both.any() and not is_labelled:
         return X, y
+    if not is_labelled and not is_regressor(estimator):
+        # Of a transformer: words are labels of a classifier after it, and say nothing of the row.
+        return X, proper
     return _zeroed(X, both & ~wrong), proper
 
 

@@ -9,7 +9,13 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    TransformerMixin,
+    clone,
+)
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
@@ -207,6 +213,43 @@ def test_private_transformers_are_fitted_to_proper_records() -> None:
     assert_array_equal(np.shape(inputs(pipeline, more, np.append(y, 1))[0]), (N + 1, 2))
     fitted = fit_record_by_record(clone(pipeline), more, np.append(y, 1))
     assert np.isfinite(fitted[1].mean_).all()
+
+
+class Carrier(TransformerMixin, Recorder):
+    """Keeps what it is fitted to, and passes records on."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "transformer"
+        return tags
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+
+@pytest.mark.parametrize("target", ["yes", None, np.nan, {}, 3], ids=str)
+def test_words_for_labels_leave_rows_to_private_transformers(target: Any) -> None:
+    # Theorem R6: neighbouring data differ in one row, and no row is lost to a word.
+    X, _ = table_with([0.0, 0.0])
+    y = np.where(np.arange(N) % 2, "yes", "no").astype(object)
+    carrier = fit_record_by_record(Carrier(), X, y)
+    assert_array_equal(carrier.rows_, X)
+    longer = np.empty(N + 1, dtype=object)
+    longer[:N], longer[N] = y, target
+    more = fit_record_by_record(Carrier(), np.vstack([X, [1.0, 2.0]]), longer)
+    assert_array_equal(more.rows_[:N], X)
+    assert_array_equal(more.targets_[:N], carrier.targets_)
+    assert np.isfinite(more.targets_.astype(float)).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("labels", [[0, 1], ["no", "yes"], [False, True]], ids=str)
+def test_scalers_learn_the_same_whatever_the_labels_are(labels: list[Any]) -> None:
+    scaler = DPStandardScaler(bounds=(0, 3), random_state=0, epsilon=1e4, delta=1e-5)
+    pipeline = make_pipeline(scaler, Recorder(classes=labels))
+    X, _ = table_with([0.0, 0.0])
+    fitted = fit_record_by_record(pipeline, X, np.array(labels)[np.arange(N) % 2])
+    np.testing.assert_allclose(fitted[0].mean_, X.mean(axis=0), atol=0.1)
 
 
 @pytest.mark.filterwarnings("ignore")
