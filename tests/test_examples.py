@@ -59,7 +59,7 @@ def test_example_has_a_title_and_says_what_it_takes(name: str) -> None:
     assert set(second) == {"="} and len(second) >= len(first) - 3
     imported = {
         name.split(".")[0]
-        for node in ast.walk(ast.parse(source))
+        for node in ast.parse(source).body
         for name in (
             [alias.name for alias in node.names]
             if isinstance(node, ast.Import)
