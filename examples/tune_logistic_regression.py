@@ -72,9 +72,10 @@ model = make_private_pipeline(DPLogisticRegression(), schema)
 # The search, before and after it reads the rows
 # ----------------------------------------------
 #
-# The plan follows from public numbers. Its first row is what will be done: about 20 fits on a fifth
-# of the rows and a last one on the others, each with nearly as much of ε as a single fit without any
-# tuning has, in the second row. The rows below do the same by other means, and cost more accuracy.
+# The plan follows from public numbers. Its first row is what will be done: about 20 fits on a
+# fifth of the rows and a last one on the others, each with nearly as much of ε as a single fit
+# without any tuning has, in the second row. The rows below do the same by other means, and cost
+# more accuracy.
 
 search = DPRandomSearchCV(
     model,
