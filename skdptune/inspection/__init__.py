@@ -4,12 +4,14 @@ matplotlib is loaded when something is drawn; the extra ``plot`` brings it.
 """
 
 from skdptune.inspection._audit_display import AuditDisplay
+from skdptune.inspection._grid_scores import GridScoresDisplay
 from skdptune.inspection._pareto_front import ParetoFrontDisplay
 from skdptune.inspection._privacy_profile import PrivacyProfileDisplay
 from skdptune.inspection._trade_off import TradeOffDisplay
 
 __all__ = [
     "AuditDisplay",
+    "GridScoresDisplay",
     "ParetoFrontDisplay",
     "PrivacyProfileDisplay",
     "TradeOffDisplay",

@@ -486,6 +486,14 @@ SPECIAL: dict[str, Callable[[], Values]] = {
     "one_run_audit": one_run_audits,
     "audit_epsilon": audits,
     "AuditDisplay": lambda: {"statistic_with": [[1.0, 2.0]], "statistic_without": [[0.0, 0.5]]},
+    "GridScoresDisplay": lambda: {
+        "candidates": [[{"C": 0.1}, {"C": 1.0}]],
+        "scores": [[0.5, 0.75]],
+        "noise": [None, [0.1, 0.1]],
+        "chosen": [None, 1],
+        "resources": [None, [0.5, 1.0]],
+        "n_folds": [1, 3],
+    },
     "PrivacyProfileDisplay": lambda: {
         "epsilons": [[0.0, 1.0]],
         "deltas": [[0.1, 0.0]],

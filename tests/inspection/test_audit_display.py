@@ -115,7 +115,7 @@ def test_fits_without_a_number_are_counted_and_not_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("statistic", "audit-statistic"), ("capital", "audit-capital")]
+    ("kind", "name"), [("statistic", "audit_statistic"), ("capital", "audit_capital")]
 )
 def test_picture(check_picture: Any, kind: str, name: str) -> None:
     verdict = (
@@ -127,4 +127,4 @@ def test_picture(check_picture: Any, kind: str, name: str) -> None:
 
 
 def test_picture_of_an_audit_by_one_fit(check_picture: Any) -> None:
-    check_picture(AuditDisplay.from_result(one_run()).figure_, "audit-one-run")
+    check_picture(AuditDisplay.from_result(one_run()).figure_, "audit_one_run")

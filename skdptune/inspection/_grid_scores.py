@@ -1,0 +1,485 @@
+"""Plots of the noisy scores of all candidates of a search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdptune._validation import check_integer, check_kind, check_option, check_vector
+from skdptune.inspection._plotting import (
+    COLOURS,
+    MARKERS,
+    add_legend,
+    add_title,
+    axes_for,
+    line_look,
+    tidy,
+)
+from skdptune.inspection._score_artists import (
+    LEGEND_RING,
+    MOST_WRITTEN,
+    draw_frame,
+    draw_level,
+    draw_ring,
+    held_in_words,
+    name_values,
+    write_cells,
+)
+from skdptune.inspection._score_table import (
+    ScoreTable,
+    as_numbers,
+    shown_candidate,
+    shown_value,
+    wants_log,
+)
+from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV
+
+FloatArray = NDArray[np.float64]
+
+_KINDS = ("auto", "heatmap", "slices", "candidates")
+_TABLES = (
+    "a fitted DPGridSearchCV with selection='table' or 'compose', or a fitted DPAdaptiveSearchCV"
+)
+# Lines beside each other that can be told apart.
+_MOST_LINES = 7
+_MOST_LABELS = 20
+_CHOSEN = "chosen"
+# A scale that rises evenly in grey.
+_SCALE = "cividis"
+
+
+class GridScoresDisplay:
+    """Plot of a search's table: the noisy scores of all candidates, and which one was chosen.
+
+    It is best made by `from_search`.
+
+    Parameters
+    ----------
+    candidates : sequence of dict
+        The parameters of each.
+    scores : array-like
+        Their noisy scores, as published.
+    noise : array-like, optional
+        Standard deviation of the noise of each score; of the mean over folds, with `n_folds` above
+        1, its standard error over the folds' noisy scores.
+    chosen : int, optional
+        Place of the candidate that the search chose.
+    resources : array-like, optional
+        Share of a whole fit behind each score, below 1 for candidates that were ended early.
+    n_folds : int, default=1
+        Noisy scores that each mean is of.
+    score : str, default="score"
+        What the scores are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Drawn on.
+    figure_ : matplotlib Figure
+        Of these axes.
+    image_ : matplotlib AxesImage or None
+        The cells of a heat map.
+    lines_ : list of matplotlib artists
+        The scores of slices and candidates, with their error bars.
+    chosen_ : matplotlib artist or None
+        What marks the chosen candidate.
+
+    See Also
+    --------
+    skdptune.model_selection.DPGridSearchCV : Publishes such a table.
+    skdptune.model_selection.DPAdaptiveSearchCV : Publishes one of candidates that it proposes.
+
+    Notes
+    -----
+    All that is drawn was paid for by the search: parameters, noisy scores, and the deviation of
+    the noise that was added to them. The fits behind the scores have noise of their own beside it,
+    which error bars do not show. The chosen candidate need not have the largest score: by default
+    a search chooses by a posterior mean that knows the noise.
+
+    Examples
+    --------
+    >>> from skdptune.inspection import GridScoresDisplay
+    >>> candidates = [{"C": 0.1}, {"C": 1.0}, {"C": 10.0}]
+    >>> display = GridScoresDisplay(candidates, [0.80, 0.85, 0.83], noise=[0.01] * 3, chosen=1)
+    >>> display.noise_in_words
+    'Scores carry noise of ±0.01 (standard deviation), beside that of the fits.'
+    >>> display.plot().ax_.get_xlabel()  # doctest: +SKIP
+    'C'
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Mapping[str, Any]],
+        scores: ArrayLike,
+        *,
+        noise: ArrayLike | None = None,
+        chosen: int | None = None,
+        resources: ArrayLike | None = None,
+        n_folds: int = 1,
+        score: str = "score",
+    ) -> None:
+        self.candidates = _checked_candidates(candidates)
+        count = len(self.candidates)
+        self.scores = _of_all(scores, "scores", count, -math.inf)
+        self.noise = None if noise is None else _of_all(noise, "noise", count, 0.0)
+        self.resources = None if resources is None else _of_all(resources, "resources", count, 0.0)
+        if chosen is not None:
+            chosen = check_integer(chosen, name="chosen", lower=0, upper=count - 1)
+        self.chosen = chosen
+        self.n_folds = check_integer(n_folds, name="n_folds", lower=1)
+        self.score = score
+
+    # Making ---------------------------------------------------------------------------------
+
+    @classmethod
+    def from_search(
+        cls, search: Any, *, ax: Any = None, kind: str = "auto", params: Any = None
+    ) -> GridScoresDisplay:
+        """Draw the table of a fitted search.
+
+        Parameters
+        ----------
+        search : DPGridSearchCV or DPAdaptiveSearchCV
+            Fitted, with a table: a noisy maximum, a random number of candidates, or a threshold
+            publish no scores but the winner's, if any.
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        kind, params
+            As for `plot`.
+
+        Returns
+        -------
+        GridScoresDisplay
+        """
+        results = _table_of(search)
+        folds = [name for name in results if name.startswith("split")]
+        noise = np.asarray(results["std_test_score"], dtype=np.float64)
+        if len(folds) > 1:
+            noise = noise / math.sqrt(len(folds) - 1)
+        display = cls(
+            results["params"],
+            results["mean_test_score"],
+            noise=noise,
+            chosen=int(search.best_index_),
+            resources=results.get("resource"),
+            n_folds=max(len(folds), 1),
+            score=str(getattr(search.scorer_, "name", "score")),
+        )
+        return display.plot(ax=ax, kind=kind, params=params)
+
+    # Words ----------------------------------------------------------------------------------
+
+    @property
+    def noise_in_words(self) -> str:
+        """How far the scores can be trusted, in a sentence; empty where it is not known."""
+        if self.noise is None:
+            return ""
+        low, high = (f"{value:.2g}" for value in (self.noise.min(), self.noise.max()))
+        size = f"±{low}" if low == high else f"±{low} to ±{high}"
+        if self.n_folds > 1:
+            return f"Standard error over {self.n_folds} folds, noise included: {size}."
+        if not self.noise.any():
+            return "Scores carry no noise beside that of the fits."
+        return f"Scores carry noise of {size} (standard deviation), beside that of the fits."
+
+    # Drawing --------------------------------------------------------------------------------
+
+    def plot(
+        self, *, ax: Any = None, kind: str = "auto", params: str | Sequence[str] | None = None
+    ) -> GridScoresDisplay:
+        """Draw the scores.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        kind : {"auto", "heatmap", "slices", "candidates"}, default="auto"
+            "heatmap" has a cell for each value of two parameters. "slices" has the scores over
+            one parameter with their error bars, and a line for each value of a second one.
+            Where candidates are no grid, it shows all of them over the one parameter, without
+            lines. What varies beside has the chosen candidate's values, or those of the largest
+            score where the chosen one is not of the grid. "candidates" has a line for each
+            candidate. "auto" is "heatmap" for a grid of two parameters, "slices" for other grids
+            and for a parameter of numbers, and else "candidates".
+        params : str or sequence of str, optional
+            The parameters to draw: one or two for slices, two for a heat map, of which the first
+            is that of the horizontal axis. By default those with the most values.
+
+        Returns
+        -------
+        GridScoresDisplay
+            Itself.
+        """
+        check_option(kind, name="kind", options=_KINDS)
+        table = ScoreTable.of(self.candidates)
+        names = _checked_params(params, table)
+        kind = _kind_of(table, names) if kind == "auto" else kind
+        names = _shown_params(kind, names, table)
+        ax = axes_for(self, ax)
+        self.image_: Any = None
+        self.chosen_: Any = None
+        self.lines_: list[Any] = []
+        self._ring_at: tuple[float, float] | None = None
+        if kind == "heatmap":
+            words = self._draw_heatmap(ax, table, names)
+        elif kind == "slices":
+            words = self._draw_slices(ax, table, names)
+        else:
+            words = self._draw_candidates(ax, table)
+        add_title(ax, " ".join(filter(None, (self.noise_in_words, *words))))
+        return self
+
+    # Heat map -------------------------------------------------------------------------------
+
+    def _draw_heatmap(self, ax: Any, table: ScoreTable, names: Sequence[str]) -> list[str]:
+        x, y = names
+        middle = self._middle(table)
+        cells = np.full((len(table.values[y]), len(table.values[x])), np.nan)
+        for place in table.beside(middle, names):
+            cells[table.place(place, y), table.place(place, x)] = self.scores[place]
+        self.image_ = ax.imshow(cells, cmap=_SCALE, origin="lower", aspect="auto")
+        if max(cells.shape) <= MOST_WRITTEN:
+            write_cells(ax, self.image_, cells, self._digits())
+        else:
+            ax.figure.colorbar(self.image_, ax=ax, label=self.score)
+        name_values(ax.xaxis, table, x)
+        name_values(ax.yaxis, table, y)
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        words = []
+        if self.chosen is not None and self.chosen != table.outside:
+            cell = table.place(self.chosen, x), table.place(self.chosen, y)
+            self.chosen_ = draw_frame(ax, *cell)
+            words = ["Framed: the chosen candidate."]
+        return [*words, self._beside_grid(table), held_in_words(table, middle, names)]
+
+    def _beside_grid(self, table: ScoreTable) -> str:
+        """Return a sentence on the candidate that is not of the grid."""
+        if table.outside is None:
+            return ""
+        words = shown_candidate(self.candidates[table.outside], list(table.values))
+        score = f"{self.scores[table.outside]:.{self._digits()}f}"
+        where = "Chosen, off the grid" if self.chosen == table.outside else "Off the grid"
+        return f"{where}: {words} ({score})."
+
+    def _digits(self) -> int:
+        """Return how many digits of a score the noise leaves."""
+        if self.noise is None or not self.noise.any():
+            return 3
+        return int(np.clip(-math.floor(math.log10(self.noise.max() / 2.0)), 1, 4))
+
+    # Slices ---------------------------------------------------------------------------------
+
+    def _draw_slices(self, ax: Any, table: ScoreTable, names: Sequence[str]) -> list[str]:
+        is_range = len(table.values) == 1 and len(table.values[names[0]]) > MOST_WRITTEN
+        if not table.is_grid or is_range or self.resources is not None:
+            return self._draw_points(ax, table, names[0])
+        middle, x = self._middle(table), names[0]
+        shown = table.beside(middle, names)
+        lines = table.values[names[1]] if len(names) > 1 else [None]
+        for number, value in enumerate(lines):
+            on_line = [p for p in shown if len(names) < 2 or table.place(p, names[1]) == number]
+            on_line.sort(key=lambda place: table.place(place, x) or 0)
+            offset = 0.1 * (number - (len(lines) - 1) / 2.0)
+            places = [(table.place(place, x) or 0) + offset for place in on_line]
+            label = None if len(names) < 2 else f"{names[1]} = {shown_value(value)}"
+            self._draw_line(ax, places, on_line, label, **line_look(number, markers=True))
+        name_values(ax.xaxis, table, x)
+        if table.outside is not None:
+            self._draw_level(ax, table.outside, table)
+        self._dress_scores(ax)
+        return [held_in_words(table, middle, names)]
+
+    def _draw_points(self, ax: Any, table: ScoreTable, x: str) -> list[str]:
+        """Draw all candidates over a parameter, of which no others hold still."""
+        values = [each.get(x) for each in self.candidates]
+        numbers = {p: one[0] for p in range(len(values)) if (one := as_numbers([values[p]]))}
+        known = list(numbers)
+        if len(known) < len(values) - 1:
+            places = [float(table.place(place, x) or 0) for place in range(len(values))]
+            known = list(range(len(values)))
+            name_values(ax.xaxis, table, x)
+        else:
+            # A candidate without a number, as the estimator's own values may be, is left out.
+            places = [numbers.get(place, math.nan) for place in range(len(values))]
+            ax.set_xscale("log" if wants_log(list(numbers.values())) else "linear")
+            ax.set_xlabel(x)
+        look = {"color": COLOURS[0], "linestyle": "none", "markersize": 5.5}
+        ended = [p for p in known if self.resources is not None and self.resources[p] < 1.0]
+        to_end = [p for p in known if p not in ended]
+        if to_end:
+            self._draw_line(ax, [places[p] for p in to_end], to_end, None, marker="o", **look)
+        if ended:
+            look |= {"marker": MARKERS[1], "markerfacecolor": "none"}
+            self._draw_line(ax, [places[p] for p in ended], ended, "ended early", **look)
+        for place in sorted(set(range(len(values))) - set(known)):
+            self._draw_level(ax, place, table)
+        self._dress_scores(ax)
+        return []
+
+    def _draw_line(
+        self, ax: Any, x: Sequence[float], places: Sequence[int], label: str | None, **look: Any
+    ) -> None:
+        """Draw scores with error bars, and a ring around the chosen one."""
+        y = self.scores[list(places)]
+        spread = None if self.noise is None else self.noise[list(places)]
+        bars = {"elinewidth": 1.0, "capsize": 2.5, "capthick": 1.0}
+        drawn = ax.errorbar(x, y, yerr=spread, **bars, **look)
+        if label is not None:
+            # Of the line alone, so that legends have all in the order in which it was drawn.
+            drawn.lines[0].set_label(label)
+        self.lines_.append(drawn)
+        if self.chosen is not None and self.chosen in places:
+            self._ring_at = x[list(places).index(self.chosen)], float(self.scores[self.chosen])
+
+    def _draw_level(self, ax: Any, place: int, table: ScoreTable) -> None:
+        """Draw a candidate that has no place on the axis as a level."""
+        score, is_chosen = float(self.scores[place]), place == self.chosen
+        words = shown_candidate(self.candidates[place], list(table.values))
+        label = f"{words} ({_CHOSEN})" if is_chosen else words
+        spread = 0.0 if self.noise is None else float(self.noise[place])
+        line = draw_level(ax, score, spread, label, is_strong=is_chosen)
+        if is_chosen:
+            self.chosen_ = line
+
+    # Candidates -----------------------------------------------------------------------------
+
+    def _draw_candidates(self, ax: Any, table: ScoreTable) -> list[str]:
+        order = np.argsort(self.scores, kind="stable")
+        names = list(table.values) or list(self.candidates[0])
+        levels = np.arange(order.size)
+        spread = None if self.noise is None else self.noise[order]
+        look = {"color": COLOURS[0], "elinewidth": 1.0, "capsize": 2.5, "markersize": 5.5}
+        drawn = ax.errorbar(self.scores[order], levels, xerr=spread, fmt="o", **look)
+        self.lines_.append(drawn)
+        if self.chosen is not None:
+            self._ring_at = float(self.scores[self.chosen]), float(order.argsort()[self.chosen])
+        labels = [shown_candidate(self.candidates[place], names) for place in order]
+        if len(labels) <= _MOST_LABELS:
+            ax.set_yticks(levels, labels, fontsize="small")
+        else:
+            ax.set_yticks([])
+            ax.set_ylabel("candidates")
+        ax.set_ylim(-0.7, order.size - 0.3)
+        ax.set_xlabel(self.score)
+        tidy(ax, grid="x")
+        self._draw_chosen(ax)
+        return []
+
+    # Dress ----------------------------------------------------------------------------------
+
+    def _dress_scores(self, ax: Any) -> None:
+        ax.set_ylabel(self.score)
+        tidy(ax, grid="y")
+        self._draw_chosen(ax)
+
+    def _draw_chosen(self, ax: Any) -> None:
+        """Draw a ring around the chosen candidate, and the legend."""
+        if self._ring_at is not None:
+            self.chosen_ = draw_ring(ax, *self._ring_at, _CHOSEN)
+        legend = add_legend(ax)
+        if legend is not None and self._ring_at is not None:
+            legend.legend_handles[-1].set_markersize(LEGEND_RING)
+
+    def _middle(self, table: ScoreTable) -> int:
+        """Return the candidate whose values all that is not drawn over has."""
+        if self.chosen is not None and self.chosen != table.outside:
+            return self.chosen
+        order = np.argsort(-self.scores, kind="stable")
+        return next(int(place) for place in order if place != table.outside)
+
+
+# Checks ---------------------------------------------------------------------------------------
+
+
+def _table_of(search: Any) -> Mapping[str, Any]:
+    """Return the table of a fitted search, or raise with the names of those that have one."""
+    got = type(search).__name__
+    if not isinstance(search, DPGridSearchCV | DPAdaptiveSearchCV):
+        reason = ", which publishes no table of scores" if hasattr(search, "cv_results_") else ""
+        raise TypeError(f"search must be {_TABLES}; got {got}{reason}.")
+    results: Mapping[str, Any] | None = getattr(search, "cv_results_", None)
+    if results is None:
+        raise ValueError(f"search must be {_TABLES}; got a {got} that is not fitted.")
+    if "std_test_score" not in results:
+        raise ValueError(
+            f"search must be {_TABLES}; got a {got} that has published its choice alone. Its "
+            "parameter `selection`, and public numbers, decide that: see its `plan`."
+        )
+    return results
+
+
+def _checked_candidates(candidates: Any) -> list[dict[str, Any]]:
+    if not isinstance(candidates, Sequence) or not all(
+        isinstance(each, Mapping) and all(isinstance(name, str) for name in each)
+        for each in candidates
+    ):
+        raise TypeError(
+            "candidates must be a list of dicts from parameter names to values; got "
+            f"{type(candidates).__name__}."
+        )
+    if not candidates:
+        raise ValueError("candidates must hold at least one candidate; got none.")
+    return [dict(each) for each in candidates]
+
+
+def _of_all(values: ArrayLike, name: str, count: int, lower: float) -> FloatArray:
+    """Return one number for each candidate, or raise."""
+    checked: FloatArray = np.asarray(check_vector(values, name=name, lower=lower), np.float64)
+    if checked.size != count or not np.isfinite(checked).all():
+        raise ValueError(
+            f"{name} must hold a finite number for each of {count} candidates; got {checked.size}."
+        )
+    return checked
+
+
+def _checked_params(params: Any, table: ScoreTable) -> list[str]:
+    if params is None:
+        return []
+    check_kind(params, name="params", kind=(str, list, tuple), domain="a name or a list of names")
+    given = [params] if isinstance(params, str) else list(params)
+    for name in given:
+        if name not in table.values:
+            varying = ", ".join(map(repr, table.values)) or "none"
+            raise ValueError(f"params must be of those that vary, {varying}; got {name!r:.60}.")
+    if not 1 <= len(given) <= 2 or len(set(given)) < len(given):
+        raise ValueError(f"params must be one or two different parameters; got {given!r:.80}.")
+    return given
+
+
+def _kind_of(table: ScoreTable, names: Sequence[str]) -> str:
+    if table.is_grid:
+        return "heatmap" if len(names or table.values) == 2 else "slices"
+    wanted = names or [name for name in table.names if _is_range(table, name)]
+    return "slices" if len(wanted) == 1 else "candidates"
+
+
+def _is_range(table: ScoreTable, name: str) -> bool:
+    """Return whether nearly each candidate has a number of its own for a parameter."""
+    values = table.values[name]
+    real = [value for value in values if as_numbers([value]) is not None]
+    return len(real) > len(table.candidates) / 2 and len(values) - len(real) <= 1
+
+
+def _shown_params(kind: str, names: list[str], table: ScoreTable) -> list[str]:
+    """Return the parameters that a kind of plot is over, or raise where they do not suit it."""
+    if kind == "candidates":
+        return names
+    if kind == "heatmap":
+        names = names or table.names[:2]
+        if len(names) != 2 or not table.is_grid:
+            raise ValueError(
+                "kind must be 'slices' or 'candidates' where candidates are no grid of at least "
+                "two parameters; got 'heatmap'."
+            )
+        return names
+    if not table.values:
+        raise ValueError("kind must be 'candidates' where no parameter varies; got 'slices'.")
+    if names:
+        return names
+    fitting = [n for n in table.names[1:] if len(table.values[n]) <= _MOST_LINES]
+    return [table.names[0], *(fitting[:1] if table.is_grid else [])]
