@@ -1,0 +1,105 @@
+"""Writes llms.txt and llms-full.txt beside the pages, for readers that are programs.
+
+llms.txt names each page with its first sentence and its address (https://llmstxt.org);
+llms-full.txt has the pages that are written by hand in full. The reference in it would be what
+``help()`` shows, so that it is left to llms.txt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+
+SENTENCE = re.compile(r"(.+?[.:?!])(?= [A-Z`(]|$)")
+LONGEST = 240
+
+
+def documents_below(environment: Any, document: str) -> Iterator[str]:
+    """Yield a page and all below it, each once, in the order of the tables of contents."""
+    seen = set()
+    waiting = [document]
+    while waiting:
+        current = waiting.pop()
+        if current not in seen:
+            seen.add(current)
+            yield current
+            waiting += reversed(environment.toctree_includes.get(current, []))
+
+
+def is_aside(node: nodes.Node | None) -> bool:
+    """Return whether a node is in a table, a note or the like."""
+    # Docutils count what describes a name as an admonition.
+    while node is not None and (
+        isinstance(node, addnodes.desc) or not isinstance(node, nodes.table | nodes.Admonition)
+    ):
+        node = node.parent
+    return node is not None
+
+
+def first_sentence(tree: nodes.document) -> str:
+    """Return the first sentence of a page's text, of which tables, notes and bases are no part."""
+    for paragraph in tree.findall(nodes.paragraph):
+        text = " ".join(paragraph.astext().split())
+        if not is_aside(paragraph) and not text.startswith("Bases: "):
+            found = SENTENCE.match(text)
+            return (found[1] if found else text)[:LONGEST].rstrip(":")
+    return ""
+
+
+def line_of(environment: Any, document: str, link: str) -> str:
+    """Return the line of llms.txt about one page."""
+    title = environment.titles[document].astext()
+    sentence = first_sentence(environment.get_doctree(document))
+    return f"- [{title}]({link})" + (f": {sentence}" if sentence else "")
+
+
+def index_of(app: Any) -> str:
+    """Return llms.txt: a section for each entry of the first table of contents."""
+    environment = app.env
+    root = app.config.root_doc
+
+    def line(document: str) -> str:
+        link = app.config.html_baseurl + app.builder.get_target_uri(document)
+        return line_of(environment, document, link)
+
+    sections = environment.toctree_includes.get(root, [])
+    alone = [each for each in sections if not environment.toctree_includes.get(each)]
+    summary = first_sentence(environment.get_doctree(root))
+    parts = [f"# {app.config.project}", f"> {summary}", "\n".join(map(line, [root, *alone]))]
+    for section in sections:
+        if section not in alone:
+            title = environment.titles[section].astext()
+            below = map(line, documents_below(environment, section))
+            parts.append(f"## {title}\n\n" + "\n".join(below))
+    return "\n\n".join(parts) + "\n"
+
+
+def full_text(app: Any) -> str:
+    """Return llms-full.txt: the sources of all pages in Markdown, each under its name."""
+    environment = app.env
+    pages = []
+    for document in documents_below(environment, app.config.root_doc):
+        source = Path(environment.doc2path(document))
+        if source.suffix == ".md":
+            text = source.read_text(encoding="utf-8").strip()
+            pages.append(f"<!-- {app.builder.get_target_uri(document)} -->\n\n{text}")
+    return "\n\n".join(pages) + "\n"
+
+
+def write(app: Any, exception: Exception | None) -> None:
+    """Write both files, where pages of HTML were made."""
+    if exception is None and app.builder.format == "html":
+        folder = Path(app.outdir)
+        folder.joinpath("llms.txt").write_text(index_of(app), encoding="utf-8")
+        folder.joinpath("llms-full.txt").write_text(full_text(app), encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect the hook."""
+    app.connect("build-finished", write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
