@@ -33,6 +33,7 @@ LAYERS = (
     "_validation",
     "_formatting",
     "_html",
+    "_progress",
     "_docstrings",
     "_secure_random",
     "accounting",

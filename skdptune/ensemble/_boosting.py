@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdptune._progress import Progress
 from skdptune.ensemble._bins import Bins
 from skdptune.ensemble._residuals import Residuals
 from skdptune.ensemble._terms import Places
@@ -65,8 +67,10 @@ def boosted_scores(
     n_samples = columns[0].places.size
     scores = np.zeros((residuals.n_outputs, n_samples))
     found = [np.zeros((residuals.n_outputs, column.bins.weights.size)) for column in columns]
-    for _ in range(max_rounds):
-        for column, learned in zip(columns, found, strict=True):
+    with Progress("boosting") as progress:
+        pairs = zip(columns, found, strict=True)
+        for done, (column, learned) in product(range(max_rounds), pairs):
+            progress.count(done, max_rounds, "rounds")
             leaves = random_leaves(
                 column.bins.weights.size, max_leaves, column.is_ordered, generator
             )

@@ -199,7 +199,7 @@ class DPAdaptiveSearchCV(TableSearch):
         study_name: str | None = None,
         callbacks: Sequence[Callable[[Any, Any], Any]] | None = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         pre_dispatch: Any = "2*n_jobs",
         error_score: str = "worst",
         random_state: Any = None,

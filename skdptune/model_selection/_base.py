@@ -24,6 +24,7 @@ from skdptune._compat import (
     routing_is_enabled,
     tasks_of_fit,
 )
+from skdptune._progress import Progress, check_verbose, current_progress
 from skdptune._validation import check_integer, check_n_jobs, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import (
@@ -115,7 +116,7 @@ class BasePrivateSearch(
     scoring: Any
     cv: Any
     n_jobs: int | None
-    verbose: int
+    verbose: int | None
     random_state: Any
     n_public: int | None
     ledger: PrivacyLedger | None
@@ -180,7 +181,8 @@ class BasePrivateSearch(
         -------
         PrivacyProfile
         """
-        return self._make_plan(n_samples, n_features).total
+        with self._progress():
+            return self._make_plan(n_samples, n_features).total
 
     def plan(
         self,
@@ -211,18 +213,25 @@ class BasePrivateSearch(
         SearchPlan
             Prints as a table, with what `skdptune.check` finds at the end.
         """
-        plan = self._make_plan(n_samples, n_features, is_public=public_validation)
-        warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=3)
-        findings = check_plan(
-            self,
-            plan.total,
-            plan.delta,
-            n_samples,
-            n_features,
-            has_public_validation=public_validation,
-            mute=mute,
-        )
-        return replace(self._summary(plan, n_samples, compare), findings=findings)
+        with self._progress() as progress:
+            plan = self._make_plan(n_samples, n_features, is_public=public_validation)
+            warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=3)
+            progress.phase("checking what could leak")
+            findings = check_plan(
+                self,
+                plan.total,
+                plan.delta,
+                n_samples,
+                n_features,
+                has_public_validation=public_validation,
+                mute=mute,
+            )
+            progress.phase("planning other searches, to compare")
+            summary = self._summary(plan, n_samples, compare)
+        return replace(summary, findings=findings)
+
+    def _progress(self) -> Progress:
+        return Progress(type(self).__name__, self.verbose)
 
     def _make_plan(
         self,
@@ -246,6 +255,7 @@ class BasePrivateSearch(
         key = plan_key(type(self), settings, size, n_features, classes, is_public)
         found: PlanT | None = plan_cache.get(key)
         if found is None:
+            current_progress().phase("planning, before any data are read")
             # Of copies: what a plan holds must stay what its cost was computed for.
             found = clone(self)._solve(size, n_features, classes, is_public)
             plan_cache.put(key, found)
@@ -258,6 +268,7 @@ class BasePrivateSearch(
         if self.n_public is not None:
             check_integer(self.n_public, name="n_public", lower=1)
         check_n_jobs(self.n_jobs)
+        check_verbose(self.verbose)
         if not isinstance(self.random_state, np.random.Generator | np.random.RandomState):
             Streams.of(self.random_state)
         try:
@@ -305,13 +316,15 @@ class BasePrivateSearch(
         self
         """
         ledger = self._ledger_in_use(X)
-        plan, data, public = self._opened(X, y, X_val, y_val, params)
-        self._check_fits(plan, data)
-        weights = params.get("sample_weight")
-        # Theorem H4.
-        with nullcontext() if ledger is None else self._charge(plan).reserved(ledger):
-            with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
-                self._run(plan, data, public, tasks)
+        with self._progress() as progress:
+            plan, data, public = self._opened(X, y, X_val, y_val, params)
+            progress.phase("trying the estimator on made-up data")
+            self._check_fits(plan, data)
+            weights = params.get("sample_weight")
+            # Theorem H4.
+            with nullcontext() if ledger is None else self._charge(plan).reserved(ledger):
+                with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
+                    self._run(plan, data, public, tasks)
         return self
 
     def _ledger_in_use(self, X: Any) -> PrivacyLedger | None:

@@ -7,8 +7,10 @@ n_jobs : int, optional
     Number of parallel workers, as in scikit-learn. Results do not depend on it.
 """
 _BUT_N_JOBS = """\
-verbose : int, default=0
-    Above 0, shows what is going on and for how long; no count that must stay secret.
+verbose : int or None, default=None
+    None shows what is going on, and for how long, once it has taken a second, where somebody
+    watches: on a terminal or in a notebook. 0 shows nothing; above 0 it is shown at once and
+    left; no count that must stay secret.
 pre_dispatch : int or str, default="2*n_jobs"
     As in scikit-learn.
 error_score : {"worst", "raise"}, default="worst"

@@ -160,7 +160,7 @@ class DoublingThresholdSearchCV(PartitionSearch):
         cv: float = 0.2,
         refit: Any = "winner",
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         pre_dispatch: Any = "2*n_jobs",
         error_score: str = "worst",
         random_state: Any = None,

@@ -315,7 +315,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         scale = 0.0
         if noise.kind != "none":
             scale = noise.ratio * layout.sensitivity(self._scorer())
-        return SearchPlan(report, row, (), None, "", scale)
+        return SearchPlan(report, row, (), None, "", scale, uses=layout.uses)
 
     def _report(self, plan: ParetoPlan, model: Any = None) -> PrivacyReport:
         assumptions = self._assumptions(plan, model)

@@ -186,7 +186,7 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         refit: Any = "winner",
         score_epsilon: float | None = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         pre_dispatch: Any = "2*n_jobs",
         error_score: str = "worst",
         random_state: Any = None,

@@ -159,7 +159,7 @@ class TableSearch(TuningSearch):
             for _ in range(max(state.plan.layout.folds, 1)):
                 with state.tasks.task("candidate"):
                     pass
-            if self.verbose > 1:
+            if (self.verbose or 0) > 1:
                 score = float(np.clip(result.score, scorer.lower, scorer.upper))
                 words = ", ".join(f"{name}={value}" for name, value in candidates[place].items())
                 state.progress.line(f"[{place + 1}/{count}] {words}; score={score:.3f}")

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdptune._compat import NO_TASKS, Tasks
+from skdptune._progress import Progress, current_progress
 from skdptune._validation import check_flag, check_option, check_real
 from skdptune.accounting import PrivacyReport
 from skdptune.base import (
@@ -53,7 +54,6 @@ from skdptune.model_selection._running import (
     Fold,
     Material,
     OnResult,
-    Progress,
     Quiet,
     RandomSplit,
     Result,
@@ -346,26 +346,23 @@ class TuningSearch(SuggestingSearch):
         if plan.declined is not None:
             self._run_untuned(plan, data, public, tasks)
             return
-        with Progress(type(self).__name__, bool(self.verbose)) as progress:
-            state = self._state(plan, data, public, progress)
-            progress.phase("trying candidates")
-            with tasks.task("search", self._public_count(plan)) as subtasks:
-                choice = self._choose(replace(state, tasks=subtasks))
-            model = None
-            if self._refit() is not False:
-                progress.phase("fitting the winner")
-                with tasks.task("final fit"):
-                    model = self._final_model(state, choice)
+        state = self._state(plan, data, public)
+        state.progress.phase("trying candidates")
+        with tasks.task("search", self._public_count(plan)) as subtasks:
+            choice = self._choose(replace(state, tasks=subtasks))
+        model = None
+        if self._refit() is not False:
+            state.progress.phase("fitting the winner")
+            with tasks.task("final fit"):
+                model = self._final_model(state, choice)
         self._publish(plan, choice, model)
 
     def _run_untuned(self, plan: Plan, data: Data, public: Data | None, tasks: Tasks) -> None:
         candidate = plan.candidates.default or {}
         choice = Choice(candidate, math.nan, None, [{"params": candidate, "score": math.nan}])
-        with Progress(type(self).__name__, bool(self.verbose)) as progress:
-            progress.phase("fitting the estimator as it is, in place of a search")
-            with tasks.task("final fit"):
-                state = self._state(plan, data, public, progress)
-                model = self._final_model(state, choice)
+        current_progress().phase("fitting the estimator as it is, in place of a search")
+        with tasks.task("final fit"):
+            model = self._final_model(self._state(plan, data, public), choice)
         self._publish(plan, choice, model)
 
     def _started(
@@ -401,9 +398,7 @@ class TuningSearch(SuggestingSearch):
         response = self._scorer().response_method
         check_fits(made, data, plan.layout.n_samples, response)
 
-    def _state(
-        self, plan: Plan, data: Data, public: Data | None, progress: Progress | None = None
-    ) -> SearchState:
+    def _state(self, plan: Plan, data: Data, public: Data | None) -> SearchState:
         streams = Streams.of(self.random_state)
         layout = plan.layout
         split = random_split(
@@ -413,8 +408,7 @@ class TuningSearch(SuggestingSearch):
             layout.variant,
             generator_of(streams.random_split),
         )
-        progress = Progress(type(self).__name__, False) if progress is None else progress
-        return SearchState(plan, data, split, public, streams, progress, NO_TASKS)
+        return SearchState(plan, data, split, public, streams, current_progress(), NO_TASKS)
 
     def _fit_and_score(
         self,

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from skdptune._progress import Progress
 from skdptune.neural_network._callbacks import check_callbacks
 from skdptune.neural_network._components import NetComponents, not_offered
 from skdptune.neural_network._gradient_check import check_gradients
@@ -132,8 +133,10 @@ class TrainingLoop(TrainableNet, NetComponents):
         # Callbacks are notified, but are given no data.
         self.notify("on_train_begin", X=None, y=None)
         try:
-            for rows in self._batches(run):
-                self.train_step((run.X[rows], run.targets[rows]))
+            with Progress(type(self).__name__) as progress:
+                for done, rows in enumerate(self._batches(run)):
+                    progress.count(done, run.plan.steps, "steps")
+                    self.train_step((run.X[rows], run.targets[rows]))
         except KeyboardInterrupt:
             # As in skorch, what is trained so far is kept; the cost does not become less.
             pass

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdptune._progress import Progress
 from skdptune._validation import check_integer, check_kind, check_option, check_real
 from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
 from skdptune.linear_model._solvers._coordinates import Coordinates
@@ -120,8 +121,9 @@ def fit_noisy_gradient(
     with_noise = _noise(plan, limit, design.width * shape[1], rng)
     mean, first = np.zeros(shape), plan.steps // 2 if averages else plan.steps - 1
     # A warning that depends on the data would be a release.
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), Progress("noisy gradient descent") as progress:
         for count, batch in enumerate(batches):
+            progress.count(count, plan.steps, "steps")
             weights = coordinates.weights(point)
             gradient = with_noise(coordinates.gradient(sums(weights, batch)))
             gradient /= plan.batch_size

@@ -344,7 +344,7 @@ class AdaptiveSearchSession:
             progress.count(done, self._model.n_candidates)
 
     def _show_line(self, trial: AdaptiveTrial) -> None:
-        if self._search.verbose <= 1:
+        if (self._search.verbose or 0) <= 1:
             return
         scorer = self._search._scorer()
         score = float(np.clip(trial.scores[-1], scorer.lower, scorer.upper))

@@ -23,7 +23,7 @@ class AdaptiveSettings(Protocol):
     callbacks: Sequence[Callable[[Any, Any], Any]] | None
     n_jobs: int | None
     pre_dispatch: Any
-    verbose: int
+    verbose: int | None
 
     def _scorer(self) -> BoundedScorer: ...
 

@@ -22,7 +22,6 @@ from skdptune.model_selection._running._partition_utilities import (
     partition_utilities,
     permute_and_flip_cost,
 )
-from skdptune.model_selection._running._progress import Progress
 from skdptune.model_selection._running._quiet import Quiet
 from skdptune.model_selection._running._random_split import (
     RandomSplit,
@@ -62,7 +61,6 @@ __all__ = [
     "OnResult",
     "Outcome",
     "PUBLIC_VALIDATION",
-    "Progress",
     "Quiet",
     "RandomSplit",
     "Records",

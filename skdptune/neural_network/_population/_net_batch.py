@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from skdptune._progress import current_progress
 from skdptune.neural_network._gradient_noise import GradientNoise
 from skdptune.neural_network._noisy_steps import NotPrivateError, check_step
 from skdptune.neural_network._population._stacked_gradients import StackedGradients
@@ -130,7 +132,9 @@ class NetBatch:
                 replica.end()
 
     def _take_steps(self) -> None:
-        while True:
+        most = max((replica.run.plan.steps for replica in self._active), default=0)
+        for done in itertools.count():
+            current_progress().count(done, most, "steps of nets together")
             remaining = [replica for replica in self._active if replica.draw_batch()]
             if not remaining:
                 return

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from skdptune._progress import Progress
 from skdptune._validation import check_integer, check_kind
 from skdptune.base import recorded_together
 from skdptune.neural_network._noisy_steps import NotPrivateError, exact_arithmetic, quiet_hooks
@@ -118,12 +119,13 @@ class PopulationTrainer:
         self._check(nets)
         jobs = _jobs(nets, X, y)
         ready = [job for job in jobs if isinstance(job, _Job)]
-        with quiet_hooks(), exact_arithmetic():
-            for batch in self._batches_of_nets(ready):
-                self._train(batch)
-        for job in ready:
-            if job.outcome is None:
-                job.outcome = _outcome(job.net._train_alone, job.run.restarted())
+        with Progress(type(self).__name__):
+            with quiet_hooks(), exact_arithmetic():
+                for batch in self._batches_of_nets(ready):
+                    self._train(batch)
+            for job in ready:
+                if job.outcome is None:
+                    job.outcome = _outcome(job.net._train_alone, job.run.restarted())
         outcomes = [job.outcome if isinstance(job, _Job) else job for job in jobs]
         if not return_exceptions:
             for outcome in outcomes:

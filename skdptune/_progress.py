@@ -1,0 +1,180 @@
+"""Progress of what takes longer: a line that says what is going on and for how long.
+
+Without being asked it is shown after a second, where somebody watches: on a terminal or in a
+notebook. ``TQDM_DISABLE=1`` in the environment turns it off everywhere.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+import threading
+import time
+import warnings
+from contextvars import ContextVar, Token
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from skdptune._validation import check_integer
+
+_INTERVAL = 0.5
+# Nobody wants to read about what is done by then.
+_PATIENCE = 1.0
+
+
+class Progress:
+    """A line with the current phase and the time since the start, refreshed by a thread.
+
+    There is no count, and no estimate of the time that is left, unless whoever works says how
+    much there is to do: where the number of fits is random it is secret.
+
+    Parameters
+    ----------
+    name : str
+        Of what works.
+    verbose : int or None, default=None
+        None shows the line after a second where somebody watches, and takes it away at the end,
+        unless this is inside of what shows its own; 0 shows nothing; above, it is shown at once
+        and left.
+    """
+
+    def __init__(self, name: str, verbose: int | None = None) -> None:
+        self._name, self._verbose = name, check_verbose(verbose)
+        self._words, self._unit = "", ""
+        self._done, self._total, self._since = 0, 0, 0.0
+        self._bar: Any = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._token: Token[Progress | None] | None = None
+
+    # What is going on: costs next to nothing ----------------------------------------------
+
+    def phase(self, words: str) -> None:
+        """Say what is going on now."""
+        self._words, self._total = words, 0
+        self._draw()
+
+    def count(self, done: int, total: int, unit: str = "candidates") -> None:
+        """Say how much of a public number is done."""
+        if done == 0 or not self._total:
+            self._since = time.monotonic()
+        self._done, self._total, self._unit = done, total, unit
+
+    def line(self, words: str) -> None:
+        """Show a line of its own."""
+        if self._bar is not None:
+            # Not to where prints go: those are dropped while candidates are fitted.
+            self._bar.write(words, file=self._bar.fp)
+
+    # Shown ----------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Start, and be the progress that is in force."""
+        if self._verbose or (self._verbose is None and _is_outermost() and _is_watched()):
+            # Prints are dropped while candidates are fitted, so that errors go elsewhere then.
+            arguments = _tqdm(), sys.stderr, time.time()
+            if self._verbose:
+                self._show(*arguments)
+            self._thread = threading.Thread(target=self._refresh, args=arguments, daemon=True)
+            self._thread.start()
+        self._token = _IN_FORCE.set(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop showing."""
+        if self._token is not None:
+            _IN_FORCE.reset(self._token)
+        if self._thread is None:
+            return
+        self._stop.set()
+        self._thread.join()
+        if self._bar is not None:
+            self.phase("done" if error is None else "stopped")
+            self._bar.close()
+
+    def _show(self, tqdm: Any, stream: Any, began: float) -> None:
+        self._bar = tqdm(bar_format="{desc} [{elapsed}]", leave=bool(self._verbose), file=stream)
+        self._bar.start_t = began
+        self._draw()
+
+    def _refresh(self, tqdm: Any, stream: Any, began: float) -> None:
+        if self._bar is None:
+            if self._stop.wait(_PATIENCE):
+                return
+            self._show(tqdm, stream, began)
+        while not self._stop.wait(_INTERVAL):
+            self._draw()
+
+    def _draw(self) -> None:
+        if self._bar is not None:
+            self._bar.set_description_str(f"{self._name}: {self._in_words()}")
+
+    def _in_words(self) -> str:
+        done, total = self._done, self._total
+        if not total:
+            return self._words or "starting"
+        said = f"{done} of {total} {self._unit}"
+        if not 0 < done < total:
+            return said
+        left = (time.monotonic() - self._since) / done * (total - done)
+        return f"{said}, about {_shown_time(left)} left"
+
+
+def check_verbose(verbose: Any) -> int | None:
+    """Return how much to show, or raise; True is 1, as in scikit-learn."""
+    if verbose is None or isinstance(verbose, bool | np.bool_):
+        return None if verbose is None else int(verbose)
+    return check_integer(verbose, name="verbose", lower=0)
+
+
+_IN_FORCE: ContextVar[Progress | None] = ContextVar("progress", default=None)
+_SILENT = Progress("", 0)
+
+
+def current_progress() -> Progress:
+    """Return the progress that is in force, or one that shows nothing."""
+    return _IN_FORCE.get() or _SILENT
+
+
+def _is_outermost() -> bool:
+    # Workers are inside something else, whose fits may be a secret number.
+    is_worker = multiprocessing.current_process().name != "MainProcess"
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    return _IN_FORCE.get() is None and is_main_thread and not is_worker
+
+
+def _is_watched() -> bool:
+    """Return whether errors go to a terminal, or into a notebook."""
+    if getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)() is not None:
+        return "ipykernel" in sys.modules or _is_terminal()
+    return _is_terminal()
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (AttributeError, ValueError):
+        return False
+
+
+def _tqdm() -> Any:
+    with warnings.catch_warnings():
+        # That a notebook lacks widgets, without which a line of text is drawn.
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
+    return tqdm
+
+
+def _shown_time(seconds: float) -> str:
+    if seconds < 1.0:
+        return "1 s"
+    if seconds < 100.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 6000.0 else f"{seconds / 3600.0:.0f} h"

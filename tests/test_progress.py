@@ -1,0 +1,210 @@
+"""Progress without secret counts, and without a line where nobody watches."""
+
+from __future__ import annotations
+
+import functools
+import io
+import sys
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skdptune import DPGridSearchCV, DPRandomSearchCV, _progress
+from skdptune._compat import Parallel, delayed
+from skdptune._progress import Progress, _is_outermost, _shown_time, current_progress
+from skdptune.linear_model import DPLogisticRegression
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Return a terminal on which progress is shown at once."""
+    shown = Terminal()
+    # pytest sets that of sys anew before each test.
+    seen = SimpleNamespace(stderr=shown, modules=sys.modules)
+    monkeypatch.setattr(_progress, "sys", seen)
+    monkeypatch.setattr(_progress, "_INTERVAL", 0.005)
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    return shown
+
+
+def wait_for(words: str, shown: io.StringIO) -> None:
+    for _ in range(2000):
+        if words in shown.getvalue():
+            return
+        time.sleep(0.005)
+    pytest.fail(f"{words!r} is not shown: {shown.getvalue()!r}")
+
+
+@pytest.mark.parametrize("verbose", [1, True, np.int64(2)])
+def test_phases_and_time_are_shown(verbose: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    with Progress("Search", verbose) as progress:
+        progress.phase("trying")
+        progress.line("a line")
+    assert "Search: trying" in shown.getvalue()
+    assert "a line" in shown.getvalue()
+    assert "Search: done [00:0" in shown.getvalue()
+    assert not set("%|") & set(shown.getvalue())
+
+
+def test_failure_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    with pytest.raises(ValueError, match="bad"), Progress("Search", 1):
+        raise ValueError("bad")
+    assert "Search: stopped" in shown.getvalue()
+    assert "bad" not in shown.getvalue()
+
+
+@pytest.mark.parametrize("verbose", [None, 0, False])
+def test_silent_where_nobody_watches(
+    verbose: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    with Progress("Search", verbose) as progress:
+        progress.phase("trying")
+        time.sleep(0.02)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("verbose", [-1, 1.5, "yes"])
+def test_bad_verbose_is_refused(verbose: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="verbose must be"):
+        Progress("Search", verbose)
+
+
+def test_shown_by_default_on_a_terminal_and_taken_away(terminal: Terminal) -> None:
+    with Progress("Search") as progress:
+        progress.phase("planning")
+        wait_for("Search: planning", terminal)
+    # tqdm clears the line of what it does not leave.
+    assert terminal.getvalue().endswith("\r")
+
+
+def test_nothing_is_shown_of_what_is_done_soon(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_progress, "_PATIENCE", 60.0)
+    with Progress("Search") as progress:
+        progress.phase("planning")
+    assert terminal.getvalue() == ""
+
+
+def test_counts_estimate_what_is_left(terminal: Terminal) -> None:
+    with Progress("Search") as progress:
+        progress.count(0, 4)
+        wait_for("Search: 0 of 4 candidates [", terminal)
+        progress.count(1, 4)
+        wait_for("Search: 1 of 4 candidates, about", terminal)
+        progress.count(4, 4)
+        wait_for("Search: 4 of 4 candidates [", terminal)
+        progress.phase("fitting the winner")
+        wait_for("Search: fitting the winner [", terminal)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.2, "1 s"), (45.4, "45 s"), (99.4, "99 s"), (600.0, "10 min"), (36000.0, "10 h")],
+)
+def test_times_are_short(seconds: float, shown: str) -> None:
+    assert _shown_time(seconds) == shown
+
+
+def test_what_is_inside_shows_nothing(terminal: Terminal) -> None:
+    with Progress("Search") as outer:
+        with Progress("fit") as inner:
+            inner.count(0, 10, "steps")
+            current_progress().phase("within")
+            assert current_progress() is inner
+            wait_for("Search: starting", terminal)
+        assert current_progress() is outer
+    assert "fit" not in terminal.getvalue() and "within" not in terminal.getvalue()
+    assert current_progress()._verbose == 0
+
+
+def test_workers_show_nothing(terminal: Terminal) -> None:
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(_is_outermost()))
+    thread.start()
+    thread.join()
+    assert found == [False]
+    assert _is_outermost()
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
+def test_workers_of_joblib_are_inside_something(backend: str) -> None:
+    found = Parallel(n_jobs=2, backend=backend)(delayed(_is_outermost)() for _ in range(2))
+    assert found == [False, False]
+
+
+def problem() -> tuple[np.ndarray, np.ndarray]:
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    return X, X[:, 0] > 0.0
+
+
+@pytest.fixture
+def said(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what shown lines say, soon gone or not."""
+    words: list[str] = []
+
+    def noting(method: Any) -> Any:
+        @functools.wraps(method)
+        def noted(self: Progress, *arguments: Any) -> None:
+            method(self, *arguments)
+            if self._thread is not None:
+                words.append(f"{self._name}: {self._in_words()}")
+
+        return noted
+
+    for name in ("phase", "count"):
+        monkeypatch.setattr(Progress, name, noting(getattr(Progress, name)))
+    return words
+
+
+def test_planning_is_shown_before_anything_is_read(said: list[str]) -> None:
+    search = DPGridSearchCV(
+        DPLogisticRegression(classes=[False, True]), {"C": [0.5, 1.0]}, epsilon=1.75, delta=1e-4
+    )
+    search.plan(600, 3)
+    planning = "DPGridSearchCV: planning, before any data are read"
+    assert planning in said
+    said.clear()
+    search.fit(*problem())
+    assert planning not in said, "the plan is cached"
+    assert "DPGridSearchCV: 0 of 3 candidates" in said
+    assert "DPGridSearchCV: 3 of 3 candidates" in said, "and the estimator as it is"
+    assert "DPGridSearchCV: fitting the winner" in said
+
+
+def test_number_of_runs_is_shown_by_nothing(said: list[str]) -> None:
+    """A random search counts neither candidates nor the steps of their fits."""
+    estimator = DPLogisticRegression(solver="sgd", classes=[False, True])
+    space = {"C": [0.5, 1.0, 2.0]}
+    DPRandomSearchCV(estimator, space, epsilon=1.5, delta=1e-4).fit(*problem())
+    assert "DPRandomSearchCV: trying candidates" in said
+    assert not any(" of " in words for words in said)
+
+
+def test_fit_by_itself_counts_its_steps(said: list[str]) -> None:
+    DPLogisticRegression(solver="sgd", classes=[False, True]).fit(*problem())
+    counts = [words for words in said if words.endswith((" steps", " left"))]
+    n_steps = len(counts)
+    assert counts[0] == f"noisy gradient descent: 0 of {n_steps} steps"
+    assert counts[-1].startswith(f"noisy gradient descent: {n_steps - 1} of {n_steps} steps, ")
+
+
+def test_only_one_module_draws_progress() -> None:
+    package = Path(_progress.__file__).parent
+    drawing = {path.name for path in package.rglob("*.py") if "tqdm" in path.read_text("utf-8")}
+    assert drawing == {"_progress.py"}
