@@ -1,9 +1,6 @@
-"""Tune a neural network on a tenth of the records
-==================================================
+"""Tune a private neural network on a tenth of the records, and compare with tuning on all.
 
-Tune a private neural network on a tenth of the records, and compare with tuning on all.
-
-    python examples/subsampled_tuning_of_nets.py [--output subsampled_tuning.png]
+    python benchmarks/subsampled_tuning.py [--output subsampled_tuning.png]
 
 Learning rate, batch size and number of epochs of a small network are searched for together. Batch
 size and epochs change what a training run costs, so the noise of each candidate is adjusted to one
@@ -19,8 +16,6 @@ with Subsampling* (2023), in miniature, on the handwritten digits of scikit-lear
 Privacy costs them noise, and candidates cost them work: a gradient evaluation is the gradient of
 one record. Takes about three minutes; most of it goes into finding how much noise is
 needed. Needs the extras "nn" and "plot".
-
-Needs the extras ``nn`` and ``plot``.
 """
 
 from __future__ import annotations
