@@ -4,6 +4,8 @@ matplotlib is loaded when something is drawn; the extra ``plot`` brings it.
 """
 
 from skdptune.inspection._audit_display import AuditDisplay
+from skdptune.inspection._budget import BudgetDisplay
+from skdptune.inspection._doubling_rounds import DoublingRoundsDisplay
 from skdptune.inspection._grid_scores import GridScoresDisplay
 from skdptune.inspection._pareto_front import ParetoFrontDisplay
 from skdptune.inspection._privacy_profile import PrivacyProfileDisplay
@@ -11,6 +13,8 @@ from skdptune.inspection._trade_off import TradeOffDisplay
 
 __all__ = [
     "AuditDisplay",
+    "BudgetDisplay",
+    "DoublingRoundsDisplay",
     "GridScoresDisplay",
     "ParetoFrontDisplay",
     "PrivacyProfileDisplay",

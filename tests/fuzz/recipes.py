@@ -486,6 +486,10 @@ SPECIAL: dict[str, Callable[[], Values]] = {
     "one_run_audit": one_run_audits,
     "audit_epsilon": audits,
     "AuditDisplay": lambda: {"statistic_with": [[1.0, 2.0]], "statistic_without": [[0.0, 0.5]]},
+    "DoublingRoundsDisplay": lambda: {
+        "rounds": [[(0.0, 1, True)], [ThresholdRound(0.5, 2, False)]],
+        "granularity": [0.01, 0.25],
+    },
     "GridScoresDisplay": lambda: {
         "candidates": [[{"C": 0.1}, {"C": 1.0}]],
         "scores": [[0.5, 0.75]],
@@ -499,6 +503,15 @@ SPECIAL: dict[str, Callable[[], Values]] = {
         "deltas": [[0.1, 0.0]],
         "asked": [None, (1.0, 1e-5)],
         "label": [None, "one run"],
+    },
+    "BudgetDisplay": lambda: {
+        "names": [["search", "selection", "final fit"]],
+        "levels": [[0, 1, 1]],
+        "alone": [[1.0, 0.3, 0.9]],
+        "added": [[math.nan, 0.1, 0.9]],
+        "delta": [1e-5],
+        "asked": [None, 1.0],
+        "composed": [None, 1.0],
     },
     "TradeOffDisplay": lambda: {
         "false_positive_rates": [[0.0, 1.0]],
