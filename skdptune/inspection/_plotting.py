@@ -140,9 +140,13 @@ def tidy(ax: Any, grid: str | None = "both") -> None:
         ax.set_axisbelow(True)
 
 
-def add_title(ax: Any, text: str) -> Any:
-    """Write a sentence above the axes, in as many lines as it takes, and return the artist."""
-    return ax.set_title(wrapped(text, _inches(ax)), fontsize="small", loc="left")
+def add_title(ax: Any, text: str, inches: float | None = None) -> Any:
+    """Write a sentence above the axes, in as many lines as it takes, and return the artist.
+
+    Their width in inches is about that of the axes by default.
+    """
+    width = _inches(ax) if inches is None else inches
+    return ax.set_title(wrapped(text, width), fontsize="small", loc="left")
 
 
 def wrapped(text: str, inches: float = SIZE[0]) -> str:

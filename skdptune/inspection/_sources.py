@@ -33,7 +33,11 @@ def checked_report(report: Any) -> PrivacyReport:
 
 def check_search(search: Any) -> None:
     """Raise unless an object is one of the package's searches."""
-    if isinstance(search, type) or not callable(getattr(search, "plan", None)):
+    if isinstance(search, type):
+        raise TypeError(
+            f"search must be a search of skdptune; got the class {search.__name__}. Call it first."
+        )
+    if not callable(getattr(search, "plan", None)):
         raise TypeError(f"search must be a search of skdptune; got {type(search).__name__}.")
 
 

@@ -192,6 +192,7 @@ class SuggestingSearch(BasePrivateSearch[Plan]):
             0.0,
             suggestion=self._suggestion_in_words(plan),
             advice=f"{_NOT_WORTH_IT}, since {plan.advice}: {_ONE_FIT}",
+            uses={"final fit": (0.0, 1.0)},
         )
 
     def _advice_in_words(self, plan: Plan) -> str:

@@ -338,6 +338,8 @@ class TuningSearch(SuggestingSearch):
             plan.calibration_in_words,
             self._suggestion_in_words(plan),
             self._advice_in_words(plan),
+            distribution=plan.model.n_iter_distribution,
+            uses=layout.uses,
         )
 
     # Running --------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def test_what_has_no_report_is_refused() -> None:
         report_of_estimator(make_pipeline(SCALER, MODEL))
     with pytest.raises(NoProfileError):
         report_of_estimator(LogisticRegression(), 100, 2)
-    with pytest.raises(TypeError, match="search must be a search of skdptune; got type"):
+    with pytest.raises(TypeError, match="got the class DPRandomSearchCV"):
         report_of_search(DPRandomSearchCV, 100, 2)
     with pytest.raises(TypeError, match="estimator must be an estimator with fit; got 1"):
         report_of_estimator(1, 100, 2)

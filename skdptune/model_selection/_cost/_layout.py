@@ -135,6 +135,24 @@ class Layout:
         return "on all records" if share == 1.0 else f"on {share:.3g} of the records"
 
     @property
+    def uses(self) -> dict[str, tuple[float, float]]:
+        """From each use of the records to its part of them, between 0 and 1, in a random order.
+
+        Records of validation come after those that candidates are fitted on, and before those that
+        only the final fit uses. Parts of two uses overlap where records are used for both.
+        """
+        others = 1.0 - self.validation if self.tuning is None else self.tuning
+        uses = {"fits of candidates": (0.0, others)}
+        if self.folds:
+            uses["scores"] = uses["fits of candidates"]
+        elif self.validation > 0.0:
+            uses["scores"] = (others, min(others + self.validation, 1.0))
+        if self.final:
+            left_out = self.tuning if self.variant == 1 else None
+            uses["final fit"] = (left_out or 0.0, 1.0)
+        return uses
+
+    @property
     def n_final(self) -> int:
         """Public constant for the number of records of the returned model's fit."""
         return expected_size(self.n_samples, self.final_share)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from skdptune._formatting import shown_delta, shown_number
-from skdptune.accounting import PrivacyReport
+from skdptune.accounting import PrivacyReport, RunCountDistribution
 from skdptune.checks import CheckReport
 from skdptune.model_selection._cost._plan_html import to_html
 
@@ -86,6 +86,11 @@ class SearchPlan:
         What is to be expected of a search of that space, where that is nothing.
     findings : CheckReport
         What `skdptune.check` finds: issues and tips, each with a code.
+    distribution : RunCountDistribution or None
+        Of the number of runs; None if it is fixed.
+    uses : dict of str to (float, float)
+        From each use of the records to its part of them, as two ends between 0 and 1: the records
+        are divided at random. Parts overlap where records have several uses.
 
     Examples
     --------
@@ -112,6 +117,8 @@ class SearchPlan:
     suggestion: str = ""
     advice: str = ""
     findings: CheckReport = field(default_factory=CheckReport)
+    distribution: RunCountDistribution | None = None
+    uses: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
 
     @property
     def epsilon(self) -> float:

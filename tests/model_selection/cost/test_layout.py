@@ -117,3 +117,31 @@ def test_a_final_fit_needs_records() -> None:
 
 def test_least_number_of_records_is_enough() -> None:
     assert made(20).n_score == 4
+
+
+def test_uses_of_the_records_cover_what_their_sizes_say() -> None:
+    settings = (
+        {},
+        {"refit": True},
+        {"tuning_fraction": 0.1},
+        {"tuning_fraction": 0.1, "variant": 2},
+        {"tuning_fraction": 0.1, "cv": 4},
+        {"cv": 4, "refit": True},
+        {"public": True, "refit": False},
+    )
+    for setting in settings:
+        layout = made(**setting)
+        width = {use: end - start for use, (start, end) in layout.uses.items()}
+        folds = 1.0 - 1.0 / layout.folds if layout.folds else 1.0
+        assert width["fits of candidates"] * folds == pytest.approx(layout.train_share)
+        assert width.get("scores", 0.0) == pytest.approx(layout.score_share)
+        if layout.final:
+            assert width["final fit"] == pytest.approx(layout.final_share)
+        assert set(width) - {"scores"} == {
+            "fits of candidates",
+            *(["final fit"] if layout.final else []),
+        }
+        assert all(0.0 <= start < end <= 1.0 for start, end in layout.uses.values())
+    apart = made(tuning_fraction=0.1).uses
+    # Neither those who score nor those who are fitted last took part in candidates' fits.
+    assert apart["scores"][0] == apart["final fit"][0] == apart["fits of candidates"][1] == 0.1

@@ -1,0 +1,423 @@
+"""Plots of the parts of a privacy cost: what each takes alone, and what it adds to the total."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdptune._formatting import NOT_PRIVATE, shown_delta, shown_number
+from skdptune._validation import check_integer, check_real, check_vector
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.inspection._plotting import add_title, axes_for, bar_look, ink, quiet, tidy, wrapped
+from skdptune.inspection._sources import checked_report, report_of_estimator, report_of_search
+
+# In inches: the width, the height of a line of words, and of what is above and below the bars.
+_WIDTH, _LINE, _REST = 7.2, 0.19, 1.35
+# Of the column of names at most, and of a letter.
+_NAMES, _LETTER = 2.4, 0.072
+_POINTS_PER_INCH = 72.0
+_THICK, _THIN = 0.72, 0.5
+# A smaller part of the total is nothing that anybody sees.
+_NOTHING = 5e-4
+# Parts that cost less than this share of their composition are on different records.
+_COMPOSED = 0.99
+
+
+class BudgetDisplay:
+    """Plot of a report's tree: what each part of a release costs, and what it adds to the total.
+
+    The uppermost bar is the whole release. Where its parts see the same records, it is made of
+    what they add: the last one, which is the model itself, begins, and each part before it adds
+    what it costs beside those. Every other bar is the cost of a part alone, as the printed report
+    has it. It is best made by `from_report`, `from_estimator` or `from_search`.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the release, and of all parts, in the order of the printed tree.
+    levels : sequence of int
+        Depth in the tree: 0 for the release, 1 for its parts.
+    alone : array-like
+        Epsilon of each alone.
+    added : array-like
+        What each part of level 1 adds to the total; NaN for all others, and for those as well
+        where parts see different records, so that nothing adds up.
+    delta : float
+        At which all these are stated.
+    asked : float, optional
+        The epsilon that was asked for.
+    composed : float, optional
+        What the parts of level 1 would cost together on the same records.
+    notes : sequence of str, optional
+        Remarks on each, such as how many runs there are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Drawn on.
+    figure_ : matplotlib Figure
+        Of these axes.
+    bars_ : list of matplotlib artists
+        Of each part alone, in the order of `names` without the first.
+    segments_ : list of matplotlib artists
+        What the parts of level 1 add, from the last to the first, or one of the whole release.
+    asked_ : matplotlib Line2D or None
+        The epsilon that was asked for.
+
+    See Also
+    --------
+    skdptune.accounting.PrivacyReport : Prints the same tree.
+
+    Notes
+    -----
+    Costs do not add up: two fits of epsilon 1 cost less than 2 together. What a part adds is the
+    epsilon of it and all later ones, composed, less that of the later ones; so the segments add
+    up to the total, and depend on the order. A search on a random part of the records, and a fit
+    on the others, cost less than their composition, since no record is in both: then the total is
+    not divided.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, PrivacyReport
+    >>> from skdptune.inspection import BudgetDisplay
+    >>> display = BudgetDisplay(
+    ...     ["pipeline", "scaler", "model"], [0, 1, 1], [1.0, 0.5, 0.9], [float("nan"), 0.1, 0.9],
+    ...     delta=1e-5,
+    ... )
+    >>> display.statement
+    'Of ε = 1.000, model takes 0.900; scaler adds 0.100.'
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        levels: Sequence[int],
+        alone: ArrayLike,
+        added: ArrayLike,
+        *,
+        delta: float,
+        asked: float | None = None,
+        composed: float | None = None,
+        notes: Sequence[str] | None = None,
+    ) -> None:
+        self.names, self.levels = _checked_tree(names, levels)
+        self.alone = check_vector(alone, name="alone", lower=0.0)
+        self.added = np.asarray(added, dtype=np.float64)
+        self.notes = [""] * len(self.names) if notes is None else list(notes)
+        sizes = {len(self.names), self.alone.size, self.added.size, len(self.notes)}
+        if len(sizes) != 1 or self.added.ndim != 1:
+            raise ValueError(
+                f"alone, added and notes must be as many as names; got {self.alone.size}, "
+                f"{self.added.size} and {len(self.notes)} for {len(self.names)}."
+            )
+        self.delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
+        self.asked = None if asked is None else check_real(asked, name="asked", lower=0.0)
+        self.composed = (
+            None if composed is None else check_real(composed, name="composed", lower=0.0)
+        )
+
+    @property
+    def statement(self) -> str:
+        """Where the cost arises, in words."""
+        total = float(self.alone[0])
+        parts = [(self.names[row], float(self.added[row])) for row in reversed(self._parts())]
+        if math.isinf(total) or not parts:
+            return f"{self.names[0]}: {_figure(total)}."
+        if not self._is_divided:
+            together = f"Together the parts cost {_figure(total)}"
+            if self.composed is None or math.isinf(self.composed):
+                return f"{together}."
+            return (
+                f"{together}; on the same records they would cost {shown_number(self.composed)}."
+            )
+        (last, own), *others = parts
+        words = [f"Of {_figure(total)}, {last} takes {shown_number(own)}"]
+        words += [f"{name} {_adds(added)}" for name, added in others]
+        return "; ".join(words) + "."
+
+    @property
+    def _is_divided(self) -> bool:
+        """Whether the total is made of what the parts add."""
+        parts = self._parts()
+        return bool(parts) and bool(np.isfinite(self.added[parts]).all())
+
+    def _parts(self) -> list[int]:
+        """Return the rows of level 1."""
+        return [row for row, level in enumerate(self.levels) if level == 1]
+
+    # Making ---------------------------------------------------------------------------------
+
+    @classmethod
+    def from_report(
+        cls, report: PrivacyReport, *, ax: Any = None, depth: int | None = None
+    ) -> BudgetDisplay:
+        """Draw a report.
+
+        Parameters
+        ----------
+        report : PrivacyReport
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        depth : int, optional
+            As for `plot`.
+
+        Returns
+        -------
+        BudgetDisplay
+        """
+        checked_report(report)
+        rows = list(_rows(report, 0))
+        delta = report.delta
+        added = np.full(len(rows), np.nan)
+        composed, parts = _added(report)
+        added[[row for row, (_, level) in enumerate(rows) if level == 1]] = parts
+        display = cls(
+            [" ".join(part.name.split()) for part, _ in rows],
+            [level for _, level in rows],
+            [part.epsilon_at(delta) for part, _ in rows],
+            added,
+            delta=delta,
+            asked=report.epsilon,
+            composed=composed,
+            notes=[" ".join(part.note.split()) for part, _ in rows],
+        )
+        return display.plot(ax=ax, depth=depth)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        n_samples: int | None = None,
+        n_features: int | None = None,
+        *,
+        ax: Any = None,
+        depth: int | None = None,
+    ) -> BudgetDisplay:
+        """Draw the report of an estimator, fitted or to be fitted to so many records.
+
+        Parameters
+        ----------
+        estimator : estimator or pipeline
+            Fitted, unless `n_samples` is given. What the steps of a pipeline cost is known after
+            its fit.
+        n_samples, n_features : int, optional
+            Public sizes of the fit to come.
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        depth : int, optional
+            As for `plot`.
+
+        Returns
+        -------
+        BudgetDisplay
+        """
+        report = report_of_estimator(estimator, n_samples, n_features)
+        return cls.from_report(report, ax=ax, depth=depth)
+
+    @classmethod
+    def from_search(
+        cls,
+        search: Any,
+        n_samples: int | None = None,
+        n_features: int | None = None,
+        *,
+        ax: Any = None,
+        depth: int | None = None,
+    ) -> BudgetDisplay:
+        """Draw the report of a search, fitted or to be fitted to so many records.
+
+        Parameters
+        ----------
+        search : search
+            Fitted, unless `n_samples` is given.
+        n_samples, n_features : int, optional
+            Public sizes of the search to come.
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        depth : int, optional
+            As for `plot`.
+
+        Returns
+        -------
+        BudgetDisplay
+        """
+        report = report_of_search(search, n_samples, n_features)
+        return cls.from_report(report, ax=ax, depth=depth)
+
+    # Drawing --------------------------------------------------------------------------------
+
+    def plot(self, *, ax: Any = None, depth: int | None = None) -> BudgetDisplay:
+        """Draw the tree.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        depth : int, optional
+            The deepest level to draw; all by default.
+
+        Returns
+        -------
+        BudgetDisplay
+            Itself.
+        """
+        if depth is not None:
+            depth = check_integer(depth, name="depth", lower=0)
+        rows = [row for row, level in enumerate(self.levels) if depth is None or level <= depth]
+        names = [self._name(row) for row in rows]
+        lines = np.array([1 + name.count("\n") for name in names], dtype=np.float64)
+        # Each bar is in the middle of its name's lines.
+        heights = np.cumsum(lines + 0.6) - 0.5 * (lines + 0.6)
+        ax = axes_for(self, ax, (_WIDTH, _REST + _LINE * float((lines + 0.6).sum())))
+        finite = self.alone[np.isfinite(self.alone)]
+        end = max(float(finite.max(initial=0.0)), self.asked_or_nothing) or 1.0
+        self.asked_ = self._draw_asked(ax)
+        self.segments_ = self._draw_total(ax, heights[0], end)
+        self.bars_ = [
+            self._draw_part(ax, row, height, end)
+            for row, height in zip(rows[1:], heights[1:], strict=True)
+        ]
+        self._dress(ax, rows, names, heights, end)
+        return self
+
+    @property
+    def asked_or_nothing(self) -> float:
+        """The epsilon that was asked for, if it can be drawn."""
+        return self.asked if self.asked is not None and math.isfinite(self.asked) else 0.0
+
+    def _name(self, row: int) -> str:
+        note = f" ({self.notes[row]})" if self.notes[row] else ""
+        indent = "    " * max(self.levels[row] - 1, 0)
+        text = wrapped(f"{self.names[row]}{note}", _NAMES)
+        return "\n".join(indent + line for line in text.splitlines())
+
+    def _figure_of(self, row: int) -> str:
+        """Return what is written beside a bar."""
+        words = _figure(float(self.alone[row]))
+        if self.levels[row] != 1 or len(self._parts()) == 1:
+            return words
+        if not self._is_divided or row == self._parts()[-1]:
+            return f"{words} alone"
+        return f"{words} alone, {_adds(float(self.added[row]))}"
+
+    def _draw_total(self, ax: Any, height: float, end: float) -> list[Any]:
+        """Draw what the parts add, one after the other."""
+        total = float(self.alone[0])
+        _write(ax, _figure(total), min(total, end), height)
+        if math.isinf(total) or not self._is_divided:
+            look = {"facecolor": quiet(ax, 0.35), "edgecolor": quiet(ax), "linewidth": 0.8}
+            return list(ax.barh(height, min(total, end), _THICK * 1.4, **look))
+        parts = list(reversed(self._parts()))
+        starts = np.concatenate([[0.0], np.cumsum(self.added[parts])])
+        drawn: list[Any] = []
+        for row, start in zip(parts, starts, strict=False):
+            look = bar_look(self._place(row))
+            drawn += ax.barh(height, self.added[row], _THICK * 1.4, left=start, **look)
+        rest = total - starts[-1]
+        if rest > _NOTHING * total:
+            missing = {"facecolor": "none", "edgecolor": quiet(ax), "linestyle": ":"}
+            ax.barh(height, rest, _THICK * 1.4, left=starts[-1], **missing)
+        return drawn
+
+    def _draw_part(self, ax: Any, row: int, height: float, end: float) -> Any:
+        """Draw what a part costs alone."""
+        length, is_first = min(float(self.alone[row]), end), self.levels[row] == 1
+        look = bar_look(self._place(row)) | {"alpha": None if is_first else 0.55}
+        (bar,) = ax.barh(height, length, _THICK if is_first else _THIN, **look)
+        _write(ax, self._figure_of(row), length, height)
+        return bar
+
+    def _place(self, row: int) -> int:
+        """Return the place, among the parts of level 1, of the one that a row belongs to."""
+        return max(sum(1 for part in self._parts() if part <= row) - 1, 0)
+
+    def _draw_asked(self, ax: Any) -> Any:
+        """Draw the epsilon that was asked for, below all else."""
+        asked = self.asked_or_nothing
+        if not asked or math.isinf(float(self.alone[0])):
+            return None
+        return ax.axvline(asked, color=ink(), linewidth=1.0, linestyle="--", zorder=0.9)
+
+    def _dress(self, ax: Any, rows: list[int], names: list[str], heights: Any, end: float) -> None:
+        longest = max(len(line) for name in names for line in name.splitlines())
+        column = _LETTER * (longest + 1)
+        ax.set_yticks(heights, names, fontsize="small", linespacing=1.1, ha="left")
+        ax.tick_params(axis="y", length=0, pad=_POINTS_PER_INCH * column)
+        ax.get_yticklabels()[0].set_fontweight("bold")
+        ax.set_ylim(heights[-1] + 1.2, heights[0] - 1.2)
+        # That the words beside the longest bar have room.
+        words = _LETTER * (max(len(self._figure_of(row)) for row in rows) + 2)
+        width = max(_WIDTH - column - 0.3, 2.0 * words)
+        ax.set_xlim(0.0, end * width / (width - words))
+        label = f"ε at δ = {shown_delta(self.delta)}"
+        if len(self._parts()) > 1:
+            label += "; what parts cost alone need not add up"
+        if self.asked_ is not None:
+            label += f"\ndashed: asked for, ε = {shown_number(self.asked_or_nothing)}"
+        ax.set_xlabel(label, fontsize="small")
+        if not np.isfinite(self.alone).any():
+            ax.set_xticks([])
+        tidy(ax, grid="x")
+        add_title(ax, self.statement, _WIDTH - column - 0.3)
+
+
+def _rows(report: PrivacyReport, level: int) -> Iterator[tuple[PrivacyReport, int]]:
+    """Iterate over a report and all its parts, with their depths."""
+    yield report, level
+    for part in report.parts:
+        yield from _rows(part, level + 1)
+
+
+def _added(report: PrivacyReport) -> tuple[float | None, list[float]]:
+    """Return the cost of a report's parts composed, and what each part adds to those after it.
+
+    NaN where all together cost less than their composition: then they see different records.
+    """
+    total, later = report.epsilon_spent, PrivacyProfile.pure(0.0)
+    reached = [0.0]
+    for part in reversed(report.parts):
+        later = part.profile + later
+        reached.append(later.epsilon(report.delta))
+    composed = reached[-1] if report.parts else None
+    if math.isinf(reached[-1]) or total < _COMPOSED * reached[-1]:
+        return composed, [math.nan] * len(report.parts)
+    # Composing on a grid rounds up, by less than anybody sees.
+    added = np.diff(np.minimum(reached, total))
+    return composed, np.maximum(added, 0.0)[::-1].tolist()
+
+
+def _write(ax: Any, words: str, end: float, height: float) -> None:
+    """Write the figure of a bar beside it, above the grid."""
+    ground: dict[str, Any] = {
+        "boxstyle": "square,pad=0.1",
+        "facecolor": ax.get_facecolor(),
+        "linewidth": 0.0,
+    }
+    style = {"textcoords": "offset points", "va": "center", "fontsize": "small", "color": ink()}
+    ax.annotate(words, (end, height), xytext=(5, 0), bbox=ground, **style)
+
+
+def _figure(epsilon: float) -> str:
+    return NOT_PRIVATE if math.isinf(epsilon) else f"ε = {shown_number(epsilon)}"
+
+
+def _adds(added: float) -> str:
+    return f"adds {shown_number(added)}" if added > 0.0 else "adds nothing"
+
+
+def _checked_tree(names: Any, levels: Any) -> tuple[list[str], list[int]]:
+    """Return names and levels of a tree whose root comes first, or raise."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"names must be a sequence of str; got {names!r:.80}.")
+    found = [int(level) for level in levels]
+    is_tree = bool(found) and found[0] == 0 and all(level >= 1 for level in found[1:])
+    if not is_tree or len(found) != len(names):
+        raise ValueError(
+            "levels must be as many as names, 0 for the first and at least 1 for all others; got "
+            f"{found!r:.80}."
+        )
+    return list(names), found

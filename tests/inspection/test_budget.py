@@ -1,0 +1,131 @@
+"""Drawings of reports: bars of the parts alone, and segments that add up to the total."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
+from skdptune.inspection import BudgetDisplay
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from tests.inspection.pictures import drawing
+
+DELTA = 1e-5
+SMALL, LARGE, FIT = (
+    PrivacyProfile.pure(0.125),
+    PrivacyProfile.pure(0.25),
+    PrivacyProfile.gaussian(0.2),
+)
+MODEL = DPLogisticRegression(solver="output", classes=[0, 1])
+
+
+@pytest.fixture(autouse=True)
+def _style() -> Any:
+    with drawing():
+        yield
+
+
+def part(profile: PrivacyProfile, name: str, **more: Any) -> PrivacyReport:
+    return PrivacyReport(profile, DELTA, name=name, **more)
+
+
+def pipeline(**more: Any) -> PrivacyReport:
+    run = part(FIT, "one run", parts=[part(FIT, "fit")])
+    selection = part(FIT.selected(Geometric(0.2)), "selection", note="mean 5 runs", parts=[run])
+    total = SMALL + LARGE + selection.profile
+    parts = [part(SMALL, "bounds"), part(LARGE, "scaling"), selection]
+    return part(total, "DPPipeline", parts=parts, **more)
+
+
+def test_segments_add_up_to_the_total(check_picture: Any) -> None:
+    report = pipeline(epsilon=2.0)
+    display = BudgetDisplay.from_report(report)
+    assert display.names == ["DPPipeline", "bounds", "scaling", "selection", "one run", "fit"]
+    assert display.levels == [0, 1, 1, 1, 2, 3]
+    assert display.alone[0] == report.epsilon_spent
+    assert display.alone[3] == report.parts[2].profile.epsilon(DELTA)
+    widths = [segment.get_width() for segment in display.segments_]
+    assert sum(widths) == pytest.approx(report.epsilon_spent, rel=1e-3)
+    # What a part adds is what is missing without it.
+    later = report.parts[2].profile
+    assert widths[0] == pytest.approx(later.epsilon(DELTA))
+    assert widths[1] == pytest.approx((LARGE + later).epsilon(DELTA) - later.epsilon(DELTA))
+    assert [bar.get_width() for bar in display.bars_] == pytest.approx(display.alone[1:])
+    assert display.asked_.get_xdata() == [2.0, 2.0]
+    assert "need not add up" in display.ax_.get_xlabel()
+    check_picture(display.figure_, "budget")
+
+
+def test_parts_on_different_records_are_not_added_up(check_picture: Any) -> None:
+    search = DPRandomSearchCV(
+        MODEL,
+        {"C": [0.1, 1.0]},
+        epsilon=1.0,
+        delta=DELTA,
+        n_iter=5,
+        tuning_fraction=0.1,
+        n_iter_distribution="geometric",
+    )
+    display = BudgetDisplay.from_search(search, 2000, 3)
+    assert np.isnan(display.added).all()
+    (whole,) = display.segments_
+    assert whole.get_width() == display.alone[0] <= 1.0
+    assert display.statement.startswith("Together the parts cost ε = ")
+    assert display.composed is not None and display.composed > 1.0
+    assert display.ax_.texts[1].get_text().endswith(" alone")
+    check_picture(display.figure_, "budget_apart")
+
+
+def test_a_grid_adds_its_selection_to_the_final_fit() -> None:
+    search = DPGridSearchCV(MODEL, {"C": [0.1, 1.0]}, epsilon=1.0, delta=DELTA)
+    display = BudgetDisplay.from_estimator(search, 2000, 3, depth=1)
+    assert len(display.bars_) == 2
+    assert display.added[1:].tolist()[-1] == pytest.approx(display.alone[-1])
+    assert np.nansum(display.added) == pytest.approx(display.alone[0], rel=1e-3)
+    assert "final fit takes" in display.statement and "selection adds 0." in display.statement
+
+
+def test_parts_of_one_record_each_cost_the_worst_of_them() -> None:
+    parts = [part(LARGE, "left"), part(LARGE, "right")]
+    display = BudgetDisplay.from_report(part(LARGE | LARGE, "both", parts=parts))
+    assert not math.isfinite(np.nansum(display.added)) or np.isnan(display.added).all()
+    assert display.statement == (
+        "Together the parts cost ε = 0.250; on the same records they would cost 0.500."
+    )
+
+
+@pytest.mark.parametrize("name", ["open", "a name of many words " * 5], ids=["short", "long"])
+def test_releases_without_parts_or_privacy_are_drawn(name: str) -> None:
+    nothing = BudgetDisplay.from_report(part(PrivacyProfile.pure(0.0), name))
+    assert nothing.ax_.texts[0].get_text() == "ε = 0.000"
+    bare = PrivacyProfile.approximate(0.0, 1.0)
+    inside = [part(bare, "scaler"), part(FIT, "model")]
+    for report in (part(bare, name), part(bare, name, parts=inside)):
+        display = BudgetDisplay.from_report(report)
+        assert display.ax_.texts[0].get_text() == "not private"
+        assert display.asked_ is None
+        display.figure_.draw_without_rendering()
+
+
+def test_what_is_beyond_the_parts_is_left_open() -> None:
+    report = part(FIT + LARGE, "both", parts=[part(FIT, "fit")])
+    display = BudgetDisplay.from_report(report)
+    assert sum(each.get_width() for each in display.segments_) == pytest.approx(FIT.epsilon(DELTA))
+    assert display.ax_.patches[1].get_linestyle() in (":", "dotted")
+
+
+def test_what_is_no_tree_is_refused() -> None:
+    with pytest.raises(TypeError, match="report must be a PrivacyReport; got int"):
+        BudgetDisplay.from_report(1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="levels must be as many as names, 0 for the first"):
+        BudgetDisplay(["a", "b"], [0, 0], [1.0, 1.0], [1.0, 1.0], delta=0.0)
+    with pytest.raises(ValueError, match="alone, added and notes must be as many as names"):
+        BudgetDisplay(["a"], [0], [1.0, 1.0], [1.0], delta=0.0)
+    with pytest.raises(TypeError, match="names must be a sequence of str"):
+        BudgetDisplay("ab", [0, 1], [1.0, 1.0], [1.0, 1.0], delta=0.0)
+    with pytest.raises(ValueError, match="depth must be an integer of at least 0"):
+        BudgetDisplay.from_report(part(FIT, "fit"), depth=-1)
