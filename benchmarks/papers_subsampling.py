@@ -9,8 +9,8 @@ Each prints a table and draws docs/images/papers/kk-figure-N.png (or --output); 
 small setting for a test. docs/papers/koskela_kulkarni.md says what the paper has and what differs.
 
 Training is scaled down to two cores: the first 12,000 images in place of 60,000, a twentieth of
-the epochs. Images are read from SKDPTUNE_DATA, or ../shared/data. With `--results FILE` each finished
-search is kept there, and not run again.
+the epochs. Images are read from SKDPTUNE_DATA, or ../shared/data. With `--results FILE` each
+finished search is kept there, and not run again.
 """
 
 from __future__ import annotations

@@ -50,10 +50,15 @@ COMMON = {"data_norm": 1.0, "target_bound": TARGET_BOUND, "fit_intercept": False
 LOGARITHMS = {"bike": 0.0, "elevators": 0.0, "protein": 1.0, "parkinsons": None, "airfoil": None}
 
 
+def file_of(name: str) -> Path:
+    """Return where a data set is."""
+    folder = Path(os.environ.get("SKDPTUNE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    return folder / f"uci_{name}.npz"
+
+
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return z-scored rows, clipped to norm 1, and z-scored targets."""
-    folder = Path(os.environ.get("SKDPTUNE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-    with np.load(folder / f"uci_{name}.npz") as data:
+    with np.load(file_of(name)) as data:
         X, y = data["X"], data["y"]
     if LOGARITHMS[name] is not None:
         y = np.log(y + LOGARITHMS[name])
@@ -154,8 +159,10 @@ def methods(epsilon: float):
     }
 
 
-def print_table(name: str, seeds: int) -> None:
-    """Print one data set's mean squared errors."""
+def errors_of(
+    name: str, seeds: int, epsilons: tuple[float, ...] = EPSILONS, labels: list[str] | None = None
+) -> dict[str, dict[float, list[float]]]:
+    """Return the mean squared errors of each method (of some if named), budget and seed."""
     X, y = load(name)
     errors: dict[str, dict[float, list[float]]] = {}
     for seed in range(seeds):
@@ -163,12 +170,14 @@ def print_table(name: str, seeds: int) -> None:
         order = rng.permutation(len(X))
         train, validation, test = np.split(order, [int(0.8 * len(X)), int(0.9 * len(X))])
         sums = SufficientStatistics(**COMMON).update(X[train], y[train])
-        for epsilon in EPSILONS:
+        for epsilon in epsilons:
             for label, make in methods(epsilon).items():
+                if labels is not None and label not in labels:
+                    continue
                 model = make(sums, (X[validation], y[validation]), rng)
                 error = float(np.mean((y[test] - X[test] @ model.coef_) ** 2))
                 errors.setdefault(label, {}).setdefault(epsilon, []).append(error)
-            if LinearRegression is not None and seed < PEER_SEEDS:
+            if LinearRegression is not None and labels is None and seed < PEER_SEEDS:
                 peer = LinearRegression(
                     epsilon=epsilon,
                     bounds_X=(-1.0, 1.0),
@@ -178,6 +187,13 @@ def print_table(name: str, seeds: int) -> None:
                 ).fit(X[train], y[train])
                 error = float(np.mean((y[test] - peer.predict(X[test])) ** 2))
                 errors.setdefault("diffprivlib, pure", {}).setdefault(epsilon, []).append(error)
+    return errors
+
+
+def print_table(name: str, seeds: int) -> None:
+    """Print one data set's mean squared errors."""
+    X, y = load(name)
+    errors = errors_of(name, seeds)
     print(f"\n{name}: {len(X)} rows, {X.shape[1]} columns, {seeds} seeds; mean squared error")
     print(f"  {'epsilon':<24}" + "".join(f"{epsilon:>16g}" for epsilon in EPSILONS))
     for label, row in errors.items():
