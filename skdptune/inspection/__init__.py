@@ -7,6 +7,7 @@ from skdptune.inspection._audit_display import AuditDisplay
 from skdptune.inspection._budget import BudgetDisplay
 from skdptune.inspection._doubling_rounds import DoublingRoundsDisplay
 from skdptune.inspection._grid_scores import GridScoresDisplay
+from skdptune.inspection._ledger_display import LedgerDisplay
 from skdptune.inspection._pareto_front import ParetoFrontDisplay
 from skdptune.inspection._privacy_profile import PrivacyProfileDisplay
 from skdptune.inspection._trade_off import TradeOffDisplay
@@ -16,6 +17,7 @@ __all__ = [
     "BudgetDisplay",
     "DoublingRoundsDisplay",
     "GridScoresDisplay",
+    "LedgerDisplay",
     "ParetoFrontDisplay",
     "PrivacyProfileDisplay",
     "TradeOffDisplay",

@@ -21,6 +21,7 @@ from skdptune.ledger._neighbours import RELATIONS as RELATIONS
 from skdptune.ledger._neighbours import REPLACE as REPLACE
 from skdptune.ledger._neighbours import ZERO_OUT as ZERO_OUT
 from skdptune.ledger._neighbours import common_relation as common_relation
+from skdptune.ledger._report import shown_below as shown_below
 from skdptune.ledger._storage import MEMORY as MEMORY
 
 __all__ = [

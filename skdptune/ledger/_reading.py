@@ -17,10 +17,11 @@ from skdptune.ledger._reference import LedgerReference
 from skdptune.ledger._report import LedgerReport
 from skdptune.ledger._statement import facts_of
 from skdptune.ledger._storage import LedgerError, Transaction
-from skdptune.ledger._ways import Ways
+from skdptune.ledger._ways import Charges, Totals, Ways
 
 # Up to as many different profiles are composed one by one; more, by their totals.
 _FEW_PROFILES = 6
+_OF_USAGE = ("sequence", "time", "event", "name", "used", "confirmed")
 
 
 class ReadableLedger(LedgerReference):
@@ -60,6 +61,37 @@ class ReadableLedger(LedgerReference):
         """Return the used part of the budget, from 0 to 1, in the way that has more left."""
         state = self._state()
         return state.ways.used(state.totals) if state.ways else 0.0
+
+    def usage(self) -> dict[str, list[Any]]:
+        """Return the used part of the budget after each event, in the order of events.
+
+        Returns
+        -------
+        dict of lists
+            One item for each event, as for a table: ``sequence``, ``time``, ``event``
+            ("reserved", "read", "confirmed" or "cancelled"), the ``name`` of the release,
+            ``used``, what `used` returned from then on, and ``confirmed``, what it would return if
+            nothing were reserved but what was confirmed by then.
+        """
+        table: dict[str, list[Any]] = {name: [] for name in _OF_USAGE}
+        with self._books(write=False) as (_, books):
+            ways = books.state.ways
+            kept, confirmed = Totals(), Totals()
+            asked: dict[str, tuple[str, Charges]] = {}
+            for sequence, reservation, content in books.replay(Replay()):
+                event = content["event"]
+                if event == "reserved":
+                    asked[reservation] = content["name"], Charges(**content["charges"])
+                name, charges = asked[reservation]
+                if sign := {"reserved": 1, "cancelled": -1}.get(event, 0):
+                    kept = kept.changed(charges, sign)
+                if event == "confirmed":
+                    confirmed = confirmed.changed(charges)
+                parts = (0.0, 0.0) if ways is None else (ways.used(kept), ways.used(confirmed))
+                row = sequence, content["time"], event, name, *parts
+                for column, value in zip(_OF_USAGE, row, strict=True):
+                    table[column].append(value)
+        return table
 
     def spent(self, delta: float | None = None) -> float:
         """Return the epsilon of all that is spent together, as if its costs had been fixed.

@@ -23,6 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skdptune import accounting, linear_model, metrics, preprocessing
 from skdptune.accounting import Binomial, Geometric, Logarithmic, Poisson, PrivacyProfile
 from skdptune.accounting import TruncatedNegativeBinomial as NegativeBinomial
+from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import ThresholdRound
 
 Values = dict[str, list[Any]]
@@ -489,6 +490,12 @@ SPECIAL: dict[str, Callable[[], Values]] = {
     "DoublingRoundsDisplay": lambda: {
         "rounds": [[(0.0, 1, True)], [ThresholdRound(0.5, 2, False)]],
         "granularity": [0.01, 0.25],
+    },
+    "LedgerDisplay": lambda: {
+        "usage": [PrivacyLedger(":memory:", "patients", epsilon=1.0, delta=0.0).usage()],
+        "epsilon": [1.0],
+        "delta": [0.0, 1e-5],
+        "remaining": [None, 0.5],
     },
     "GridScoresDisplay": lambda: {
         "candidates": [[{"C": 0.1}, {"C": 1.0}]],

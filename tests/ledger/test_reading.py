@@ -36,6 +36,28 @@ class TestReading:
         assert list(frame["name"]) == ["a fit"]
         assert set(frame.columns) == set(ledger.history()[0].to_dict())
 
+    def test_usage_is_what_was_used_after_each_event(self, ledger):
+        assert ledger.usage()["used"] == []
+        first = ledger.reserve(GAUSSIAN, name="first")
+        seen = [ledger.used()]
+        first.mark_read()
+        seen.append(ledger.used())
+        second = ledger.reserve(PURE, name="second")
+        seen.append(ledger.used())
+        first.confirm()
+        seen.append(ledger.used())
+        second.cancel("not needed")
+        seen.append(ledger.used())
+        usage = ledger.usage()
+        assert usage["used"] == seen
+        assert usage["event"] == ["reserved", "read", "reserved", "confirmed", "cancelled"]
+        assert usage["name"] == ["first", "first", "second", "first", "second"]
+        assert usage["sequence"] == [1, 2, 3, 4, 5]
+        assert usage["time"] == sorted(usage["time"])
+        # One release is confirmed, and nothing else is left at the end.
+        assert usage["confirmed"] == [0.0, 0.0, 0.0, seen[0], seen[0]]
+        assert seen[-1] == seen[0] < seen[2]
+
     def test_spent_is_the_composition_of_few_costs_and_a_bound_on_many(self, ledger):
         assert ledger.spent() == 0.0
         for _ in range(10):

@@ -1,0 +1,122 @@
+"""Drawings of ledgers, read back from matplotlib's artists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.inspection import LedgerDisplay
+from skdptune.ledger import PrivacyLedger
+from tests.inspection.pictures import drawing
+
+matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib.pyplot")
+TIMES = [f"2026-03-{day:02d}T10:00:00.000+00:00" for day in (1, 1, 4, 4, 9, 12, 15)]
+USAGE = {
+    "time": TIMES,
+    "event": [
+        *("reserved", "confirmed", "reserved", "reserved", "cancelled", "confirmed", "reserved")
+    ],
+    "name": [
+        *("scaler", "scaler", "DPGridSearchCV", "histogram", "histogram", "DPGridSearchCV"),
+        "DPLogisticRegression",
+    ],
+    "used": [0.1, 0.1, 0.4, 0.6, 0.4, 0.4, 0.7],
+    "confirmed": [0.0, 0.1, 0.1, 0.1, 0.1, 0.4, 0.4],
+}
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures() -> Iterator[None]:
+    with drawing():
+        yield
+
+
+def display() -> LedgerDisplay:
+    return LedgerDisplay(USAGE, epsilon=3.0, delta=1e-5, remaining=1.2345, dataset="patients")
+
+
+def top(area: Any) -> Any:
+    """Return the highest point of an area."""
+    return max(path.vertices[:, 1].max() for path in area.get_paths())
+
+
+def test_ledgers_are_drawn_by_their_own_sum() -> None:
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
+    parts = []
+    for number in range(4):
+        with ledger.reserve(PrivacyProfile.gaussian(0.2), name=f"fit {number}"):
+            parts.append(ledger.used())
+    ledger.reserve(PrivacyProfile.gaussian(0.2), name="left open")
+    found = LedgerDisplay.from_ledger(ledger)
+    assert top(found.reserved_) == ledger.used()
+    assert top(found.confirmed_) == parts[-1] < ledger.used()
+    # Four fits of one size use more than one does, and less than four times its epsilon.
+    assert ledger.used() * ledger.epsilon < 5 * PrivacyProfile.gaussian(0.2).epsilon(1e-5)
+    assert found.remaining == ledger.remaining()
+    labels = [text.get_text() for text in found.ax_.get_xticklabels()]
+    assert labels == ["fit 0", "fit 1", "fit 2", "fit 3", "left open"]
+    assert found.budget_.get_ydata()[0] == 1.0
+    assert LedgerDisplay.from_ledger(ledger, x="time").ax_.get_xlabel() == "time (UTC)"
+
+
+def test_what_is_used_and_left_is_said() -> None:
+    assert display().in_words == (
+        "70 % of ε = 3.000 at δ = 1e-05 is used; a Gaussian release of up to ε = 1.23 still fits."
+    )
+    empty = {name: [] for name in USAGE}
+    assert LedgerDisplay(empty, epsilon=1.0, delta=0.0).in_words == (
+        "0 % of ε = 1.000 at δ = 0 is used."
+    )
+
+
+@pytest.mark.parametrize("x", ["releases", "time"])
+def test_empty_ledgers_have_a_budget(x: str) -> None:
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
+    found = LedgerDisplay.from_ledger(ledger, x=x)
+    assert top(found.reserved_) == 0.0
+    assert found.ax_.get_title(loc="left").startswith("patients: 0 % of")
+
+
+def test_clocks_that_go_back_move_no_step_before_others() -> None:
+    usage = {**USAGE, "time": TIMES[::-1]}
+    found = LedgerDisplay(usage, epsilon=3.0, delta=1e-5).plot(x="time")
+    steps = found.ax_.lines[0].get_xdata()
+    assert (np.diff(steps) >= 0.0).all()
+
+
+def test_many_releases_are_numbered_by_no_name() -> None:
+    count = 13
+    usage = {
+        "time": [TIMES[0]] * count,
+        "event": ["reserved"] * count,
+        "name": ["a name"] * count,
+        "used": np.linspace(0.0, 1.0, count),
+        "confirmed": np.zeros(count),
+    }
+    found = LedgerDisplay(usage, epsilon=3.0, delta=1e-5).plot()
+    assert "a name" not in [text.get_text() for text in found.ax_.get_xticklabels()]
+
+
+def test_what_is_no_ledger_is_refused() -> None:
+    with pytest.raises(TypeError, match="ledger must be a PrivacyLedger; got int"):
+        LedgerDisplay.from_ledger(1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="usage must be what PrivacyLedger.usage returns"):
+        LedgerDisplay({"used": []}, epsilon=1.0, delta=0.0)
+    with pytest.raises(ValueError, match="columns of unequal length"):
+        LedgerDisplay({**USAGE, "used": [0.1]}, epsilon=1.0, delta=0.0)
+    with pytest.raises(ValueError, match="event of usage must be one of 'reserved'"):
+        LedgerDisplay({**USAGE, "event": ["lost"] * 7}, epsilon=1.0, delta=0.0)
+    with pytest.raises(ValueError, match="used of usage must"):
+        LedgerDisplay({**USAGE, "used": [2.0] * 7}, epsilon=1.0, delta=0.0)
+    with pytest.raises(ValueError, match="x must be one of 'releases', 'time'"):
+        display().plot(x="name")
+
+
+def test_pictures(check_picture: Any) -> None:
+    check_picture(display().plot().figure_, "ledger")
+    check_picture(display().plot(x="time").figure_, "ledger_time")
