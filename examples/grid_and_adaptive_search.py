@@ -113,7 +113,6 @@ with plt.style.context("default"), warnings.catch_warnings():
     axes[1].minorticks_off()
     axes[0].figure.set_size_inches(9, 4.5)
     axes[0].figure.suptitle("The scores over each parameter")
-    axes[0].figure.subplots_adjust(bottom=0.15)
     plt.show()
 
 # %%
