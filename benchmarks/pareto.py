@@ -10,11 +10,13 @@ The problems of "samplers", their domains, distributions and grids are those of 
 Automatic Discovery of Privacy-Utility Pareto Fronts (2020), Tables 1, 3 and 4: linear models on
 Adult (a9a, 40,000 records, and 8,842 for the utility) and two networks on MNIST (10,000 images for
 the utility), both read from SKDPTUNE_DATA, or ../shared/data. As there, batches have a fixed size
-m, and the noise of a mean gradient has the deviation 2 z L / m for a clipping norm L; z (not its
-square, unless ``--variances``: the paper's words) is in [0.1, 16], and delta is 1e-5, as in the
-authors' program. Epsilon is the tight one, or with ``--privacy moments`` that of the moments
-accountant. Intervals hold 95 %, by Student's distribution. Examples: the functions of the tests,
-which are exact expectations.
+m, and the noise of a mean gradient has the deviation 2 z L / m for a clipping norm L; z, a
+multiplier, is in [0.1, 16], and delta is 1e-5, as in the authors' program. (The paper's tables
+call that column a variance; with ``--variances`` the square of z has this domain.) Hypervolumes
+are over epsilon, as the paper's, or with ``--epsilon-scale log`` over its logarithm, as the
+authors' program can measure them. Epsilon is the tight one, or with ``--privacy moments`` that of
+the moments accountant. Intervals hold 95 %, by Student's distribution. Examples: the functions of
+the tests, which are exact expectations. `papers_avent.py` runs the paper's figures and Table 2.
 """
 
 from __future__ import annotations
@@ -55,7 +57,13 @@ def sampler_of(name: str, seed: int) -> Any:
 
 
 def history_of(
-    problem: Problem, name: str, seed: int, evaluations: int, repeats: int, privacy: str
+    problem: Problem,
+    name: str,
+    seed: int,
+    evaluations: int,
+    repeats: int,
+    privacy: str,
+    epsilon_scale: str,
 ) -> tuple[np.ndarray, float]:
     """Return the hypervolume after each evaluation, and the seconds of the search."""
     number = int(name[-1]) ** 5 if name.startswith("grid") else evaluations
@@ -68,6 +76,7 @@ def history_of(
         sampler=sampler_of(name, seed),
         n_repeats=repeats,
         privacy=privacy,
+        epsilon_scale=epsilon_scale,
         random_state=seed,
     )
     X, X_test, y, y_test = problem.split
@@ -105,7 +114,8 @@ def print_samplers(arguments: argparse.Namespace) -> None:
             continue
         print(
             f"\n{name}: {len(problem.split[0]):,} records, {arguments.repetitions} repetitions, "
-            f"epsilon by {arguments.privacy}; hypervolume below (10, 1)"
+            f"epsilon by {arguments.privacy}, {arguments.epsilon_scale} scale; hypervolume below "
+            "(10, 1)"
         )
         if name in PAPER_GAINS:
             print(f"gain over random sampling at 256 points in the paper: {PAPER_GAINS[name]:.3f}")
@@ -135,7 +145,7 @@ def repeated(
     problem: Problem, name: str, arguments: argparse.Namespace
 ) -> tuple[np.ndarray, float]:
     """Return one row of hypervolumes per repetition, and the mean seconds of a search."""
-    settings = (arguments.evaluations, arguments.repeats, arguments.privacy)
+    settings = arguments.evaluations, arguments.repeats, arguments.privacy, arguments.epsilon_scale
     found = Parallel(n_jobs=arguments.n_jobs)(
         delayed(history_of)(problem, name, seed, *settings)
         for seed in range(arguments.repetitions)
@@ -258,7 +268,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1, help="fits per evaluation")
     parser.add_argument("--train", type=int, default=ADULT_TRAIN, help="records to fit on")
     parser.add_argument("--epochs", type=int, help="most epochs, by default the paper's")
-    parser.add_argument("--variances", action="store_true", help="read the domain of z as z**2's")
+    parser.add_argument("--variances", action="store_true", help="take the domain of z for z**2")
+    parser.add_argument("--epsilon-scale", choices=("linear", "log"), default="linear")
     parser.add_argument("--privacy", choices=("profile", "moments"), default="profile")
     parser.add_argument("--n-jobs", type=int, default=1, help="repetitions at a time")
     arguments = parser.parse_args()

@@ -34,7 +34,8 @@ class Domain:
     # Of the exponential distributions of the learning rate, the noise and the clipping norm.
     decay: tuple[float, float, float]
     noise: tuple[float, float] = (0.1, 16.0)
-    # Whether these numbers are squares of z.
+    # Whether these numbers are squares of z: the paper's tables call them variances, its program
+    # does not.
     is_variance: bool = False
 
     @property
@@ -79,7 +80,7 @@ class Problem:
 
     def space(self, sampler: str) -> Space:
         """Return the space in which a sampler searches."""
-        kind = sampler.rstrip("34")
+        kind = sampler.rstrip("234")
         make = {"random": random_space, "grid": grid_space}.get(kind, search_space)
         return dict(zip(self.names, make(self.domain, len(self.split[0])), strict=True))
 
