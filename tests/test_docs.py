@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import importlib
 import re
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import skdptune
+from tests.site.links import slug
 
 DOCS = Path(__file__).parents[1] / "docs"
 # Pages whose code is run, from the first block to the last.
-RUN = ("start", "ledger", "audits", "migrating")
+RUN = ("audits", "ledger", "migrating", "preprocessing", "public", "start", "threat_model")
 NEEDS = re.compile(r"# needs: (\w+)")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REFERENCE = DOCS / "api"
@@ -30,7 +32,7 @@ def test_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.Monk
     X = np.random.default_rng(0).normal(size=(2000, 3))
     names: dict[str, object] = {"X": X, "y": X[:, 0] > 0.0}
     blocks = BLOCK.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
-    assert len(blocks) >= 3
+    assert blocks
     for block in blocks:
         needed = NEEDS.match(block)
         if needed is None or find_spec(needed[1]) is not None:
@@ -65,3 +67,50 @@ def test_every_page_is_in_the_table_of_contents() -> None:
             entries |= {re.sub(r".*<(.*)>", r"\1", line).strip() for line in tree.splitlines()}
     listed = {path.relative_to(DOCS).with_suffix("").as_posix() for path in pages} - {"index"}
     assert listed <= entries
+
+
+def _properties() -> ModuleType:
+    spec = spec_from_file_location("properties", DOCS / "properties.py")
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_table_of_properties_is_what_the_code_says() -> None:
+    properties = _properties()
+    lines = properties.table().splitlines()
+    begun = (DOCS / "choosing.md").read_text(encoding="utf-8").partition(properties.BEGIN)[2]
+    written = begun.partition(properties.END)[0].strip().splitlines()
+    # Nets need an extra.
+    has_nets = find_spec("torch") is not None and find_spec("opacus") is not None
+    expected = [line for line in written if has_nets or "neural_network" not in line]
+    assert lines == expected, "python docs/properties.py"
+    assert len(written) == 2 + len(properties.THEOREMS)
+
+
+FIGURES = re.compile(r"(?<![\d.])\d*\.\d+(?![\d.])")
+
+
+def _section(page: str, anchor: str) -> str:
+    """Return what stands below a heading of a page, up to the next of its level."""
+    for part in re.split(r"^## ", (DOCS / page).read_text(encoding="utf-8"), flags=re.MULTILINE):
+        if slug(part.partition("\n")[0]) == anchor:
+            return part
+    raise LookupError(anchor)
+
+
+def test_figures_of_the_decision_charts_are_those_of_the_benchmarks() -> None:
+    text = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| (.*) \| \[.*\]\((benchmarks\.md)#(.*)\) \|$", text, re.M)
+    assert len(rows) >= 8
+    for figures, page, anchor in rows:
+        found = FIGURES.findall(figures)
+        section = _section(page, anchor)
+        assert found
+        assert [each for each in found if each not in section] == []
+    # Those in the charts themselves are about searches.
+    in_charts = FIGURES.findall(text.partition("## The figures behind")[0])
+    section = _section("benchmarks.md", "searches")
+    assert in_charts
+    assert [each for each in in_charts if each not in section] == []
