@@ -61,6 +61,8 @@ class Progress:
         if done == 0 or not self._total:
             self._since = time.monotonic()
         self._done, self._total, self._unit = done, total, unit
+        if done == total:
+            self._draw()
 
     def line(self, words: str) -> None:
         """Show a line of its own."""

@@ -180,7 +180,7 @@ def test_progress_counts_fits(capsys: pytest.CaptureFixture[str]) -> None:
         verbose=1,
     )
     shown = capsys.readouterr().err
-    assert "audit of NoisySum" in shown and "40/40" in shown
+    assert "audit of NoisySum: 40 of 40 fits" in shown
 
 
 @pytest.mark.parametrize(

@@ -13,5 +13,5 @@ def test_a_search_has_all_settings() -> None:
     parameters = search.get_params(deep=False)
     assert names <= set(parameters)
     # What the parts get beside the settings: families, scorer, layout of the records, ledger.
-    others = {"estimator", "param_space", "scoring", "cv", "n_public", "ledger"}
+    others = {"estimator", "param_space", "scoring", "cv", "n_public", "ledger", "verbose"}
     assert set(parameters) - names == others

@@ -16,6 +16,7 @@ import pytest
 optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
+from skdptune._progress import Progress  # noqa: E402
 from skdptune.model_selection._pareto._study._records import (  # noqa: E402
     Evaluation,
     Record,
@@ -104,11 +105,12 @@ def test_third_objective_is_the_studys_third() -> None:
     assert made.records()[3].evaluation.third == made.records()[3].params["noise"]
 
 
-def test_progress_is_shown_when_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+def test_evaluations_are_counted_for_whoever_watches(capfd: pytest.CaptureFixture[str]) -> None:
     ran(n_iter=0)
     assert capfd.readouterr().err == ""
-    ran(n_iter=0, verbose=1)
-    assert "5/5" in capfd.readouterr().err
+    with Progress("search", 1):
+        ran(n_iter=0)
+    assert "search: 5 of 5 evaluations" in capfd.readouterr().err
 
 
 def test_workers_without_a_batch_are_named() -> None:
