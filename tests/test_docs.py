@@ -114,3 +114,16 @@ def test_figures_of_the_decision_charts_are_those_of_the_benchmarks() -> None:
     section = _section("benchmarks.md", "searches")
     assert in_charts
     assert [each for each in in_charts if each not in section] == []
+
+
+@pytest.mark.parametrize("page", ["avent", "ding"])
+def test_figures_of_a_paper_are_small_pictures_of_commands_that_run_at_night(page: str) -> None:
+    text = (DOCS / "papers" / f"{page}.md").read_text(encoding="utf-8")
+    nightly = (DOCS.parent / ".ci" / "nightly").read_text(encoding="utf-8").splitlines()
+    commands = re.findall(r"`python benchmarks/(papers_\w+\.py (?:figure|table)-\d)", text)
+    assert commands
+    assert [each for each in commands if f"{each} --quick" not in nightly] == []
+    pictures = re.findall(r"\]\(\.\./images/papers/([\w-]+\.png)\)", text)
+    assert pictures
+    sizes = [(DOCS / "images" / "papers" / name).stat().st_size for name in pictures]
+    assert max(sizes) <= 40_000
