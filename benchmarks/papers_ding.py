@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +22,16 @@ import numpy as np
 from papers_plots import BLACK, BLUE, FOLDER, GREEN, ORANGE, SKY, VERMILION, panels, save
 
 from skdptune.accounting import doubling_threshold
-from skdptune.mechanisms import ThresholdRound
+from skdptune.mechanisms import DoublingThreshold, ThresholdRound
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-from doubling_threshold import (  # noqa: E402
-    N_CANDIDATES,
-    OUR_CEILING,
-    PAPERS_CEILING,
-    fidelities,
-    rounds_by_distance,
-    run_search,
-)
-
+N_CANDIDATES = 100
+# Above every noise; 1 is where our search ends.
+PAPERS_CEILING, OUR_CEILING = 1000.0, 1.0
+STRENGTHS = (0.5, 5.0, 10.0)
+# Where the papers' noise is small beside the differences between good candidates.
+STRONG = 100.0
+# Enough rounds for any search; each would cost the same.
+MANY_ROUNDS = 60
 GRANULARITY = 0.01
 PARTITIONS, DELTA = 100, 1e-5
 # The revision's k = 10 and 0.1 per round; ten times that, and hardly any noise.
@@ -62,6 +59,74 @@ def named(strength: float) -> str:
 def cost_of(strength: float, rounds: int) -> float:
     """Return the true epsilon of so many rounds, bounded beforehand."""
     return doubling_threshold(strength / PARTITIONS, max_rounds=rounds).epsilon(DELTA)
+
+
+# Searches --------------------------------------------------------------------------------------
+
+
+def run_search(
+    utilities: np.ndarray,
+    strength: float,
+    seed: int,
+    granularity: float = 0.01,
+    ceiling: float = PAPERS_CEILING,
+) -> tuple[tuple[ThresholdRound, ...], list[int | None]]:
+    """Return a search with noise for ``k * epsilon = strength``, and what each round found.
+
+    Ours ends where it has reached a utility of 1. The papers' continues, on noise alone; so all
+    lengths are divided by a ceiling that is out of reach. The mechanism takes the whole budget,
+    from which a round's cost follows.
+    """
+    is_noisy = math.isfinite(strength)
+    halves = 2 + math.ceil(3 * (MANY_ROUNDS - 1) / 2)
+    made = DoublingThreshold(
+        # Only its ratio to the cost of a round, here of 1, matters.
+        sensitivity=1.0 / (strength * ceiling) if is_noisy else 1.0,
+        granularity=granularity / ceiling,
+        noise="per-round" if is_noisy else None,
+        epsilon=halves / 2.0 if is_noisy else None,
+        max_rounds=MANY_ROUNDS if is_noisy else None,
+        random_state=seed,
+    )
+    found = []
+    while not made.finished:
+        found.append(made.propose(utilities / ceiling))
+    trace = tuple(one._replace(utility=one.utility * ceiling) for one in made.trace)
+    return trace, found
+
+
+def rounds_by_distance(repeats: int = 10) -> dict[float, list[tuple[float, float, float]]]:
+    """Return, by strength, (distance in levels, mean and deviation of rounds)."""
+    rng = np.random.default_rng(1)
+    found: dict[float, list[tuple[float, float, float]]] = {}
+    for strength in (*STRENGTHS, STRONG, math.inf):
+        rows = []
+        for distance in np.unique(np.geomspace(4, 900, 18).astype(int)):
+            counts = []
+            for seed in range(repeats):
+                utilities = rng.random(N_CANDIDATES)
+                granularity = float(utilities.max()) / distance
+                counts.append(len(run_search(utilities, strength, seed, granularity)[0]))
+            rows.append((float(distance), float(np.mean(counts)), float(np.std(counts))))
+        found[strength] = rows
+    return found
+
+
+def fidelities(seeds: int = 8, ceiling: float = PAPERS_CEILING) -> dict[float, list[np.ndarray]]:
+    """Return, by strength, the chosen candidate's utility over the best one's, by round."""
+    utilities = np.random.default_rng(2).random(N_CANDIDATES)
+    best = utilities.max()
+    result: dict[float, list[np.ndarray]] = {}
+    for strength in (*STRENGTHS, STRONG):
+        result[strength] = []
+        for seed in range(seeds):
+            _, found = run_search(utilities, strength, seed, ceiling=ceiling)
+            path, chosen = [], 0.0
+            for index in found:
+                chosen = chosen if index is None else float(utilities[index])
+                path.append(chosen / best)
+            result[strength].append(np.array(path))
+    return result
 
 
 # Figure 1 ---------------------------------------------------------------------------------------
