@@ -6,19 +6,25 @@ matplotlib is loaded when something is drawn; the extra ``plot`` brings it.
 from skdptune.inspection._audit_display import AuditDisplay
 from skdptune.inspection._budget import BudgetDisplay
 from skdptune.inspection._doubling_rounds import DoublingRoundsDisplay
+from skdptune.inspection._epsilon_curve import EpsilonCurveDisplay
 from skdptune.inspection._grid_scores import GridScoresDisplay
 from skdptune.inspection._ledger_display import LedgerDisplay
 from skdptune.inspection._pareto_front import ParetoFrontDisplay
 from skdptune.inspection._privacy_profile import PrivacyProfileDisplay
+from skdptune.inspection._search_plan import SearchPlanDisplay
 from skdptune.inspection._trade_off import TradeOffDisplay
+from skdptune.inspection._tuning_cost import TuningCostDisplay
 
 __all__ = [
     "AuditDisplay",
     "BudgetDisplay",
     "DoublingRoundsDisplay",
+    "EpsilonCurveDisplay",
     "GridScoresDisplay",
     "LedgerDisplay",
     "ParetoFrontDisplay",
     "PrivacyProfileDisplay",
+    "SearchPlanDisplay",
     "TradeOffDisplay",
+    "TuningCostDisplay",
 ]

@@ -12,14 +12,25 @@ from numpy.typing import ArrayLike
 from skdptune._formatting import NOT_PRIVATE, shown_delta, shown_number
 from skdptune._validation import check_integer, check_real, check_vector
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.inspection._plotting import add_title, axes_for, bar_look, ink, quiet, tidy, wrapped
+from skdptune.inspection._plotting import (
+    LETTER,
+    add_title,
+    axes_for,
+    bar_look,
+    ink,
+    name_rows,
+    quiet,
+    room_for,
+    tidy,
+    wrapped,
+    write_beside,
+)
 from skdptune.inspection._sources import checked_report, report_of_estimator, report_of_search
 
 # In inches: the width, the height of a line of words, and of what is above and below the bars.
 _WIDTH, _LINE, _REST = 7.2, 0.19, 1.35
-# Of the column of names at most, and of a letter.
-_NAMES, _LETTER = 2.4, 0.072
-_POINTS_PER_INCH = 72.0
+# Of the column of names at most.
+_NAMES = 2.4
 _THICK, _THIN = 0.72, 0.5
 # A smaller part of the total is nothing that anybody sees.
 _NOTHING = 5e-4
@@ -307,7 +318,7 @@ class BudgetDisplay:
     def _draw_total(self, ax: Any, height: float, end: float) -> list[Any]:
         """Draw what the parts add, one after the other."""
         total = float(self.alone[0])
-        _write(ax, _figure(total), min(total, end), height)
+        write_beside(ax, _figure(total), min(total, end), height)
         if math.isinf(total) or not self._is_divided:
             look = {"facecolor": quiet(ax, 0.35), "edgecolor": quiet(ax), "linewidth": 0.8}
             return list(ax.barh(height, min(total, end), _THICK * 1.4, **look))
@@ -328,7 +339,7 @@ class BudgetDisplay:
         length, is_first = min(float(self.alone[row]), end), self.levels[row] == 1
         look = bar_look(self._place(row)) | {"alpha": None if is_first else 0.55}
         (bar,) = ax.barh(height, length, _THICK if is_first else _THIN, **look)
-        _write(ax, self._figure_of(row), length, height)
+        write_beside(ax, self._figure_of(row), length, height)
         return bar
 
     def _place(self, row: int) -> int:
@@ -344,15 +355,12 @@ class BudgetDisplay:
 
     def _dress(self, ax: Any, rows: list[int], names: list[str], heights: Any, end: float) -> None:
         longest = max(len(line) for name in names for line in name.splitlines())
-        column = _LETTER * (longest + 1)
-        ax.set_yticks(heights, names, fontsize="small", linespacing=1.1, ha="left")
-        ax.tick_params(axis="y", length=0, pad=_POINTS_PER_INCH * column)
+        column = LETTER * (longest + 1)
+        name_rows(ax, names, heights, column)
         ax.get_yticklabels()[0].set_fontweight("bold")
         ax.set_ylim(heights[-1] + 1.2, heights[0] - 1.2)
-        # That the words beside the longest bar have room.
-        words = _LETTER * (max(len(self._figure_of(row)) for row in rows) + 2)
-        width = max(_WIDTH - column - 0.3, 2.0 * words)
-        ax.set_xlim(0.0, end * width / (width - words))
+        beside = [self._figure_of(row) for row in rows]
+        ax.set_xlim(0.0, end * room_for(beside, _WIDTH - column - 0.3))
         label = f"ε at δ = {shown_delta(self.delta)}"
         if len(self._parts()) > 1:
             label += "; what parts cost alone need not add up"
@@ -388,17 +396,6 @@ def _added(report: PrivacyReport) -> tuple[float | None, list[float]]:
     # Composing on a grid rounds up, by less than anybody sees.
     added = np.diff(np.minimum(reached, total))
     return composed, np.maximum(added, 0.0)[::-1].tolist()
-
-
-def _write(ax: Any, words: str, end: float, height: float) -> None:
-    """Write the figure of a bar beside it, above the grid."""
-    ground: dict[str, Any] = {
-        "boxstyle": "square,pad=0.1",
-        "facecolor": ax.get_facecolor(),
-        "linewidth": 0.0,
-    }
-    style = {"textcoords": "offset points", "va": "center", "fontsize": "small", "color": ink()}
-    ax.annotate(words, (end, height), xytext=(5, 0), bbox=ground, **style)
 
 
 def _figure(epsilon: float) -> str:

@@ -8,6 +8,7 @@ colour of matplotlib's style, and so can be read on its dark backgrounds too.
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from skdptune._validation import check_kind
@@ -19,6 +20,9 @@ MARKERS = ("o", "s", "^", "D", "v", "X", "P")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo")
 # In inches.
 SIZE = (6.4, 4.2)
+# Of a letter of the small font, in inches.
+LETTER = 0.072
+_POINTS_PER_INCH = 72.0
 # Letters of the small font on an inch of a title, and what the layout adds to the axes' width.
 _LETTERS_PER_INCH, _WIDENED = 15.0, 1.1
 _FEWEST_LETTERS = 20
@@ -152,9 +156,10 @@ def add_title(ax: Any, text: str, inches: float | None = None) -> Any:
 def wrapped(text: str, inches: float = SIZE[0]) -> str:
     """Return a text broken into lines, in the small font, that are no wider than that."""
     width = max(int(inches * _LETTERS_PER_INCH), _FEWEST_LETTERS)
-    return "\n".join(
-        line for piece in text.splitlines() for line in textwrap.wrap(piece, width) or [""]
-    )
+    # Figures and their percent signs stay together.
+    pieces = text.replace(" %", "\u00a0%").splitlines()
+    lines = [line for piece in pieces for line in textwrap.wrap(piece, width) or [""]]
+    return "\n".join(lines).replace("\u00a0%", " %")
 
 
 def _inches(ax: Any) -> float:
@@ -169,3 +174,42 @@ def add_legend(ax: Any, **options: Any) -> Any:
         return None
     style = {"frameon": False, "fontsize": "small", "handlelength": 2.8}
     return ax.legend(handles, labels, **style | options)
+
+
+def write_beside(
+    ax: Any, words: str, position: float, height: float, *, left: bool = False
+) -> Any:
+    """Write the figure of a horizontal bar beside its end, above the grid."""
+    ground = {"boxstyle": "square,pad=0.1", "facecolor": ax.get_facecolor(), "linewidth": 0.0}
+    return ax.annotate(
+        words,
+        (position, height),
+        xytext=(-5 if left else 5, 0),
+        textcoords="offset points",
+        va="center",
+        ha="right" if left else "left",
+        fontsize="small",
+        color=ink(),
+        bbox=ground,
+    )
+
+
+def name_rows(ax: Any, names: Sequence[str], heights: Any, inches: float) -> None:
+    """Write the names of horizontal bars into a column of that width, from its left."""
+    ax.set_yticks(list(heights), list(names), fontsize="small", linespacing=1.1, ha="left")
+    ax.tick_params(axis="y", length=0, pad=_POINTS_PER_INCH * inches)
+
+
+def room_for(words: Sequence[str], inches: float) -> float:
+    """Return how much longer an axis must be than its longest bar, that words fit beside it.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Beside the bars.
+    inches : float
+        Length of the axis.
+    """
+    needed = LETTER * (max(map(len, words), default=0) + 2)
+    width = max(inches, 1.5 * needed)
+    return width / (width - needed)

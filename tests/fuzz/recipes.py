@@ -25,6 +25,7 @@ from skdptune.accounting import Binomial, Geometric, Logarithmic, Poisson, Priva
 from skdptune.accounting import TruncatedNegativeBinomial as NegativeBinomial
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import ThresholdRound
+from skdptune.model_selection import PlanRow
 
 Values = dict[str, list[Any]]
 
@@ -497,6 +498,13 @@ SPECIAL: dict[str, Callable[[], Values]] = {
         "delta": [0.0, 1e-5],
         "remaining": [None, 0.5],
     },
+    "EpsilonCurveDisplay": lambda: {
+        "epsilons": [[0.5, 2.0]],
+        "scores": [[0.6, 0.8], [[0.6, 0.7], [0.8, 0.9]]],
+        "no_privacy": [None, 0.9],
+        "delta": [None, 0.0, 1e-5],
+        "privacy": [None],
+    },
     "GridScoresDisplay": lambda: {
         "candidates": [[{"C": 0.1}, {"C": 1.0}]],
         "scores": [[0.5, 0.75]],
@@ -519,6 +527,18 @@ SPECIAL: dict[str, Callable[[], Values]] = {
         "delta": [1e-5],
         "asked": [None, 1.0],
         "composed": [None, 1.0],
+    },
+    "SearchPlanDisplay": lambda: {
+        "rows": [[PlanRow("search", 1.0, 0.9, 2.0, 2.1, 10.0, 30.0, 1.5, "all scores")]],
+        "uses": [None, {"final fit": (0.1, 1.0)}],
+        "epsilon": EPSILONS,
+        "delta": [1e-5],
+    },
+    "TuningCostDisplay": lambda: {
+        "epsilons": [{"no tuning": [1.0, 1.0], "envelope": [1.1, math.inf]}],
+        "means": [[2.0, 10.0]],
+        "delta": [1e-5],
+        "highlighted": [None, "envelope"],
     },
     "TradeOffDisplay": lambda: {
         "false_positive_rates": [[0.0, 1.0]],

@@ -19,10 +19,13 @@ from skdptune.inspection._plotting import (
     ink_on,
     line_look,
     load_pyplot,
+    name_rows,
     next_place,
     quiet,
+    room_for,
     tidy,
     wrapped,
+    write_beside,
 )
 from tests.inspection.pictures import drawing
 
@@ -113,3 +116,22 @@ def test_dressing_axes() -> None:
 def test_words_are_wrapped() -> None:
     assert wrapped("one two\nthree", 6.4) == "one two\nthree"
     assert max(map(len, wrapped(100 * "word ", 1.0).splitlines())) <= 20
+    # A figure is not parted from its percent sign.
+    assert wrapped("seventeen letters 5 % of all", 1.0) == "seventeen letters\n5 % of all"
+
+
+@pytest.mark.usefixtures("_style")
+def test_words_beside_bars_have_room() -> None:
+    words, ax = ["ε = 1.000 alone, adds 0.500", "2"], axes_for(SimpleNamespace())
+    ax.barh([0, 1], [1.0, 0.5])
+    name_rows(ax, ["one", "two"], [0, 1], 1.0)
+    ax.set_xlim(0.0, room_for(words, 5.0))
+    beside = [
+        write_beside(ax, each, end, row)
+        for row, (each, end) in enumerate(zip(words, (1.0, 0.5), strict=True))
+    ]
+    left = write_beside(ax, "left", 0.5, 1, left=True)
+    ax.figure.draw_without_rendering()
+    assert beside[0].get_window_extent().x1 <= ax.get_window_extent().x1
+    assert left.get_window_extent().x1 < beside[1].get_window_extent().x0
+    assert room_for([], 5.0) < room_for(words, 5.0) <= 3.0
