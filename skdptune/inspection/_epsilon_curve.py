@@ -1,0 +1,457 @@
+"""Plots of accuracy over epsilon."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.metrics import check_scoring
+
+from skdptune._compat import number_of_samples
+from skdptune._formatting import shown_delta, shown_epsilon
+from skdptune._progress import Progress
+from skdptune._validation import (
+    check_flag,
+    check_integer,
+    check_kind,
+    check_real,
+    check_vector,
+)
+from skdptune.accounting import PrivacyReport
+from skdptune.base import privacy_of, set_seeds
+from skdptune.inspection._epsilon_axis import dress_epsilons
+from skdptune.inspection._plotting import (
+    COLOURS,
+    add_legend,
+    add_title,
+    axes_for,
+    ink,
+    line_look,
+    tidy,
+)
+from skdptune.ledger import common_relation, config_context
+
+FloatArray = NDArray[np.float64]
+
+_TEST_RECORDS = (
+    "the test records are public and none of those that were fitted: their scores are exact"
+)
+# Beyond the first and last epsilon, as factors.
+_ROOM = 1.2
+# By which lines of this kind are found again on given axes.
+_MARK = "skdptune epsilon curve"
+
+
+class EpsilonCurveDisplay:
+    """Plot of accuracy over epsilon: what a budget buys.
+
+    Made of known scores, or by `from_estimator`, which fits at each epsilon. Several are compared
+    by drawing them on one ``ax``, each with a `name`.
+
+    Parameters
+    ----------
+    epsilons : array-like of shape (n_epsilons,)
+        Of the fits, in any order.
+    scores : array-like of shape (n_epsilons,) or (n_epsilons, n_repetitions)
+        Test scores of one or more fits at each of them.
+    no_privacy : float, optional
+        The score of a model without privacy, drawn as a line.
+    delta : float, optional
+        At which the epsilons are stated, for the axis.
+    privacy : PrivacyReport, optional
+        What everything drawn costs together.
+    score : str, default="score"
+        What the scores are.
+    name : str, optional
+        In the legend.
+
+    Attributes
+    ----------
+    privacy_ : PrivacyReport or None
+        As given, or as `from_estimator` found it.
+    ax_ : matplotlib Axes
+        Drawn on.
+    figure_ : matplotlib Figure
+        Of these axes.
+    line_ : matplotlib Line2D
+        The mean scores.
+    band_ : matplotlib artist or None
+        From the lowest to the highest score at each epsilon.
+    no_privacy_ : matplotlib Line2D or None
+        The level without privacy.
+
+    See Also
+    --------
+    skdptune.model_selection.DParetoSearchCV : Finds what each budget buys by a single search, and
+        pays for what it shows.
+    ParetoFrontDisplay : Draws that.
+
+    Notes
+    -----
+    A curve of fits to private data is a release: it costs what all of its fits cost together,
+    many times what its largest epsilon says. An epsilon that is picked from it, and a model that
+    is then fitted with that epsilon, cost their own budget beside. Draw curves of public or
+    made-up data where you can. The total is that of Theorem P4, for epsilons that were fixed
+    beforehand.
+
+    Examples
+    --------
+    >>> from skdptune.inspection import EpsilonCurveDisplay
+    >>> display = EpsilonCurveDisplay([0.5, 2.0], [[0.6, 0.7], [0.8, 0.9]], no_privacy=0.92)
+    >>> display.means.round(2).tolist()
+    [0.65, 0.85]
+    >>> display.plot().ax_.get_xlabel()  # doctest: +SKIP
+    'ε'
+    """
+
+    def __init__(
+        self,
+        epsilons: ArrayLike,
+        scores: ArrayLike,
+        *,
+        no_privacy: float | None = None,
+        delta: float | None = None,
+        privacy: PrivacyReport | None = None,
+        score: str = "score",
+        name: str | None = None,
+    ) -> None:
+        self.epsilons = _checked_epsilons(epsilons)
+        self.scores = _checked_scores(scores, self.epsilons.size)
+        self.no_privacy = None if no_privacy is None else check_real(no_privacy, name="no_privacy")
+        if delta is not None:
+            delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
+        self.delta = delta
+        if privacy is not None:
+            check_kind(privacy, name="privacy", kind=PrivacyReport, domain="a PrivacyReport")
+        self.privacy_ = privacy
+        self.score = score
+        self.name = name
+
+    # Making ---------------------------------------------------------------------------------
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        epsilons: ArrayLike,
+        X_test: Any,
+        y_test: Any,
+        repetitions: int = 5,
+        scoring: Any = None,
+        param: str = "epsilon",
+        no_privacy: Any = None,
+        public: bool = False,
+        random_state: int | None = None,
+        verbose: int | None = None,
+        ax: Any = None,
+        name: str | None = None,
+    ) -> EpsilonCurveDisplay:
+        """Fit an estimator at each of several epsilons, and draw the scores of all fits.
+
+        Each fit costs its epsilon, and ``privacy_`` states what all of them cost together,
+        composed by their whole profiles. A ledger in use records each fit. Scores on test data are
+        exact: nothing protects a test record that is private, so that ``privacy_`` states as an
+        assumption that there are none.
+
+        Parameters
+        ----------
+        estimator : estimator, pipeline or search
+            Private. It is not changed; fits are of copies, each with noise of its own, whatever
+            its ``random_state``.
+        X, y : array-like
+            To fit.
+        epsilons : array-like
+            Positive and finite; fixed without looking at the data.
+        X_test, y_test : array-like
+            Public records, none of them in `X`.
+        repetitions : int, default=5
+            Fits at each epsilon. Each of them costs it.
+        scoring : str or callable, optional
+            As in scikit-learn; by default the estimator's own ``score``.
+        param : str, default="epsilon"
+            The parameter that is set, such as "logistic__epsilon" of a pipeline. The curve is over
+            what the whole fit then states.
+        no_privacy : float or estimator, optional
+            The score without privacy; or, only for public data, a model to be fitted for it.
+        public : bool, default=False
+            Whether `X` and `y` are public or made up: then nothing is owed, the ledger of a block
+            of code does not record the fits, and ``privacy_`` is None.
+        random_state : int, optional
+            Seed of all fits, so that they can be repeated; whoever knows it sees through the
+            noise. By default each draws from the operating system's entropy.
+        verbose : int, optional
+            None shows a line of progress where somebody watches, 0 none, above 0 in any case.
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        name : str, optional
+            In the legend; by default the estimator's class.
+
+        Returns
+        -------
+        EpsilonCurveDisplay
+        """
+        asked = np.sort(_checked_epsilons(epsilons))
+        count = check_integer(repetitions, name="repetitions", lower=1)
+        _check_estimator(estimator, param)
+        is_public = check_flag(public, name="public")
+        if random_state is not None:
+            check_integer(random_state, name="random_state", lower=0)
+        level = _checked_level(no_privacy, is_public)
+        scorer = check_scoring(estimator, scoring=scoring)
+        with _recorded(is_public), Progress(cls.__name__, verbose) as progress:
+            fits = _Fits(estimator, X, y, param, random_state, asked.size * count)
+            rows: list[list[float]] = [[] for _ in asked]
+            reports: list[list[PrivacyReport]] = [[] for _ in asked]
+            for place, epsilon in enumerate(np.repeat(asked, count)):
+                fitted = fits.next_at(float(epsilon), progress)
+                # Before anything else is fitted: others cannot be accounted for.
+                reports[place // count].append(privacy_of(fitted, n_samples=fits.n_samples))
+                rows[place // count].append(float(scorer(fitted, X_test, y_test)))
+            if level is not None and not isinstance(level, float):
+                level = float(scorer(clone(level).fit(X, y), X_test, y_test))
+        deltas = {report.delta for row in reports for report in row}
+        display = cls(
+            [max(report.epsilon for report in row) for row in reports],
+            rows,
+            no_privacy=level,
+            delta=deltas.pop() if len(deltas) == 1 else None,
+            privacy=None if is_public else _together(reports, type(estimator).__name__),
+            score=_name_of(scoring, estimator),
+            name=type(estimator).__name__ if name is None else name,
+        )
+        return display.plot(ax=ax)
+
+    # Numbers --------------------------------------------------------------------------------
+
+    @property
+    def means(self) -> FloatArray:
+        """The mean score at each epsilon."""
+        return np.asarray(self.scores.mean(axis=1))
+
+    @property
+    def cost_in_words(self) -> str:
+        """What everything drawn costs, in a sentence; empty where nothing is known of it."""
+        if self.privacy_ is None:
+            return ""
+        report, count = self.privacy_, self.scores.size
+        fits = f"{count} fits of {self._label()} cost" if count > 1 else "fit costs"
+        return (
+            f"The {fits} {shown_epsilon(report.epsilon)} at δ = {shown_delta(report.delta)} "
+            "together, if the test records are public."
+        )
+
+    def _label(self) -> str:
+        return self.name if self.name is not None else "private models"
+
+    # Drawing --------------------------------------------------------------------------------
+
+    def plot(self, *, ax: Any = None, band: bool = True) -> EpsilonCurveDisplay:
+        """Draw the scores.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        band : bool, default=True
+            Whether to show the lowest to the highest score at each epsilon, where there are
+            several.
+
+        Returns
+        -------
+        EpsilonCurveDisplay
+            Itself.
+        """
+        check_flag(band, name="band")
+        ax = axes_for(self, ax)
+        drawn = [line for line in ax.lines if line.get_gid() == _MARK]
+        order = np.argsort(self.epsilons, kind="stable")
+        x, place = self.epsilons[order], len(drawn)
+        look = line_look(place, markers=True)
+        common = {"label": self._label(), "gid": _MARK, "zorder": 4}
+        (self.line_,) = ax.plot(x, self.means[order], **common, **look)
+        self.band_ = self._draw_band(ax, x, order, place) if band else None
+        self.no_privacy_ = None
+        if self.no_privacy is not None:
+            level = {"color": ink(), "linewidth": 1.2, "linestyle": (0, (1, 2))}
+            self.no_privacy_ = ax.axhline(self.no_privacy, label="without privacy", **level)
+        if not drawn:
+            dress_epsilons(ax, (x[0] / _ROOM, x[-1] * _ROOM), self.delta)
+            ax.set_ylabel(self.score)
+            tidy(ax)
+        else:
+            low, high = ax.get_xlim()
+            ax.set_xlim(min(low, x[0] / _ROOM), max(high, x[-1] * _ROOM))
+        if self.cost_in_words:
+            # Below that of curves which are there already, and which cost as well.
+            above = ax.get_title(loc="left") if drawn else ""
+            add_title(ax, f"{above}\n{self.cost_in_words}" if above else self.cost_in_words)
+        add_legend(ax)
+        return self
+
+    def _draw_band(self, ax: Any, x: FloatArray, order: Any, place: int) -> Any:
+        count = self.scores.shape[1]
+        if count < 2:
+            return None
+        low, high = self.scores.min(axis=1)[order], self.scores.max(axis=1)[order]
+        words = f"lowest to highest of {count} fits"
+        known = ax.get_legend_handles_labels()[1]
+        look = {"color": COLOURS[place % len(COLOURS)], "alpha": 0.18, "linewidth": 0.0}
+        return ax.fill_between(x, low, high, label=None if words in known else words, **look)
+
+
+# Fits -----------------------------------------------------------------------------------------
+
+
+class _Fits:
+    """Fits of copies of an estimator, each with noise of its own, counted as they are made."""
+
+    def __init__(
+        self, estimator: Any, X: Any, y: Any, param: str, random_state: int | None, count: int
+    ) -> None:
+        self._estimator, self._data, self._param = estimator, (X, y), param
+        self.n_samples = number_of_samples(X)
+        self._seeds: Iterator[np.random.SeedSequence | None] = iter([None] * count)
+        if random_state is not None:
+            self._seeds = iter(np.random.SeedSequence(random_state).spawn(count))
+        self._done, self._count = 0, count
+
+    def next_at(self, epsilon: float, progress: Progress) -> Any:
+        """Return the next fit, at some epsilon."""
+        progress.count(self._done, self._count, "fits")
+        copy = clone(self._estimator).set_params(**{self._param: epsilon})
+        # One seed for several fits would give them the same noise, which is then no noise.
+        set_seeds(copy, next(self._seeds))
+        fitted = copy.fit(*self._data)
+        self._done += 1
+        return fitted
+
+
+@contextmanager
+def _recorded(is_public: bool) -> Iterator[None]:
+    """Let the ledger in use record fits, unless data are public."""
+    if not is_public:
+        yield
+        return
+    with config_context(ledger=False):
+        yield
+
+
+def _together(reports: Sequence[Sequence[PrivacyReport]], name: str) -> PrivacyReport:
+    """Return what all fits cost together, with a part for each epsilon.
+
+    Notes
+    -----
+    Theorem P4.
+    """
+    every = [report for row in reports for report in row]
+    relation = common_relation({report.neighbouring for report in every})
+    if relation is None:
+        raise ValueError(
+            "estimator must state all of its fits for the same neighbours; got several kinds."
+        )
+    delta = max(report.delta for report in every)
+    parts = [_part(row, delta, name) for row in reports]
+    total = parts[0].profile
+    for part in parts[1:]:
+        total = total + part.profile
+    sentences = (sentence for report in every for sentence in report.assumptions)
+    return PrivacyReport(
+        total,
+        delta,
+        name=f"{EpsilonCurveDisplay.__name__} of {name}",
+        note=f"{len(every)} fits and their test scores",
+        parts=parts,
+        assumptions=tuple(dict.fromkeys([*sentences, _TEST_RECORDS])),
+        neighbouring=relation,
+    )
+
+
+def _part(row: Sequence[PrivacyReport], delta: float, name: str) -> PrivacyReport:
+    """Return what the fits at one epsilon cost together."""
+    first = row[0].profile
+    if all(report.profile == first for report in row):
+        profile = len(row) * first
+    else:
+        profile = first
+        for report in row[1:]:
+            profile = profile + report.profile
+    note = f"{len(row)} fit{'s' if len(row) > 1 else ''} of {shown_epsilon(row[0].epsilon)}"
+    return PrivacyReport(profile, delta, name=name, note=note)
+
+
+# Checks ---------------------------------------------------------------------------------------
+
+
+def _checked_epsilons(epsilons: ArrayLike) -> FloatArray:
+    found: FloatArray = np.asarray(
+        check_vector(epsilons, name="epsilons", lower=0.0, lower_open=True), dtype=np.float64
+    )
+    if not found.size or not np.isfinite(found).all() or np.unique(found).size < found.size:
+        raise ValueError(
+            f"epsilons must be one or more different finite numbers; got {found.size}. The level "
+            "without privacy is `no_privacy`."
+        )
+    return found
+
+
+def _checked_scores(scores: ArrayLike, count: int) -> FloatArray:
+    try:
+        table = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "scores must be an array of numbers with a row for each epsilon; got "
+            f"{type(scores).__name__}."
+        ) from None
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or len(table) != count or not table.size:
+        raise ValueError(
+            f"scores must have a row for each of {count} epsilons; got shape {np.shape(scores)}."
+        )
+    if not np.isfinite(table).all():
+        raise ValueError("scores must be finite numbers; got others.")
+    return table
+
+
+def _check_estimator(estimator: Any, param: Any) -> None:
+    is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
+    if isinstance(estimator, type) or not is_estimator:
+        raise TypeError(f"estimator must be an estimator with fit; got {estimator!r:.60}.")
+    if not isinstance(param, str) or param not in estimator.get_params(deep=True):
+        raise ValueError(
+            f"param must be a parameter of {type(estimator).__name__}; got {param!r:.60}. Of a "
+            "pipeline it is that of a step, such as 'logistic__epsilon'."
+        )
+
+
+def _checked_level(no_privacy: Any, is_public: bool) -> Any:
+    """Return the level without privacy, or a model to be fitted for it."""
+    if no_privacy is None or isinstance(no_privacy, numbers.Real):
+        return None if no_privacy is None else check_real(no_privacy, name="no_privacy")
+    if isinstance(no_privacy, type) or not hasattr(no_privacy, "fit"):
+        raise TypeError(
+            f"no_privacy must be a score or an estimator; got {type(no_privacy).__name__}."
+        )
+    if not is_public:
+        raise ValueError(
+            "no_privacy must be a score, or None, for private data; got an estimator, whose fit "
+            "and score nothing would protect. With public or made-up data, say public=True."
+        )
+    return no_privacy
+
+
+def _name_of(scoring: Any, estimator: Any) -> str:
+    if isinstance(scoring, str):
+        return scoring.replace("_", " ")
+    if scoring is not None:
+        return str(getattr(scoring, "__name__", "score"))
+    if is_classifier(estimator):
+        return "accuracy"
+    return "R²" if is_regressor(estimator) else "score"
