@@ -106,32 +106,45 @@ def print_speed(repetitions: int) -> None:
         print(f"  {name:<34} {seconds:8.4f} s  {seconds / peer:7.2f} x the peer")
 
 
+Way = Callable[[PrivacyProfile, RunCountDistribution], PrivacyProfile]
+
+
+def on_part(fraction: float, bound: str) -> tuple[Way, float]:
+    """Return the search on a part of the rows with a fit on the others, and the share of these."""
+
+    def cost(run: PrivacyProfile, count: RunCountDistribution) -> PrivacyProfile:
+        return tune_then_fit(run.selected(count), run, fraction, bound=bound)
+
+    return cost, 1.0 - fraction
+
+
+# What one run costs to what all costs, and the share of the rows that the final model sees.
+WAYS: dict[str, tuple[Way, float]] = {
+    "one untuned fit": (lambda run, count: run, 1.0),
+    "publish all 20 runs": (lambda run, count: math.ceil(count.mean) * run, 1.0),
+    "search, rdp": (lambda run, count: run.selected(count, "rdp"), 1.0),
+    "search, profile": (lambda run, count: run.selected(count, "profile"), 1.0),
+    "search, envelope": (lambda run, count: run.selected(count), 1.0),
+    "search on 1/20, then fit, rdp": on_part(0.05, "rdp"),
+    "search on 1/20, then fit, envelope": on_part(0.05, "profile"),
+    "search on 1/50, then fit, envelope": on_part(0.02, "profile"),
+}
+
+
 def print_headline() -> None:
     """Print the noise that each way of tuning needs for one total budget."""
-
-    def run(noise: float) -> PrivacyProfile:
-        return PrivacyProfile.from_event(training(noise, 0.05, 400))
-
-    def on_sample(fraction: float, bound: str) -> Callable[[float], PrivacyProfile]:
-        return lambda noise: tune_then_fit(
-            run(noise).selected(RUN_COUNT), run(noise), fraction, bound=bound
-        )
-
-    ways: dict[str, tuple[Callable[[float], PrivacyProfile], float]] = {
-        "one untuned fit": (run, 1.0),
-        "publish all 20 runs": (lambda noise: 20 * run(noise), 1.0),
-        "search, rdp": (lambda noise: run(noise).selected(RUN_COUNT, "rdp"), 1.0),
-        "search, profile": (lambda noise: run(noise).selected(RUN_COUNT, "profile"), 1.0),
-        "search, envelope": (lambda noise: run(noise).selected(RUN_COUNT), 1.0),
-        "search on 1/20, then fit, rdp": (on_sample(0.05, "rdp"), 0.95),
-        "search on 1/20, then fit, envelope": (on_sample(0.05, "profile"), 0.95),
-        "search on 1/50, then fit, envelope": (on_sample(0.02, "profile"), 0.98),
-    }
     print("Noise for epsilon 1 at delta 1e-5 in total: DP-SGD, sampling 0.05, 400 steps, ~20 runs")
     print(f"  {'':<36} {'noise':>8} {'effective':>10} {'epsilon':>9} {'seconds':>8}")
-    for name, (cost, share) in ways.items():
+    for name, (way, share) in WAYS.items():
         start = time.process_time()
-        found = calibrate(cost, 1.0, DELTA, guess=4.0)
+        found = calibrate(
+            lambda noise, way=way: way(
+                PrivacyProfile.from_event(training(noise, 0.05, 400)), RUN_COUNT
+            ),
+            1.0,
+            DELTA,
+            guess=4.0,
+        )
         seconds = time.process_time() - start
         reached = found.profile.epsilon(DELTA)
         print(
