@@ -16,7 +16,16 @@ from tests.site.links import slug
 
 DOCS = Path(__file__).parents[1] / "docs"
 # Pages whose code is run, from the first block to the last.
-RUN = ("audits", "ledger", "migrating", "preprocessing", "public", "start", "threat_model")
+RUN = (
+    "accounting",
+    "audits",
+    "ledger",
+    "migrating",
+    "preprocessing",
+    "public",
+    "start",
+    "threat_model",
+)
 NEEDS = re.compile(r"# needs: (\w+)")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REFERENCE = DOCS / "api"
@@ -37,6 +46,22 @@ def test_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.Monk
         needed = NEEDS.match(block)
         if needed is None or find_spec(needed[1]) is not None:
             exec(compile(block, f"{page}.md", "exec"), names)
+
+
+def test_first_lines_of_the_readme_run(capsys: pytest.CaptureFixture[str]) -> None:
+    pd = pytest.importorskip("pandas")
+    (block,) = BLOCK.findall((DOCS.parent / "README.md").read_text(encoding="utf-8"))
+    assert len(block.splitlines()) <= 16
+    rng = np.random.default_rng(0)
+    columns = {
+        "age": rng.integers(18, 100, 1500),
+        "income": rng.choice([2e4, 5e4, None], 1500),
+        "sector": rng.choice(["farm", "factory", "office", None], 1500),
+        "name": "somebody",
+    }
+    df, y = pd.DataFrame(columns), rng.choice(["no", "yes"], 1500)
+    exec(compile(block, "README.md", "exec"), {"df": df, "y": y, "df_new": df[:5]})
+    assert "ε = 1.000 at δ = 1e-06" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("page", sorted(path.stem for path in REFERENCE.glob("*.rst")))

@@ -3,12 +3,41 @@
 from __future__ import annotations
 
 import importlib.metadata
+from pathlib import Path
 
+import pytest
 from packaging.version import Version
 
 import skdptune
+from skdptune.checks._codes import PAGE
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_version_is_the_installed_one() -> None:
     assert importlib.metadata.version("skdptune") == skdptune.__version__
     assert str(Version(skdptune.__version__)) == skdptune.__version__
+
+
+def test_addresses_are_the_same_everywhere() -> None:
+    lines = importlib.metadata.metadata("skdptune").get_all("Project-URL", [])
+    urls = dict(line.split(", ", 1) for line in lines)
+    assert PAGE.startswith(urls["Documentation"])
+    assert urls["Issues"].startswith(urls["Source"]) and urls["Changelog"].startswith(
+        urls["Source"]
+    )
+
+
+def test_citation_is_of_this_version() -> None:
+    yaml = pytest.importorskip("yaml")
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == skdptune.__version__
+    lines = importlib.metadata.metadata("skdptune").get_all("Project-URL", [])
+    assert {f"Documentation, {cited['url']}", f"Source, {cited['repository-code']}"} <= set(lines)
+
+
+def test_readme_of_the_package_leads_into_the_repository() -> None:
+    """On PyPI there are no files beside the README."""
+    text = importlib.metadata.metadata("skdptune").get_payload() or ""
+    assert text.count("](https://github.com/skdptune/skdptune/blob/main/docs/") > 10
+    assert "](docs/" not in text and "](https://raw.githubusercontent.com/" in text

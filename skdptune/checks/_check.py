@@ -91,7 +91,7 @@ def check(
         StandardScaler: it learns means and deviations from private rows
         -> Use skdptune.preprocessing.DPStandardScaler(bounds=...) or
            skdptune.preprocessing.TableEncoder(schema).
-        (critical; docs/checks.md#skp001)
+        (critical; https://skdptune.readthedocs.io/en/latest/checks.html#skp001)
     """
     if not is_estimator(estimator):
         got = f"the class {estimator.__name__}" if isinstance(estimator, type) else estimator

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-PAGE = "docs/checks.md"
+PAGE = "https://skdptune.readthedocs.io/en/latest/checks.html"
 CRITICAL, THEORETICAL, NEGLIGIBLE = "critical", "theoretical", "negligible"
 
 

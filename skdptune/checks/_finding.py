@@ -38,7 +38,7 @@ class Finding:
     >>> finding.code, finding.place, finding.severity
     ('SKP001', 'Pipeline.steps["scale"]', 'critical')
     >>> finding.page
-    'docs/checks.md#skp001'
+    'https://skdptune.readthedocs.io/en/latest/checks.html#skp001'
     """
 
     code: str

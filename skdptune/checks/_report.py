@@ -45,7 +45,7 @@ class CheckReport(Sequence[Finding]):
     issue  SKP005  DPLogisticRegression.random_state
         random_state is 0, from which all noise follows
         -> random_state=None
-        (critical; docs/checks.md#skp005)
+        (critical; https://skdptune.readthedocs.io/en/latest/checks.html#skp005)
     """
 
     def __init__(self, findings: Iterable[Finding] = (), name: str = "") -> None:
@@ -182,7 +182,8 @@ def _html_of(one: Finding) -> str:
     inside = (
         f'<div>Do: <code style="{_CODE}">{escape(one.fix)}</code></div>'
         f"<div>Why: {escape(one.why)}</div>"
-        f'<div style="{QUIET}">{escape(one.severity)}; {escape(one.page)}</div>'
+        f'<div><span style="{QUIET}">{escape(one.severity)}</span>; '
+        f'<a href="{escape(one.page)}">{escape(one.code)} in the documentation</a></div>'
     )
     state = ' open=""' if one.kind == ISSUE else ""
     return (

@@ -13,7 +13,8 @@ from skdptune.checks import CODES
 from skdptune.checks._codes import CRITICAL, NEGLIGIBLE, PAGE, THEORETICAL, check_codes, page_of
 from tests.checks.examples import EXAMPLES, Example
 
-TEXT = (Path(__file__).resolve().parents[2] / PAGE).read_text("utf-8")
+SOURCE = Path(__file__).resolve().parents[2] / "docs" / "checks.md"
+TEXT = SOURCE.read_text("utf-8")
 SECTIONS = dict(re.findall(r"^## (SKP\d+)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 
 
@@ -40,7 +41,7 @@ def test_section_says_what_the_code_says(code: str) -> None:
     for part in ("*Found*", "*Why.*", "*What to do.*", "```pycon"):
         assert part in SECTIONS[code]
     assert CODES[code].severity in (CRITICAL, THEORETICAL, NEGLIGIBLE)
-    assert page_of(code) == f"docs/checks.md#{code.lower()}"
+    assert page_of(code) == f"https://skdptune.readthedocs.io/en/latest/checks.html#{code.lower()}"
 
 
 def test_examples_of_the_page_are_true() -> None:
