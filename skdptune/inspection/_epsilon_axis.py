@@ -23,9 +23,14 @@ def dress_epsilons(ax: Any, ends: tuple[float, float], delta: float | None = Non
     """
     ax.set_xscale("log")
     ax.set_xlim(*ends)
-    ax.set_xlabel("ε" if delta is None else f"ε at δ = {shown_delta(delta)}")
+    ax.set_xlabel(epsilon_label(delta))
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_formatter(_minor_label if ends[1] < _FEW_POWERS * ends[0] else "")
+
+
+def epsilon_label(delta: float | None) -> str:
+    """Return what epsilons are called, by the delta at which they are stated."""
+    return "ε" if delta is None else f"ε at δ = {shown_delta(delta)}"
 
 
 def _minor_label(value: float, _: Any) -> str:

@@ -24,7 +24,7 @@ from skdptune._validation import (
 )
 from skdptune.accounting import PrivacyReport
 from skdptune.base import privacy_of, set_seeds
-from skdptune.inspection._epsilon_axis import dress_epsilons
+from skdptune.inspection._epsilon_axis import dress_epsilons, epsilon_label
 from skdptune.inspection._plotting import (
     COLOURS,
     add_legend,
@@ -242,11 +242,11 @@ class EpsilonCurveDisplay:
         if self.privacy_ is None:
             return ""
         report, count = self.privacy_, self.scores.size
-        fits = f"{count} fits of {self._label()} cost" if count > 1 else "fit costs"
-        return (
-            f"The {fits} {shown_epsilon(report.epsilon)} at δ = {shown_delta(report.delta)} "
-            "together, if the test records are public."
-        )
+        cost = f"{shown_epsilon(report.epsilon)} at δ = {shown_delta(report.delta)}"
+        words = f"The {count} fits of {self._label()} cost {cost} together"
+        if count == 1:
+            words = f"The fit of {self._label()} costs {cost}"
+        return f"{words}, if the test records are public."
 
     def _label(self) -> str:
         return self.name if self.name is not None else "private models"
@@ -275,7 +275,9 @@ class EpsilonCurveDisplay:
         order = np.argsort(self.epsilons, kind="stable")
         x, place = self.epsilons[order], len(drawn)
         look = line_look(place, markers=True)
-        common = {"label": self._label(), "gid": _MARK, "zorder": 4}
+        is_other = bool(drawn) and ax.get_xlabel() != epsilon_label(self.delta)
+        label = f"{self._label()}, {epsilon_label(self.delta)}" if is_other else self._label()
+        common = {"label": label, "gid": _MARK, "zorder": 4}
         (self.line_,) = ax.plot(x, self.means[order], **common, **look)
         self.band_ = self._draw_band(ax, x, order, place) if band else None
         self.no_privacy_ = None

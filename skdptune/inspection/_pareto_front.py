@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdptune._validation import check_kind, check_option
+from skdptune.inspection._epsilon_axis import dress_epsilons
 from skdptune.inspection._front_points import (
     Front,
     best_of,
@@ -17,17 +18,26 @@ from skdptune.inspection._front_points import (
     study_epsilon_of,
     utility_of,
 )
-from skdptune.inspection._plotting import load_pyplot
+from skdptune.inspection._plotting import (
+    COLOURS,
+    MARKERS,
+    add_legend,
+    add_title,
+    axes_for,
+    ink,
+    line_look,
+    quiet,
+    tidy,
+)
 
 FloatArray = NDArray[np.float64]
 
-# Okabe and Ito's colours, which can be told apart with any colour vision; without yellow.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#3C3C3C")
-_DASHES = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)))
 _SIDES = ("error", "utility")
 _LEAST_EPSILON = 1e-12
 # Axes end here, in units of the reference point's epsilon: without noise it may be 1e9.
 _BEYOND = 10.0
+# Beyond the first and last epsilon, and the reference point, as factors.
+_ROOM = 1.35
 
 
 class ParetoFrontDisplay:
@@ -217,13 +227,16 @@ class ParetoFrontDisplay:
             Itself.
         """
         check_option(y, name="y", options=_SIDES)
-        pyplot = load_pyplot(type(self).__name__)
-        if ax is None:
-            _, ax = pyplot.subplots(figsize=(6.4, 4.2), layout="constrained")
-        palette = list(colors or _COLOURS)
+        ax = axes_for(self, ax)
+        palette = list(colors or COLOURS)
         is_empty = not (ax.lines or ax.collections)
         left, right = self._ends()
-        self.ax_, self.figure_, self.lines_ = ax, ax.figure, []
+        if reference and self.reference_point is not None:
+            left, right = (
+                min(left, self.reference_point[0] / _ROOM),
+                max(right, self.reference_point[0] * _ROOM),
+            )
+        self.lines_: list[Any] = []
         for place, (label, front) in enumerate(self.fronts.items()):
             colour = palette[place % len(palette)]
             self.lines_.append(_draw(ax, front, label, colour, place, right, y, evaluations))
@@ -249,7 +262,7 @@ class ParetoFrontDisplay:
             found = counting if counting.size else found
         if not found.size:
             return 0.1, 10.0
-        return float(found.min()) / 1.35, float(found.max()) * 1.35
+        return float(found.min()) / _ROOM, float(found.max()) * _ROOM
 
     def _draw_reference(self, ax: Any, y: str, colour: str) -> None:
         worst, error = (float(value) for value in self.reference_point or (0.0, 0.0))
@@ -259,8 +272,8 @@ class ParetoFrontDisplay:
             level,
             marker="X",
             markersize=8,
-            color="#666666",
-            markeredgecolor="white",
+            color=quiet(ax),
+            markeredgecolor=ax.get_facecolor(),
             linestyle="none",
             zorder=5,
             label="reference point",
@@ -282,27 +295,32 @@ class ParetoFrontDisplay:
             if not len(bought):
                 continue
             level = float(_shown(bought[-1:, 1], y)[0])
-            ax.vlines(budget, bottom, level, color="#999999", lw=0.8, ls=":", zorder=1)
+            ax.vlines(budget, bottom, level, color=quiet(ax), lw=0.8, ls=":", zorder=1)
             ax.annotate(
                 f"ε = {budget:g}: {level:.3g}",
                 (budget, level),
                 xytext=(7, 9 if y == "error" else -14),
                 textcoords="offset points",
                 fontsize="small",
-                color="#333333",
-                bbox={"boxstyle": "round,pad=0.25", "fc": "white", "ec": "#CCCCCC", "lw": 0.6},
+                color=ink(),
+                bbox={
+                    "boxstyle": "round,pad=0.25",
+                    "fc": ax.get_facecolor(),
+                    "ec": quiet(ax),
+                    "lw": 0.6,
+                },
                 zorder=6,
             )
         ax.set_ylim(bottom, top)
 
     def _legend(self, ax: Any) -> None:
-        handles, labels = ax.get_legend_handles_labels()
+        labels = ax.get_legend_handles_labels()[1]
         if len(labels) > 1 or (labels and labels != ["Pareto front"]):
-            legend = ax.legend(handles, labels, frameon=False, fontsize="small")
+            legend = add_legend(ax)
             if self.study_epsilon is not None:
                 legend.set_title(f"released for ε = {self.study_epsilon:g}", {"size": "small"})
         elif self.study_epsilon is not None:
-            ax.set_title(f"released for ε = {self.study_epsilon:g}", fontsize="small", loc="left")
+            add_title(ax, f"released for ε = {self.study_epsilon:g}")
 
 
 # What is drawn ------------------------------------------------------------------------------
@@ -334,21 +352,19 @@ def _draw(
         x,
         _shown(heights, y),
         where="post",
-        color=colour,
-        linewidth=1.7,
-        linestyle=_DASHES[place % len(_DASHES)],
         label=label,
         zorder=4,
         solid_joinstyle="round",
+        **line_look(place) | {"color": colour},
     )
     ax.plot(
         front.points[:, 0],
         _shown(front.points[:, 1], y),
         linestyle="none",
-        marker="o",
-        markersize=5.2,
+        marker=MARKERS[place % len(MARKERS)],
+        markersize=5.5,
         color=colour,
-        markeredgecolor="white",
+        markeredgecolor=ax.get_facecolor(),
         markeredgewidth=0.9,
         zorder=5,
     )
@@ -379,28 +395,12 @@ def _draw_band(
 
 def _dress(ax: Any, ends: tuple[float, float], delta: float | None, level: str) -> None:
     """Give new axes their scale, labels and grid."""
-    ax.set_xscale("log")
-    ax.set_xlim(*ends)
-    ax.set_xlabel("ε" if delta is None else f"ε at δ = {delta:g}")
+    dress_epsilons(ax, ends, delta)
     ax.set_ylabel(level)
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    ax.xaxis.set_minor_formatter(_minor_label if ends[1] < 30 * ends[0] else "")
-    ax.grid(True, which="major", color="#E6E6E6", linewidth=0.8)
-    ax.set_axisbelow(True)
+    tidy(ax)
     ax.margins(y=0.08)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_color("#888888")
-    ax.tick_params(which="both", color="#888888")
     low, high = ax.get_ylim()
     ax.set_ylim(max(low, 0.0), min(high, 1.02))
-
-
-def _minor_label(value: float, _: Any) -> str:
-    """Return a label at 2 and 5 times powers of ten, for axes with few of these powers."""
-    text = f"{value:g}"
-    return text if text.strip("0.") in ("2", "5") else ""
 
 
 def _shown(errors: FloatArray, y: str) -> FloatArray:

@@ -71,6 +71,10 @@ def test_several_curves_are_told_apart() -> None:
     low, high = first.ax_.get_xlim()
     assert low < 0.05 and high > 9.0
     assert first.line_.get_color() != second.line_.get_color()
+    assert second.line_.get_label() == "two"
+    # At another delta, that is said.
+    third = EpsilonCurveDisplay(EPSILONS, SCORES, name="three", delta=0.0).plot(ax=first.ax_)
+    assert third.line_.get_label() == "three, ε at δ = 0"
 
 
 def test_the_total_is_the_composition_of_all_fits() -> None:
@@ -206,5 +210,6 @@ def test_picture(check_picture: Any) -> None:
         EPSILONS, SCORES, privacy=report, name="DPLinearSVC", score="accuracy", delta=1e-5
     ).plot()
     other = [0.62, 0.78, 0.86, 0.88]
-    EpsilonCurveDisplay(EPSILONS, other, no_privacy=0.9, name="public start").plot(ax=found.ax_)
+    second = EpsilonCurveDisplay(EPSILONS, other, no_privacy=0.9, name="public start", delta=1e-5)
+    second.plot(ax=found.ax_)
     check_picture(found.figure_, "epsilon_curve")

@@ -176,6 +176,9 @@ def test_reference_point_and_hypervolume() -> None:
     (volume,) = display.ax_.collections
     box = volume.get_paths()[0].get_extents()
     assert (box.x0, box.x1, box.y1) == (0.1, 10.0, 0.9)
+    # Both are on the axes.
+    low, high = display.ax_.get_xlim()
+    assert low < 0.1 and 10.0 < high
     several = ParetoFrontDisplay.from_search(
         {"one": found(), "two": found()}, reference=True, spread=False, evaluations=False
     )
@@ -238,3 +241,17 @@ def test_missing_matplotlib_is_named_with_its_extra() -> None:
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert told.stdout.startswith("ParetoFrontDisplay needs matplotlib, which is not installed.")
     assert "pip install 'skdptune[plot]'" in told.stdout
+
+
+def test_axes_must_be_axes() -> None:
+    with pytest.raises(TypeError, match="ax must be matplotlib Axes or None; got str"):
+        ParetoFrontDisplay.from_search(found(), ax="here")
+
+
+def test_pictures(check_picture: Any) -> None:
+    several = {"one": found(), "two": found(0.05), "three": found(0.12)}
+    check_picture(ParetoFrontDisplay.from_search(several).figure_, "pareto_fronts")
+    single = ParetoFrontDisplay.from_search(
+        found(release=3.0), y="utility", reference=True, annotate=[0.5]
+    )
+    check_picture(single.figure_, "pareto_front")
