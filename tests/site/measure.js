@@ -86,18 +86,19 @@ globalThis.siteMeasures = (() => {
     return { checked, found: [...found].map(([key, text]) => `${key}: ${text}`) };
   }
 
-  // Elements that make the page itself scroll sideways.
+  // Elements that make the page itself scroll sideways, or that are cut off at its edge.
   function overflow() {
     const width = document.documentElement.clientWidth;
     const excess = document.documentElement.scrollWidth - width;
-    if (excess <= 0) return [];
-    const found = [`the page is ${excess} px too wide`];
+    const found = excess > 0 ? [`the page is ${excess} px too wide`] : [];
+    const scrolls = (each) => each && each !== document.body
+      && (["auto", "scroll", "hidden"].includes(getComputedStyle(each).overflowX)
+        || scrolls(each.parentElement));
     for (const element of document.body.querySelectorAll("*")) {
       const right = element.getBoundingClientRect().right + window.scrollX;
-      const scrolls = (each) => each.parentElement && each !== document.body
-        && (getComputedStyle(each.parentElement).overflowX !== "visible"
-          || scrolls(each.parentElement));
-      if (right > width + 1 && !scrolls(element) && found.length < 5) {
+      const isSeen = right > width + 1
+        && element.checkVisibility({ opacityProperty: true, visibilityProperty: true });
+      if (isSeen && !scrolls(element.parentElement) && found.length < 5) {
         found.push(`${describe(element)} ends at ${Math.round(right)} px`);
       }
     }

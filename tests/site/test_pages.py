@@ -145,6 +145,13 @@ def test_what_is_too_wide_is_found(show: object) -> None:
     assert tab.evaluate("siteMeasures.overflow()") == []
 
 
+def test_what_is_cut_off_is_found(show: object) -> None:
+    tab, _ = show(
+        "<style>html { overflow-x: clip }</style><p style='width: 500px; margin: 0'>wide"
+    )
+    assert tab.evaluate("siteMeasures.overflow()")[-1].startswith("body > p ends at")
+
+
 def test_what_scrolls_by_itself_is_passed_over(show: object) -> None:
     tab, _ = show("<div style='overflow-x: auto'><p style='width: 900px'>wide")
     assert tab.evaluate("siteMeasures.overflow()") == []
