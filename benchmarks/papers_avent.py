@@ -19,7 +19,7 @@ Searches are of the paper's domains (Tables 1, 3 and 4), with batches of a fixed
 multiplier of the noise in [0.1, 16], delta 1e-5 and the tight epsilon. They are scaled down:
 10,000 records of Adult (the authors had 30,956: `--train 30956`), with as many as theirs, 1,605,
 for the utility; 64 evaluations in place of 256, beside random searches of 256; networks with 32
-on 1,000 images, at most 20 epochs. Hypervolumes are below (10, 1), over epsilon or its natural
+on 500 images, at most 10 epochs. Hypervolumes are below (10, 1), over epsilon or its natural
 logarithm, either of which the authors' program can measure.
 """
 
@@ -333,8 +333,8 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="most epochs, by default the paper's")
     parser.add_argument("--refits", type=int, default=5)
     parser.add_argument("--grid", type=int, default=3, choices=(2, 3, 4), help="levels")
-    parser.add_argument("--images", type=int, default=1_000)
-    parser.add_argument("--network-epochs", type=int, default=20)
+    parser.add_argument("--images", type=int, default=500)
+    parser.add_argument("--network-epochs", type=int, default=10)
     parser.add_argument("--network-evaluations", type=int, default=32)
     parser.add_argument("--quick", action="store_true", help="a small setting, for a test")
     parser.add_argument("--output", type=Path, help="the picture")
