@@ -143,7 +143,8 @@ class BudgetDisplay:
             if self.composed is None or math.isinf(self.composed):
                 return f"{together}."
             return (
-                f"{together}; on the same records they would cost {shown_number(self.composed)}."
+                f"{together}; on the same records they would cost at most "
+                f"{shown_number(self.composed)}."
             )
         (last, own), *others = parts
         words = [f"Of {_figure(total)}, {last} takes {shown_number(own)}"]
@@ -285,7 +286,7 @@ class BudgetDisplay:
         heights = np.cumsum(lines + 0.6) - 0.5 * (lines + 0.6)
         ax = axes_for(self, ax, (_WIDTH, _REST + _LINE * float((lines + 0.6).sum())))
         finite = self.alone[np.isfinite(self.alone)]
-        end = max(float(finite.max(initial=0.0)), self.asked_or_nothing) or 1.0
+        end = max(float(finite.max(initial=0.0)), self._asked_length) or 1.0
         self.asked_ = self._draw_asked(ax)
         self.segments_ = self._draw_total(ax, heights[0], end)
         self.bars_ = [
@@ -296,7 +297,7 @@ class BudgetDisplay:
         return self
 
     @property
-    def asked_or_nothing(self) -> float:
+    def _asked_length(self) -> float:
         """The epsilon that was asked for, if it can be drawn."""
         return self.asked if self.asked is not None and math.isfinite(self.asked) else 0.0
 
@@ -348,8 +349,8 @@ class BudgetDisplay:
 
     def _draw_asked(self, ax: Any) -> Any:
         """Draw the epsilon that was asked for, below all else."""
-        asked = self.asked_or_nothing
-        if not asked or math.isinf(float(self.alone[0])):
+        asked, spent = self._asked_length, float(self.alone[0])
+        if not asked or math.isinf(spent) or shown_number(asked) == shown_number(spent):
             return None
         return ax.axvline(asked, color=ink(), linewidth=1.0, linestyle="--", zorder=0.9)
 
@@ -365,7 +366,7 @@ class BudgetDisplay:
         if len(self._parts()) > 1:
             label += "; what parts cost alone need not add up"
         if self.asked_ is not None:
-            label += f"\ndashed: asked for, ε = {shown_number(self.asked_or_nothing)}"
+            label += f"\ndashed: asked for, ε = {shown_number(self._asked_length)}"
         ax.set_xlabel(label, fontsize="small")
         if not np.isfinite(self.alone).any():
             ax.set_xticks([])

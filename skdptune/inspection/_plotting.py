@@ -23,8 +23,9 @@ SIZE = (6.4, 4.2)
 # Of a letter of the small font, in inches.
 LETTER = 0.072
 _POINTS_PER_INCH = 72.0
-# Letters of the small font on an inch of a title, and what the layout adds to the axes' width.
-_LETTERS_PER_INCH, _WIDENED = 15.0, 1.1
+# Letters of the small font on an inch of a title, and what the layout adds to the width of axes
+# that are alone, or takes from others.
+_LETTERS_PER_INCH, _WIDENED, _NARROWED = 15.0, 1.1, 0.8
 _FEWEST_LETTERS = 20
 # Shares of the text's colour in what is quieter: rules and ticks, and the grid.
 _QUIET, _FAINT = 0.55, 0.12
@@ -164,7 +165,8 @@ def wrapped(text: str, inches: float = SIZE[0]) -> str:
 
 def _inches(ax: Any) -> float:
     """Return about the width of the axes, which the layout only knows when they are drawn."""
-    return float(_WIDENED * ax.get_position().width * ax.figure.get_figwidth())
+    share = _WIDENED if len(ax.figure.axes) == 1 else _NARROWED
+    return float(share * ax.get_position().width * ax.figure.get_figwidth())
 
 
 def add_legend(ax: Any, **options: Any) -> Any:

@@ -129,12 +129,11 @@ class TradeOffDisplay:
     def statement(self) -> str:
         """What the marked points mean, in words."""
         wrongly, rightly = _WORDS.get(self.neighbouring, _OTHERS)
-        sentences = [
-            f"An attacker who accuses {_percent(absent, ROUND_FLOOR)} {wrongly} finds at most "
-            f"{_percent(present, ROUND_CEILING)} {rightly}."
-            for absent, present in self.marked
-        ]
-        return " ".join(sentences)
+        if not self.marked:
+            return ""
+        accused = _listed([_percent(absent, ROUND_FLOOR) for absent, _ in self.marked])
+        found = _listed([_percent(present, ROUND_CEILING) for _, present in self.marked])
+        return f"An attacker who accuses {accused} {wrongly} finds at most {found} {rightly}."
 
     # Making ---------------------------------------------------------------------------------
 
@@ -368,6 +367,12 @@ def _percent(rate: float, rounding: str) -> str:
     exact = _HUNDRED * Decimal(repr(rate))
     rounded = Context(prec=3 if exact >= 10 else 2, rounding=rounding).plus(exact)
     return f"{rounded.normalize():f} %"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Return "1 %", "1 % or 2 %", "1 %, 2 % or 3 %"."""
+    *before, last = words
+    return f"{', '.join(before)} or {last}" if before else last
 
 
 def _checked_pairs(marked: Any) -> tuple[tuple[float, float], ...]:

@@ -94,7 +94,7 @@ def test_parts_of_one_record_each_cost_the_worst_of_them() -> None:
     display = BudgetDisplay.from_report(part(LARGE | LARGE, "both", parts=parts))
     assert not math.isfinite(np.nansum(display.added)) or np.isnan(display.added).all()
     assert display.statement == (
-        "Together the parts cost ε = 0.250; on the same records they would cost 0.500."
+        "Together the parts cost ε = 0.250; on the same records they would cost at most 0.500."
     )
 
 

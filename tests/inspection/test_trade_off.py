@@ -107,7 +107,12 @@ def test_missed_records_are_drawn_from_the_other_side() -> None:
     assert y == pytest.approx(RUN.tradeoff(x), abs=1e-12)
     assert display.guessing_.get_ydata() == pytest.approx(1.0 - display.guessing_.get_xdata())
     assert len(display.points_.get_xdata()) == 2
-    assert display.statement.count("finds at most") == 2
+    assert display.statement == (
+        "An attacker who accuses 1 % or 10 % of the absent finds at most 3.4 % or 21.8 % of the "
+        "present."
+    )
+    assert 0.217 < norm.cdf(norm.ppf(0.1) + 0.5) <= 0.218
+    assert TradeOffDisplay([0.0], [0.0]).statement == ""
 
 
 @pytest.mark.usefixtures("_style")
