@@ -13,6 +13,7 @@ from skdptune._validation import check_integer, check_kind, check_option, check_
 from skdptune.inspection._plotting import (
     COLOURS,
     MARKERS,
+    SIZE,
     add_legend,
     add_title,
     axes_for,
@@ -46,8 +47,12 @@ _TABLES = (
 )
 # Lines beside each other that can be told apart.
 _MOST_LINES = 7
-_MOST_LABELS = 20
+_MOST_LABELS, _MOST_WRAPPED = 20, 8
 _CHOSEN = "chosen"
+# From the first to the last colour of a heat map, in standard deviations of the noise at least.
+_LEAST_SPAN = 6.0
+# Letters of a candidate on one line, and inches that it takes.
+_LONGEST_LINE, _INCHES_OF_ONE = 28, 0.25
 # A scale that rises evenly in grey.
 _SCALE = "cividis"
 
@@ -97,8 +102,10 @@ class GridScoresDisplay:
     -----
     All that is drawn was paid for by the search: parameters, noisy scores, and the deviation of
     the noise that was added to them. The fits behind the scores have noise of their own beside it,
-    which error bars do not show. The chosen candidate need not have the largest score: by default
-    a search chooses by a posterior mean that knows the noise.
+    which error bars do not show. The colours of a heat map span six standard deviations of the
+    noise at least, so that noise alone does not look like a landscape. The chosen candidate need
+    not have the largest score: by default a search chooses by a posterior mean that knows the
+    noise.
 
     Examples
     --------
@@ -219,7 +226,9 @@ class GridScoresDisplay:
         names = _checked_params(params, table)
         kind = _kind_of(table, names) if kind == "auto" else kind
         names = _shown_params(kind, names, table)
-        ax = axes_for(self, ax)
+        count = len(self.candidates) if kind == "candidates" else 0
+        height = max(SIZE[1], _INCHES_OF_ONE * min(count, _MOST_LABELS))
+        ax = axes_for(self, ax, (SIZE[0], height))
         self.image_: Any = None
         self.chosen_: Any = None
         self.lines_: list[Any] = []
@@ -241,7 +250,9 @@ class GridScoresDisplay:
         cells = np.full((len(table.values[y]), len(table.values[x])), np.nan)
         for place in table.beside(middle, names):
             cells[table.place(place, y), table.place(place, x)] = self.scores[place]
-        self.image_ = ax.imshow(cells, cmap=_SCALE, origin="lower", aspect="auto")
+        low, high = self._colours_of(cells)
+        look = {"cmap": _SCALE, "vmin": low, "vmax": high}
+        self.image_ = ax.imshow(cells, origin="lower", aspect="auto", **look)
         if max(cells.shape) <= MOST_WRITTEN:
             write_cells(ax, self.image_, cells, self._digits())
         else:
@@ -256,6 +267,13 @@ class GridScoresDisplay:
             self.chosen_ = draw_frame(ax, *cell)
             words = ["Framed: the chosen candidate."]
         return [*words, self._beside_grid(table), held_in_words(table, middle, names)]
+
+    def _colours_of(self, cells: FloatArray) -> tuple[float, float]:
+        """Return the scores of the first and last colour, which noise alone does not span."""
+        low, high = float(np.nanmin(cells)), float(np.nanmax(cells))
+        noise = 0.0 if self.noise is None else float(self.noise.max())
+        lacking = max(_LEAST_SPAN * noise - (high - low), 0.0)
+        return low - lacking / 2.0, high + lacking / 2.0
 
     def _beside_grid(self, table: ScoreTable) -> str:
         """Return a sentence on the candidate that is not of the grid."""
@@ -359,6 +377,8 @@ class GridScoresDisplay:
         if self.chosen is not None:
             self._ring_at = float(self.scores[self.chosen]), float(order.argsort()[self.chosen])
         labels = [shown_candidate(self.candidates[place], names) for place in order]
+        if max(map(len, labels)) > _LONGEST_LINE and len(labels) <= _MOST_WRAPPED:
+            labels = [label.replace(", ", ",\n") for label in labels]
         if len(labels) <= _MOST_LABELS:
             ax.set_yticks(levels, labels, fontsize="small")
         else:
@@ -368,6 +388,8 @@ class GridScoresDisplay:
         ax.set_xlabel(self.score)
         tidy(ax, grid="x")
         self._draw_chosen(ax)
+        # Labels take much of the width, which decides where the lines above the axes end.
+        ax.figure.draw_without_rendering()
         return []
 
     # Dress ----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ _AXES = ("releases", "time")
 _COLUMNS = ("time", "event", "name", "used", "confirmed")
 _EVENTS = ("reserved", "read", "confirmed", "cancelled")
 # Releases whose names fit below the axis, and letters of a name.
-_MOST_NAMES, _LONGEST = 12, 22
+_MOST_NAMES, _LONGEST = 12, 26
 
 
 class LedgerDisplay:

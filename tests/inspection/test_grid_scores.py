@@ -79,6 +79,13 @@ def test_chosen_own_values_are_named_and_not_framed() -> None:
     assert slices.chosen_.get_label() == "C = None, epochs = 10 (chosen)"
 
 
+def test_noise_alone_does_not_look_like_a_landscape() -> None:
+    found = display(noise=np.full(13, 0.1)).plot()
+    low, high = found.image_.get_clim()
+    assert (high - low, (low + high) / 2.0) == pytest.approx((0.6, (0.61 + 0.84) / 2.0))
+    assert display().plot().image_.get_clim() == pytest.approx((0.61, 0.84))
+
+
 def test_many_cells_have_a_scale_beside_them() -> None:
     candidates = [{"a": a, "b": b} for a in range(13) for b in range(4)]
     found = GridScoresDisplay(candidates, np.arange(52.0)).plot()
