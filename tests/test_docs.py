@@ -152,3 +152,15 @@ def test_figures_of_a_paper_are_small_pictures_of_commands_that_run_at_night(pag
     assert pictures
     sizes = [(DOCS / "images" / "papers" / name).stat().st_size for name in pictures]
     assert max(sizes) <= 40_000
+
+
+def test_every_finding_that_costs_privacy_is_a_pitfall_of_its_kind() -> None:
+    checks = (DOCS / "checks.md").read_text(encoding="utf-8")
+    kinds = dict(re.findall(r"^## (SKP\d+)\n\*\*.*\*\* \((\w+)\)$", checks, re.MULTILINE))
+    assert len(kinds) == checks.count("\n## SKP")
+    pitfalls = (DOCS / "pitfalls.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \*\*.*? \| (\w+) \| (.*) \|$", pitfalls, re.MULTILINE)
+    assert len(rows) == pitfalls.count("\n| **")
+    assert {kind for kind, _ in rows} == {"critical", "theoretical", "negligible"}
+    found = {code: kind for kind, text in rows for code in re.findall(r"\[(SKP\d+)\]", text)}
+    assert found == {code: kind for code, kind in kinds.items() if kind != "negligible"}
