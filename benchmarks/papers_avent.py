@@ -187,7 +187,7 @@ def draw_history(
 def figure_5(options: argparse.Namespace) -> None:
     """Print hypervolumes against evaluations; draw them, fronts of a network, and points."""
     searches = Searches(options)
-    figure, grid = panels(4, "evaluations", "hypervolume over log ε")
+    figure, grid = panels(4, "evaluations", "hypervolume over log ε", rows=2)
     print("Hypervolume over log ε: random sampling, auto")
     for name in (*LINEAR, *NETWORKS):
         axes = grid[0] if name in LINEAR else grid[1]
@@ -256,7 +256,7 @@ def figure_6(options: argparse.Namespace) -> None:
 def figure_7(options: argparse.Namespace) -> None:
     """Print and draw the best and the worst of refits of each front."""
     searches = Searches(options)
-    figure, grid = panels(3, "ε", "error")
+    figure, grid = panels(3, "ε", "error", width=2.8)
     print(f"Worst less best error of {options.refits} refits of each point of the front, mean")
     print("                   ε below 0.1        0.1 to 1         1 to 10")
     for axes, name in zip(grid, LINEAR, strict=True):

@@ -60,7 +60,7 @@ def oracles(options: argparse.Namespace, make: Callable[[bool], Example], number
             values = "   ".join(f"{params[best][name]:.3g}" for name in example.names)
             print(f"      {epsilon:9g}   {points[best, 1]:11.3f}   {values}")
             kept.append(params[best])
-    figure, grid = panels(3, "", "")
+    figure, grid = panels(3, "", "", width=3.0)
     draw_map(grid[0], example, points[:, 0], "log₁₀ ε", log=True)
     draw_map(grid[1], example, points[:, 1], "error", log=False)
     name_axes(grid, example)
@@ -96,7 +96,7 @@ def surrogates(options: argparse.Namespace, make: Callable[[bool], Example], num
         print(
             f"    random points and {count:2d} by HVPoI        {shares[0]:7.2f} {shares[1]:10.2f}"
         )
-    figure, grid = panels(3, "", "")
+    figure, grid = panels(3, "", "", width=3.0)
     draw_map(grid[0], example, guessed[:, 0], "log₁₀ ε, predicted", log=True)
     draw_map(grid[1], example, guessed[:, 1], "error, predicted", log=False)
     name_axes(grid, example)

@@ -141,7 +141,7 @@ def figure_1(options: argparse.Namespace) -> None:
     print(f"{seeds:,} searches, best utility {best:.3f}, a blind draw's fidelity ", end="")
     print(f"{utilities.mean() / best:.2f}; shares in %")
     print("   kε  search           rounds  in 5 log₂ n  step > 2(n+1)  u ≥ 1  fidelity  cost")
-    figure, grid = panels(len(FIGURE_1_STRENGTHS), "step (levels)", "utility u")
+    figure, grid = panels(len(FIGURE_1_STRENGTHS), "step (levels)", "utility u", width=2.8)
     for axes, strength in zip(grid, FIGURE_1_STRENGTHS, strict=True):
         for name, ceiling in (("first paper", PAPERS_CEILING), ("revision, ours", OUR_CEILING)):
             found = [
@@ -203,7 +203,7 @@ def figure_3(options: argparse.Namespace) -> None:
     theirs, ours = fidelities(seeds, PAPERS_CEILING), fidelities(seeds, OUR_CEILING)
     print(f"Final fidelity, mean ± deviation of {seeds} searches; of the paper's, shares in %")
     print("   kε  the paper's       ours  above .9  below .5   cost of all rounds")
-    figure, grid = panels(len(theirs), "round", "fidelity: chosen / best utility")
+    figure, grid = panels(len(theirs), "round", "fidelity: chosen / best utility", rows=2)
     for axes, (strength, paths) in zip(grid, theirs.items(), strict=True):
         ends, own = (np.array([p[-1] for p in made]) for made in (paths, ours[strength]))
         print(

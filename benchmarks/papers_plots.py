@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
-from utility_plots import save as save_small
+from PIL import Image
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib import ticker  # noqa: E402
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images" / "papers"
 # Okabe and Ito's colours; dashes and markers differ as well, for prints in grey.
@@ -34,7 +37,7 @@ STYLES: dict[str, tuple[str, str, Any]] = {
     "variant 2, envelope": (BLUE, "P", (0, (2, 2))),
     "variant 1, envelope": (BLACK, "o", "-"),
 }
-WIDTH, HEIGHT, DPI = 3.9, 3.0, 90
+WIDTH, HEIGHT, DPI, COLOURS = 3.9, 3.0, 120, 128
 
 
 def series(name: str) -> dict[str, Any]:
@@ -44,28 +47,42 @@ def series(name: str) -> dict[str, Any]:
     return looks | {"linewidth": 2.0 if dashes == "-" else 1.5, "markersize": 5}
 
 
-def panels(count: int, xlabel: str, ylabel: str) -> tuple[Any, list[Any]]:
-    """Return a figure with panels beside one another."""
-    figure, grid = plt.subplots(
-        1, count, figsize=(WIDTH * max(count, 1.4), HEIGHT), layout="constrained", squeeze=False
-    )
-    for number, axes in enumerate(grid[0]):
+def panels(
+    count: int, xlabel: str, ylabel: str, rows: int = 1, width: float = WIDTH
+) -> tuple[Any, list[Any]]:
+    """Return a figure with panels beside one another, in equally long rows."""
+    columns = count // rows
+    size = (width * max(columns, 1.4), HEIGHT * rows)
+    figure, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    for number, axes in enumerate(grid.flat):
         axes.set_xlabel(xlabel, fontsize=9)
-        if number == 0:
+        if number % columns == 0:
             axes.set_ylabel(ylabel, fontsize=9)
         axes.tick_params(labelsize=8)
         axes.grid(color="0.9", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
-    return figure, list(grid[0])
+    return figure, list(grid.flat)
+
+
+def log_ticks(axis: Any, values: Sequence[float]) -> None:
+    """Set a logarithmic scale with these ticks, as plain numbers."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_ticks(values, [f"{value:g}" for value in values])
+    axis.set_minor_locator(ticker.NullLocator())
 
 
 def save(figure: Any, grid: list[Any], file: Path, columns: int = 3) -> None:
     """Write a small picture with one legend below all panels, and say where it is."""
     handles: dict[str, Any] = {}
     for axes in np.ravel(grid):
-        handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)) | handles
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=columns, fontsize=8)
     file.parent.mkdir(parents=True, exist_ok=True)
-    save_small(figure, file, dpi=DPI)
+    figure.savefig(buffer := io.BytesIO(), dpi=DPI, format="png")
+    plt.close(figure)
+    # A palette of the commonest colours keeps greys grey, and files small.
+    image = Image.open(buffer).convert("RGB")
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
     print(f"\nWrote {file.name}, {file.stat().st_size / 1024:.0f} kB")
