@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from dp_accounting import dp_event
-from papers_plots import FOLDER, panels, save, series
+from papers_plots import FOLDER, log_ticks, panels, save, series
 from scipy import optimize
 
 from skdptune.accounting import (
@@ -112,7 +112,9 @@ def figure_1(options: argparse.Namespace) -> None:
         left.semilogy(epsilons, [make(100)(e) for e in epsilons], label=label, **series(way))
         row = [epsilon_of(make(count), target) for count in counts]
         print_row(label, row)
-        right.semilogx(counts, row, label=label, **series(way))
+        right.plot(counts, row, label=label, **series(way))
+    left.set_ylim(1e-9, 1.0)
+    log_ticks(right.xaxis, [2, 10, 100, 1000, 10_000])
     left.set_title("100 candidates, noise 10, sensitivity 1", fontsize=9)
     save(figure, [left, right], options.output / "krw-figure-1.png")
 
@@ -183,7 +185,8 @@ def figure_3(options: argparse.Namespace) -> None:
     }
     for name, row in rows.items():
         print_row(labels[name], row)
-        grid[0].semilogx(means, row, label=labels[name], **series(name))
+        grid[0].plot(means, row, label=labels[name], **series(name))
+    log_ticks(grid[0].xaxis, means)
     grid[0].set_ylim(0.8, 4.5)
     save(figure, grid, options.output / "krw-figure-3.png", columns=2)
 
@@ -206,14 +209,14 @@ def over_means(run: PrivacyProfile, title: str, file: Path, quick: bool) -> None
     delta = 1e-5
     means = [5.0, 50.0] if quick else [2, 5, 10, 20, 50, 100, 200, 500]
     figure, (left, right) = panels(2, "mean number of trainings", "ε at δ = 1e-5")
-    right.set_ylabel("trainings for the same ε, over Rényi's", fontsize=9)
+    right.set_ylabel("times as many trainings as Rényi", fontsize=9)
     print(f"{title}: one training {run.epsilon(delta):.3f} at delta 1e-5")
     print_head("Epsilon; trainings:", [f"{mean:g}" for mean in means])
     rows = {}
     for bound in BOUNDS:
         rows[bound] = [run.selected(Geometric.from_mean(m), bound).epsilon(delta) for m in means]
         print_row(LABELS[bound], rows[bound])
-        left.semilogx(means, rows[bound], label=LABELS[bound], **series(bound))
+        left.plot(means, rows[bound], label=LABELS[bound], **series(bound))
     # How many the other bounds allow for what the Rényi bound says of this many.
     starts = [mean for mean in means if mean <= 50]
     print_head("Trainings for the same epsilon, over", [f"{mean:g}" for mean in starts])
@@ -222,7 +225,12 @@ def over_means(run: PrivacyProfile, title: str, file: Path, quick: bool) -> None
         pairs = zip(budgets, starts, strict=True)
         ratios = [most_runs(run, bound, epsilon, delta) / mean for epsilon, mean in pairs]
         print_row(LABELS[bound], ratios)
-        right.loglog(starts, ratios, label=LABELS[bound], **series(bound))
+        right.plot(starts, ratios, label=LABELS[bound], **series(bound))
+    log_ticks(left.xaxis, [mean for mean in means if mean != 5])
+    log_ticks(right.xaxis, starts)
+    log_ticks(right.yaxis, [2, 3, 5, 10, 20, 50])
+    right.axhline(3.0, color="0.5", linewidth=1, label='"approximately 3", as printed')
+    right.set_title("at the same ε", fontsize=9)
     left.set_title(title, fontsize=9)
     save(figure, [left, right], file)
 
@@ -264,9 +272,9 @@ def figure_4(options: argparse.Namespace) -> None:
     }
     shapes: dict[str, tuple[str, Callable[[int], RunCountDistribution], str]] = {
         "profile": ("Poisson, the paper's", lambda n: Poisson(float(n)), "profile"),
-        "two thresholds": ("binomial p = 1/2, the paper's", lambda n: Binomial(n, 0.5), "profile"),
+        "two thresholds": ("binomial p = 0.2, the paper's", lambda n: Binomial(n, 0.2), "profile"),
         "third": ("Poisson, envelope", lambda n: Poisson(float(n)), "envelope"),
-        "envelope": ("binomial p = 1/2, envelope", lambda n: Binomial(n, 0.5), "envelope"),
+        "envelope": ("binomial p = 0.2, envelope", lambda n: Binomial(n, 0.2), "envelope"),
     }
     for look, (label, make, bound) in shapes.items():
         count = largest(lambda n, m=make, b=bound: run.selected(m(n), b).epsilon(delta), budget)
@@ -287,6 +295,7 @@ def figure_4(options: argparse.Namespace) -> None:
         left.semilogy(epsilons, profile.delta(epsilons), label=label, **looks)
         right.semilogy(counts, np.maximum(chances, 1e-9), label=label, **looks)
     right.set_ylim(1e-7, 2.0)
+    right.set_xticks(counts[::5])
     left.set_title(f"noise 4, the same ε = {budget:.2f} at δ = 1e-6", fontsize=9)
     save(figure, [left, right], options.output / "krw-figure-4.png")
 
@@ -296,6 +305,7 @@ def figure_4(options: argparse.Namespace) -> None:
 REGRESSIONS = {
     "PTR tuned, envelope": "envelope",
     "PTR tuned, Thm 5.2": "profile",
+    "PTR tuned, Liu-Talwar": "fourth",
     "PTR propose-test, L-T": "rdp",
     "OPS-balanced": "two thresholds",
     "output perturbation": "composition",
@@ -328,7 +338,9 @@ def figure_5(options: argparse.Namespace) -> None:
         axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         axes.minorticks_off()
         axes.set_title(name, fontsize=9)
-    save(figure, grid, options.output / "krw-figure-5.png")
+        # Predicting zero has an error of 1.
+        axes.set_ylim(0.2, 1.0)
+    save(figure, grid, options.output / "krw-figure-5.png", columns=4)
 
 
 # Figure 8: candidates that differ ---------------------------------------------------------------
@@ -369,7 +381,8 @@ def figure_8(options: argparse.Namespace) -> None:
     figure, grid = panels(1, "mean number of runs", "ε at δ = 1e-6")
     for name, row in rows.items():
         print_row(labels[name], row)
-        grid[0].semilogx(means, row, label=labels[name], **series(name))
+        grid[0].plot(means, row, label=labels[name], **series(name))
+    log_ticks(grid[0].xaxis, means)
     save(figure, grid, options.output / "krw-figure-8.png", columns=2)
 
 

@@ -20,15 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from papers_plots import FOLDER, panels, save, series
-from papers_subsampling_runs import (
-    ALL_SETTINGS,
-    LEARNING_RATE,
-    Experiment,
-    dp_sgd,
-    has_data,
-    summary,
-)
+from papers_plots import FOLDER, log_ticks, panels, save, series
+from papers_selection import dp_sgd
 
 from skdptune.accounting import Poisson, PrivacyProfile, tune_then_fit
 
@@ -58,13 +51,14 @@ def tuned_epsilon(run: PrivacyProfile, way: object, bound: str, mean: float, par
 def figure_1(options: argparse.Namespace) -> None:
     """Print and draw what tuning on a part costs, by the paper's bounds and by ours."""
     parts = np.array([0.05, 0.2] if options.quick else np.geomspace(0.01, 0.5, 18))
+    means = (15.0,) if options.quick else (15.0, 45.0)
     # 50 epochs at a rate of 1 %: 5,000 steps.
     run = dp_sgd(2.0, 0.01, 5000)
-    figure, grid = panels(2, "share q of the records used for tuning", "ε at δ = 1e-5")
+    figure, grid = panels(len(means), "share q of the records used for tuning", "ε at δ = 1e-5")
     shown = [part for part in (0.05, 0.1, 0.2, 0.5) if parts[0] <= part <= parts[-1]]
     print(f"One training alone: {run.epsilon(DELTA):.3f}")
     print(f"  mean  {'':<22}" + "".join(f"   q={part:<5g}" for part in shown))
-    for axes, mean in zip(grid, (15.0, 45.0), strict=True):
+    for axes, mean in zip(grid, means, strict=True):
         for label, (way, bound) in WAYS.items():
             epsilons = [tuned_epsilon(run, way, bound, mean, part) for part in shown]
             cells = "".join(f"{epsilon:10.3f}" for epsilon in epsilons)
@@ -72,7 +66,7 @@ def figure_1(options: argparse.Namespace) -> None:
             drawn = [tuned_epsilon(run, way, bound, mean, part) for part in parts]
             axes.plot(parts, drawn, label=label, markevery=3, **series(label))
         axes.axhline(run.epsilon(DELTA), color="0.5", linewidth=1, label="one training, untuned")
-        axes.set_xscale("log")
+        log_ticks(axes.xaxis, [0.01, 0.02, 0.05, 0.1, 0.2, 0.5])
         axes.set_title(f"{mean:g} candidates on average", fontsize=9)
     save(figure, grid, options.output / "kk-figure-1.png")
 
@@ -80,9 +74,15 @@ def figure_1(options: argparse.Namespace) -> None:
 # Figures 2 to 4: accuracy -----------------------------------------------------------------------
 
 
-def learned(options: argparse.Namespace, experiments: list[Experiment], file: str) -> None:
+def learned(
+    options: argparse.Namespace, optimizer: str, ways: list[str], tuned: str, mean: float
+) -> None:
     """Run, print and draw searches on images."""
-    experiments = [one for one in experiments if one.data in options.data]
+    # Here, as torch takes seconds to import.
+    from papers_subsampling_runs import Experiment, has_data, summary
+
+    described = {way: WAYS[way] for way in ways}
+    experiments = [Experiment(data, optimizer, described, tuned, mean) for data in options.data]
     missing = sorted({one.data for one in experiments if not has_data(one.data)})
     if missing:
         print(f"{', '.join(missing)}: not found; set SKDPTUNE_DATA.")
@@ -105,42 +105,28 @@ def learned(options: argparse.Namespace, experiments: list[Experiment], file: st
             axes.plot(*alone[:2], label="baseline's model alone", **series("alone"))
             costs = ", ".join(f"{epsilon:.3f}" for epsilon in alone[0])
             print(f"  baseline's best model alone, without its search: epsilon {costs}")
-        axes.set_xscale("log")
-        axes.set_xticks(options.epsilons, [f"{epsilon:g}" for epsilon in options.epsilons])
-        axes.minorticks_off()
+        log_ticks(axes.xaxis, [0.2, 0.5, *options.epsilons])
         axes.set_title(experiment.title, fontsize=9)
-    save(figure, grid, options.output / file)
+    save(figure, grid, options.output / f"kk-{options.figure}.png")
+
+
+RENYI_AND_OURS = ["baseline, Rényi", "variant 2, Rényi", "variant 1, Rényi", "variant 1, envelope"]
 
 
 def figure_2(options: argparse.Namespace) -> None:
     """Tune the learning rate of SGD."""
-    ways = ["baseline, Rényi", "variant 2, Rényi", "variant 1, Rényi"]
-    ways += ["baseline, envelope", "variant 1, envelope"]
-    experiments = [
-        Experiment(data, "sgd", {way: WAYS[way] for way in ways}, LEARNING_RATE, 15.0)
-        for data in ("fashion", "mnist")
-    ]
-    learned(options, experiments, "kk-figure-2.png")
+    ways = [*RENYI_AND_OURS, "baseline, envelope"]
+    learned(options, "sgd", ways, "learning rate", 15.0)
 
 
 def figure_3(options: argparse.Namespace) -> None:
     """Tune the learning rate of Adam, which is not changed with the number of records."""
-    ways = ["baseline, Rényi", "variant 2, Rényi", "variant 1, Rényi", "variant 1, envelope"]
-    experiments = [
-        Experiment(data, "adam", {way: WAYS[way] for way in ways}, LEARNING_RATE, 15.0)
-        for data in ("fashion", "mnist")
-    ]
-    learned(options, experiments, "kk-figure-3.png")
+    learned(options, "adam", RENYI_AND_OURS, "learning rate", 15.0)
 
 
 def figure_4(options: argparse.Namespace) -> None:
     """Tune learning rate, rate of batches and epochs, of which two change what a run costs."""
-    ways = ["baseline, Rényi", "variant 2, Rényi", "variant 1, Rényi", "variant 1, envelope"]
-    experiments = [
-        Experiment(data, "sgd", {way: WAYS[way] for way in ways}, ALL_SETTINGS, 30.0)
-        for data in ("fashion", "mnist")
-    ]
-    learned(options, experiments, "kk-figure-4.png")
+    learned(options, "sgd", RENYI_AND_OURS, "all", 30.0)
 
 
 FIGURES: dict[str, Callable[[argparse.Namespace], None]] = {

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from data_sets import FOLDER
-from dp_accounting import dp_event
+from papers_selection import dp_sgd
 
 from skdptune import DPRandomSearchCV
 from skdptune.accounting import Poisson, PrivacyProfile, calibrate, tune_then_fit
@@ -61,12 +61,6 @@ def net(data: str, optimizer: str, **settings: Any) -> DPNeuralNetClassifier:
         optimizer=torch.optim.Adam if optimizer == "adam" else torch.optim.SGD,
         **settings,
     )
-
-
-def dp_sgd(noise: float, rate: float, steps: int) -> PrivacyProfile:
-    """Return the profile of DP-SGD with Poisson batches, with the divergences known for it."""
-    step = dp_event.PoissonSampledDpEvent(rate, dp_event.GaussianDpEvent(noise))
-    return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps))
 
 
 # Candidates that differ in cost, by Rényi divergences -------------------------------------------
