@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._validation import check_integer, check_kind, check_option, check_vector
+from skdptune._validation import check_integer, check_option, check_vector
 from skdptune.inspection._plotting import (
     COLOURS,
     MARKERS,
@@ -26,6 +26,7 @@ from skdptune.inspection._score_artists import (
     draw_frame,
     draw_level,
     draw_ring,
+    draw_scores,
     held_in_words,
     name_values,
     write_cells,
@@ -33,7 +34,10 @@ from skdptune.inspection._score_artists import (
 from skdptune.inspection._score_table import (
     ScoreTable,
     as_numbers,
+    checked_params,
+    kind_of,
     shown_candidate,
+    shown_params,
     shown_value,
     wants_log,
 )
@@ -45,10 +49,8 @@ _KINDS = ("auto", "heatmap", "slices", "candidates")
 _TABLES = (
     "a fitted DPGridSearchCV with selection='table' or 'compose', or a fitted DPAdaptiveSearchCV"
 )
-# Lines beside each other that can be told apart.
-_MOST_LINES = 7
 _MOST_LABELS, _MOST_WRAPPED = 20, 8
-_CHOSEN = "chosen"
+_CHOSEN, _ENDED = "chosen", "ended early"
 # From the first to the last colour of a heat map, in standard deviations of the noise at least.
 _LEAST_SPAN = 6.0
 # Letters of a candidate on one line, and inches that it takes.
@@ -223,9 +225,9 @@ class GridScoresDisplay:
         """
         check_option(kind, name="kind", options=_KINDS)
         table = ScoreTable.of(self.candidates)
-        names = _checked_params(params, table)
-        kind = _kind_of(table, names) if kind == "auto" else kind
-        names = _shown_params(kind, names, table)
+        names = checked_params(params, table)
+        kind = kind_of(table, names) if kind == "auto" else kind
+        names = shown_params(kind, names, table)
         count = len(self.candidates) if kind == "candidates" else 0
         height = max(SIZE[1], _INCHES_OF_ONE * min(count, _MOST_LABELS))
         ax = axes_for(self, ax, (SIZE[0], height))
@@ -302,7 +304,7 @@ class GridScoresDisplay:
         for number, value in enumerate(lines):
             on_line = [p for p in shown if len(names) < 2 or table.place(p, names[1]) == number]
             on_line.sort(key=lambda place: table.place(place, x) or 0)
-            offset = 0.1 * (number - (len(lines) - 1) / 2.0)
+            offset = min(0.1, 0.6 / len(lines)) * (number - (len(lines) - 1) / 2.0)
             places = [(table.place(place, x) or 0) + offset for place in on_line]
             label = None if len(names) < 2 else f"{names[1]} = {shown_value(value)}"
             self._draw_line(ax, places, on_line, label, **line_look(number, markers=True))
@@ -326,33 +328,32 @@ class GridScoresDisplay:
             places = [numbers.get(place, math.nan) for place in range(len(values))]
             ax.set_xscale("log" if wants_log(list(numbers.values())) else "linear")
             ax.set_xlabel(x)
-        look = {"color": COLOURS[0], "linestyle": "none", "markersize": 5.5}
-        ended = [p for p in known if self.resources is not None and self.resources[p] < 1.0]
-        to_end = [p for p in known if p not in ended]
-        if to_end:
-            self._draw_line(ax, [places[p] for p in to_end], to_end, None, marker="o", **look)
-        if ended:
-            look |= {"marker": MARKERS[1], "markerfacecolor": "none"}
-            self._draw_line(ax, [places[p] for p in ended], ended, "ended early", **look)
+        for some, label, look in self._by_end(known):
+            self._draw_line(ax, [places[place] for place in some], some, label, **look)
         for place in sorted(set(range(len(values))) - set(known)):
             self._draw_level(ax, place, table)
         self._dress_scores(ax)
         return []
 
+    def _by_end(self, places: Sequence[int]) -> Iterator[tuple[list[int], str | None, Any]]:
+        """Yield those that were fitted to the end, and those that were not, with their looks."""
+        ended = [p for p in places if self.resources is not None and self.resources[p] < 1.0]
+        to_end = [place for place in places if place not in ended]
+        look = {"color": COLOURS[0], "linestyle": "none", "markersize": 5.5}
+        if to_end:
+            yield to_end, None, look | {"marker": MARKERS[0]}
+        if ended:
+            yield ended, _ENDED, look | {"marker": MARKERS[1], "markerfacecolor": "none"}
+
     def _draw_line(
-        self, ax: Any, x: Sequence[float], places: Sequence[int], label: str | None, **look: Any
+        self, ax: Any, at: Sequence[float], places: Sequence[int], label: str | None, **look: Any
     ) -> None:
-        """Draw scores with error bars, and a ring around the chosen one."""
-        y = self.scores[list(places)]
-        spread = None if self.noise is None else self.noise[list(places)]
-        bars = {"elinewidth": 1.0, "capsize": 2.5, "capthick": 1.0}
-        drawn = ax.errorbar(x, y, yerr=spread, **bars, **look)
-        if label is not None:
-            # Of the line alone, so that legends have all in the order in which it was drawn.
-            drawn.lines[0].set_label(label)
-        self.lines_.append(drawn)
-        if self.chosen is not None and self.chosen in places:
-            self._ring_at = x[list(places).index(self.chosen)], float(self.scores[self.chosen])
+        """Draw scores above places on the axis, and note where the chosen one is."""
+        listed = list(places)
+        noise = None if self.noise is None else self.noise[listed]
+        self.lines_.append(draw_scores(ax, at, self.scores[listed], noise, label, **look))
+        if self.chosen in listed:
+            self._ring_at = at[listed.index(self.chosen)], float(self.scores[self.chosen])
 
     def _draw_level(self, ax: Any, place: int, table: ScoreTable) -> None:
         """Draw a candidate that has no place on the axis as a level."""
@@ -369,13 +370,14 @@ class GridScoresDisplay:
     def _draw_candidates(self, ax: Any, table: ScoreTable) -> list[str]:
         order = np.argsort(self.scores, kind="stable")
         names = list(table.values) or list(self.candidates[0])
-        levels = np.arange(order.size)
-        spread = None if self.noise is None else self.noise[order]
-        look = {"color": COLOURS[0], "elinewidth": 1.0, "capsize": 2.5, "markersize": 5.5}
-        drawn = ax.errorbar(self.scores[order], levels, xerr=spread, fmt="o", **look)
-        self.lines_.append(drawn)
+        levels, level_of = np.arange(order.size), order.argsort()
+        for some, label, look in self._by_end(order.tolist()):
+            noise = None if self.noise is None else self.noise[some]
+            pair = self.scores[some], level_of[some]
+            drawn = draw_scores(ax, *pair, noise, label, across=True, **look)
+            self.lines_.append(drawn)
         if self.chosen is not None:
-            self._ring_at = float(self.scores[self.chosen]), float(order.argsort()[self.chosen])
+            self._ring_at = float(self.scores[self.chosen]), float(level_of[self.chosen])
         labels = [shown_candidate(self.candidates[place], names) for place in order]
         if max(map(len, labels)) > _LONGEST_LINE and len(labels) <= _MOST_WRAPPED:
             labels = [label.replace(", ", ",\n") for label in labels]
@@ -457,51 +459,3 @@ def _of_all(values: ArrayLike, name: str, count: int, lower: float) -> FloatArra
             f"{name} must hold a finite number for each of {count} candidates; got {checked.size}."
         )
     return checked
-
-
-def _checked_params(params: Any, table: ScoreTable) -> list[str]:
-    if params is None:
-        return []
-    check_kind(params, name="params", kind=(str, list, tuple), domain="a name or a list of names")
-    given = [params] if isinstance(params, str) else list(params)
-    for name in given:
-        if name not in table.values:
-            varying = ", ".join(map(repr, table.values)) or "none"
-            raise ValueError(f"params must be of those that vary, {varying}; got {name!r:.60}.")
-    if not 1 <= len(given) <= 2 or len(set(given)) < len(given):
-        raise ValueError(f"params must be one or two different parameters; got {given!r:.80}.")
-    return given
-
-
-def _kind_of(table: ScoreTable, names: Sequence[str]) -> str:
-    if table.is_grid:
-        return "heatmap" if len(names or table.values) == 2 else "slices"
-    wanted = names or [name for name in table.names if _is_range(table, name)]
-    return "slices" if len(wanted) == 1 else "candidates"
-
-
-def _is_range(table: ScoreTable, name: str) -> bool:
-    """Return whether nearly each candidate has a number of its own for a parameter."""
-    values = table.values[name]
-    real = [value for value in values if as_numbers([value]) is not None]
-    return len(real) > len(table.candidates) / 2 and len(values) - len(real) <= 1
-
-
-def _shown_params(kind: str, names: list[str], table: ScoreTable) -> list[str]:
-    """Return the parameters that a kind of plot is over, or raise where they do not suit it."""
-    if kind == "candidates":
-        return names
-    if kind == "heatmap":
-        names = names or table.names[:2]
-        if len(names) != 2 or not table.is_grid:
-            raise ValueError(
-                "kind must be 'slices' or 'candidates' where candidates are no grid of at least "
-                "two parameters; got 'heatmap'."
-            )
-        return names
-    if not table.values:
-        raise ValueError("kind must be 'candidates' where no parameter varies; got 'slices'.")
-    if names:
-        return names
-    fitting = [n for n in table.names[1:] if len(table.values[n]) <= _MOST_LINES]
-    return [table.names[0], *(fitting[:1] if table.is_grid else [])]

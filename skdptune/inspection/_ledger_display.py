@@ -103,7 +103,9 @@ class LedgerDisplay:
         self.dataset = dataset
 
     @classmethod
-    def from_ledger(cls, ledger: PrivacyLedger, *, ax: Any = None, x: str = "releases") -> Any:
+    def from_ledger(
+        cls, ledger: PrivacyLedger, *, ax: Any = None, x: str = "releases"
+    ) -> LedgerDisplay:
         """Draw a ledger.
 
         Parameters

@@ -53,6 +53,39 @@ def draw_frame(ax: Any, column: int | None, row: int | None) -> Any:
     return frame
 
 
+def draw_scores(
+    ax: Any,
+    x: Any,
+    y: Any,
+    noise: Any,
+    label: str | None,
+    *,
+    across: bool = False,
+    **look: Any,
+) -> Any:
+    """Draw scores with bars of one standard deviation of their noise, and return the artists.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    x, y : array-like
+        Places of the markers.
+    noise : array-like or None
+        Standard deviations.
+    label : str or None
+    across : bool, default=False
+        Whether scores are along the horizontal axis.
+    **look
+        As for ``ax.plot``.
+    """
+    bars = {"elinewidth": 1.0, "capsize": 2.5, "capthick": 1.0}
+    drawn = ax.errorbar(x, y, **{"xerr" if across else "yerr": noise}, **bars, **look)
+    if label is not None:
+        # Of the line alone, so that legends have all in the order in which it was drawn.
+        drawn.lines[0].set_label(label)
+    return drawn
+
+
 def draw_ring(ax: Any, x: float, y: float, label: str) -> Any:
     """Draw a ring around a marker, and return it."""
     look = {"markerfacecolor": "none", "markeredgecolor": ink(), "markeredgewidth": 1.6}

@@ -8,10 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from skdptune._validation import check_kind
+
 # Letters of a value that fit below an axis.
 _LONGEST = 16
 # From the least to the largest value of a logarithmic axis, at least.
 _LOG_RANGE = 20.0
+# Lines beside each other that can be told apart.
+_MOST_LINES = 7
 
 
 class _Absent:
@@ -106,6 +110,56 @@ def as_numbers(values: Sequence[Any]) -> list[float] | None:
 def wants_log(values: Sequence[float]) -> bool:
     """Return whether numbers are best shown on a logarithmic axis."""
     return min(values) > 0.0 and max(values) >= _LOG_RANGE * min(values)
+
+
+def checked_params(params: Any, table: ScoreTable) -> list[str]:
+    """Return the parameters to draw as a list, empty if none are given, or raise."""
+    if params is None:
+        return []
+    check_kind(params, name="params", kind=(str, list, tuple), domain="a name or a list of names")
+    given = [params] if isinstance(params, str) else list(params)
+    for name in given:
+        if name not in table.values:
+            varying = ", ".join(map(repr, table.values)) or "none"
+            raise ValueError(f"params must be of those that vary, {varying}; got {name!r:.60}.")
+    if not 1 <= len(given) <= 2 or len(set(given)) < len(given):
+        raise ValueError(f"params must be one or two different parameters; got {given!r:.80}.")
+    return given
+
+
+def kind_of(table: ScoreTable, names: Sequence[str]) -> str:
+    """Return the kind of plot that suits a table best, of some parameters or of all."""
+    if table.is_grid:
+        return "heatmap" if len(names or table.values) == 2 else "slices"
+    wanted = names or [name for name in table.names if _is_range(table, name)]
+    return "slices" if len(wanted) == 1 else "candidates"
+
+
+def _is_range(table: ScoreTable, name: str) -> bool:
+    """Return whether nearly each candidate has a number of its own for a parameter."""
+    values = table.values[name]
+    real = [value for value in values if as_numbers([value]) is not None]
+    return len(real) > len(table.candidates) / 2 and len(values) - len(real) <= 1
+
+
+def shown_params(kind: str, names: list[str], table: ScoreTable) -> list[str]:
+    """Return the parameters that a kind of plot is over, or raise where they do not suit it."""
+    if kind == "candidates":
+        return names
+    if kind == "heatmap":
+        names = names or table.names[:2]
+        if len(names) != 2 or not table.is_grid:
+            raise ValueError(
+                "kind must be 'slices' or 'candidates' where candidates are no grid of at least "
+                "two parameters; got 'heatmap'."
+            )
+        return names
+    if not table.values:
+        raise ValueError("kind must be 'candidates' where no parameter varies; got 'slices'.")
+    if names:
+        return names
+    fitting = [n for n in table.names[1:] if len(table.values[n]) <= _MOST_LINES]
+    return [table.names[0], *(fitting[:1] if table.is_grid else [])]
 
 
 def _is_number(value: Any) -> bool:

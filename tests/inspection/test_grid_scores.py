@@ -137,6 +137,9 @@ def test_candidates_on_a_line_are_points() -> None:
     labels = [text.get_text() for text in found.ax_.get_legend().get_texts()]
     assert labels == ["ended early", "C = None", "chosen"]
     assert "noise of ±0.01 to ±0.017 " in found.ax_.get_title(loc="left")
+    listed = curved().plot(kind="candidates")
+    assert [len(drawn[0].get_xdata()) for drawn in listed.lines_] == [10, 5]
+    assert listed.lines_[1][0].get_label() == "ended early"
 
 
 def test_other_lists_are_drawn_one_below_the_other() -> None:

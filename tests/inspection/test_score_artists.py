@@ -54,3 +54,17 @@ def test_frames_rings_and_levels_are_where_they_belong(ax: Any) -> None:
     assert len(ax.patches) == 3
     artists.draw_level(ax, 0.7, 0.0, "own")
     assert len(ax.patches) == 3
+
+
+@pytest.mark.parametrize("across", [False, True])
+def test_bars_are_one_deviation_to_each_side(ax: Any, across: bool) -> None:
+    scores, places = np.array([0.5, 0.7]), np.array([1.0, 2.0])
+    pair = (scores, places) if across else (places, scores)
+    drawn = artists.draw_scores(ax, *pair, np.array([0.1, 0.2]), "one", across=across)
+    (bars,) = drawn.lines[2]
+    ends = [segment[:, 0 if across else 1] for segment in bars.get_segments()]
+    assert [(float(low), float(high)) for low, high in ends] == [
+        pytest.approx((0.4, 0.6)),
+        pytest.approx((0.5, 0.9)),
+    ]
+    assert ax.get_legend_handles_labels()[1] == ["one"]
