@@ -92,7 +92,7 @@ class Searches:
         options = self.options
         repetitions = options.random if sampler == "random" else options.repetitions
         repetitions = 1 if problem in NETWORKS or sampler.startswith("grid") else repetitions
-        for seed in range(repetitions):
+        for seed in range(0 if options.kept else repetitions):
             kind = selected(self.found, problem, sampler, axis)
             if seed not in [one.seed for one in kind]:
                 self._run(problem, sampler, axis, seed)
@@ -162,6 +162,8 @@ def table_2(options: argparse.Namespace) -> None:
             short = searches.random_parts(name, axis)[:, -1]
             long = searches.random_parts(name, axis, 1)[:, -1]
             best = np.array([one.history(axis)[-1] for one in searches.of(name, "auto", aim)])
+            if len(best) == 0:
+                continue
             cells = "  ".join(f"{mean_of(values):22s}" for values in (short, long, best))
             gains = f"{gain_of(best, short):24s}  {gain_of(best, long)}"
             print(f"  {axis:7s} {aim:12s}  {cells}  {gains}", flush=True)
@@ -272,6 +274,9 @@ def figure_7(options: argparse.Namespace) -> None:
             width = (worst - best)[inside].mean() if inside.any() else np.nan
             cells.append(f"{width:8.3f} ({inside.sum():2d} points)")
         print(f"  {NAMES[name]:14s}" + "".join(cells))
+    ends = np.array([axes.get_ylim() for axes in grid])
+    for axes in grid:
+        axes.set_ylim(ends[:, 0].min(), ends[:, 1].max())
     save(figure, grid, options.output or FOLDER / "avent-figure-7.png")
 
 
@@ -326,6 +331,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=FIGURES)
     parser.add_argument("--results", type=Path, help="where searches are kept")
+    parser.add_argument("--kept", action="store_true", help="show kept searches, run no other")
     parser.add_argument("--repetitions", type=int, default=1, help="searches by auto")
     parser.add_argument("--random", type=int, default=3, help="random searches, 4 times as long")
     parser.add_argument("--evaluations", type=int, default=64)
