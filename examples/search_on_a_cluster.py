@@ -69,8 +69,10 @@ def on_dask():
     from distributed import Client, LocalCluster
 
     with (
+        # Its workers are threads. A cluster with processes of its own belongs under
+        # `if __name__ == "__main__"`, since they read the script as well.
         LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
         ) as cluster,
         Client(cluster),
         joblib.parallel_config(backend="dask"),
@@ -84,7 +86,7 @@ def on_ray():
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # or it would report its use over the network
     ray = importlib.import_module("ray")
     ray.init(
-        num_cpus=1,
+        num_cpus=2,
         object_store_memory=100_000_000,
         include_dashboard=False,
         log_to_driver=False,
@@ -92,7 +94,7 @@ def on_ray():
     )
     try:
         importlib.import_module("ray.util.joblib").register_ray()
-        with joblib.parallel_config(backend="ray", n_jobs=1):
+        with joblib.parallel_config(backend="ray", n_jobs=2):
             yield
     finally:
         ray.shutdown()
@@ -106,14 +108,11 @@ if find_spec("ray") is None:
 # %%
 # The same everywhere
 # -------------------
-# Each worker reads this script to find what is defined above; what stands under
-# ``if __name__ == "__main__"`` is left to the process that was started first.
 
-if __name__ == "__main__":
-    print("backend   best C   its score   ε   noisy scores of all candidates")
-    for name, backend in backends.items():
-        with backend():
-            done = search().fit(X, y)
-        scores = " ".join(f"{score:.2f}" for score in done.cv_results_["mean_test_score"])
-        best, score = done.best_params_["C"], done.best_score_
-        print(f"{name:7} {best:8.3f}   {score:9.4f}   {done.privacy_.epsilon:g}   {scores}")
+print("backend   best C   its score   ε   noisy scores of all candidates")
+for name, backend in backends.items():
+    with backend():
+        done = search().fit(X, y)
+    scores = " ".join(f"{score:.2f}" for score in done.cv_results_["mean_test_score"])
+    best, score = done.best_params_["C"], done.best_score_
+    print(f"{name:7} {best:8.3f}   {score:9.4f}   {done.privacy_.epsilon:g}   {scores}")
