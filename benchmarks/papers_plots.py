@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "images" / "papers"
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 STYLES: dict[str, tuple[str, str, Any]] = {
-    "alone": ("0.45", "", ":"),
+    "alone": ("0.45", "x", ":"),
     "lower bound": ("0.45", "", ":"),
     "envelope": (BLACK, "o", "-"),
     "profile": (BLUE, "s", (0, (5, 1.5))),
