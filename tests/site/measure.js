@@ -91,6 +91,13 @@ globalThis.siteMeasures = (() => {
     const width = document.documentElement.clientWidth;
     const excess = document.documentElement.scrollWidth - width;
     const found = excess > 0 ? [`the page is ${excess} px too wide`] : [];
+    // The part with the page's title may scroll in place of the page.
+    for (let each = document.querySelector("h1"); each; each = each.parentElement) {
+      const more = each.scrollWidth - each.clientWidth;
+      if (more > 1 && getComputedStyle(each).overflowX !== "visible") {
+        found.push(`${describe(each)} is ${more} px too wide`);
+      }
+    }
     const scrolls = (each) => each && each !== document.body
       && (["auto", "scroll", "hidden"].includes(getComputedStyle(each).overflowX)
         || scrolls(each.parentElement));

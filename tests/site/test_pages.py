@@ -152,6 +152,12 @@ def test_what_is_cut_off_is_found(show: object) -> None:
     assert tab.evaluate("siteMeasures.overflow()")[-1].startswith("body > p ends at")
 
 
+def test_a_part_that_scrolls_in_place_of_the_page_is_found(show: object) -> None:
+    tab, _ = show("<main style='overflow: auto'><h1>title</h1><p style='width: 900px'>wide</main>")
+    (found,) = tab.evaluate("siteMeasures.overflow()")
+    assert found.startswith("body > main is ")
+
+
 def test_what_scrolls_by_itself_is_passed_over(show: object) -> None:
     tab, _ = show("<div style='overflow-x: auto'><p style='width: 900px'>wide")
     assert tab.evaluate("siteMeasures.overflow()") == []
