@@ -16,6 +16,8 @@ Needs the extra ``plot``.
 # that is easily made: a scaler that learns from the records in front of a private model, which
 # alone was paid for.
 
+import textwrap
+
 import numpy as np
 from matplotlib import pyplot as plt
 from sklearn.pipeline import make_pipeline
@@ -70,7 +72,7 @@ found = {
     for name, model in models.items()
 }
 for name, result in found.items():
-    print(f"{name}: {result.verdict}")
+    print(textwrap.fill(f"{name}: {result.verdict}", 72))
 
 # %%
 # A claim is a whole curve of an ε for every δ, and one point of it that is contradicted refutes
@@ -91,10 +93,11 @@ draw(found)
 plt.show()
 
 # %%
-# No refutation is no proof. The power in what follows says which fault the audit would have found
-# with a probability of 0.9, had it been there.
+# No refutation is no proof. The power of an audit says which fault it would have found with a
+# probability of 0.9, had it been there: how far noise would have to be from what there was.
 
-print(found["Honest"])
+power = found["Honest"].power
+print(f"noise of at most {power.noise_factor:.2f} times what there was: ε = {power.epsilon:.2f}")
 
 # %%
 # Few fits, where the fault is large
@@ -105,7 +108,7 @@ print(found["Honest"])
 bets = audit_epsilon(
     slip, table, method="sequential", n_trials=2000, statistic="response", random_state=0
 )
-print(f"{bets.n_trials} fits: {bets.verdict}")
+print(textwrap.fill(f"{bets.n_trials} fits: {bets.verdict}", 72))
 bets.plot()
 plt.show()
 
@@ -125,7 +128,7 @@ once = {
     "Far less noise": one_run_audit(broken, wide, claim=claim, random_state=0),
 }
 for name, result in once.items():
-    print(f"{name}: {result.verdict}")
+    print(textwrap.fill(f"{name}: {result.verdict}", 72))
 
 draw(once)
 plt.show()

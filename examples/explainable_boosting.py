@@ -88,7 +88,8 @@ def report(search):
     """Print what a search has found."""
     accuracy = np.mean(search.predict(X_test) == y_test)
     loss = -search.score(X_test, y_test)
-    print(f"{search.best_params_}: test accuracy {accuracy:.3f}, log loss {loss:.3f}")
+    print(search.best_params_)
+    print(f"test accuracy {accuracy:.3f}, log loss {loss:.3f}")
 
 
 ours = DPRandomSearchCV(
@@ -103,16 +104,17 @@ print(ours.privacy_)
 # %%
 # That of interpret-core
 # ----------------------
-# Another library's model gets its cost by `register_profile`. A fit makes two kinds of Gaussian
-# releases, for bins and for boosting, and splits epsilon and delta between them. What the cost
-# does not cover is refused: without types and ranges a fit reads them off the records.
+# Another library's model gets its cost by
+# :func:`~skdptune.base.register_profile`. A fit makes two kinds of Gaussian releases, for bins and
+# for boosting, and splits epsilon and delta between them. What the cost does not cover is refused:
+# without types and ranges a fit reads them off the records.
 #
 # Columns of words need care. Of a ``"nominal"`` column a fit counts the categories that records
-# have, and no others: that old-timers are counted shows that somebody has one, so a rare
-# category gives a record away, even if all categories are known. The remedy is to give it numbers
-# alone. `TableEncoder` makes a column of zeros and ones of each category of the schema, whether or
-# not a record has it, brings numbers to [-1, 1], and makes something harmless of gaps and of
-# unknown words.
+# have, and no others: that old-timers are counted shows that somebody has one, so a rare category
+# gives a record away, even if all categories are known. The remedy is to give it numbers alone.
+# :class:`~skdptune.preprocessing.TableEncoder` makes a column of zeros and ones of each category
+# of the schema, whether or not a record has it, brings numbers to [-1, 1], and makes something
+# harmless of gaps and of unknown words.
 
 
 @register_profile(InterpretClassifier)

@@ -69,9 +69,10 @@ for epsilon in epsilons:
 #
 # Many nets at once
 # -----------------
-# `PopulationTrainer` trains any number of nets together. They share arithmetic and nothing else:
-# each has batches, clipping and noise of its own, and ends with the weights that its own ``fit``
-# would have given it. The searches do the same with their candidates.
+# :class:`~skdptune.neural_network.PopulationTrainer` trains any number of nets
+# together. They share arithmetic and nothing else: each has batches, clipping and noise of its
+# own, and ends with the weights that its own ``fit`` would have given it. The searches do the same
+# with their candidates.
 
 rates = np.geomspace(0.1, 3.0, 8)
 started = time.perf_counter()
@@ -114,7 +115,7 @@ def search_of(way, seed):
     return DPRandomSearchCV(
         net(),
         SPACE,
-        n_iter=10,
+        n_iter=8,
         n_iter_distribution="poisson",
         epsilon=1.0,
         delta=DELTA,
@@ -134,7 +135,7 @@ def work_of(search):
 
 
 found = {}
-print("tuned on   accuracy of three searches   gradient evaluations   noise of the final fit")
+print("tuned on   accuracy of three searches   gradients   final noise")
 for way in WAYS:
     searches = [
         search_of(way, seed).fit(X, y, X_val=X_public, y_val=y_public) for seed in range(3)
@@ -144,12 +145,13 @@ for way in WAYS:
     found[way] = work, scores
     plan = search_of(way, 0).plan(*X.shape, public_validation=True, compare=False)
     shown = "   ".join(f"{score:.3f}" for score in scores)
-    noise = f"{plan.row.effective_noise:22.1f}"
-    print(f"{way:8s}   {shown:>26s}   {np.mean(work):20,.0f}   {noise}")
+    noise = plan.row.effective_noise
+    print(f"{way:8s}   {shown:>26s}   {np.mean(work):9,.0f}   {noise:11.1f}")
 
 # %%
-# A fit on a tenth is a tenth of the work. It also costs so little privacy that more is left for
-# the final fit: the last column is its noise beside the records that it has.
+# A fit on a tenth is a tenth of the work, of which the third column counts gradients of single
+# records. It also costs so little privacy that more is left for the final fit: the last column
+# is its noise beside the records that it has.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.4, 4.0), layout="constrained", sharey=True)
 left.plot(epsilons, linear, color="#D55E00", marker="s", linestyle="--", label="linear model")

@@ -46,21 +46,24 @@ for X, y in chunks():
 print(f"read {sums.n_samples} rows once")
 
 # %%
-# `SufficientStatistics` are exact sums of products of the columns: as secret as the records, and
-# enough for every regression below. A fit to them takes some algebra on small matrices.
+# :class:`~skdptune.linear_model.SufficientStatistics` are exact sums of products of the columns:
+# as secret as the records, and enough for every regression below. A fit to them takes some algebra
+# on small matrices.
 #
 # Releases of the same sums
 # -------------------------
 # They differ in what the noise is added to.
 #
-# * *The sums.* `NoisyStatisticsRidge` and `AdaSSPLinearRegression` add noise to the sums, and
-#   solve a ridge regression on them. The first is the one to start with.
-# * *One posterior sample.* `OPSLinearRegression` draws the weights from the posterior of a
-#   Bayesian regression, made wide enough for the worst data that there can be.
-#   `PTRLinearRegression` and `AdaOPSLinearRegression` release bounds first that say how much
+# * *The sums.* :class:`~skdptune.linear_model.NoisyStatisticsRidge` and
+#   :class:`~skdptune.linear_model.AdaSSPLinearRegression` add noise to the sums, and solve a ridge
+#   regression on them. The first is the one to start with.
+# * *One posterior sample.* :class:`~skdptune.linear_model.OPSLinearRegression` draws the weights
+#   from the posterior of a Bayesian regression, made wide enough for the worst data that there can
+#   be. :class:`~skdptune.linear_model.PTRLinearRegression` and
+#   :class:`~skdptune.linear_model.AdaOPSLinearRegression` release bounds first that say how much
 #   better the data at hand are, and draw accordingly.
-# * *The weights.* `OutputPerturbationLinearRegression` solves first, and adds noise to the
-#   solution, again for the worst data.
+# * *The weights.* :class:`~skdptune.linear_model.OutputPerturbationLinearRegression` solves first,
+#   and adds noise to the solution, again for the worst data.
 #
 # Every fit below is a release of its own: publish one, or add up what they cost.
 
@@ -75,7 +78,7 @@ KINDS = (
 )
 X_test, y_test = next(chunks(seed=1, count=1, size=20_000))
 found = {}
-print(f"{'mean R² of ten fits':<34}" + "".join(f"   ε = {epsilon:<4g}" for epsilon in EPSILONS))
+print(f"{'mean R² of ten fits':<34}" + "".join(f"  ε = {epsilon:<4g}" for epsilon in EPSILONS))
 for kind in KINDS:
     scores = np.array(
         [
@@ -90,7 +93,7 @@ for kind in KINDS:
         ]
     )
     found[kind.__name__] = scores
-    print(f"{kind.__name__:<34}" + "".join(f"   {score:8.4f}" for score in scores.mean(axis=1)))
+    print(f"{kind.__name__:<34}" + "".join(f"  {score:8.4f}" for score in scores.mean(axis=1)))
 
 # %%
 # From an iterator in one call

@@ -109,10 +109,10 @@ if find_spec("ray") is None:
 # The same everywhere
 # -------------------
 
-print("backend   best C   its score   ε   noisy scores of all candidates")
+print("backend   best C   score   ε   noisy scores of all candidates")
 for name, backend in backends.items():
     with backend():
         done = search().fit(X, y)
     scores = " ".join(f"{score:.2f}" for score in done.cv_results_["mean_test_score"])
     best, score = done.best_params_["C"], done.best_score_
-    print(f"{name:7} {best:8.3f}   {score:9.4f}   {done.privacy_.epsilon:g}   {scores}")
+    print(f"{name:7}   {best:6.3f}   {score:.3f}   {done.privacy_.epsilon:g}   {scores}")

@@ -11,9 +11,9 @@ Needs the extra ``plot``. A model of diffprivlib takes its turn where that is in
 # A private classifier
 # --------------------
 # A private estimator is a scikit-learn estimator that announces its privacy cost before it sees
-# data, and reports it after the fit; `skdptune.base.protocol` states the whole contract. This one
-# sums the records, each times the sign of its label, and adds Laplace noise. Nothing has to be
-# inherited from this package.
+# data, and reports it after the fit; :doc:`the protocol </api/protocol>` states the whole
+# contract. This one sums the records, each times the sign of its label, and adds Laplace noise.
+# Nothing has to be inherited from this package.
 
 import importlib
 from importlib.util import find_spec
@@ -85,10 +85,11 @@ replay.assert_passes()
 # %%
 # A model of another library
 # --------------------------
-# A class that knows nothing of this package is given its cost by a function, and is taken at its
-# word: nobody can see from outside whether there is enough noise, or that NumPy's, unlike that
-# of `laplace_release`, gives something away in its last digits. `replay_neighbours` finds
-# what has no noise at all, and `audit_epsilon` what has far too little.
+# A class that knows nothing of this package is given its cost by a
+# function, and is taken at its word: nobody can see from outside whether there is enough noise, or
+# that NumPy's, unlike that of :func:`~skdptune.mechanisms.laplace_release`, gives something away
+# in its last digits. :func:`~skdptune.testing.replay_neighbours` finds what has no noise at all,
+# and :func:`~skdptune.audit.audit_epsilon` what has far too little.
 
 
 class TheirCentroids(ClassifierMixin, BaseEstimator):
