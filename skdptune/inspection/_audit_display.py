@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._validation import check_option
+from skdptune._validation import (
+    check_integer,
+    check_kind,
+    check_option,
+    check_real,
+    check_vector,
+)
 from skdptune.inspection._plotting import (
     COLOURS,
     HATCHES,
@@ -21,7 +27,7 @@ from skdptune.inspection._plotting import (
     tidy,
 )
 
-FloatArray = NDArray[np.float64]
+FloatArray = NDArray[np.floating[Any]]
 
 _KINDS = ("auto", "statistic", "capital")
 _MOST_BINS, _FEWEST_BINS = 40, 8
@@ -85,13 +91,16 @@ class AuditDisplay:
         statistic: str = "statistic",
         labels: Sequence[str] = _OF_RECORD,
     ) -> None:
-        self.statistic_with = np.asarray(statistic_with, dtype=np.float64)
-        self.statistic_without = np.asarray(statistic_without, dtype=np.float64)
-        self.capital = tuple(capital)
-        self.goal = goal
+        self.statistic_with = check_vector(statistic_with, name="statistic_with")
+        self.statistic_without = check_vector(statistic_without, name="statistic_without")
+        self.capital = _checked_capital(capital)
+        self.goal = check_real(goal, name="goal")
         self.title = title
         self.statistic = statistic
-        self.labels = tuple(labels)
+        check_kind(labels, name="labels", kind=(list, tuple), domain="a pair of texts")
+        if len(labels) != len(_LOOKS):
+            raise ValueError(f"labels must be a pair of texts; got {len(labels)}.")
+        self.labels = tuple(map(str, labels))
 
     @classmethod
     def from_result(cls, result: Any, *, ax: Any = None, kind: str = "auto") -> AuditDisplay:
@@ -118,8 +127,8 @@ class AuditDisplay:
         if kind == "auto" and not is_one_run:
             kind = "capital" if result.method == "sequential" else "statistic"
         display = cls(
-            result.statistic_with,
-            result.statistic_without,
+            _counted(result.statistic_with),
+            _counted(result.statistic_without),
             capital=() if is_one_run else result.capital,
             goal=math.inf if is_one_run else result.goal,
             title=result.verdict,
@@ -184,6 +193,27 @@ class AuditDisplay:
         ax.set_yscale("log")
         ax.set_xlabel("fits")
         ax.set_ylabel("capital of bets against the claim")
+
+
+def _counted(values: FloatArray) -> FloatArray:
+    """Return the numbers of a side, in which what is none stands as an infinite one."""
+    return np.where(np.isnan(values), -np.inf, values)
+
+
+def _checked_capital(capital: Any) -> tuple[tuple[int, float], ...]:
+    """Return pairs of fits with the logarithm of the capital after them, or raise."""
+    wanted = "capital must be a sequence of pairs of a number of fits and a logarithm"
+    if not isinstance(capital, list | tuple):
+        raise TypeError(f"{wanted}; got {type(capital).__name__}.")
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in capital):
+        raise TypeError(f"{wanted}; got others in it.")
+    return tuple(
+        (
+            check_integer(pairs, name="fits of capital", lower=0),
+            check_real(log, name="logarithm of capital"),
+        )
+        for pairs, log in capital
+    )
 
 
 def _draw_side(ax: Any, numbers: FloatArray, ends: FloatArray, label: str, look: Any) -> Any:

@@ -407,7 +407,7 @@ def _checked_epsilons(epsilons: ArrayLike) -> FloatArray:
 def _checked_scores(scores: ArrayLike, count: int) -> FloatArray:
     try:
         table = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(
             "scores must be an array of numbers with a row for each epsilon; got "
             f"{type(scores).__name__}."

@@ -107,7 +107,7 @@ def test_audits_by_one_fit_show_the_scores_of_canaries() -> None:
 
 def test_fits_without_a_number_are_counted_and_not_drawn() -> None:
     result = found(
-        statistic_with=np.array([0.0, 1.0, -np.inf]), statistic_without=np.full(2, -np.inf)
+        statistic_with=np.array([0.0, 1.0, np.nan]), statistic_without=np.full(2, -np.inf)
     )
     ax = AuditDisplay.from_result(result).ax_
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -128,3 +128,21 @@ def test_picture(check_picture: Any, kind: str, name: str) -> None:
 
 def test_picture_of_an_audit_by_one_fit(check_picture: Any) -> None:
     check_picture(AuditDisplay.from_result(one_run()).figure_, "audit_one_run")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"statistic_with": "ab"}, TypeError, "statistic_with must"),
+        ({"statistic_without": [math.nan]}, ValueError, "statistic_without must"),
+        ({"capital": 3}, TypeError, "capital must be a sequence of pairs"),
+        ({"capital": [1.0]}, TypeError, "capital must be a sequence of pairs"),
+        ({"capital": [(0.5, 1.0)]}, TypeError, "fits of capital must be an integer"),
+        ({"goal": "far"}, TypeError, "goal must be a number"),
+        ({"labels": ["one"]}, ValueError, "labels must be a pair of texts; got 1"),
+    ],
+    ids=[*("word", "nan", "number", "no pair", "half a fit", "no goal", "one label")],
+)
+def test_wrong_numbers_are_refused(arguments: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        AuditDisplay(**{"statistic_with": [1.0], "statistic_without": [0.0]} | arguments)
