@@ -195,6 +195,8 @@ def figure_5(options: argparse.Namespace) -> None:
         axes = grid[0] if name in LINEAR else grid[1]
         random = searches.random_parts(name, "log")
         best = np.array([one.history("log") for one in searches.of(name, "auto", "log")])
+        if len(random) == 0 or len(best) == 0:
+            continue
         draw_history(axes, random, f"{NAMES[name]}, random", LOOKS[name], False)
         draw_history(axes, best, f"{NAMES[name]}, auto", LOOKS[name], True)
         length = best.shape[1]
@@ -287,8 +289,10 @@ def figure_8(options: argparse.Namespace) -> None:
     print("Least error at ε of at most          0.1       1      10")
     for name in (*LINEAR, *NETWORKS):
         axes = grid[0] if name in LINEAR else grid[1]
-        axis = "log"
-        points = np.array(searches.of(name, "auto", axis)[0].points)
+        found = searches.of(name, "auto", "log")
+        if not found:
+            continue
+        points = np.array(found[0].points)
         colour, _, dashes = LOOKS[name]
         draw_front(axes, points, NAMES[name], {"color": colour, "linestyle": dashes})
         cells = []
