@@ -70,7 +70,7 @@ for wish in ({"epsilon": 1.0}, {"epsilon": 4.0}, {"error": 0.1}):
 # ---------
 #
 # Each dot is an evaluation, the line is the best of them up to an ε. Below ε = 0.5 a little more
-# of it buys much accuracy, above 3 hardly any.
+# of it buys much accuracy, above 3 only little.
 
 display = ParetoFrontDisplay.from_search(search, y="utility", annotate=(1.0, 4.0))
 display.ax_.axhline(ceiling, color="#666666", linewidth=1, linestyle="--", label="without privacy")

@@ -83,7 +83,6 @@ search = DPRandomSearchCV(
     n_iter=20,
     epsilon=EPSILON,
     delta=DELTA,
-    verbose=1,
     random_state=SEED,
 )
 print("Before any row is read:")
