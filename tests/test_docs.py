@@ -22,8 +22,10 @@ DOCS = Path(__file__).parents[1] / "docs"
 RUN = (
     "accounting",
     "audits",
+    "clusters",
     "ledger",
     "migrating",
+    "nets",
     "preprocessing",
     "public",
     "start",
