@@ -10,7 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._validation import check_kind
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import DEFAULT_DELTA, budget_owners, privacy_of, profile_of
+from skdptune.base import (
+    DEFAULT_DELTA,
+    assumptions_of,
+    budget_owners,
+    neighbouring_of,
+    privacy_of,
+    profile_of,
+)
 
 _SLACK = 1e-9
 
@@ -104,4 +111,11 @@ def _report_to_come(estimator: Any, n_samples: int, n_features: int | None) -> P
     asked = getattr(estimator, "epsilon", None) if len(owners) == 1 else None
     if asked is not None and not profile.epsilon(delta) <= asked * (1.0 + _SLACK):
         asked = None
-    return PrivacyReport(profile, delta, epsilon=asked, name=type(estimator).__name__)
+    return PrivacyReport(
+        profile,
+        delta,
+        epsilon=asked,
+        name=type(estimator).__name__,
+        assumptions=assumptions_of(estimator, n_samples, n_features),
+        neighbouring=neighbouring_of(estimator),
+    )

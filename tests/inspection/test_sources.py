@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from skdptune.base import NoProfileError
+from skdptune.base import NoProfileError, assumptions_in
 from skdptune.inspection._sources import report_of_estimator, report_of_search
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
@@ -19,6 +19,7 @@ from skdptune.preprocessing import DPStandardScaler, RowNormClipper
 MODEL = DPLogisticRegression(
     epsilon=1.0, delta=1e-5, solver="output", classes=[0, 1], random_state=0
 )
+PSGD = DPLogisticRegression(epsilon=1.0, solver="psgd", classes=[0, 1], random_state=0)
 SCALER = DPStandardScaler(0.5, delta=1e-6, bounds=(-1.0, 1.0), random_state=0)
 SPACE = {"C": [0.1, 1.0]}
 
@@ -30,10 +31,12 @@ SPACE = {"C": [0.1, 1.0]}
         MODEL,
         SCALER,
         make_pipeline(SCALER, MODEL),
+        PSGD,
+        make_pipeline(RowNormClipper(1.0), PSGD),
         make_pipeline(RowNormClipper(1.0)),
         DPGridSearchCV(MODEL, SPACE, epsilon=1.0, delta=1e-5, random_state=0),
     ],
-    ids=["model", "scaler", "pipeline", "stateless", "search"],
+    ids=["model", "scaler", "pipeline", "zero-out", "zero-out pipeline", "stateless", "search"],
 )
 def test_a_fit_to_come_is_reported_as_after_it(estimator: Any) -> None:
     rng = np.random.default_rng(0)
@@ -43,6 +46,8 @@ def test_a_fit_to_come_is_reported_as_after_it(estimator: Any) -> None:
     after = report_of_estimator(estimator.fit(X, y))
     assert (before.epsilon, before.delta) == pytest.approx((after.epsilon, after.delta))
     assert before.epsilon_spent == pytest.approx(after.epsilon_spent)
+    assert before.neighbouring == after.neighbouring
+    assert set(before.assumptions) <= set(assumptions_in(after))
 
 
 def test_what_has_no_report_is_refused() -> None:
