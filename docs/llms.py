@@ -15,7 +15,8 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 
-SENTENCE = re.compile(r"(.+?[.:?!])(?= [A-Z`(]|$)")
+# Not so short that an initial would end it.
+SENTENCE = re.compile(r"(.{20,}?[.:?!])(?= [A-Z`(]|$)")
 LONGEST = 240
 
 
