@@ -54,12 +54,13 @@ PUBLIC_ALONE = (*PUBLIC, "classes")
 def estimators() -> Iterator[tuple[str, type]]:
     """Yield folder and class of each private estimator that can be imported here."""
     for folder in FOLDERS:
-        try:
-            module = importlib.import_module(f"skdptune.{folder}")
-        except ImportError:
-            continue
+        module = importlib.import_module(f"skdptune.{folder}")
         for name in module.__all__:
-            cls = getattr(module, name)
+            try:
+                cls = getattr(module, name)
+            except ImportError:
+                # It needs an extra.
+                continue
             is_class = inspect.isclass(cls) and hasattr(cls, "privacy_profile")
             if is_class and "epsilon" in inspect.signature(cls).parameters:
                 yield folder, cls
