@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, Self
@@ -66,17 +68,17 @@ class Progress:
 
     def line(self, words: str) -> None:
         """Show a line of its own."""
-        if self._bar is not None:
-            # Not to where prints go: those are dropped while candidates are fitted.
-            self._bar.write(words, file=self._bar.fp)
+        # Not to where prints go: those are dropped while candidates are fitted.
+        self._on_bar(lambda bar: bar.write(words, file=bar.fp))
 
     # Shown ----------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         """Start, and be the progress that is in force."""
-        if self._verbose or (self._verbose is None and _is_outermost() and _is_watched()):
+        wants = self._verbose or (self._verbose is None and _is_outermost() and _is_watched())
+        if wants and not _n_mutes:
             # Prints are dropped while candidates are fitted, so that errors go elsewhere then.
-            arguments = _tqdm(), sys.stderr, time.time()
+            arguments = _tqdm(), _Stream(sys.stderr), time.time()
             if self._verbose:
                 self._show(*arguments)
             self._thread = threading.Thread(target=self._refresh, args=arguments, daemon=True)
@@ -97,17 +99,20 @@ class Progress:
             return
         self._stop.set()
         self._thread.join()
-        if self._bar is not None:
-            self.phase("done" if error is None else "stopped")
-            self._bar.close()
+        self.phase("done" if error is None else "stopped")
+        self._on_bar(lambda bar: bar.close())
 
     def _show(self, tqdm: Any, stream: Any, began: float) -> None:
-        self._bar = tqdm(bar_format="{desc} [{elapsed}]", leave=bool(self._verbose), file=stream)
-        self._bar.start_t = began
+        look = {"bar_format": "{desc} [{elapsed}]", "leave": bool(self._verbose), "file": stream}
+        with suppress(Exception):
+            bar = tqdm(**look)
+            # By TQDM_DISABLE: then it lacks what it needs to write.
+            self._bar = None if bar.disable else bar
+        self._on_bar(lambda bar: setattr(bar, "start_t", began))
         self._draw()
 
     def _refresh(self, tqdm: Any, stream: Any, began: float) -> None:
-        if self._bar is None:
+        if self._bar is None and not self._verbose:
             if self._stop.wait(_PATIENCE):
                 return
             self._show(tqdm, stream, began)
@@ -115,8 +120,17 @@ class Progress:
             self._draw()
 
     def _draw(self) -> None:
-        if self._bar is not None:
-            self._bar.set_description_str(f"{self._name}: {self._in_words()}")
+        self._on_bar(lambda bar: bar.set_description_str(f"{self._name}: {self._in_words()}"))
+
+    def _on_bar(self, draw: Callable[[Any], Any]) -> None:
+        """Draw, if anything is shown; a terminal that is gone ends no fit that was paid for."""
+        bar = self._bar
+        if bar is None:
+            return
+        try:
+            draw(bar)
+        except Exception:
+            bar.disable, self._bar = True, None
 
     def _in_words(self) -> str:
         done, total = self._done, self._total
@@ -129,6 +143,31 @@ class Progress:
         return f"{said}, about {_shown_time(left)} left"
 
 
+class _Stream:
+    """A stream to which writing never fails: tqdm would keep its lock, and wait for it forever."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, words: str) -> None:
+        with suppress(Exception):
+            self._stream.write(words)
+
+    def flush(self) -> None:
+        with suppress(Exception):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __eq__(self, other: object) -> bool:
+        # Of a stream that tqdm knows it asks for the width of the terminal.
+        return other is self or other is self._stream
+
+    def __hash__(self) -> int:
+        return hash(id(self._stream))
+
+
 def check_verbose(verbose: Any) -> int | None:
     """Return how much to show, or raise; True is 1, as in scikit-learn."""
     if verbose is None or isinstance(verbose, bool | np.bool_):
@@ -136,6 +175,24 @@ def check_verbose(verbose: Any) -> int | None:
     return check_integer(verbose, name="verbose", lower=0)
 
 
+@contextmanager
+def muted() -> Iterator[None]:
+    """Show no progress that begins within, whatever its `verbose`, in any thread.
+
+    Candidates may be fitted a secret number of times, and what draws in a notebook does not write
+    to where errors go.
+    """
+    global _n_mutes
+    with _MUTES:
+        _n_mutes += 1
+    try:
+        yield
+    finally:
+        with _MUTES:
+            _n_mutes -= 1
+
+
+_n_mutes, _MUTES = 0, threading.Lock()
 _IN_FORCE: ContextVar[Progress | None] = ContextVar("progress", default=None)
 _SILENT = Progress("", 0)
 

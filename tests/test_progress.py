@@ -18,6 +18,7 @@ from skdptune import DPGridSearchCV, DPRandomSearchCV, _progress
 from skdptune._compat import Parallel, delayed
 from skdptune._progress import Progress, _is_outermost, _shown_time, current_progress
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection._running import Quiet
 
 
 class Terminal(io.StringIO):
@@ -202,6 +203,53 @@ def test_fit_by_itself_counts_its_steps(said: list[str]) -> None:
     n_steps = len(counts)
     assert counts[0] == f"noisy gradient descent: 0 of {n_steps} steps"
     assert counts[-1].startswith(f"noisy gradient descent: {n_steps - 1} of {n_steps} steps, ")
+
+
+@pytest.mark.parametrize("verbose", [None, 1])
+def test_candidates_show_nothing_where_errors_do_not_go(
+    terminal: Terminal, verbose: int | None
+) -> None:
+    """What a notebook draws is not written to where errors go, which is silent then."""
+    with Quiet(), Progress("candidate", verbose) as progress:
+        progress.count(1, 1)
+        time.sleep(0.02)
+    assert terminal.getvalue() == ""
+    with Progress("after", 1):
+        pass
+    assert "after: done" in terminal.getvalue()
+
+
+class Gone(io.StringIO):
+    """A terminal to which nothing can be written any more."""
+
+    def write(self, words: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.mark.parametrize("is_gone_at_once", [True, False])
+def test_a_terminal_that_is_gone_ends_no_fit(
+    is_gone_at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = Gone() if is_gone_at_once else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(_progress, "_INTERVAL", 0.005)
+    with Progress("Search", 2) as progress:
+        monkeypatch.setattr(shown, "write", Gone().write)
+        progress.count(1, 1)
+        progress.line("a line")
+        time.sleep(0.02)
+    assert progress._thread is not None and not progress._thread.is_alive()
+
+
+def test_lines_that_are_turned_off_end_no_fit(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    tqdm = functools.partial(_progress._tqdm(), disable=True)
+    monkeypatch.setattr(_progress, "_tqdm", lambda: tqdm)
+    model = DPLogisticRegression(solver="output", classes=[False, True])
+    grid = DPGridSearchCV(model, {"C": [0.5, 1.0]}, epsilon=1.5, delta=1e-4, verbose=2)
+    assert hasattr(grid.fit(*problem()), "best_params_")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_only_one_module_draws_progress() -> None:

@@ -9,6 +9,8 @@ import threading
 import warnings
 from types import TracebackType
 
+from skdptune._progress import muted
+
 
 class Quiet:
     """A context without warnings, records of logging and prints, of this process.
@@ -51,6 +53,7 @@ class Quiet:
         nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
         stack.enter_context(contextlib.redirect_stdout(nowhere))
         stack.enter_context(contextlib.redirect_stderr(nowhere))
+        stack.enter_context(muted())
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
         stack.callback(logging.disable, logging.root.manager.disable)
