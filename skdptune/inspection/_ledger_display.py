@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -135,7 +136,7 @@ class LedgerDisplay:
         """How much is used, and what still fits, in a sentence."""
         used = self.usage["used"][-1] if self.usage["used"] else 0.0
         budget = f"{shown_epsilon(self.epsilon)} at δ = {shown_delta(self.delta)}"
-        words = f"{100.0 * used:.3g} % of {budget} is used"
+        words = f"{_percent(used)} of {budget} is used"
         if self.remaining is None:
             return f"{words}."
         kind = "Gaussian" if self.delta > 0.0 else "pure"
@@ -226,6 +227,12 @@ class LedgerDisplay:
         add_title(ax, f"{self.dataset}: {self.in_words}" if self.dataset else self.in_words)
         tidy(ax, grid="y")
         add_legend(ax, loc="upper left", ncols=2)
+
+
+def _percent(used: float) -> str:
+    """Return a used part in percent, with three digits, rounded up."""
+    exact = 100 * Decimal(repr(used))
+    return f"{Context(prec=3, rounding=ROUND_CEILING).plus(exact).normalize():f} %"
 
 
 def _flat(place: int, hatch: int = 0) -> dict[str, Any]:

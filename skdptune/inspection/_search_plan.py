@@ -274,12 +274,17 @@ class SearchPlanDisplay:
         about = "" if row.expected_fits == row.worst_fits else "≈ "
         fits = "fit" if row.expected_fits == 1.0 else "fits"
         words = [
-            f"{value:.3g}" if math.isfinite(value) else "unknown",
+            _figure(value, by) if math.isfinite(value) else "unknown",
             f"{about}{row.expected_fits:.3g} {fits}",
         ]
         if by != "work":
             words.append(f"work {row.work:.2g}")
         return ", ".join(words)
+
+
+def _figure(value: float, by: str) -> str:
+    """Return a figure with three digits; a cost is never rounded down."""
+    return shown_number(value) if by == "fit_epsilon" else f"{value:.3g}"
 
 
 def _checked_uses(uses: Any) -> dict[str, tuple[float, float]]:

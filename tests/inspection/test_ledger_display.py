@@ -74,6 +74,14 @@ def test_what_is_used_and_left_is_said() -> None:
     )
 
 
+def test_what_is_used_is_never_said_below_the_truth() -> None:
+    for used, words in [(0.12341, "12.4 %"), (0.25, "25 %"), (1.0, "100 %"), (1e-7, "0.00001 %")]:
+        usage = {name: [values[0]] for name, values in USAGE.items()} | {"used": [used]}
+        usage["confirmed"] = [0.0]
+        said = LedgerDisplay(usage, epsilon=1.0, delta=0.0).in_words
+        assert said == f"{words} of ε = 1.000 at δ = 0 is used."
+
+
 @pytest.mark.parametrize("x", ["releases", "time"])
 def test_empty_ledgers_have_a_budget(x: str) -> None:
     ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)

@@ -69,6 +69,11 @@ def test_what_has_no_noise_is_drawn_by_its_cost() -> None:
     assert "work" in made(rows=[bare]).plot().ax_.get_xlabel()
 
 
+def test_costs_of_fits_are_never_said_below_the_truth() -> None:
+    display = made(rows=[replace(ROW, fit_epsilon=0.12341)], uses={}).plot(by="fit_epsilon")
+    assert display.ax_.texts[0].get_text().startswith("0.124, ")
+
+
 def test_plans_of_searches_are_drawn_without_data() -> None:
     model = DPLogisticRegression(solver="output", classes=[0, 1])
     grid = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5)
