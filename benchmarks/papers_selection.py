@@ -42,7 +42,7 @@ from skdptune.accounting._tuning._two_thresholds import TwoThresholds, two_thres
 
 LABELS = {
     "rdp": "Rényi (Papernot and Steinke)",
-    "profile": "the paper's (Theorem 5.2)",
+    "profile": "the paper's (Koskela et al. 2024, Theorem 5.2)",
     "envelope": "ours, envelope (Theorem S1)",
     "lower bound": "no bound is below",
 }
@@ -100,7 +100,10 @@ def figure_1(options: argparse.Namespace) -> None:
         return lambda epsilon: profile.delta(epsilon)
 
     ways = {"rdp": renyi, "profile": printed, "envelope": ours}
-    names = {"profile": "the paper's (Theorem 3.2)", "envelope": "ours (Theorem N1)"}
+    names = {
+        "profile": "the paper's (Koskela et al. 2024, Theorem 3.2)",
+        "envelope": "ours (Theorem N1)",
+    }
     figure, (left, right) = panels(2, "ε", "δ")
     right.set_xlabel("candidates", fontsize=9)
     right.set_ylabel("ε at δ = 1e-6", fontsize=9)
@@ -152,7 +155,9 @@ def figure_2(options: argparse.Namespace) -> None:
 
 
 def closed_form(noise: float, distribution: Geometric, delta: float) -> float:
-    """Return epsilon by Corollary 5.5: Theorem 5.2 with Chernoff's bound on a Gaussian's delta.
+    """Return epsilon by the closed form of Koskela et al. 2024, Corollary 5.5.
+
+    That is Theorem 5.2 there with Chernoff's bound on the delta of a Gaussian.
 
     Twice the root of a logarithm: of the mean over delta, and of 1 over gamma.
     """
@@ -372,8 +377,8 @@ def figure_8(options: argparse.Namespace) -> None:
             rows.setdefault(name, []).append(value)
     labels = {
         "two thresholds": "two thresholds (Corollary 6.2)",
-        "profile": "Theorem 5.2, worst candidate alone",
-        "third": "Theorem 5.2, best candidate alone",
+        "profile": "Koskela et al. 2024, Theorem 5.2, worst candidate alone",
+        "third": "Koskela et al. 2024, Theorem 5.2, best candidate alone",
         "rdp": "Rényi, largest of all candidates",
         "envelope": "ours, envelope of all candidates",
     }
