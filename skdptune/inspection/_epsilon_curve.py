@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 
 from skdptune._compat import number_of_samples
-from skdptune._formatting import shown_delta, shown_epsilon
+from skdptune._formatting import NOT_PRIVATE, shown_delta, shown_epsilon
 from skdptune._progress import Progress
 from skdptune._validation import (
     check_flag,
@@ -214,6 +215,7 @@ class EpsilonCurveDisplay:
                 fitted = fits.next_at(float(epsilon), progress)
                 # Before anything else is fitted: others cannot be accounted for.
                 reports[place // count].append(privacy_of(fitted, n_samples=fits.n_samples))
+                _check_costs(reports, param)
                 rows[place // count].append(float(scorer(fitted, X_test, y_test)))
             if level is not None and not isinstance(level, float):
                 level = float(scorer(clone(level).fit(X, y), X_test, y_test))
@@ -385,7 +387,8 @@ def _part(row: Sequence[PrivacyReport], delta: float, name: str) -> PrivacyRepor
         profile = first
         for report in row[1:]:
             profile = profile + report.profile
-    note = f"{len(row)} fit{'s' if len(row) > 1 else ''} of {shown_epsilon(row[0].epsilon)}"
+    most = max(report.epsilon for report in row)
+    note = f"{len(row)} fit{'s' if len(row) > 1 else ''} of {shown_epsilon(most)}"
     return PrivacyReport(profile, delta, name=name, note=note)
 
 
@@ -430,6 +433,21 @@ def _check_estimator(estimator: Any, param: Any) -> None:
         raise ValueError(
             f"param must be a parameter of {type(estimator).__name__}; got {param!r:.60}. Of a "
             "pipeline it is that of a step, such as 'logistic__epsilon'."
+        )
+
+
+def _check_costs(reports: Sequence[Sequence[PrivacyReport]], param: str) -> None:
+    """Raise before more is fitted if what was fitted cannot be drawn over its epsilons."""
+    costs = [max(report.epsilon for report in row) for row in reports if row]
+    if math.isinf(costs[-1]):
+        raise ValueError(
+            f"param must set what a fit costs; got {param!r:.60}, with which a fit is "
+            f"{NOT_PRIVATE}. Give the estimator a delta above 0, or noise."
+        )
+    if costs[-1] in costs[:-1]:
+        raise ValueError(
+            f"param must set what a fit costs; got {param!r:.60}, of which two values cost "
+            f"{shown_epsilon(costs[-1])} alike."
         )
 
 

@@ -14,6 +14,7 @@ from skdptune import config_context
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import NoProfileError, profile_of
 from skdptune.inspection import EpsilonCurveDisplay
+from skdptune.inspection._epsilon_curve import _part
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.preprocessing import RowNormClipper
@@ -138,6 +139,19 @@ def test_fits_are_recorded_by_the_ledger_in_use() -> None:
     # Who requires a ledger is not overruled by what a caller says of the data.
     with config_context(require_ledger=True), pytest.raises(LedgerError, match="Nothing was read"):
         curve(public=True)
+
+
+def test_a_parameter_that_sets_no_cost_is_refused_before_more_is_fitted() -> None:
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=50.0, delta=0.01)
+    with ledger, pytest.raises(ValueError, match="param must set what a fit costs; got 'C', of"):
+        curve(param="C", repetitions=1, epsilons=[0.5, 1.0, 2.0, 4.0])
+    assert len(ledger.history()) == 2
+
+
+def test_a_part_is_not_named_after_a_cheaper_fit() -> None:
+    row = [PrivacyReport(PrivacyProfile.pure(epsilon), 0.0) for epsilon in (0.5, 1.5)]
+    part = _part(row, 0.0, "model")
+    assert (part.note, part.epsilon) == ("2 fits of ε = 1.500", 2.0)
 
 
 def test_a_model_without_privacy_is_fitted_to_public_data_alone() -> None:
