@@ -126,7 +126,8 @@ class PrivacyProfileDisplay:
         delta : float, optional
             At which a point is marked.
         epsilon : float, optional
-            That was asked for at `delta`; by default what the release costs there.
+            That was asked for at `delta`, no less than what the release costs there, which is
+            the default.
         label : str, optional
             In the legend.
         ax : matplotlib Axes, optional
@@ -144,7 +145,8 @@ class PrivacyProfileDisplay:
         asked = None
         if delta is not None:
             delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
-            asked = (profile.epsilon(delta) if epsilon is None else epsilon, delta)
+            # What a release costs more than is not said of it: the report raises.
+            asked = (PrivacyReport(profile, delta, epsilon=epsilon).epsilon, delta)
         epsilons, deltas = _curve(profile, asked)
         return cls(epsilons, deltas, asked=asked, label=label).plot(ax=ax, **options)
 

@@ -302,8 +302,10 @@ class TradeOffDisplay:
             if self.marked:
                 add_title(ax, self.statement)
         else:
-            # One sentence cannot be about several curves.
+            # One sentence cannot be about several curves, nor one kind of neighbours.
             ax.set_title("", loc="left")
+            if ax.get_xlabel() != _axis_labels(kind, self.neighbouring)[0]:
+                _name_axes(ax, kind, "")
         add_legend(ax, loc="upper right" if kind == "missed" else "lower right")
         return self
 
@@ -335,15 +337,23 @@ def _guessing(ax: Any, kind: str) -> Any:
 
 
 def _dress(ax: Any, kind: str, log: bool, neighbouring: str) -> None:
-    wrongly, rightly = _WORDS.get(neighbouring, _OTHERS)
-    ax.set_xlabel(f"accused {wrongly} (false-positive rate)")
-    rate = "(true-positive rate)" if kind == "found" else "(false-negative rate)"
-    ax.set_ylabel(f"{kind} {rightly} {rate}")
+    _name_axes(ax, kind, neighbouring)
     if log:
         ax.set(xscale="log", yscale="log", xlim=(_LEAST_SHOWN, 1.0), ylim=(_LEAST_SHOWN, 1.0))
     else:
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
     tidy(ax)
+
+
+def _name_axes(ax: Any, kind: str, neighbouring: str) -> None:
+    x, y = _axis_labels(kind, neighbouring)
+    ax.set(xlabel=x, ylabel=y)
+
+
+def _axis_labels(kind: str, neighbouring: str) -> tuple[str, str]:
+    wrongly, rightly = _WORDS.get(neighbouring, _OTHERS)
+    rate = "true-positive rate" if kind == "found" else "false-negative rate"
+    return f"accused {wrongly} (false-positive rate)", f"{kind} {rightly} ({rate})"
 
 
 def _found(profile: PrivacyProfile, rates: FloatArray) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._formatting import shown_delta, shown_number
+from skdptune._formatting import NOT_PRIVATE, shown_delta, shown_number
 from skdptune._validation import check_kind, check_real, check_vector
 from skdptune.accounting import (
     BoundNotApplicableError,
@@ -259,7 +259,7 @@ class TuningCostDisplay:
         heights = np.cumsum(lines) - 0.5 * lines
         ax = axes_for(self, ax, (_WIDTH, _REST + _LINE * float(lines.sum())))
         finite = [value for value in shown.values() if math.isfinite(value)]
-        words = [_figure(value) for value in shown.values()]
+        words = [self._figure(name, value) for name, value in shown.items()]
         end = max(finite, default=0.0) or 1.0
         self.artists_ = {}
         for place, (name, value) in enumerate(shown.items()):
@@ -278,6 +278,12 @@ class TuningCostDisplay:
         tidy(ax, grid="x")
         runs = f"Best of about {self.means[0]:.3g} runs, all with the same noise."
         add_title(ax, runs, _WIDTH - _NAMES - 0.3)
+
+    def _figure(self, name: str, epsilon: float) -> str:
+        """Return what is written beside a bar: without a bound nothing is known of the cost."""
+        if math.isfinite(epsilon):
+            return shown_number(epsilon)
+        return NOT_PRIVATE if name in (UNTUNED, self.highlighted) else "does not apply"
 
     def _look(self, ax: Any, name: str) -> dict[str, Any]:
         if name == (self.highlighted or UNTUNED):
@@ -372,10 +378,6 @@ def _by_name(tables: Sequence[dict[str, float]]) -> dict[str, list[float]]:
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.3g} %"
-
-
-def _figure(epsilon: float) -> str:
-    return "does not apply" if math.isinf(epsilon) else shown_number(epsilon)
 
 
 def _checked_distributions(distributions: Any) -> list[RunCountDistribution]:

@@ -138,6 +138,8 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         PrivacyProfileDisplay.from_profile(1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="delta must be given with an epsilon"):
         PrivacyProfileDisplay.from_profile(RUN, epsilon=1.0)
+    with pytest.raises(ValueError, match="epsilon must be at least .* the cost of the profile"):
+        PrivacyProfileDisplay.from_profile(RUN, delta=1e-5, epsilon=0.1)
     with pytest.raises(TypeError, match="report must be a PrivacyReport; got PrivacyProfile"):
         PrivacyProfileDisplay.from_report(RUN)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="estimator must be an estimator with fit"):

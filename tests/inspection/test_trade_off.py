@@ -126,6 +126,16 @@ def test_words_are_about_the_neighbours_of_the_report() -> None:
 
 
 @pytest.mark.usefixtures("_style")
+def test_curves_about_several_kinds_of_neighbours_name_neither() -> None:
+    ax = TradeOffDisplay.from_profile(RUN).ax_
+    TradeOffDisplay.from_profile(RUN, ax=ax)
+    assert ax.get_xlabel().startswith("accused of the absent")
+    TradeOffDisplay.from_profile(RUN, neighbouring=REPLACE, ax=ax)
+    TradeOffDisplay.from_profile(RUN, ax=ax)
+    assert ax.get_xlabel() == "accused of the one kind of neighbours (false-positive rate)"
+    assert ax.get_ylabel() == "found of the other (true-positive rate)"
+
+
 def test_estimators_and_searches_are_drawn() -> None:
     model = DPLogisticRegression(epsilon=1.0, delta=1e-5, solver="output", classes=[0, 1])
     display = TradeOffDisplay.from_estimator(model, 1000, 3)

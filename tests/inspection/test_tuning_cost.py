@@ -78,6 +78,8 @@ def test_bounds_that_do_not_apply_are_named() -> None:
     epsilons = {"no tuning: one fit": [1.0], "best run, profile bound": [math.inf]}
     display = TuningCostDisplay(epsilons, [10.0], delta=DELTA).plot()
     assert [text.get_text() for text in display.ax_.texts] == ["1.000", "does not apply"]
+    bare = TuningCostDisplay({"no tuning: one fit": [math.inf]}, [10.0], delta=0.0).plot()
+    assert [text.get_text() for text in bare.ax_.texts] == ["not private"]
     lines = TuningCostDisplay({"one": [1.0, math.inf]}, [1.0, 2.0], delta=DELTA).plot()
     assert np.isnan(lines.artists_["one"].get_ydata()[1])
     lines.figure_.draw_without_rendering()
