@@ -181,6 +181,10 @@ def muted() -> Iterator[None]:
 
     Candidates may be fitted a secret number of times, and what draws in a notebook does not write
     to where errors go.
+
+    Notes
+    -----
+    Theorem F4.
     """
     global _n_mutes
     with _MUTES:

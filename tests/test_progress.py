@@ -209,7 +209,7 @@ def test_fit_by_itself_counts_its_steps(said: list[str]) -> None:
 def test_candidates_show_nothing_where_errors_do_not_go(
     terminal: Terminal, verbose: int | None
 ) -> None:
-    """What a notebook draws is not written to where errors go, which is silent then."""
+    """Theorem F4: what a notebook draws is not written to where errors go, silent or not."""
     with Quiet(), Progress("candidate", verbose) as progress:
         progress.count(1, 1)
         time.sleep(0.02)
