@@ -25,6 +25,9 @@ _FEW_CELLS = 2**10
 _MORE_CELLS = 2**11
 _LARGEST_BEND = 20.0
 _TINY = 1e-150
+# Below, the derivatives of the pgf are of few digits, or none.
+_LEAST_DERIVATIVE = 1e-290
+_NEGLIGIBLE = 1e-30
 
 
 def tradeoff_cells(own: LossDistribution, other: LossDistribution) -> FloatArray:
@@ -117,6 +120,8 @@ def refined(cells: FloatArray, distribution: RunCountDistribution) -> FloatArray
     """
     slopes = np.clip(end_slopes(cells, distribution), _TINY, 1.0 / _TINY)
     bends = np.minimum(np.nan_to_num(np.abs(np.log(slopes[1] / slopes[0]))), _LARGEST_BEND)
+    # Where phi' itself is next to nothing, nothing is lost.
+    bends[distribution.pgf_derivative(cells[1]) < _NEGLIGIBLE * distribution.mean] = 0.0
     total = float(bends.sum())
     if total == 0.0:
         return cells
@@ -136,12 +141,20 @@ def cut(cells: FloatArray, pieces: IntArray) -> FloatArray:
 
 
 def end_slopes(cells: FloatArray, distribution: RunCountDistribution) -> FloatArray:
-    """Return the slopes of ``phi'(beta)`` as a function of ``phi'(a)`` at each cell's two ends.
+    """Return slopes that support ``phi'(beta)``, as a function of ``phi'(a)``, at cells' ends.
 
-    Not a number where both derivatives are zero.
+    Where ``phi''(a)`` underflows at the left end, 0 stands for the slope there: ``phi'(beta)``
+    does not fall. Not a number where both derivatives are zero at the right end, or at the origin.
+
+    Notes
+    -----
+    Theorem S2.
     """
     a0, a1, b0, b1 = cells
     second = distribution.pgf_second_derivative
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = (b1 - b0) / (a1 - a0)
-        return ratio * np.stack([second(b0) / second(a0), second(b1) / second(a1)])
+        start, end = ratio * np.stack([second(b0) / second(a0), second(b1) / second(a1)])
+    # In a cell at the origin beta(a) <= a, so that phi'(beta) is not convex: its ends support it.
+    start[(second(a0) < _LEAST_DERIVATIVE) & (a0 > 0.0)] = 0.0
+    return np.stack([start, end])

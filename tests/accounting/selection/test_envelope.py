@@ -484,6 +484,34 @@ class TestNumerics:
         assert np.all(np.diff(figures) > 0.0)
         assert figures[-1] < 100.0
 
+    @pytest.mark.parametrize("distribution", [Poisson(1e4), Binomial(2000, 1.0)], ids=str)
+    @pytest.mark.parametrize("bound", ["envelope", "best"])
+    def test_many_runs_of_a_heavy_outcome_among_many(self, distribution, bound):
+        """At the left end of a heavy outcome's cell ``phi''`` underflows: its cell still bends.
+
+        Theorem S2. Best is a share of the least loss, then a bit of the largest, then the rest.
+        """
+        step = 2.0**-10
+        light = [(step * place, 1e-5) for place in range(1, 601)]
+        falls = [(-loss, weight * math.exp(loss)) for loss, weight in light]
+        heavy = 640 * step
+        pair = oracles.pair_with_losses(
+            [(heavy, 1.0), *light], [(-heavy, math.exp(heavy)), *falls]
+        )
+        most, least = 0, 601
+        top, bit = 1.7 / distribution.mean / pair.p[least], 2.2 / distribution.mean / pair.p[most]
+        assert max(top, bit) < 1.0
+        winner = []
+        for side in (pair.p, pair.q):
+            above, reached = top * side[least], bit * side[most]
+            ranks = np.array([0.0, 1.0 - above - reached, 1.0 - above, 1.0])
+            winner.append(np.diff(distribution.pgf(ranks)))
+        exact = oracles.hockey_stick(Pair(*winner), 1.0)
+        assert exact > 0.08
+        profile = oracles.profile_of(pair, step).selected(distribution, bound)
+        for direction in DIRECTIONS:
+            assert profile.delta(1.0, direction) >= exact
+
     @pytest.mark.parametrize(
         "distribution", [Binomial(4, 1.0), Binomial(10, 1.0), Poisson(900)], ids=str
     )
