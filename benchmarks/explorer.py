@@ -269,7 +269,7 @@ def margin_of(way: str) -> str:
 
 
 def shown(table: dict[str, Any], way: str, setting: dict[str, Any]) -> float:
-    """Return the noise that the page shows: with the margin, never below the truth."""
+    """Return the noise that the page shows: with the margin that was measured."""
     noise = interpolated(table, way, setting)
     return noise * (1.0 + table["margins"][margin_of(way)][band_of(noise)])
 

@@ -71,7 +71,7 @@
     return noiseOf(values[0], setting.rate, setting.steps);
   }
 
-  // With the margin: not below the truth.
+  // With the margin that was measured.
   function shown(table, way, setting) {
     const noise = interpolated(table, way, setting);
     const band = table.bands.filter((least) => noise >= least).length;
