@@ -38,6 +38,7 @@ from skdptune.base._cost_parameters import declared_cost_parameters as declared_
 from skdptune.base._costs import beside_refusals as beside_refusals
 from skdptune.base._costs import cost_of as cost_of
 from skdptune.base._costs import has_cost as has_cost
+from skdptune.base._costs import refusals_of as refusals_of
 from skdptune.base._costs import replaces_records as replaces_records
 from skdptune.base._extrapolation import LEARNING_RATES as LEARNING_RATES
 from skdptune.base._extrapolation import ExtrapolationRule as ExtrapolationRule
@@ -57,6 +58,7 @@ from skdptune.base._nested_parameters import own_parameters as own_parameters
 from skdptune.base._public_size import check_secret_size as check_secret_size
 from skdptune.base._public_size import set_public_size as set_public_size
 from skdptune.base._reading import by_halves as by_halves
+from skdptune.base._reading import check_column_types as check_column_types
 from skdptune.base._reading import finite_rows as finite_rows
 from skdptune.base._reading import table_shape as table_shape
 from skdptune.base._reading import zeroed as zeroed
@@ -70,6 +72,7 @@ from skdptune.base._recording import recorded_together as recorded_together
 from skdptune.base._recording import warn_of_refit as warn_of_refit
 from skdptune.base._records import Records as Records
 from skdptune.base._records import check_classes as check_classes
+from skdptune.base._records import check_target_type as check_target_type
 from skdptune.base._records import proper_labels as proper_labels
 from skdptune.base._records import proper_targets as proper_targets
 from skdptune.base._records import sorted_labels as sorted_labels

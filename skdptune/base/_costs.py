@@ -99,6 +99,25 @@ def beside_refusals(error: Exception, estimators: Iterable[object]) -> Exception
     return NoProfileError(*refusals, refusal_of(error))
 
 
+def refusals_of(estimator: object, n_features: int | None = None) -> tuple[Refusal, ...]:
+    """Return what keeps an estimator from having a cost at any size, wrong parameters aside.
+
+    Parameters
+    ----------
+    estimator : estimator
+    n_features : int, optional
+        Number of columns, where it is known. A number of records is made up.
+    """
+    try:
+        cost_of(estimator, _ANY_SIZE, n_features)
+    except NoProfileError as found:
+        return tuple(each for each in found.refusals if not each.is_of_parameter)
+    except Exception:
+        # What else is wrong may be so at the made-up size alone: it is said when it is known.
+        return ()
+    return ()
+
+
 def has_cost(estimator: object) -> bool:
     """Return whether an estimator has a profile of its own or a registered one."""
     load_adapter_of(estimator)

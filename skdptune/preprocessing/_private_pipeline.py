@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import clone
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.base import clone, is_classifier
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
-from skdptune.base import has_cost, no_profile, own_parameters, together
+from skdptune.base import (
+    NoProfileError,
+    has_cost,
+    no_profile,
+    own_parameters,
+    refusals_of,
+    together,
+)
 from skdptune.preprocessing._schema import Schema, as_schema
 from skdptune.preprocessing._table_encoder import TableEncoder
 
-_NO_BOUND = (
+_COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
+_BOUND = (
     "schema must describe the target of a regression by its range, such as target=(0, 100), or "
-    "the estimator must have its target_bound; got neither."
+    "the estimator must have its target_bound; got "
+)
+_NO_BOUND = f"{_BOUND}neither."
+_LABELS_FOR_NUMBERS = f"{_BOUND}labels. Take a classifier, or give the target's range."
+_NO_LABELS = (
+    "schema must name labels for a classifier; got the range {low:g} to {high:g}. Two numbers are "
+    'a range; as labels they are written target={{"categories": [{low:g}, {high:g}]}}.'
 )
 
 
@@ -44,9 +59,11 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
     Raises
     ------
     NoProfileError
-        If the estimator is not private. The message names its private counterpart.
+        If the estimator, or a step of it, is not private. The message names its private
+        counterpart.
     ValueError
-        If the schema is wrong, or a regression's target has no range.
+        If the schema is wrong, a regression's target has no range, or a classifier's target is
+        a range and no labels.
 
     Examples
     --------
@@ -76,11 +93,13 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
     try:
         encoder = TableEncoder(as_schema(schema), n_knots)
         known = _known(encoder)
+        _check_labels(estimator, encoder.schema)
     except (TypeError, ValueError) as error:
         problems.append(("tableencoder", error))
     told: dict[str, Any] = {}
     try:
         told = _told(estimator, known)
+        _check_steps(estimator)
     except (TypeError, ValueError) as error:
         problems.append((type(estimator).__name__.lower(), error))
     if problems:
@@ -101,6 +120,21 @@ def _known(encoder: TableEncoder) -> dict[str, Any]:
     return known
 
 
+def _check_labels(estimator: Any, schema: Schema) -> None:
+    """Raise where a classifier would have to read its labels off the private targets."""
+    if schema.target_bounds is not None and is_classifier(estimator):
+        low, high = schema.target_bounds
+        raise ValueError(_NO_LABELS.format(low=low, high=high))
+
+
+def _check_steps(estimator: Any) -> None:
+    """Raise where a step of a composition learns from private rows."""
+    if isinstance(estimator, _COMPOSITIONS):
+        refusals = refusals_of(estimator)
+        if refusals:
+            raise NoProfileError(*refusals)
+
+
 def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
     """Return the parameters that a private estimator leaves open and a schema knows, if any."""
     if not has_cost(estimator):
@@ -109,5 +143,6 @@ def _told(estimator: Any, known: dict[str, Any] | None) -> dict[str, Any]:
     own = own_parameters(estimator)
     is_open = {name for name, value in own.items() if value is None}
     if "target_bound" in is_open - set(known):
-        raise ValueError(_NO_BOUND)
+        has_labels = "classes" in known
+        raise ValueError(_LABELS_FOR_NUMBERS if has_labels else _NO_BOUND)
     return {name: value for name, value in known.items() if name in is_open}

@@ -13,7 +13,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import NoProfileError, beside_refusals, profile_of, register_profile
+from skdptune.base import (
+    NoProfileError,
+    beside_refusals,
+    profile_of,
+    refusals_of,
+    register_profile,
+)
 from skdptune.base import _costs as module
 from tests.base.estimators import Foreign, Private
 
@@ -99,6 +105,14 @@ def test_classes_instead_of_instances_are_refused(kind) -> None:
         NoProfileError, match=f"must be an instance; got the class {kind.__name__}"
     ):
         profile_of(kind, 10)
+
+
+def test_refusals_are_found_without_sizes_and_without_what_depends_on_them() -> None:
+    composed = make_pipeline(StandardScaler(), Private(-1.0))
+    (refusal,) = refusals_of(composed)
+    assert (refusal.got, refusal.steps) == ("StandardScaler", ("standardscaler",))
+    assert refusals_of(make_pipeline(Normalizer(), Private(0.5)), 3) == ()
+    assert refusals_of(Private(-1.0)) == ()
 
 
 def test_other_complaints_are_said_beside_refusals() -> None:

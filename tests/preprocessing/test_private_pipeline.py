@@ -10,6 +10,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 from skdptune import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.base import NoProfileError, privacy_of, profile_of
@@ -148,6 +150,41 @@ def test_regression_needs_a_range_of_targets() -> None:
     for schema in (COLUMNS, LABELS):
         with pytest.raises(ValueError, match=r"such as target=\(0, 100\)"):
             make_private_pipeline(NoisyStatisticsRidge(), schema)
+
+
+def test_regression_is_not_given_labels() -> None:
+    with pytest.raises(ValueError, match=r"got labels\. Take a classifier, or give the target's"):
+        make_private_pipeline(NoisyStatisticsRidge(), LABELS)
+
+
+@pytest.mark.parametrize("target", [[0, 1], (0, 1), {"range": [0, 1]}], ids=str)
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+def test_classifier_is_not_given_a_range(kind, target) -> None:
+    # The labels would be read off the private targets.
+    with pytest.raises(ValueError, match=r"schema must name labels for a classifier") as refusal:
+        make_private_pipeline(kind(), Schema(COLUMNS, target=target))
+    assert 'target={"categories": [0, 1]}' in str(refusal.value)
+    with pytest.raises(ValueError, match="schema must name labels"):
+        make_private_pipeline(make_pipeline(Normalizer(), kind()), Schema(COLUMNS, target=target))
+    labels = Schema(COLUMNS, target={"categories": [0, 1]})
+    assert make_private_pipeline(kind(), labels)[-1].classes == [0, 1]
+
+
+def test_steps_that_learn_are_refused_as_searches_refuse_them() -> None:
+    nested = make_pipeline(StandardScaler(), MinMaxScaler(), classifier())
+    with pytest.raises(NoProfileError) as refusal:
+        make_private_pipeline(nested, LABELS)
+    assert [each.path for each in refusal.value.refusals] == [
+        "pipeline__standardscaler",
+        "pipeline__minmaxscaler",
+    ]
+    given = Pipeline([("tableencoder", TableEncoder(LABELS)), ("pipeline", nested)])
+    with pytest.raises(NoProfileError) as of_search:
+        DPGridSearchCV(given, {"tableencoder__n_knots": [3, 5]}, epsilon=1.0).plan(N, 3)
+    assert str(refusal.value) == str(of_search.value)
+    # What learns nothing, and what is wrong at some sizes alone, is no matter here.
+    made = make_private_pipeline(make_pipeline(Normalizer(), classifier()), LABELS)
+    assert profile_of(made, N).epsilon(1e-5) <= 5.0
 
 
 @pytest.mark.parametrize("estimator", ["model", None, DPLogisticRegression])
