@@ -134,6 +134,14 @@ def _as_settings(name: str, given: Any, problems: Problems) -> dict[str, Any] | 
         return {"type": given}
     if isinstance(given, np.ndarray):
         given = given.tolist()
+    if _is_pair_of_words(given):
+        low, high = map(number_of, given)
+        problems.say(
+            name,
+            f"a tuple must hold two numbers or dates; got {reprlib.repr(given)}. For a range "
+            f"write ({low:.15g}, {high:.15g}), for categories a list",
+        )
+        return None
     if isinstance(given, list | tuple) and len(given):
         return {"range" if _is_pair(given) else "categories": list(given)}
     problems.say(name, f"must be {_FORMS}; got {reprlib.repr(given)}")
@@ -143,6 +151,17 @@ def _as_settings(name: str, given: Any, problems: Problems) -> dict[str, Any] | 
 def _is_pair(given: Sequence[Any]) -> bool:
     """Return whether two values are the ends of a range, and no categories."""
     return len(given) == 2 and (all(map(_is_number, given)) or all(map(_is_date, given)))
+
+
+def _is_pair_of_words(given: Any) -> bool:
+    """Return whether something looks like the ends of a range, written as words."""
+    return (
+        isinstance(given, tuple)
+        and len(given) == 2
+        and any(isinstance(end, str) for end in given)
+        and all(isinstance(end, str) or _is_number(end) for end in given)
+        and not any(math.isnan(number_of(end)) for end in given)
+    )
 
 
 def _is_date(value: Any) -> bool:

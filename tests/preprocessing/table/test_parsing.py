@@ -40,6 +40,8 @@ BOOLEAN = CategoryColumn("x", (False, True), is_boolean=True)
         ({"type": "date", "range": (pd.Timestamp(0), np.datetime64("1970-01-02"))}, DATES),
         (["a", "b", "c"], CategoryColumn("x", ("a", "b", "c"))),
         (["a", "b"], CategoryColumn("x", ("a", "b"))),
+        (("a", "b"), CategoryColumn("x", ("a", "b"))),
+        (["18", "100"], CategoryColumn("x", ("18", "100"))),
         ([1, 2, 3], CategoryColumn("x", (1, 2, 3))),
         ({"categories": [0, 1]}, CategoryColumn("x", (0, 1))),
         ({"categories": np.array(["a", "b"])}, CategoryColumn("x", ("a", "b"))),
@@ -71,6 +73,13 @@ WRONG: list[tuple[Any, str]] = [
     ("nubmer", "must be a range such as"),
     ((9, 0), "range must be two finite numbers, the first smaller; got [9, 0]"),
     ((0, 0), "range must be two finite numbers"),
+    (
+        ("18", "100"),
+        "a tuple must hold two numbers or dates; got ('18', '100'). For a range write (18, 100), "
+        "for categories a list",
+    ),
+    ((0, " 1.5"), "For a range write (0, 1.5), for categories a list"),
+    (("1970", "1971"), "For a range write (1970, 1971), for categories a list"),
     ((0, np.inf), "range must be two finite numbers, the first smaller; got [0, inf]. A number"),
     ((np.nan, 1), "range must be two finite numbers"),
     ({"range": [0, 1, 2]}, "range must be two"),
