@@ -106,6 +106,12 @@ class PartitionSearch(TuningSearch):
         # Of one-sided exponential noise; a comparison with a threshold has more.
         return 2.0 * _sensitivity_of(model) / model.choice_epsilon
 
+    def _what_would_help(self, plan: Plan) -> str:
+        more = super()._what_would_help(plan)
+        # On the default number of partitions a score deviates alike at any size.
+        is_choice = isinstance(plan.model, ChoiceCostModel)
+        return f"{more} in more parts (n_partitions)" if is_choice else more
+
     def _choice_model(
         self, layout: Layout, fit_costs: FitCosts, delta: float, choice: ChoiceCost, note: str
     ) -> ChoiceCostModel:

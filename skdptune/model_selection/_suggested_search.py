@@ -25,6 +25,9 @@ from skdptune.model_selection._cost import (
 
 _NOT_WORTH_IT = "A search of the suggested space cannot be expected to help here"
 _ONE_FIT = "the estimator is fitted once, as it is, with all of ε."
+_ALL_THE_SAME = "To search all the same"
+# So many values of one parameter make an example of a space.
+_SHOWN = 3
 
 
 class SuggestingSearch(BasePrivateSearch[Plan]):
@@ -191,12 +194,30 @@ class SuggestingSearch(BasePrivateSearch[Plan]):
             "",
             0.0,
             suggestion=self._suggestion_in_words(plan),
-            advice=f"{_NOT_WORTH_IT}, since {plan.advice}: {_ONE_FIT}",
+            advice=f"{_NOT_WORTH_IT}, since {plan.advice}: {_ONE_FIT} {self._how_to(searched)}",
             uses={"final fit": (0.0, 1.0)},
         )
 
     def _advice_in_words(self, plan: Plan) -> str:
         return f"{_NOT_WORTH_IT}, since {plan.advice}." if plan.advice else ""
+
+    def _how_to(self, searched: Plan) -> str:
+        """Return how to make a search that is not made, with a space that may be given as it is."""
+        suggestion = searched.candidates.suggestion or {}
+        several = {name: values for name, values in suggestion.items() if len(values) > 1}
+        name = searched.candidates.name
+        if not several:
+            return f"{_ALL_THE_SAME}, give a space as {name}."
+        key = min(several)
+        values = ", ".join(_written(value) for value in several[key][:_SHOWN])
+        space = f'{name}={{"{key}": [{values}]}}'
+        return (
+            f"{_ALL_THE_SAME}, give a space such as {space}, or {self._what_would_help(searched)}."
+        )
+
+    def _what_would_help(self, plan: Plan) -> str:
+        """Return what makes the search of a suggested space worth it in the end."""
+        return "more records"
 
     def _suggestion_in_words(self, plan: Plan) -> str:
         suggestion = plan.candidates.suggestion
@@ -225,3 +246,7 @@ def _noise_ratio(row: PlanRow, untuned: PlanRow, final_share: float) -> float:
 
 def _shown(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _written(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else _shown(value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from typing import Any
 
 import numpy as np
@@ -116,10 +118,29 @@ def test_few_records_are_not_and_plans_say_why() -> None:
     assert "fitted once, as it is" in str(plan)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_plans_without_a_search_say_how_to_search(kind: Any) -> None:
+    model = make_pipeline(RowNormClipper(1.0), DPLogisticRegression())
+    one = kind(model, epsilon=1.0, delta=DELTA)
+    advice = one.plan(FEW, 3).advice
+    found = re.search(r"To search all the same, give a space such as (\w+)=(\{.*\}), or", advice)
+    name, space = found[1], ast.literal_eval(found[2])
+    assert advice.endswith(
+        "or more records in more parts (n_partitions)."
+        if kind is DoublingThresholdSearchCV
+        else "or more records."
+    )
+    ((key, values),) = space.items()
+    assert 1 < len(values) <= 3
+    assert key in model.get_params()
+    assert clone(one).set_params(**{name: space}).plan(FEW, 3).row.name == kind.__name__
+
+
 def test_one_candidate_needs_no_search() -> None:
     plan = DPRandomSearchCV(Once(quality=0.9), epsilon=1.0, delta=DELTA).plan(MANY, 3)
     assert plan.row.name == "one fit, untuned"
     assert "there is nothing else to try" in plan.advice
+    assert plan.advice.endswith("To search all the same, give a space as param_distributions.")
 
 
 class Once(Scripted):
