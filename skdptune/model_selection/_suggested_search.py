@@ -202,7 +202,7 @@ class SuggestingSearch(BasePrivateSearch[Plan]):
         return f"{_NOT_WORTH_IT}, since {plan.advice}." if plan.advice else ""
 
     def _how_to(self, searched: Plan) -> str:
-        """Return how to make a search that is not made, with a space that may be given as it is."""
+        """Return how to search all the same, with a space that may be given as it is."""
         suggestion = searched.candidates.suggestion or {}
         several = {name: values for name, values in suggestion.items() if len(values) > 1}
         name = searched.candidates.name

@@ -535,9 +535,20 @@ def test_html_in_a_pipeline(usual: Way) -> None:
     assert "Scripted" in pipeline._repr_html_()
 
 
+@pytest.mark.parametrize("given", [X, X.shape], ids=["table", "shape"])
+def test_plan_asks_for_sizes_where_it_is_given_a_table(usual: Way, given: Any) -> None:
+    hint = (
+        r"n_samples must be an integer of at least 1; got .* Of a table write plan\(\*df\.shape\)"
+    )
+    with pytest.raises(TypeError, match=hint):
+        made(usual).plan(given)
+
+
 def test_plan_prints_every_column(way: Way) -> None:
     plan = made(way).plan(*X.shape, compare=False)
     lines = str(plan).splitlines()
     assert lines[0].startswith("ε = ") and "at δ = 1e-05 in all" in lines[0]
     assert float(lines[0].split()[2]) == pytest.approx(plan.epsilon, abs=1e-3)
-    assert "effective noise" in lines[1] and lines[2].startswith(way.kind.__name__)
+    assert lines[1].endswith("fits  99 %  work  shows")
+    assert ("effective noise" in lines[1]) == (plan.row.effective_noise is not None)
+    assert lines[2].startswith(way.kind.__name__)

@@ -176,7 +176,9 @@ def make_layout(
     replaces: bool = False,
 ) -> Layout:
     """Return the layout that a search's parameters ask for, or raise."""
-    check_integer(n_samples, name="n_samples", lower=1)
+    is_table = isinstance(n_samples, list | tuple) or bool(getattr(n_samples, "shape", ()))
+    hint = "Of a table write plan(*df.shape)." if is_table else ""
+    check_integer(n_samples, name="n_samples", lower=1, hint=hint)
     if n_features is not None:
         check_integer(n_features, name="n_features", lower=1)
     check_option(variant, name="variant", options=VARIANTS)

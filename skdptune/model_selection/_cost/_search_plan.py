@@ -141,11 +141,18 @@ class SearchPlan:
         return head
 
     def _notes(self) -> list[str]:
-        return [words for words in (self.calibration, self.suggestion, self.advice) if words]
+        words = (_LEGEND, self.calibration, self.suggestion, self.advice)
+        return [each for each in words if each]
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        """Return titles and rows, without the columns that say nothing in any row."""
+        rows = [_cells(row) for row in (self.row, *self.alternatives)]
+        places = [i for i in range(len(_COLUMNS)) if any(row[i] != _NOTHING for row in rows)]
+        return [tuple(row[i] for i in places) for row in (_COLUMNS, *rows)]
 
     def __str__(self) -> str:
         """Draw a table."""
-        table = _table([self.row, *self.alternatives])
+        table = _table(self._cells())
         return "\n".join([self._head(), *table, *self._notes(), *self.findings.brief])
 
     def __repr__(self) -> str:
@@ -153,17 +160,18 @@ class SearchPlan:
         return str(self)
 
     def _repr_html_(self) -> str:
-        rows = [_cells(row) for row in (self.row, *self.alternatives)]
-        findings = self.findings.brief_html()
-        return to_html(self._head(), _COLUMNS, rows, self._notes(), findings)
+        titles, *rows = self._cells()
+        return to_html(self._head(), titles, rows, self._notes(), self.findings.brief_html())
 
 
 _COLUMNS = ("", "ε", "ε of a fit", "noise", "effective noise", "fits", "99 %", "work", "shows")
+_NOTHING = "-"
+_LEGEND = "99 %: 99 of 100 searches make at most so many fits; work: in fits on all records."
 
 
-def _table(rows: Sequence[PlanRow]) -> list[str]:
-    cells = [_COLUMNS, *(_cells(row) for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(_COLUMNS))]
+def _table(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table, words in the first and the last column, numbers between."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for row in cells:
         aligned = [row[0].ljust(widths[0])]
@@ -189,5 +197,5 @@ def _cells(row: PlanRow) -> tuple[str, ...]:
 
 def _number(value: float | None) -> str:
     if value is None or math.isnan(value):
-        return "-"
+        return _NOTHING
     return f"{value:.3f}" if value < 100 else f"{value:.3g}"
