@@ -38,6 +38,7 @@ def test_citation_is_of_this_version() -> None:
 
 def test_readme_of_the_package_leads_into_the_repository() -> None:
     """On PyPI there are no files beside the README."""
-    text = importlib.metadata.metadata("skdptune").get_payload() or ""
+    found = importlib.metadata.metadata("skdptune")
+    text = found.get_payload() or found["Description"]
     assert text.count("](https://github.com/skdptune/skdptune/blob/main/docs/") > 10
     assert "](docs/" not in text and "](https://raw.githubusercontent.com/" in text

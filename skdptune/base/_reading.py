@@ -173,21 +173,39 @@ def _numbers_of_frame(X: Any) -> tuple[NDArray[Any], Mask]:
         is_single = all(kind == np.float32 for kind in X.dtypes)
         numbers = X.to_numpy(dtype=np.float32 if is_single else np.float64)
         return numbers, np.zeros(len(X), dtype=bool)
+    check_column_types(X)
     columns, unread = [], np.zeros(len(X), dtype=bool)
     for place in range(X.shape[1]):
         column = X.iloc[:, place]
-        kind = getattr(column.dtype, "kind", "O")
-        if kind in tuple("mMc"):
-            raise TypeError(
-                f"X must hold numbers; column {X.columns[place]!r} has type {column.dtype}."
-            )
-        if kind in NUMBERS:
+        if getattr(column.dtype, "kind", "O") in NUMBERS:
             columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
             continue
         numbers, wrong = _numbers_of_objects(column.to_numpy(dtype=object))
         columns.append(numbers)
         unread |= wrong
     return np.stack(columns, axis=1), unread
+
+
+def check_column_types(X: Any) -> None:
+    """Refuse a table with columns of words or dates, by their types, which are public.
+
+    Columns of objects pass: one record can make one of a column of numbers.
+    """
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if getattr(dtype, "kind", "O") in tuple("mMc") or is_of_words(dtype):
+            raise TypeError(
+                f"X must hold numbers; column {name!r} has type {dtype}. A table with words or "
+                "dates wants a Schema: skdptune.preprocessing.make_private_pipeline(estimator, "
+                "schema). Numbers that came as words: pandas.to_numeric(column, errors='coerce')."
+            )
+
+
+def is_of_words(dtype: Any) -> bool:
+    """Return whether a type of pandas is one of words, or of categories that are words."""
+    categories = getattr(dtype, "categories", None)
+    if categories is not None:
+        return is_of_words(categories.dtype) or categories.dtype.kind in tuple("US")
+    return getattr(dtype, "name", "").startswith("str") and hasattr(dtype, "na_value")
 
 
 def _finite_sparse(X: Any, dtype: DTypeLike) -> tuple[Table, Mask]:

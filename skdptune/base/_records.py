@@ -24,6 +24,7 @@ from skdptune.base._reading import (
     Mask,
     Table,
     finite_rows,
+    is_of_words,
     natural_array,
     object_array,
     table_shape,
@@ -119,6 +120,7 @@ def validate_records(
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
+    check_target_type(y, labels, is_classifier=is_classifier)
     targets = target_array(y, n_outputs, warns=n_outputs == 1)
     rows, improper = validate_rows(estimator, X, **settings)
     if targets.shape[0] != rows.shape[0]:
@@ -172,6 +174,37 @@ def proper_labels(y: NDArray[Any], labels: Sequence[Any] | None) -> tuple[NDArra
     if y.dtype.kind == "O":
         return y, np.array([_is_missing(label) for label in y], dtype=bool)
     return y, np.zeros(y.shape[0], dtype=bool)
+
+
+def check_target_type(y: Any, labels: Sequence[Any] | None, *, is_classifier: bool) -> None:
+    """Refuse targets by their type, which is public, where none of them could be proper.
+
+    That is numbers for labels that are words, and words or dates for numbers. Targets of the type
+    object pass, and lists: one record can make one of them.
+    """
+    dtype = getattr(y, "dtype", None)
+    # The type of nothing is nobody's.
+    if dtype is None or np.size(y) == 0:
+        return
+    kind = getattr(dtype, "kind", "O")
+    if is_classifier and labels is not None and kind in NUMBERS:
+        if all(isinstance(label, str) and not _is_number(label) for label in labels):
+            raise TypeError(
+                f"y must hold the labels {list(labels)!r:.200}; got numbers ({dtype})."
+            )
+    if not is_classifier and (kind in tuple("mMUS") or is_of_words(dtype)):
+        raise TypeError(
+            f"y must hold numbers; got {dtype}. For labels take a classifier; numbers that came "
+            "as words: pandas.to_numeric(y, errors='coerce')."
+        )
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def check_classes(classes: Sequence[Any] | None) -> None:

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from skdptune.base._reading import by_halves, finite_rows
+from skdptune.base._reading import by_halves, check_column_types, finite_rows, is_of_words
 
 
 def test_numbers_that_overflow_in_single_precision_are_improper() -> None:
@@ -92,3 +92,31 @@ def test_by_halves_calls_the_fallback_for_failing_records_alone() -> None:
     found = by_halves(function, values, lambda part: np.zeros(1))
     assert_array_equal(np.concatenate([result for _, result in found]), [1, 0, 3, 4, 0])
     assert_array_equal(np.concatenate([part for part, _ in found]), values)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["Leeds", "York", "Leeds"], "type str"),
+        (["2020-01-01"] * 3, "type str"),
+    ],
+)
+def test_columns_of_words_are_refused_by_their_type(words: list[str], shown: str) -> None:
+    """Theorem R5: types are public, and no record could be proper."""
+    table = pd.DataFrame({"age": [1.0, 2.0, 3.0], "city": words}).astype({"city": "str"})
+    if not is_of_words(table["city"].dtype):
+        pytest.skip("this pandas has no type for words")
+    with pytest.raises(TypeError, match=rf"column 'city' has {shown}.* wants a Schema"):
+        check_column_types(table)
+    with pytest.raises(TypeError, match="column 'city' has type category"):
+        check_column_types(table.astype({"city": "category"}))
+    with pytest.raises(TypeError, match="column 'city' has type datetime64"):
+        check_column_types(table.assign(city=pd.Timestamp("2020-01-01")))
+
+
+def test_columns_that_one_record_can_make_pass() -> None:
+    """Theorem R5: a word among numbers makes objects of all, and is a matter of one record."""
+    mixed = pd.DataFrame({"age": pd.Series([1.0, "old", 3.0], dtype=object)})
+    levels = pd.DataFrame({"level": pd.Categorical([1, 2, 1])})
+    for table in (mixed, levels, pd.DataFrame({"age": [1, 2]}, dtype="Int64")):
+        check_column_types(table)

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from skdptune.base._reading import finite_rows
 from skdptune.base._records import (
     check_classes,
+    check_target_type,
     sorted_labels,
     target_array,
     validate_records,
@@ -217,7 +218,7 @@ def test_names_of_columns_are_kept_and_compared() -> None:
         pass
 
     estimator = Named()
-    frame = pd.DataFrame({"a": [1.0], "b": ["x"]})
+    frame = pd.DataFrame({"a": [1.0], "b": pd.Series(["x"], dtype=object)})
     validate_rows(estimator, frame)
     assert estimator.n_features_in_ == 2
     assert list(estimator.feature_names_in_) == ["a", "b"]
@@ -245,3 +246,29 @@ def test_classes_are_a_list(classes: Any) -> None:
 def test_proper_classes_pass() -> None:
     for classes in (None, [0, 1], ("a", "b"), np.array([1, 2, 3])):
         check_classes(classes)
+
+
+@pytest.mark.parametrize("kind", ["float64", "int64", "bool"])
+def test_numbers_are_no_labels_that_are_words(kind: str) -> None:
+    """Theorem R5: by their type, which is public, all records would be improper."""
+    y = np.zeros(3, dtype=kind)
+    with pytest.raises(TypeError, match=r"y must hold the labels \['ill', 'well'\]; got numbers"):
+        check_target_type(y, ["ill", "well"], is_classifier=True)
+    for labels in (["0", "1"], [0, 1], ["ill", "1"], None):
+        check_target_type(y, labels, is_classifier=True)
+    for passed in (y.astype(object), y.tolist()):
+        check_target_type(passed, ["ill", "well"], is_classifier=True)
+
+
+def test_words_are_no_targets_of_a_regression() -> None:
+    """Theorem R5."""
+    words = np.array(["ill", "well"])
+    for y in (
+        words,
+        pd.Series(words, dtype="string"),
+        pd.Series(["2020"], dtype="datetime64[ns]"),
+    ):
+        with pytest.raises(TypeError, match="y must hold numbers; got .* take a classifier"):
+            check_target_type(y, None, is_classifier=False)
+    for y in (words.astype(object), words.tolist(), np.ones(2), None):
+        check_target_type(y, None, is_classifier=False)

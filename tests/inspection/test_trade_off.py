@@ -137,6 +137,7 @@ def test_curves_about_several_kinds_of_neighbours_name_neither() -> None:
 
 
 def test_estimators_and_searches_are_drawn() -> None:
+    pytest.importorskip("matplotlib")
     model = DPLogisticRegression(epsilon=1.0, delta=1e-5, solver="output", classes=[0, 1])
     display = TradeOffDisplay.from_estimator(model, 1000, 3)
     assert display.line_.get_label().startswith("DPLogisticRegression: at most ")

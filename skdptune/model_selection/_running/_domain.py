@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdptune._compat import number_of_samples
-from skdptune.base import declared_labels, nested_estimators, own_parameters, proper_labels
+from skdptune.base import (
+    check_column_types,
+    check_target_type,
+    declared_labels,
+    nested_estimators,
+    own_parameters,
+    proper_labels,
+)
 
 # An assumption that reports state, by Assumption P0.
 PUBLIC_VALIDATION = "the validation data are public"
@@ -72,6 +79,7 @@ def _lacks_classes(estimator: Any) -> bool:
 def check_form(estimator: Any, X: Any) -> None:
     """Refuse what is no table of records, by its shape and by what the estimator takes."""
     check_not_pairwise(estimator)
+    _check_columns(estimator, X)
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 1 and get_tags(estimator).input_tags.two_d_array:
         raise ValueError(
@@ -83,6 +91,16 @@ def check_form(estimator: Any, X: Any) -> None:
             f"X must have columns; got 0 feature(s) (shape={shape}) while a minimum of 1 is "
             "required."
         )
+
+
+def _check_columns(estimator: Any, X: Any) -> None:
+    """Refuse columns of words or dates for an estimator of this package that takes numbers."""
+    first = estimator
+    while isinstance(first, Pipeline) and first.steps:
+        first = first.steps[0][1]
+    is_ours = type(first).__module__.startswith("skdptune.")
+    if hasattr(X, "iloc") and is_ours and not get_tags(first).input_tags.string:
+        check_column_types(X)
 
 
 def check_not_pairwise(estimator: Any) -> None:
@@ -116,6 +134,10 @@ def check_targets(estimator: Any, y: Any) -> None:
                 "y is None."
             )
         return
+    if is_classifier(last):
+        check_target_type(y, declared_labels(last), is_classifier=True)
+    elif is_regressor(last):
+        check_target_type(y, None, is_classifier=False)
     shape = np.shape(y) if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
     takes_several = wanted.multi_output or wanted.two_d_labels
     if len(shape) != 1 and (len(shape) != 2 or (shape[1] != 1 and not takes_several)):

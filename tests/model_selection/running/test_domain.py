@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils import get_tags
 
-from skdptune.linear_model import DPLogisticRegression
+from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.model_selection import DPRandomSearchCV
 from skdptune.model_selection._running._domain import (
     check_domain,
@@ -155,3 +155,21 @@ def test_several_targets_where_they_are_taken() -> None:
     check_targets(Normalizer(), None)
     with pytest.raises(ValueError, match="1d array"):
         check_targets(Several(), np.ones((3, 2, 2)))
+
+
+def test_tables_and_targets_of_another_type_are_refused_before_anything_is_paid_for() -> None:
+    """Theorem R5: types are public; the search would publish a model of constant rows."""
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"age": np.arange(60.0), "seen": pd.Timestamp("2020-01-01")})
+    y = np.arange(60) % 2
+    for estimator in (DPLogisticRegression(), make_pipeline(Normalizer(), DPLogisticRegression())):
+        search = of(estimator, epsilon=1.0)
+        if isinstance(estimator, DPLogisticRegression):
+            with pytest.raises(TypeError, match="column 'seen' has type datetime64.* Schema"):
+                search.fit(X, y)
+        with pytest.raises(TypeError, match="y must hold the labels"):
+            of(estimator, epsilon=1.0).set_params(
+                estimator=DPLogisticRegression(classes=["ill", "well"])
+            ).fit(X[["age"]], y)
+    with pytest.raises(TypeError, match="y must hold numbers"):
+        check_targets(NoisyStatisticsRidge(), np.array(["ill", "well"]))
