@@ -28,6 +28,7 @@ RUN = (
     "nets",
     "preprocessing",
     "public",
+    "searches",
     "start",
     "threat_model",
 )
