@@ -47,6 +47,7 @@ from skdptune.base._mixin import DEFAULT_DELTA as DEFAULT_DELTA
 from skdptune.base._mixin import PUBLIC_LABELS as PUBLIC_LABELS
 from skdptune.base._mixin import PUBLIC_SIZE as PUBLIC_SIZE
 from skdptune.base._mixin import PUBLIC_WEIGHTS as PUBLIC_WEIGHTS
+from skdptune.base._mixin import advised_delta as advised_delta
 from skdptune.base._mixin import warn_of_large_delta as warn_of_large_delta
 from skdptune.base._nested_parameters import RESERVED_PARAMETERS as RESERVED_PARAMETERS
 from skdptune.base._nested_parameters import change_parameters as change_parameters

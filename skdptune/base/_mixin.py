@@ -21,12 +21,20 @@ PUBLIC_LABELS = "the label set is public"
 PUBLIC_WEIGHTS = "class weights are public, not counted in the data"
 
 
+def advised_delta(n_samples: int) -> float:
+    """Return a tenth of one over the number of records, rounded down to one digit."""
+    tenfold = 10 * int(n_samples)
+    power = len(str(tenfold - 1))
+    return float(f"{10**power // tenfold}e-{power}")
+
+
 def warn_of_large_delta(delta: float, n_samples: int, *, stacklevel: int) -> None:
     """Warn of a delta that would permit publishing a whole record."""
     if delta >= 1.0 / n_samples:
         warnings.warn(
             f"delta={delta:g} is at least 1/n_samples={1.0 / n_samples:.3g}: publishing one "
-            "random record in full would satisfy that. Choose a smaller delta.",
+            f"random record in full would satisfy that. Choose delta={advised_delta(n_samples):g} "
+            "or less.",
             PrivacyWarning,
             stacklevel=stacklevel,
         )

@@ -6,7 +6,7 @@ import math
 import numbers
 from collections.abc import Iterator
 
-from skdptune.base import LOSS_OF_DOUBLING, own_parameters
+from skdptune.base import LOSS_OF_DOUBLING, advised_delta, own_parameters
 from skdptune.checks._finding import Finding, issue, tip
 from skdptune.checks._subject import Part, Subject
 
@@ -59,7 +59,7 @@ def _of_delta(subject: Subject) -> Iterator[Finding]:
         return
     if n_samples is not None and delta >= 1.0 / n_samples:
         found = f"delta={delta:g} is at least 1/n_samples={1.0 / n_samples:.3g}"
-        yield issue("SKP004", _at(subject, "delta"), found, f"delta={_below(n_samples):g}")
+        yield issue("SKP004", _at(subject, "delta"), found, f"delta={advised_delta(n_samples):g}")
     elif n_samples is None and delta >= _LARGE_DELTA:
         found = f"delta={delta:g} is at least 1/n_samples from {math.ceil(1.0 / delta)} records on"
         yield issue("SKP016", _at(subject, "delta"), found, "delta=1e-6")
@@ -70,11 +70,6 @@ def not_released(subject: Subject) -> bool:
     if not subject.is_search:
         return False
     return own_parameters(subject.root).get("release", 0.0) is None
-
-
-def _below(n_samples: int) -> float:
-    """Return a power of ten of at most a tenth of one over the number of records."""
-    return float(f"1e{math.floor(-math.log10(10.0 * n_samples))}")
 
 
 def _of_seeds(subject: Subject) -> Iterator[Finding]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import SEEDED, PrivacyWarning, PrivateEstimatorMixin
+from skdptune.base import SEEDED, PrivacyWarning, PrivateEstimatorMixin, advised_delta
 
 
 class Estimator(PrivateEstimatorMixin):
@@ -72,6 +73,22 @@ def test_large_delta_is_warned_of(delta, warned) -> None:
     assert [entry.category for entry in caught] == [PrivacyWarning] * warned
     if warned:
         assert "is at least 1/n_samples=0.01" in str(caught[0].message)
+        assert str(caught[0].message).endswith("Choose delta=0.001 or less.")
+
+
+@pytest.mark.parametrize("n_samples", [1, 9, 10, 11, 99, 1000, 1001, 32_561, 10**9, 10**9 + 1])
+def test_advised_delta_is_a_tenth_of_what_is_large_in_one_digit(n_samples) -> None:
+    delta = Fraction(f"{advised_delta(n_samples):g}")
+    limit = Fraction(1, 10 * n_samples)
+    # Within one step of the last digit.
+    assert limit / 2 < delta <= limit
+    digits = f"{advised_delta(n_samples):e}".partition("e")[0]
+    assert float(digits) == int(float(digits))
+
+
+@pytest.mark.parametrize(("n_samples", "delta"), [(20_000, 5e-6), (16_000, 6e-6), (1000, 1e-4)])
+def test_advised_delta_by_hand(n_samples, delta) -> None:
+    assert advised_delta(np.int64(n_samples)) == delta
 
 
 def test_report_states_the_budget_and_what_was_spent() -> None:
