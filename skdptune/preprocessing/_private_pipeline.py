@@ -10,6 +10,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
 from skdptune.base import (
     NoProfileError,
+    declared_labels,
     has_cost,
     no_profile,
     own_parameters,
@@ -62,8 +63,8 @@ def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 
         If the estimator, or a step of it, is not private. The message names its private
         counterpart.
     ValueError
-        If the schema is wrong, a regression's target has no range, or a classifier's target is
-        a range and no labels.
+        If the schema is wrong, a regression's target has no range, or that of a classifier
+        without ``classes`` is a range.
 
     Examples
     --------
@@ -122,7 +123,9 @@ def _known(encoder: TableEncoder) -> dict[str, Any]:
 
 def _check_labels(estimator: Any, schema: Schema) -> None:
     """Raise where a classifier would have to read its labels off the private targets."""
-    if schema.target_bounds is not None and is_classifier(estimator):
+    if schema.target_bounds is None or not has_cost(estimator) or not is_classifier(estimator):
+        return
+    if declared_labels(estimator) is None:
         low, high = schema.target_bounds
         raise ValueError(_NO_LABELS.format(low=low, high=high))
 

@@ -168,6 +168,9 @@ def test_classifier_is_not_given_a_range(kind, target) -> None:
         make_private_pipeline(make_pipeline(Normalizer(), kind()), Schema(COLUMNS, target=target))
     labels = Schema(COLUMNS, target={"categories": [0, 1]})
     assert make_private_pipeline(kind(), labels)[-1].classes == [0, 1]
+    # What the user says is kept.
+    own = make_private_pipeline(kind(classes=[0, 1]), Schema(COLUMNS, target=target))
+    assert own[-1].classes == [0, 1]
 
 
 def test_steps_that_learn_are_refused_as_searches_refuse_them() -> None:
@@ -188,9 +191,10 @@ def test_steps_that_learn_are_refused_as_searches_refuse_them() -> None:
 
 
 @pytest.mark.parametrize("estimator", ["model", None, DPLogisticRegression])
-def test_only_estimators_are_taken(estimator) -> None:
+@pytest.mark.parametrize("schema", [LABELS, NUMBERS], ids=["labels", "numbers"])
+def test_only_estimators_are_taken(estimator, schema) -> None:
     with pytest.raises(NoProfileError, match="estimator must be an"):
-        make_private_pipeline(estimator, LABELS)
+        make_private_pipeline(estimator, schema)
 
 
 # Searches --------------------------------------------------------------------------------------
