@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from skdptune.preprocessing._table import (
     CategoryColumn,
     Column,
@@ -238,7 +240,7 @@ into numbers first, with a step that treats each record by itself, such as Hashi
             about_target.pop("missing", None)
         return cls(found, about_target)
 
-    def check_public_sample(self, public_sample: Any) -> None:
+    def check_public_sample(self, public_sample: Any, targets: Any = None) -> None:
         """Raise if cells of a *public* table do not fit, and say which.
 
         An encoder reads any cell, and is silent about what it cannot read, since an error would
@@ -250,6 +252,9 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         ----------
         public_sample : DataFrame, ndarray or list of rows
             Public rows with the columns of the schema.
+        targets : array-like, optional
+            Their public targets. A misspelt label makes a constant row of every record that has
+            the right one, without a word.
 
         Raises
         ------
@@ -274,6 +279,12 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         problems = Problems()
         for column, cells in zip(self.used, cells_of(public_sample, self.columns), strict=True):
             compare(column, cells, problems)
+        if targets is not None:
+            if self.target is None:
+                raise ValueError("targets must be left out where the schema has no target.")
+            rows = [[target] for target in np.asarray(targets, dtype=object).ravel().tolist()]
+            (cells,) = cells_of(rows, [self.target])
+            compare(self.target, cells, problems)
         problems.check("schema must fit the public sample")
 
     def to_dict(self) -> dict[str, Any]:

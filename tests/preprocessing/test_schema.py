@@ -163,6 +163,22 @@ def test_sample_that_made_a_schema_fits_it() -> None:
         schema.check_public_sample(public.assign(age=5))
 
 
+def test_public_targets_are_compared_with_the_schema() -> None:
+    schema = Schema({"age": (0, 120)}, target=["ill", "well"])
+    schema.check_public_sample([[1], [2]], np.array(["ill", "well"]))
+    with pytest.raises(ValueError, match="- target: 1 of 2 cells are in no category.*'Ill'"):
+        schema.check_public_sample([[1], [2]], ["Ill", "well"])
+    with pytest.raises(ValueError, match="- target: 2 of 2 cells are in no category"):
+        schema.check_public_sample([[1], [2]], [0, 1])
+    numbers = Schema({"age": (0, 120)}, target={"categories": [0, 1]})
+    numbers.check_public_sample([[1], [2]], np.array([0.0, 1.0]))
+    ranged = Schema({"age": (0, 120)}, target=(0, 10))
+    with pytest.raises(ValueError, match="- target: 1 of 1 cells are beyond the range"):
+        ranged.check_public_sample([[1]], [11])
+    with pytest.raises(ValueError, match="targets must be left out"):
+        Schema({"age": (0, 120)}).check_public_sample([[1]], [1])
+
+
 def test_only_tables_with_names_are_samples() -> None:
     with pytest.raises(TypeError, match="public_sample must be a DataFrame"):
         Schema.from_public_sample(np.zeros((3, 2)))
