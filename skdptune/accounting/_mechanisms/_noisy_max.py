@@ -69,29 +69,15 @@ def report_noisy_max(
     sensitivity ``D`` and the curve ``delta_s`` of the noise shifted by ``s``,
     ``delta(epsilon) <= m * sup delta_s(epsilon)`` over ``abs(s) <= 2 D`` (monotone: ``D``).
 
-    *Proof.* Fix the noise of all candidates but one. That one wins if its own noise exceeds a
-    threshold ``t``: the best of the others less its own score. On the neighbouring data the same
-    noise gives ``t' <= t + s``, ``s = 2 D``, since the best of the others and the own score move
-    by ``D`` each; if they move the same way, ``s = D``. With ``F`` the noise's upper tail,
-    ``F(t) - e^epsilon F(t')`` is at most ``F(t) - e^epsilon F(t + s) <= delta_s(epsilon)``. The
-    mean over the others' noise stays below, since ``[.]_+`` is convex; there are ``m`` indices.
-    Nothing in this depends on which data set is larger, so both directions hold. The supremum
-    is at the largest shift: both densities are log-concave, so half-lines are the best tests
-    of a shift, and there ``F(t + s)`` falls as ``s`` grows.
-
     Two more bounds hold, and the smallest counts at every epsilon (and what convexity in
     ``exp(epsilon)`` proves from it, which is less still where two bounds cross):
 
-    * *Gaussian, all scores at once.* The index depends on the noisy scores through their
-      deviations from their mean only. Noise and shift, projected so, are a Gaussian release
-      of sensitivity ``2 D sqrt(a (m - a) / m)``, ``a = floor(m / 2)`` (monotone: half of it): the
-      norm of the projected shift is convex, so largest at a vertex, where ``a`` scores rise and
-      the others fall. It is exact for two candidates, and the smaller bound at every epsilon
-      for up to four.
-    * *Laplace, pure.* ``F(t) <= exp(s / scale) F(t + s)``, so the release is
-      ``s / scale``-differentially private (Dwork and Roth 2014, Claim 3.9). This is always the
-      smaller one: with ``y = s / scale - epsilon`` the theorem says at least
-      ``2 (1 - exp(-y / 2))``, a pure guarantee at most ``1 - exp(-y)``.
+    * *Gaussian, all scores at once.* The index depends on deviations from the mean only, which are
+      a Gaussian release of sensitivity ``2 D sqrt(a (m - a) / m)``, ``a = floor(m / 2)``
+      (monotone: half of it). It is exact for two candidates, and the smaller bound at every
+      epsilon for up to four.
+    * *Laplace, pure.* The release is ``s / scale``-differentially private (Dwork and Roth 2014,
+      Claim 3.9), which is always the smaller one.
 
     One candidate reveals nothing.
 
