@@ -128,10 +128,8 @@ def permute_and_flip(epsilon: float) -> PrivacyProfile:
     Theorem N2.
 
     McKenna and Sheldon (2020) for the first form; Ding, Kifer, Saghaian, Steinke, Wang, Xiao and
-    Zhang (2021, arXiv 2105.07260) for the second. *Proof:* in the notation of
-    `report_noisy_max`, the upper tail ``F(t) = min(1, exp(-t / b))`` has
-    ``F(t) <= exp(s / b) F(t + s)``, here with ``s / b = epsilon``. For one and the same epsilon
-    its expected error is never larger than the exponential mechanism's.
+    Zhang (2021, arXiv 2105.07260) for the second. For one and the same epsilon its expected error
+    is never larger than the exponential mechanism's.
 
     Examples
     --------
@@ -165,27 +163,14 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
 
     Durfee and Rogers (2019): the mechanism has *bounded range*: between any two neighbouring data
     sets the privacy losses of all candidates lie in one interval ``[t - epsilon, t]``,
-    ``0 <= t <= epsilon``, because the normalising constant moves all of them alike. Among the
-    pairs ``(P, Q)`` of such losses, any divergence (a mean under ``Q`` of a convex function of
-    ``dP/dQ``, whose own mean is 1) is largest for the pair with losses ``t`` and ``t - epsilon``
-    only, for which, at ``abs(e) <= epsilon``,
-
-    ``delta_t(e) = (exp(-t) - exp(-epsilon)) (exp(t) - exp(e)) / (1 - exp(-epsilon))``.
-
-    The largest over ``t``, at ``t = (epsilon + e) / 2``, is (Dong, Durfee and Rogers 2020)
+    ``0 <= t <= epsilon``. The largest curve over ``t``, at ``t = (epsilon + e) / 2``, is (Dong,
+    Durfee and Rogers 2020)
 
     ``delta(e) = (exp(epsilon / 2) - exp(e / 2))^2 / (exp(epsilon) - 1)``.
 
     Two candidates attain it at each ``e``, at different probabilities, so no single instance
-    has this curve, and none of the pairs dominates all others. The supremum is a valid
-    profile all the same. It bounds every instance at every ``e``, negative ones too, and in
-    both directions, since swapping ``P`` and ``Q`` turns ``t`` into ``epsilon - t``. A
-    supremum of hockey-stick curves is convex in ``exp(e)``, falls from 1 and stays above
-    ``1 - exp(e)``, which is all that makes a function the curve of some pair (Zhu, Dong and Wang
-    2022). That pair dominates every instance, and domination is what adaptive composition needs
-    (their Theorem 10): compositions of this profile hold also where ``t`` changes from release
-    to release, depending on what was published. They need not be optimal, since the dominating
-    pair's own losses spread over twice the range.
+    has this curve. A pair that has it dominates every instance, so adaptive compositions hold, too.
+    They need not be optimal, since that pair's own losses spread over twice the range.
 
     The Rényi curve is the largest over ``t``, too; it is at most ``order * epsilon^2 / 8``.
 
