@@ -45,7 +45,7 @@ def above_threshold(epsilon_threshold: float, epsilon_queries: float) -> Privacy
 
     See Also
     --------
-    sparse_vector : Up to any number of hits, and the proof.
+    sparse_vector : Up to any number of hits.
 
     Examples
     --------
@@ -88,13 +88,7 @@ def sparse_vector(
     Theorem N3.
 
     Lyu, Su and Li (2017), Algorithm 7, without the optional release of the hits' scores.
-    *Proof.* Compare the threshold noise ``r`` on one data set with ``r + D`` on the other, ``D``
-    the sensitivity: the densities' ratio is at most ``exp(epsilon_threshold)``. A score rises by
-    at most ``D``, so a miss under ``r`` is a miss under ``r + D`` for the same noise of its own. A
-    hit's own noise must exceed a bound that moves up by at most ``2 D``, which costs
-    ``epsilon_queries / max_hits``, and there are at most `max_hits`. Monotone scores: if they
-    rise, the bound moves up by at most ``D``; if they fall, leave ``r`` as it is: misses
-    stay misses, and the bound moves up by at most ``D``.
+    A miss costs nothing beyond the threshold's shift, a hit ``epsilon_queries / max_hits``.
 
     Examples
     --------
