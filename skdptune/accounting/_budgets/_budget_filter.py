@@ -56,20 +56,10 @@ class BudgetFilter:
     -----
     Theorem N4.
 
-    *Why the stop may depend on the outcomes.* Let ``P`` and ``Q`` be the distributions of the
-    whole transcript on two data sets that differ in one record. A transcript
-    ``t = (o_1, ..., o_T)`` has ``P(t) = prod_i P(o_i | o_1 .. o_{i-1})``: what is compared in
-    round i, and whether there is a round i at all, is a function of the outcomes before it, the
-    same one for both data sets. For each outcome ``P(o_i | ...) <= exp(cost(o_i)) Q(o_i | ...)``,
-    and vice versa, so ``P(t) <= exp(cost(o_1) + ... + cost(o_T)) Q(t)``. The filter lets a round
-    run only if either outcome keeps this sum within the budget, so the sum is at most the budget
-    for **every** transcript at which a search can stop; summing over any set of transcripts gives
-    budget-differential privacy, in both directions. Every round costs something, so every search
-    ends.
-
-    The argument is about single outcomes, which is why an outcome can be charged its own cost
-    rather than the most that its round could have cost. It does not carry over to bounds with a
-    delta, where the cost of a round must not depend on its outcome.
+    *Why the stop may depend on the outcomes.* Each outcome is charged its own cost, and the filter
+    lets a round run only if either outcome keeps the sum within the budget: so it is at most the
+    budget for **every** transcript at which a search can stop. This does not carry over to bounds
+    with a delta, where the cost of a round must not depend on its outcome.
 
     *How many rounds.* With ``N = floor(2 budget / round_epsilon)`` half-rounds to spend, the
     next round may run while ``2 hits + misses <= N - 2``. Misses are cheapest, so no search has

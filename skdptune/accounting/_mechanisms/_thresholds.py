@@ -194,20 +194,11 @@ def doubling_threshold(
     The search is Algorithm 1 of Ding, Wu, Xu and Pan and of Ding and Wu, who charge the
     rounds that happened; their number depends on the data. Here all is charged beforehand.
 
-    *A round.* It is `above_threshold` with half of `round_epsilon` for the threshold and half for
-    the candidates: a hit costs `round_epsilon`. A round without a hit pays for the threshold's
-    shift alone, which is half.
-
-    *Cap.* At most ``T`` rounds of `round_epsilon` each: the composition of ``T`` pure releases
-    (those that do not run cost nothing), optimal for pure releases (Kairouz, Oh and
-    Viswanath 2015).
-
-    *Budget.* The transcript's ratio is at most the exponential of the largest multiple of
-    ``round_epsilon / 2`` within the budget. The filter also caps the search, at ``N - 1`` rounds,
-    ``N = floor(2 budget / round_epsilon)``, so that the bound for a cap holds as well.
-
-    All bounds hold for one mechanism, hence so does the smallest at every epsilon, and the
-    convex hull of that.
+    A round is `above_threshold` with half of `round_epsilon` for the threshold and half for the
+    candidates. A cap of ``T`` rounds costs what ``T`` pure releases cost (Kairouz, Oh and
+    Viswanath 2015). A budget bounds the largest multiple of ``round_epsilon / 2`` within it, and
+    caps the search at ``N - 1`` rounds, ``N = floor(2 budget / round_epsilon)``, as well. All
+    bounds hold for one mechanism, hence so does the smallest at every epsilon.
 
     A search that is known to end sooner may be charged for fewer rounds, by `max_rounds`.
     Algorithm 1 starts from step 1, doubles it at a hit, halves it at a miss, and ends when it
