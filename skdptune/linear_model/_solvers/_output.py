@@ -1,11 +1,9 @@
 """Output perturbation: the exact minimum, then noise on the weights.
 
 Chaudhuri, Monteleoni and Sarwate (2011), Theorem 6, for the relation "add or remove one record".
-Let w be the minimum of ``J(w) = sum_i loss(s_i z_i . w) + lam / 2 norm(w)**2`` and w' that of J
-plus one record's loss. At w' the gradient of J is minus that record's gradient, of norm at most
-``L R``; J is lam-strongly convex, so ``norm(w - w') <= L R / lam``. Minima found up to a gradient
-norm `gap` are each within ``gap / lam`` of the exact ones, which makes the sensitivity
-``(L R + 2 gap) / lam``. It holds for every number of records.
+One record moves the minimum of ``sum_i loss(s_i z_i . w) + lam / 2 norm(w)**2`` by at most
+``L R / lam``. Minima found up to a gradient norm `gap` are each within ``gap / lam`` of the exact
+ones, which makes the sensitivity ``(L R + 2 gap) / lam``. It holds for every number of records.
 
 Theorem M3.
 """
