@@ -9,18 +9,12 @@ random order, into m batches whose sizes differ by one at most; every pass takes
 **Neighbours.** Two data sets share their n places and differ in one, where one of them holds a
 record and the other nothing (a gradient of zero). See `PERMUTATION_ASSUMPTION`.
 
-**Sensitivity.** Fix the order; both runs share it. Let c be the largest batch over n / m. A step
-with ``eta_t <= 1 / (c beta R**2 + gamma)`` is a contraction by ``1 - eta_t gamma``: the
-averaged Hessian of a batch lies between gamma and ``c beta R**2 + gamma``. Once per pass, at one
-and the same place j of the pass, the batches differ by one gradient of norm at most ``L R``. With
-the contraction of the shared map, the distance obeys
+**Sensitivity.** Let c be the largest batch over n / m. Steps ``eta_t <= 1 / (c beta R**2 +
+gamma)`` are contractions, and for a record of batch j the distance obeys
 
     D_t <= (1 - eta_t gamma) D_{t-1} + [t is at place j] eta_t (m / n) L R,   D_0 = 0.
 
-Its solution is summed exactly, and the largest over j is the sensitivity. The slope of a loss is
-bounded everywhere and the regulariser's step is exact, so no projection is needed. Both
-distributions of the result are mixtures over the order, with equal weights, so the cost for a
-fixed order is the cost.
+Its solution is summed exactly, and the largest over j is the sensitivity, for every order.
 
 Theorem M4.
 """
