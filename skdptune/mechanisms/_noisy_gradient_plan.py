@@ -136,36 +136,14 @@ def plan_noisy_gradient(
     Theorem M5, Theorem M6.
 
     The relation is adding or removing one record. Sampling rate, number of steps, divisor and
-    noise are constants: they do not change with the neighbour's size. Write ``C`` for the
-    clipping norm, ``s`` for the noise multiplier, and ``N(a)`` for the normal distribution of
-    mean ``a`` and covariance ``(s C)^2 I``.
+    noise are constants: they do not change with the neighbour's size.
 
-    *Poisson.* Couple the samples of all records but the extra one: given those, a step's output is
-    ``N(a)`` without the record and ``(1 - q) N(a) + q N(a + g)``, ``|g| <= C``, with it. By joint
-    convexity of the hockey-stick divergence the pair is dominated, in either direction, by the
-    Poisson-sampled Gaussian of noise multiplier ``s`` (Abadi et al. 2016; Zhu, Dong and Wang
-    2022); steps compose, since the bound holds whatever the steps before released.
+    *Poisson.* The Poisson-sampled Gaussian of this noise multiplier, composed over the steps
+    (Abadi et al. 2016; Zhu, Dong and Wang 2022).
 
-    *Fixed size.* Let the larger set have ``m`` records, the extra one ``z``, and batches have
-    ``b < m``. Draw ``T``, a uniform set of ``b - 1`` records other than ``z``, and ``y`` uniformly
-    from those that are left, neither ``z`` nor in ``T``. Then ``T + y`` is a uniform batch of the
-    smaller set. It is a uniform batch of the larger set given that ``z`` is out, which has
-    probability ``1 - b/m``; given that ``z`` is in, ``T + z`` is one. So with ``a`` and ``c``
-    the clipped sums over ``T + y`` and ``T + z``, the distributions of a step are averages over
-    the same ``(T, y)``::
-
-        smaller set: N(a)        larger set: (1 - b/m) N(a) + (b/m) N(c)
-
-    The extra record *replaces* another: ``|a - c| <= 2 C``. Joint convexity bounds both
-    ``H(larger | smaller)`` and ``H(smaller | larger)`` by the largest value over ``(T, y)``. A
-    shift shorter than ``2 C`` is a randomised function of a shift of ``2 C`` (shrink, then add
-    noise), applied to both alike; so each direction is dominated by the same direction
-    of the Poisson-sampled Gaussian of rate ``b/m`` and noise multiplier ``s / 2``. A larger rate
-    costs more, in both directions (a sample of a sample), so ``batch_size / n_samples`` covers
-    all larger sets of ``m >= n_samples``, in particular ``n_samples`` and ``n_samples + 1``. Where
-    the larger set has no more than ``b = n_samples`` records, all of each set are used: a shift of
-    at most ``C`` at rate 1, which is covered. This takes about twice the noise of Poisson
-    batches.
+    *Fixed size.* The extra record *replaces* another of the batch, so that the noise counts as
+    half: the Poisson-sampled Gaussian of half the noise multiplier, in both directions. This
+    takes about twice the noise of Poisson batches.
 
     *Allocation.* A record is in one batch of an epoch, at a place of its own that is drawn
     independently of all else, so that batches' sizes are as random as those of Poisson batches.
