@@ -3,16 +3,13 @@
 Rows z have squared norm at most *radius2*, targets are within [-1, 1]; data sets are neighbours
 when they differ in one record, S the smaller, L the larger.
 
-**Least eigenvalue.** Weyl: ``least(S) <= least(L) <= least(S) + radius2``. What is released lies
-below ``least(S)``, on either data set, but for the probability `failure`: radius2 is taken off,
-since a release is the same function of its data whether they are S or L.
+**Least eigenvalue.** It has the sensitivity radius2. What is released lies below ``least(S)``, on
+either data set, but for the probability `failure`: radius2 is taken off, since a release is the
+same function of its data whether they are S or L.
 
-**Log-norm.** With ``H = Z'Z + ridge``, ``t`` the ridge solution, ``b`` a bound on ``z'H^-1 z`` for
-every z and the smaller H: ``R = 1 + radius norm(t)`` bounds every residual ``abs(y - z't)``. By
-``t_L = t_S + H_S^-1 z r_S / (1 + h)`` and ``t_S = t_L - H_S^-1 z r_L`` with
-``radius norm(H_S^-1 z) <= radius2 / (least(S) + ridge) <= b``, neither R exceeds ``(1 + b)`` times
-the other: log R has sensitivity ``log(1 + b)``. What is released lies above it but for the
-probability `failure`.
+**Log-norm.** With t the ridge solution and b a bound on the leverage of every z on S,
+``R = 1 + radius norm(t)`` bounds every residual ``abs(y - z't)``, and log R has the sensitivity
+``log(1 + b)``. What is released lies above it but for the probability `failure`.
 
 Theorem L4.
 """
