@@ -169,8 +169,8 @@ def exponential_mechanism(epsilon: float) -> PrivacyProfile:
     ``delta(e) = (exp(epsilon / 2) - exp(e / 2))^2 / (exp(epsilon) - 1)``.
 
     Two candidates attain it at each ``e``, at different probabilities, so no single instance
-    has this curve. A pair that has it dominates every instance, so adaptive compositions hold, too.
-    They need not be optimal, since that pair's own losses spread over twice the range.
+    has this curve. A pair that has it dominates every instance, so adaptive compositions hold,
+    too. They need not be optimal, since that pair's own losses spread over twice the range.
 
     The Rényi curve is the largest over ``t``, too; it is at most ``order * epsilon^2 / 8``.
 
