@@ -14,6 +14,8 @@ from skdptune.mechanisms._randomness import RandomState, as_generator, open_unif
 
 # The range is cut into this many steps, and a quantile is one of the points between.
 STEPS = 2**20
+# What rounding adds to the sensitivity of a computed rank, for up to 2^27 values (Theorem R1).
+ROUNDING = 2.0**-24
 
 
 def private_quantile(
@@ -57,12 +59,10 @@ def private_quantile(
     one by one. With ``n`` values, ``a`` of them below a point and ``b`` at or below it, its
     utility is ``-max(a - q n, q n - b, 0)``: how many ranks it is off the ``q``-quantile.
 
-    *Sensitivity under adding a record.* ``a`` and ``b`` grow by 0 or 1, and ``q n`` by ``q``,
-    so ``a - q n`` moves by ``-q`` or ``1 - q``, and ``q n - b`` by ``q`` or ``q - 1``: each by
-    at most ``D = max(q, 1 - q)``, and so does their maximum. A record at an end of the range
-    attains it. Utilities of different points may move in opposite directions, so points are drawn
-    with probability proportional to ``exp(epsilon * utility / (2 D))``. At the median, where
-    ``D = 1/2``, this is twice as sharp as the bound ``D <= 1`` would allow.
+    A record moves the utility of a point by at most ``D = max(q, 1 - q)``, and those of two points
+    possibly in opposite directions, so points are drawn with probability proportional to
+    ``exp(epsilon * utility / (2 D))``. At the median, where ``D = 1/2``, this is twice as sharp as
+    the bound ``D <= 1`` would allow.
 
     Runs of points with equal utility are drawn as one, with the logarithm of their number
     added to the exponent and Gumbel noise on top.
@@ -81,7 +81,8 @@ def private_quantile(
     generator = as_generator(random_state)
     starts, utilities = ranked_runs(_on_grid(values, low, high), share)
     lengths = np.diff(starts, append=STEPS + 1)
-    run = _drawn(utilities, lengths, budget / (2.0 * max(share, 1.0 - share)), generator)
+    sensitivity = max(share, 1.0 - share) + ROUNDING
+    run = _drawn(utilities, lengths, budget / (2.0 * sensitivity), generator)
     point = int(starts[run]) + random_below(int(lengths[run]), generator)
     place = point / STEPS
     return float(low * (1.0 - place) + high * place)

@@ -89,13 +89,11 @@ class DPStandardScaler(
     The bounds are mapped to [-1, 1]; ``u`` is a record's value there. With `with_std` the release
     is the sum of ``(u, u^2 - c)`` over records, one pair per feature, plus noise.
 
-    *Gaussian*, ``c = 1``: the squared length of a pair, ``u^2 + (1 - u^2)^2 = 1 - u^2 (1 - u^2)``,
-    is at most 1, so ``d`` features have sensitivity ``sqrt(d)``, and the second moment costs no
-    more than the first alone.
+    *Gaussian*, ``c = 1``: a pair has a length of at most 1, so ``d`` features have sensitivity
+    ``sqrt(d)``, and the second moment costs no more than the first alone.
 
-    *Laplace*, ``c = 7/8``: ``|u| + |u^2 - c|`` is at most ``c + 1/4`` where ``u^2 <= c``, attained
-    at ``|u| = 1/2``, and at most ``2 - c`` beyond, attained at 1. Both are 9/8, which is the least
-    over ``c``, so the sensitivity is ``9 d / 8``; without `with_std` it is ``d``.
+    *Laplace*, ``c = 7/8``: ``|u| + |u^2 - c|`` is at most 9/8, which is the least over ``c``, so the
+    sensitivity is ``9 d / 8``; without `with_std` it is ``d``.
 
     Dividing by the number of records, undoing ``c``, and all that follows is post-processing. A
     variance is kept between its own noise level (with which the mean's noise is no

@@ -55,6 +55,17 @@ def test_sensitivity_under_adding_a_record_is_attained_and_never_exceeded(share)
     assert largest == pytest.approx(max(share, 1.0 - share))
 
 
+def test_rounded_ranks_move_by_no_more_than_is_allowed_for() -> None:
+    # Theorem R1: products of a share and a count are rounded, and so are their differences.
+    largest = 0.0
+    for share in (0.05, 0.1, 0.3, 0.7):
+        for size in (99_999, 524_287):
+            _, before = ranked_runs(np.full(size, 2), share, STEPS)
+            _, after = ranked_runs(np.full(size + 1, 2), share, STEPS)
+            largest = max(largest, float(np.abs(after - before).max()) - max(share, 1.0 - share))
+    assert 0.0 < largest <= module.ROUNDING
+
+
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])
 def test_exact_distribution_on_all_small_data_sets_is_within_its_cost(share, epsilon) -> None:
