@@ -73,34 +73,13 @@ class RenyiFilter(SummingFilter):
     -----
     Theorem G1.
 
-    *Statement* (Feldman and Zrnic 2021, Theorem 3.1; Lécuyer 2021, for one order). Fix an order
-    ``a > 1`` and numbers ``B, D >= 0``. Release ``t`` is chosen as a function of the releases
-    before it, the same function for both data sets. Given these, let it be dominated, in each
-    direction, by a pair of distributions whose loss is infinite with probability at most ``d_t``,
-    and otherwise has moment ``E_Q[l^a; l < inf] <= exp((a - 1) r_t)``, ``l = dP/dQ``. The
-    interaction stops before ``sum r_t > B`` or ``sum d_t > D``. Then in each direction, for all
-    ``e >= 0``,
+    Feldman and Zrnic (2021, Theorem 3.1) and Lécuyer (2021). If the divergences of order ``a`` of
+    the releases sum to at most ``B`` and what they leave out to at most ``D``, **every** course of
+    the interaction included, then in each direction, for all ``e >= 0``,
 
-        delta(e) <= D + exp((a - 1) (B - e)) (1 - 1/a)^(a - 1) / a.
+        delta(e) <= D + exp((a - 1) (B - e)) (1 - 1/a)^(a - 1) / a,
 
-    *Proof.* A release that is dominated by a pair is a random function of a draw from the pair
-    (Blackwell), so that it is enough to look at draws from pairs that are chosen on the way, each
-    a function of the draws before. Write ``L_t`` for the product of the first t ratios,
-    ``F_t`` for the event that they are finite, and ``S_t`` for ``r_1 + ... + r_t``. What
-    release t is, and with it ``r_t`` and ``d_t``, is known after release ``t - 1``, so
-
-        E_Q[L_t^a exp(-(a - 1) S_t) 1_{F_t} | releases before t]
-            <= L_{t-1}^a exp(-(a - 1) S_{t-1}) 1_{F_{t-1}}:
-
-    a non-negative supermartingale that starts from 1. Stopping keeps its mean at most 1, and at
-    the stop ``S <= B`` for **every** course of the interaction; so
-    ``E_Q[L^a; F] <= exp((a - 1) B)``. Under P, some ratio is infinite with probability at most
-    ``E_P[sum d_t] <= D``. For a set ``A`` of outcomes,
-    ``P(A) - exp(e) Q(A) <= D + E_Q[(L - exp(e))_+; F]``, and ``(x - exp(e))_+ <= c x^a`` with
-    ``c`` the maximum of ``(x - exp(e)) / x^a``, attained at ``x = exp(e) a / (a - 1)``: this is
-    the stated factor (the conversion of Canonne, Kamath and Steinke 2020, Proposition 12). For a
-    smaller order b, ``E_P[L^(b-1); F]`` is at most ``exp((b - 1) B)`` by Jensen's inequality, and
-    the same follows. ∎
+    and so for each smaller order, with the same ``B``.
 
     *Why one order, and why not the exact curves.* The stop is decided by the sum at this order.
     At another order, or in the exact composition of the releases that happened to be chosen, the
