@@ -92,8 +92,8 @@ class DPStandardScaler(
     *Gaussian*, ``c = 1``: a pair has a length of at most 1, so ``d`` features have sensitivity
     ``sqrt(d)``, and the second moment costs no more than the first alone.
 
-    *Laplace*, ``c = 7/8``: ``|u| + |u^2 - c|`` is at most 9/8, which is the least over ``c``, so the
-    sensitivity is ``9 d / 8``; without `with_std` it is ``d``.
+    *Laplace*, ``c = 7/8``: ``|u| + |u^2 - c|`` is at most 9/8, which is the least over ``c``, so
+    the sensitivity is ``9 d / 8``; without `with_std` it is ``d``.
 
     Dividing by the number of records, undoing ``c``, and all that follows is post-processing. A
     variance is kept between its own noise level (with which the mean's noise is no

@@ -21,6 +21,8 @@ from skdptune.accounting._profile import (
 )
 
 _TOLERANCE = 1e-6
+# Each term of a moment is a difference of two numbers that are rounded by less than this share.
+_ROUNDING = 2.0**-50
 
 
 class RenyiFilter(SummingFilter):
@@ -87,15 +89,8 @@ class RenyiFilter(SummingFilter):
     up and reporting the result is a guarantee only for costs that are fixed beforehand.
 
     *The moment of a release* is `PrivacyProfile.rdp` where that is known, and then
-    ``d_t = 0``. Otherwise it is read from the two loss distributions: with masses ``p`` at
-    losses ``x > 0`` of this direction and ``m`` at losses ``y > 0`` of the other,
-
-        E_Q[l^a; l < inf] - 1 <= sum p (exp((a-1)x) - a + (a-1) exp(-x))
-                                 + sum m (exp(-a y) - 1 + a (1 - exp(-y))) + (a-1) m(inf),
-
-    as ``x^a = 1 + a (x - 1) + integral of (hockey-stick curves) * a (a-1) x^(a-2)``, where the
-    curve at ratios below 1 is that of the other direction; ``d_t = p(inf)``. The convex hull of
-    the two is the curve of a pair that dominates, with a moment no larger.
+    ``d_t = 0``. Otherwise it is read from the two loss distributions (Theorem G2), and ``d_t`` is
+    the probability of an infinite loss.
 
     Examples
     --------
@@ -268,8 +263,11 @@ def _moments(own: LossDistribution, other: LossDistribution, orders: FloatArray)
     y = other.step * np.arange(1, other.positive_masses.size + 1)
     with np.errstate(over="ignore"):
         for place, order in enumerate(orders):
-            above = np.expm1((order - 1.0) * x) + (order - 1.0) * np.expm1(-x)
-            below = np.expm1(-order * y) - order * np.expm1(-y)
+            # Small losses cancel; what rounding may have taken is added (Theorem G2).
+            above = np.expm1((order - 1.0) * x) * (1.0 + _ROUNDING * (2.0 + order * x))
+            above += (order - 1.0) * np.expm1(-x) * (1.0 - _ROUNDING)
+            below = np.expm1(-order * y) * (1.0 - _ROUNDING)
+            below -= order * np.expm1(-y) * (1.0 + _ROUNDING)
             # Without masses of zero, whose product with infinity would be no number.
             kept = own.positive_masses > 0.0
             result[place] += own.positive_masses[kept] @ above[kept] if kept.any() else 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -12,7 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import Geometric, PrivacyProfile, UnreachableBudgetError
-from skdptune.accounting._budgets._renyi_filter import RenyiFilter, divergences_of, suitable_order
+from skdptune.accounting._budgets._renyi_filter import (
+    RenyiFilter,
+    _moments,
+    divergences_of,
+    suitable_order,
+)
 from skdptune.accounting._losses import ORDERS
 from tests.accounting.budgets.interactions import (
     EPSILONS,
@@ -129,6 +135,21 @@ class TestDivergences:
         most = float(mpmath.log(moment + a * delta) / (a - 1))
         assert failure == pytest.approx(delta)
         assert least - 1e-12 <= divergence <= most + 1e-12
+
+    @pytest.mark.parametrize("loss", [3e-9, 7e-7, 3e-4, 0.1, 3.0])
+    @pytest.mark.parametrize("order", [1.01, 2.0, 33.3, 1000.0])
+    def test_moments_are_not_below_the_truth_where_small_losses_cancel(self, loss, order):
+        x, a = mpmath.mpf(loss), mpmath.mpf(order)
+        with mpmath.workdps(60):
+            above = mpmath.exp((a - 1) * x) - a + (a - 1) * mpmath.exp(-x)
+            below = mpmath.exp(-a * x) - 1 + a * (1 - mpmath.exp(-x))
+        one = SimpleNamespace(step=loss, positive_masses=np.ones(1), infinity=0.0)
+        zero = SimpleNamespace(step=loss, positive_masses=np.zeros(0), infinity=0.0)
+        for sides, exact in (((one, zero), above), ((zero, one), below)):
+            (found,) = _moments(*sides, np.array([order]))
+            assert exact <= float(found)
+            if 1e-3 < loss < 1.0 and order < 100.0:
+                assert found <= float(exact) * (1.0 + 1e-9)
 
     @given(st.integers(0, 10**6), st.sampled_from([1.2, 2.0, 7.0, 30.0]))
     @settings(max_examples=60)
