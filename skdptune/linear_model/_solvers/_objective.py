@@ -1,6 +1,6 @@
 """Objective perturbation: a random linear term in the objective, then its exact minimum.
 
-What it costs, and the proof, are in `_objective_cost`.
+What it costs is in `_objective_cost`.
 """
 
 from __future__ import annotations

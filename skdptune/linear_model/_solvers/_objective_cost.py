@@ -1,58 +1,26 @@
-r"""What objective perturbation costs, with the proof, and how much noise a budget asks for.
+"""What objective perturbation costs, and how much noise a budget asks for.
 
 With ``J(w) = sum_i loss(s_i z_i . w) + lam / 2 norm(w)**2`` the release is the minimum of
 ``J(w) + b . w`` for noise b (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
 2012; Redberg, Koskela and Wang 2023). Neighbouring data differ by one record ``(z, s)``, added
 or removed; ``norm(z) <= R``; the loss has slopes in ``[-L, 0]`` and curvatures in ``[0, beta]``.
 
-**The density.** ``w -> b = -grad J(w)`` is strongly monotone and Lipschitz, hence a bijection
-with a Lipschitz inverse, and differentiable almost everywhere (the rounded hinge has a curvature
-that jumps). So w has the density ``f(w) = noise(b(w)) * det(H(w))``, ``H`` the Hessian of J,
-positive everywhere on every data set. Let b and H belong to the data *without* the
-record, b' and H' to those *with* it, at one and the same w, whose margin is m. Then
+A record's gradient has one direction and one sign, so that noise in it and the determinants of
+the Hessians bound the privacy loss. With k the loss's `curvature_at_slope` and t standard normal:
 
-    b' = b - loss'(m) s z = b - x u,  u = -s z / norm(z),  x = -loss'(m) norm(z) in [0, L R],
-    det H' / det H = 1 + loss''(m) (z . H^-1 z)  in  [1, 1 + loss''(m) norm(z)**2 / lam].
+* Normal noise of standard deviation sigma, remove: at most
 
-The direction u does not depend on w, and x has one sign, because the slope has one.
+      M(t) = sup_a  log(1 + k(a) R**2 / lam) + a L R t / sigma + (a L R)**2 / (2 sigma**2),
 
-**Normal noise, remove** (w drawn with the record: b' is normal, and ``t = b' . u / sigma`` is
-standard normal). The privacy loss is ``log(det H'/det H) + (norm(b)**2 - norm(b')**2) /
-(2 sigma**2)``, and ``norm(b)**2 = norm(b')**2 + 2 x sigma t + x**2``. x depends on b',
-so the distribution of the loss is unknown, but for every t it is at most
+  and ``delta(epsilon) <= delta_gauss(epsilon - kappa)``, ``kappa = log(1 + beta R**2 / lam)``. For
+  logistic regression, where the curvature is ``a (1 - a)`` and vanishes at the steepest slope,
+  M costs much less than kappa; for the rounded hinge both are the same. Add:
+  ``delta_gauss(epsilon)``.
+* Pure: b has a density proportional to ``exp(-norm(b) / scale)``. Remove: at most
+  ``sup_a log(1 + k(a) R**2 / lam) + a L R / scale``; add: ``L R / scale``.
 
-    M(t) = sup_x  log(1 + q(x) / lam) + x t / sigma + x**2 / (2 sigma**2),
-
-q(x) the largest ``loss'' norm(z)**2`` that goes with x. Let k be `curvature_at_slope` and
-``a = -loss' / L``. Then ``norm(z) = x / (L a)`` and ``loss'' norm(z)**2 <= (x/L)**2 k(a) / a**2``,
-which does not rise in a, and the least a is the one of norm(z) = R: ``q(x) = R**2 k(x / (L R))``.
-M rises in t. So ``delta(epsilon) <= E (1 - exp(epsilon - M(t)))_+``.
-Coarser, with ``k <= beta``, ``kappa = log(1 + beta R**2 / lam)`` and mu = L R / sigma: a convex
-function of x is largest at an end, so ``M(t) <= kappa + max(0, mu t + mu**2 / 2)``, and
-``delta(epsilon) <= delta_gauss(epsilon - kappa)`` for ``epsilon >= kappa``. For logistic
-regression, where the curvature is ``a (1 - a)`` and vanishes at the steepest slope, the
-supremum costs much less than kappa; for the rounded hinge both are the same.
-
-**Weighted records.** A loss multiplied by c in [0, 1] has, at the slope ``-a L``, a curvature of
-``c k(a / c) <= k(a)`` at most (Theorem M0), and ``c k(a / c) / a**2`` does not rise either: all of
-this holds for records with weights.
-
-**Normal noise, add** (b is normal): the determinants help, and ``-2 x sigma t + x**2`` is largest
-at an end: ``delta(epsilon) <= delta_gauss(epsilon)`` for ``epsilon >= 0``.
-
-**Below kappa.** At epsilon = 0 both directions have one value, the total variation, so the
-remove direction is at most ``delta_gauss(0)`` there and, falling, at every epsilon >= 0. The rest
-is convexity through (exp(epsilon), delta) = (0, 1), which `PrivacyProfile.from_curve` applies.
-
-**Pure**: b has a density proportional to ``exp(-norm(b) / scale)``, and the norms of b and b'
-differ by x at most: the loss is at most ``sup_x log(1 + q(x) / lam) + x / scale``, which is at
-most ``kappa + L R / scale`` (remove), and ``L R / scale`` (add).
-
-**The minimum is approximate** (Iyengar et al. 2019). The weights v that are found satisfy
-``norm(grad) <= gap``, so they are within ``gap / lam`` of the exact minimum w. The release is
-``v + noise`` of the same kind. Release w first: given w, v lies in one and the same ball of
-diameter ``2 gap / lam`` on both data sets, whatever b is, so the second release is an additive one
-of that sensitivity, and its cost is composed. Its noise is a small share of the budget.
+The minimum is approximate (Iyengar et al. 2019): what the minimiser leaves is hidden by a second
+release of noise (Theorem M2), a small share of the budget.
 
 Theorem M1.
 """
@@ -231,7 +199,8 @@ def _remove_curve(loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarra
     deltas = np.full(epsilons.shape, special.ndtr(-_REACH))
     first = np.searchsorted(heights, epsilons, side="right")
     below = first == 0
-    deltas[below] += special.ndtr(_REACH) - np.exp(epsilons[below]) * right_of[0]
+    mass = (1.0 + _ROUNDING) * special.ndtr(_REACH)
+    deltas[below] += mass - np.exp(epsilons[below]) * right_of[0]
     inside = (first > 0) & (first < knots.size)
     cell, levels = first[inside] - 1, epsilons[inside]
     start = knots[cell] + (levels - heights[cell]) / slopes[cell]
