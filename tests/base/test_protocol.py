@@ -26,6 +26,7 @@ ASKED = re.compile(
 # Asked of tables, distributions, joblib's backends, diffprivlib's models, and searches themselves.
 NOT_OF_ESTIMATORS = {
     *("__len__", "columns", "iloc", "dtype", "dtypes", "kind", "reindex", "select_dtypes"),
+    *("categories", "na_value", "name"),
     "shape",
     *("__array__", "__array_interface__", "__dataframe__"),
     *("choices", "dist", "pmf", "ppf", "rvs"),

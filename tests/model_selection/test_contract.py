@@ -333,7 +333,7 @@ def test_public_size_stands_for_the_number_of_records(usual: Way) -> None:
 def test_large_delta_is_warned_of(usual: Way) -> None:
     search = made(usual, delta=0.01)
     for act in (lambda: search.fit(X, Y), lambda: search.plan(len(X), 3, compare=False)):
-        with pytest.warns(PrivacyWarning, match="Choose a smaller delta") as caught:
+        with pytest.warns(PrivacyWarning, match="Choose delta=0.0001 or less") as caught:
             act()
         assert caught[0].filename == __file__
 

@@ -37,6 +37,8 @@ _PER_SPREAD_OF_BOTH = 1000.0
 _LARGEST_SMOOTH_MASS = 0.02
 # Slopes that fall by this share of themselves do so by rounding.
 _BENT = 1e-11
+# Heights that differ by no larger share of themselves do so by rounding.
+_FAR = 1e-9
 # A sixteenth of the points beside alpha = 1 at which two halves are joined first.
 _BRIDGE = 8
 # What is left at the end of a bound's grid becomes mass at infinity.
@@ -144,6 +146,16 @@ def connected(step: float, remove: FloatArray, add: FloatArray, further: float =
     return side, _assemble(step, lower, upper, middle, float(add[-1]))
 
 
+def _lowered(half: FloatArray, height: float, step: float) -> FloatArray:
+    """Return a convex half that begins at a height, and is convex again."""
+    if half[0] == height:
+        return half
+    is_far = half[0] > (1.0 + _FAR) * height
+    half[0] = height
+    # By rounding alone, only its beginning can change.
+    return convex_minorant(half, step) if is_far else np.minimum.accumulate(half)
+
+
 def _joined(step: float, remove: FloatArray, add: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the two halves of the convex minorant of the whole curve.
 
@@ -156,8 +168,8 @@ def _joined(step: float, remove: FloatArray, add: FloatArray) -> tuple[FloatArra
     Theorem P3.
     """
     upper, lower = convex_minorant(remove, step), convex_minorant(add, step)
-    upper[0] = lower[0] = min(upper[0], lower[0])
-    upper, lower = np.minimum.accumulate(upper), np.minimum.accumulate(lower)
+    height = min(upper[0], lower[0])
+    upper, lower = _lowered(upper, height, step), _lowered(lower, height, step)
     # Both are convex, so that only a stretch around alpha = 1 can change.
     reach, ends = _BRIDGE, (False, False)
     while not all(ends):
