@@ -7,9 +7,7 @@ of the *smaller* one write
 * ``leverage = x' H^-1 x``, and
 * ``squared_residual = precision (y - x't)^2``.
 
-**The pair.** ``H' = H + xx'`` and ``t' = t + H^-1 x (y - x't) / (1 + leverage)``. Whitened by
-``sqrt(precision) H^(1/2)``, the shift is along ``H^(-1/2) x``, and so is the change of precision,
-from 1 to ``1 + leverage``. In all other directions the distributions agree. So the pair is
+**The pair** is equivalent to
 
     smaller: Normal(0, 1);   larger: Normal(sqrt(leverage squared_residual) / a, 1 / a)
 
@@ -21,19 +19,16 @@ if ``D <= 0``. The remove direction is read at ``e = epsilon``, the add directio
 complement of the interval, at ``e = -epsilon``.
 
 **Over a box** of leverages up to a bound and squared residuals up to a bound, the curve rises with
-the squared residual (its derivative by the shift is the difference of the densities of the smaller
-at the ends of the interval, of which the lower is the nearer to 0). It does not always rise with
-the leverage h. There, for both directions, the derivative has the sign of
+the squared residual. It does not always rise with the leverage h. There, for both directions, the
+derivative has the sign of
 
-    sqrt(D) - b tanh(sqrt(D) sqrt(squared_residual) / h),   b = sqrt(squared_residual) h / a,
+    sqrt(D) - b tanh(sqrt(D) sqrt(squared_residual) / h),   b = sqrt(squared_residual) h / a.
 
-since the larger moves with the velocity ``(sqrt(squared_residual / h) / a - x) / (2 a)`` in x,
-and only the ends of the interval matter. If ``squared_residual <= a`` it is positive. Let
-``c = squared_residual / a > 1`` and y(c) > 0 be the root of ``y = b tanh(c y / b)``; the sign
-is that of ``F(c) = c - log c + const - y(c)^2``, and only the constant holds epsilon. F falls and
-then rises on ``(1, squared_residual)``; that is one function of one variable for each bound,
-checked by the tests over its range. So as h grows the curve rises, may fall, and may rise again,
-and the supremum is at the first crossing or at the end of the box.
+If ``squared_residual <= a`` it is positive. Let ``c = squared_residual / a > 1`` and y(c) > 0 be
+the root of ``y = b tanh(c y / b)``; the sign is that of ``F(c) = c - log c + const - y(c)^2``, and
+only the constant holds epsilon. F falls and then rises on ``(1, squared_residual)``. So as h grows
+the curve rises, may fall, and may rise again, and the supremum is at the first crossing or at the
+end of the box.
 
 Theorem L1.
 """
@@ -90,10 +85,10 @@ def posterior_sample(leverage: float, squared_residual: float) -> PrivacyProfile
     -----
     Theorem L1.
 
-    The proof is in the module's docstring: two Gaussians on a line, of different variance, whose
-    divergence has a closed form; its supremum over the box, for each epsilon and each direction.
-    The closed form printed for this mechanism by Koskela, Redberg and Wang (2024, arXiv
-    2402.06701, section 6.1) is `printed_posterior_epsilon`; it is no bound.
+    Two Gaussians on a line, of different variance, whose divergence has a closed form; its
+    supremum over the box, for each epsilon and each direction. The closed form printed for
+    this mechanism by Koskela, Redberg and Wang (2024, arXiv 2402.06701, section 6.1) is
+    `printed_posterior_epsilon`; it is no bound.
 
     Examples
     --------
