@@ -19,6 +19,8 @@ from skdptune.mechanisms._randomness import RandomState, as_generator
 # Beyond this shift the accounting counts every loss as infinite.
 _LARGEST_SHIFT = 30.0
 _LEAST_SHIFT = 1e-6
+# So that a quotient, and its product with a sensitivity, are not rounded below what is needed.
+_ROUNDED_UP = 1.0 + 2.0**-50
 
 
 def gaussian_release(
@@ -150,7 +152,7 @@ def noise_for_budget(epsilon: float, delta: float) -> tuple[float, PrivacyProfil
     Examples
     --------
     >>> from skdptune.mechanisms import noise_for_budget
-    >>> noise_for_budget(0.5, delta=0.0)[0]
+    >>> round(noise_for_budget(0.5, delta=0.0)[0], 9)
     2.0
     >>> round(noise_for_budget(1.0, delta=1e-5)[0], 2)
     3.73
@@ -160,7 +162,7 @@ def noise_for_budget(epsilon: float, delta: float) -> tuple[float, PrivacyProfil
     if math.isinf(budget):
         return 0.0, nonprivate_profile()
     if failure == 0.0:
-        return 1.0 / budget, pure_profile(budget)
+        return _ROUNDED_UP / budget, pure_profile(budget)
     return _calibrated_gaussian(budget, failure)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -122,6 +123,14 @@ def test_noise_for_a_budget_meets_it(epsilon, delta) -> None:
     assert cost_of.epsilon(delta) == pytest.approx(profile.epsilon(delta), abs=1e-9)
     if delta and 0.01 < epsilon < 100.0:
         assert gaussian_profile(1.0, 0.999 * scale).epsilon(delta) > epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, 1.0, 3.0, 49.0])
+@pytest.mark.parametrize("sensitivity", [1.0, 1.125, 3.375, 0.1, 11.25])
+def test_pure_budget_is_met_to_the_last_bit(epsilon, sensitivity) -> None:
+    # Theorem R1: 1 / epsilon is no double, and neither is what a sensitivity makes of it.
+    scale = sensitivity * noise_for_budget(epsilon, 0.0)[0]
+    assert Fraction(sensitivity) <= Fraction(epsilon) * Fraction(scale)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
