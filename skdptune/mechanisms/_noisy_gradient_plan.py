@@ -150,8 +150,8 @@ def plan_noisy_gradient(
     For 20 to 1,000 batches, 1 to 10 epochs and epsilon from 0.5 to 4 it takes 1 to 13 % less noise
     than those.
 
-    The noise is drawn in double precision by NumPy: as everywhere in the field, the theorem is
-    about real numbers.
+    As everywhere in the field, sums of clipped gradients are those of real numbers: what rounding
+    does to them is not part of the theorem.
 
     Examples
     --------
