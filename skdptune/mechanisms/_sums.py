@@ -32,7 +32,7 @@ def unit_sum(units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     others: its influence exceeds the largest summand (Casacuberta, Shoemate, Vadhan and
     Wagaman 2022). Rounding each record's numbers by themselves, and adding integers, has no
     such effect. They are rounded towards 0, so that no norm of a record's numbers grows: one
-    record changes the result by its own numbers at most.
+    record changes the result by its own numbers at most. This holds for up to 2^27 records.
 
     Examples
     --------
