@@ -80,6 +80,21 @@ def test_sensitivity_is_attained_and_never_exceeded(releases, delta, with_std, n
     assert names == {"gaussian_release" if delta else "laplace_release"}
 
 
+def test_rounded_pairs_are_no_longer_than_the_sensitivity_to_the_last_bit() -> None:
+    # Theorem R1: in units of 2^-26, whose squares are integers below 2^53.
+    rng = np.random.default_rng(0)
+    whole = np.concatenate([rng.integers(0, 2**26 + 1, 200), [0, 1, 2**25, 2**26 - 1, 2**26]])
+    exact = whole * 2.0**-26
+    units = np.concatenate([exact, np.nextafter(exact, 0), np.nextafter(exact, 1), [1e-9, 1e-300]])
+    for centre, order in ((module._CENTRE["gaussian"], 2), (module._CENTRE["laplace"], 1)):
+        lengths = []
+        for unit in np.concatenate([units, -units]):
+            pair = unit_sum(np.array([[unit, unit**2 - centre]])) * 2.0**26
+            lengths.append(sum(abs(int(number)) ** order for number in pair))
+        most = 2**52 if order == 2 else 9 * 2**23
+        assert max(lengths) == most
+
+
 @pytest.mark.parametrize("with_std", [True, False])
 @pytest.mark.parametrize("n_features", [1, 2, 50])
 def test_noise_over_sensitivity_is_what_the_cost_says(releases, with_std, n_features) -> None:
