@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from joblib.pool import PicklingPool
 
 from skdptune import DPGridSearchCV, DPRandomSearchCV, _progress
 from skdptune._compat import Parallel, delayed
@@ -145,6 +146,9 @@ def test_workers_show_nothing(terminal: Terminal) -> None:
 
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
 def test_workers_of_joblib_are_inside_something(backend: str) -> None:
+    if backend == "multiprocessing" and PicklingPool.__base__.__module__.startswith("ray"):
+        # Its workers have no terminal, nor notebook.
+        pytest.skip("ray, once it is used, takes the place of multiprocessing")
     found = Parallel(n_jobs=2, backend=backend)(delayed(_is_outermost)() for _ in range(2))
     assert found == [False, False]
 
