@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +21,9 @@ from skdptune.inspection._plotting import (
     tidy,
 )
 from skdptune.inspection._sources import (
+    CurveOfReport,
     checked_profile,
     checked_report,
-    report_of_estimator,
-    report_of_search,
 )
 
 FloatArray = NDArray[np.float64]
@@ -39,7 +38,7 @@ _LEAST_END = 1e-3
 _NOTHING = 1e-300
 
 
-class PrivacyProfileDisplay:
+class PrivacyProfileDisplay(CurveOfReport):
     """Plot of a privacy profile: delta over epsilon, with the point that was asked for.
 
     It is best made by `from_profile`, `from_report`, `from_estimator` or `from_search`. Several
@@ -117,7 +116,7 @@ class PrivacyProfileDisplay:
         label: str | None = None,
         ax: Any = None,
         **options: Any,
-    ) -> PrivacyProfileDisplay:
+    ) -> Self:
         """Draw a profile.
 
         Parameters
@@ -158,7 +157,7 @@ class PrivacyProfileDisplay:
         label: str | None = None,
         ax: Any = None,
         **options: Any,
-    ) -> PrivacyProfileDisplay:
+    ) -> Self:
         """Draw the profile of a report, with the epsilon and delta asked for.
 
         Parameters
@@ -181,67 +180,9 @@ class PrivacyProfileDisplay:
             **options,
         )
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        n_samples: int | None = None,
-        n_features: int | None = None,
-        *,
-        label: str | None = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> PrivacyProfileDisplay:
-        """Draw the profile of a fitted estimator, or of one to be fitted to so many records.
-
-        Parameters
-        ----------
-        estimator : estimator or pipeline
-            Fitted, unless `n_samples` is given.
-        n_samples, n_features : int, optional
-            Public sizes of the fit to come.
-        label, ax, **options
-            As for `from_profile`; the label is by default the estimator's class.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
-        """
-        report = report_of_estimator(estimator, n_samples, n_features)
-        return cls.from_report(report, label=label, ax=ax, **options)
-
-    @classmethod
-    def from_search(
-        cls,
-        search: Any,
-        n_samples: int | None = None,
-        n_features: int | None = None,
-        *,
-        label: str | None = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> PrivacyProfileDisplay:
-        """Draw the profile of a whole search, fitted or to be fitted to so many records.
-
-        Parameters
-        ----------
-        search : search
-            Fitted, unless `n_samples` is given.
-        n_samples, n_features : int, optional
-            Public sizes of the search to come.
-        label, ax, **options
-            As for `from_profile`; the label is by default the search's class.
-
-        Returns
-        -------
-        PrivacyProfileDisplay
-        """
-        report = report_of_search(search, n_samples, n_features)
-        return cls.from_report(report, label=label, ax=ax, **options)
-
     # Drawing --------------------------------------------------------------------------------
 
-    def plot(self, *, ax: Any = None, **options: Any) -> PrivacyProfileDisplay:
+    def plot(self, *, ax: Any = None, **options: Any) -> Self:
         """Draw the curve.
 
         Parameters

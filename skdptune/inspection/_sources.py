@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -119,3 +120,72 @@ def _report_to_come(estimator: Any, n_samples: int, n_features: int | None) -> P
         assumptions=assumptions_of(estimator, n_samples, n_features),
         neighbouring=neighbouring_of(estimator),
     )
+
+
+class CurveOfReport(ABC):
+    """What displays share that draw a curve of a report: where the report comes from."""
+
+    @classmethod
+    @abstractmethod
+    def from_report(
+        cls, report: PrivacyReport, *, label: str | None = None, ax: Any = None, **options: Any
+    ) -> Self:
+        """Draw the curve of a report."""
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        n_samples: int | None = None,
+        n_features: int | None = None,
+        *,
+        label: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the curve of a fitted estimator, or of one to be fitted to so many records.
+
+        Parameters
+        ----------
+        estimator : estimator or pipeline
+            Fitted, unless `n_samples` is given.
+        n_samples, n_features : int, optional
+            Public sizes of the fit to come.
+        label, ax, **options
+            As for `from_profile`; the label is by default the estimator's class.
+
+        Returns
+        -------
+        display
+        """
+        report = report_of_estimator(estimator, n_samples, n_features)
+        return cls.from_report(report, label=label, ax=ax, **options)
+
+    @classmethod
+    def from_search(
+        cls,
+        search: Any,
+        n_samples: int | None = None,
+        n_features: int | None = None,
+        *,
+        label: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the curve of a whole search, fitted or to be fitted to so many records.
+
+        Parameters
+        ----------
+        search : search
+            Fitted, unless `n_samples` is given.
+        n_samples, n_features : int, optional
+            Public sizes of the search to come.
+        label, ax, **options
+            As for `from_profile`; the label is by default the search's class.
+
+        Returns
+        -------
+        display
+        """
+        report = report_of_search(search, n_samples, n_features)
+        return cls.from_report(report, label=label, ax=ax, **options)

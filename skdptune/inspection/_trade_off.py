@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +22,9 @@ from skdptune.inspection._plotting import (
     tidy,
 )
 from skdptune.inspection._sources import (
+    CurveOfReport,
     checked_profile,
     checked_report,
-    report_of_estimator,
-    report_of_search,
 )
 
 FloatArray = NDArray[np.float64]
@@ -53,7 +52,7 @@ _WORDS = {
 _OTHERS = ("of the one kind of neighbours", "of the other")
 
 
-class TradeOffDisplay:
+class TradeOffDisplay(CurveOfReport):
     """Plot of the trade-off curve: how many records an attacker finds for how many false alarms.
 
     An attacker sees the release and says whether a record was in the data. However clever, and
@@ -147,7 +146,7 @@ class TradeOffDisplay:
         label: str | None = None,
         ax: Any = None,
         **options: Any,
-    ) -> TradeOffDisplay:
+    ) -> Self:
         """Draw the trade-off curve of a profile.
 
         Parameters
@@ -184,7 +183,7 @@ class TradeOffDisplay:
     @classmethod
     def from_report(
         cls, report: PrivacyReport, *, label: str | None = None, ax: Any = None, **options: Any
-    ) -> TradeOffDisplay:
+    ) -> Self:
         """Draw the trade-off curve of a report.
 
         Parameters
@@ -206,69 +205,11 @@ class TradeOffDisplay:
             **options,
         )
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        n_samples: int | None = None,
-        n_features: int | None = None,
-        *,
-        label: str | None = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> TradeOffDisplay:
-        """Draw the trade-off curve of an estimator, fitted or to be fitted to so many records.
-
-        Parameters
-        ----------
-        estimator : estimator or pipeline
-            Fitted, unless `n_samples` is given.
-        n_samples, n_features : int, optional
-            Public sizes of the fit to come.
-        label, ax, **options
-            As for `from_profile`; the label is by default the estimator's class.
-
-        Returns
-        -------
-        TradeOffDisplay
-        """
-        report = report_of_estimator(estimator, n_samples, n_features)
-        return cls.from_report(report, label=label, ax=ax, **options)
-
-    @classmethod
-    def from_search(
-        cls,
-        search: Any,
-        n_samples: int | None = None,
-        n_features: int | None = None,
-        *,
-        label: str | None = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> TradeOffDisplay:
-        """Draw the trade-off curve of a whole search, fitted or to be fitted to so many records.
-
-        Parameters
-        ----------
-        search : search
-            Fitted, unless `n_samples` is given.
-        n_samples, n_features : int, optional
-            Public sizes of the search to come.
-        label, ax, **options
-            As for `from_profile`; the label is by default the search's class.
-
-        Returns
-        -------
-        TradeOffDisplay
-        """
-        report = report_of_search(search, n_samples, n_features)
-        return cls.from_report(report, label=label, ax=ax, **options)
-
     # Drawing --------------------------------------------------------------------------------
 
     def plot(
         self, *, ax: Any = None, kind: str = "found", log: bool = False, **options: Any
-    ) -> TradeOffDisplay:
+    ) -> Self:
         """Draw the curve.
 
         Parameters
