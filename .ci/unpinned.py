@@ -1,8 +1,8 @@
 """Fail if an environment holds a package that the constraints do not pin.
 
 Usage, with the environment's own Python: ``python .ci/unpinned.py constraints.txt``. With a
-requirement, as in ``python .ci/unpinned.py constraints.txt ".[all]"``, what it would bring counts
-as well. Nothing is installed: pip only resolves.
+requirement, as in ``python .ci/unpinned.py constraints.txt ".[all,diffprivlib]"``, what it would
+bring counts as well. Nothing is installed: pip only resolves.
 """
 
 from __future__ import annotations

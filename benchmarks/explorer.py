@@ -5,9 +5,9 @@ r"""Make and check the table behind the page "What tuning costs" (docs/explorer.
     python benchmarks/explorer.py check --points 50  compare it with exact calibrations
 
 **Why a table.** The page runs in the browser, without a server. Python in the browser (Pyodide)
-would compute the exact noise, but has no builds of opendp and randomgen, which the package
-imports, and would load tens of megabytes from another site. So the noise that each way of tuning
-needs is computed here, on a grid, and the page interpolates (docs/_static/explorer.js).
+would compute the exact noise, but has no build of opendp, which the package imports,
+and would load tens of megabytes from another site. So the noise that each way of tuning needs is
+computed here, on a grid, and the page interpolates (docs/_static/explorer.js).
 
 **What is interpolated.** DP-SGD with rate q, T steps and noise s is nearly the Gaussian mechanism
 of ``mu = q sqrt(T (exp(1/s^2) - 1))`` standard deviations (Bu, Dong, Long and Su 2020), so that

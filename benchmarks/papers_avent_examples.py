@@ -27,7 +27,7 @@ from skdptune.model_selection._pareto._sampling import (
     hypervolume_history,
     predictions,
 )
-from skdptune.model_selection._pareto._sampling._hvpoi import hvpoi
+from skdptune.model_selection._pareto._sampling._samplers import hvpoi
 
 # Their functions are also the ground truth of tests, which is where they live.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "model_selection"))

@@ -118,7 +118,9 @@ def tuned(kind, budget, sums, validation, rng, **settings):
     X, y = validation
     count = rng.geometric(1.0 / MEAN_RUNS)
     models = [
-        kind(*budget, alpha=alpha, random_state=rng, **COMMON, **settings).fit_statistics(sums)
+        kind(
+            *budget, alpha=alpha, random_state=int(rng.integers(2**31)), **COMMON, **settings
+        ).fit_statistics(sums)
         for alpha in rng.choice(RIDGES, count)
     ]
     return min(models, key=lambda model: np.mean((y - X @ model.coef_) ** 2))
@@ -129,7 +131,7 @@ def methods(epsilon: float):
 
     def plain(kind):
         return lambda sums, validation, rng: kind(
-            epsilon, DELTA, random_state=rng, **COMMON
+            epsilon, DELTA, random_state=int(rng.integers(2**31)), **COMMON
         ).fit_statistics(sums)
 
     def ptr(bound, **settings):
@@ -143,7 +145,7 @@ def methods(epsilon: float):
         "PTR tuned, Liu-Talwar": ptr("liu-talwar"),
         "PTR propose-test, L-T": ptr("liu-talwar", mode="propose-test-release"),
         "PTR, alpha 2.5": lambda sums, validation, rng: PTRLinearRegression(
-            epsilon, DELTA, alpha=2.5, random_state=rng, **COMMON
+            epsilon, DELTA, alpha=2.5, random_state=int(rng.integers(2**31)), **COMMON
         ).fit_statistics(sums),
         "noisy sums tuned, env.": lambda sums, validation, rng: tuned(
             NoisyStatisticsRidge, gaussian_budget(epsilon), sums, validation, rng

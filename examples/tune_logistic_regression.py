@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from skdptune import DPRandomSearchCV
+from skdptune import DPRandomSearchCV, config_context
 from skdptune.accounting import calibrate
 from skdptune.base import profile_of
 from skdptune.linear_model import DPLogisticRegression
@@ -123,9 +123,10 @@ each = calibrate(
     DELTA,
     parameter="budget",
 ).value
-default = private(5, EPSILON).fit(X, y)
+with config_context(ledger=False):  # made-up visits: nobody's privacy adds up
+    default = private(5, EPSILON).fit(X, y)
+    naive = max(accuracy(private(pieces, each).fit(X, y)) for pieces in PIECES)
 tuned, untuned = accuracy(search), accuracy(default)
-naive = max(accuracy(private(pieces, each).fit(X, y)) for pieces in PIECES)
 open_model = make_pipeline(TableEncoder(schema, 13), LogisticRegression(max_iter=1000)).fit(X, y)
 chosen = search.best_params_["tableencoder__n_knots"]
 

@@ -13,7 +13,9 @@ from joblib.externals.loky.backend.reduction import dumps as dumps_for_workers
 from sklearn.base import _clone_parametrized as clone_parametrized
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_features, _num_samples
+from sklearn.utils.validation import _num_features, _num_samples, validate_data
+
+from skdptune._formatting import shown
 
 try:  # since 1.9
     from sklearn.callback import CallbackSupportMixin
@@ -48,10 +50,33 @@ __all__ = [
     "number_of_features",
     "number_of_samples",
     "remove_callbacks",
+    "validated_rows",
     "safe_indexing",
     "routing_is_enabled",
     "tasks_of_fit",
 ]
+
+
+# How scikit-learn's errors about rows begin that show none of them.
+_HARMLESS = ("X has ", "Input ", "Found array ", "The feature names ", "Sparse ", "A sparse ")
+
+
+def validated_rows(estimator: Any, X: Any, **checks: Any) -> Any:
+    """Return rows as `validate_data` of scikit-learn does, with errors that show none of them."""
+    try:
+        return validate_data(estimator, X, **checks)
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        if text.startswith(_HARMLESS):
+            raise
+    if "Reshape your data" in text:
+        raise ValueError(
+            f"X must be a table of rows and columns; got {shown(X)}. Reshape your data: "
+            "reshape(1, -1) makes a table of one row."
+        )
+    if "Complex data" in text:
+        raise ValueError("Complex data not supported: X must hold real numbers.")
+    raise ValueError(f"X must hold numbers; got others in {shown(X)}.")
 
 
 def number_of_samples(X: Any) -> int:

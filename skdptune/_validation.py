@@ -1,23 +1,25 @@
 """Checks of arguments, whose errors state what a value must be and what was given.
 
 Every validator takes the argument's name, so that all messages of the package read alike:
-``<name> must be <domain>; got <value>.``
+``<name> must be <domain>; got <value>.`` A table can land in any argument, so a value is shown by
+`skdptune._formatting.shown` alone, and an entry of a container (``is_entry``) by its type.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from types import UnionType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdptune._formatting import shown, shown_names
+
 FloatArray = NDArray[np.floating[Any]]
 
-# Characters of a value that a message repeats.
-_LONGEST = 100
 # Integers above this count nothing, and few functions take them.
 LARGEST_INTEGER = 2**63 - 1
 
@@ -31,19 +33,21 @@ def check_real(
     lower_open: bool = False,
     upper_open: bool = False,
     hint: str = "",
+    is_entry: bool = False,
 ) -> float:
     """Return ``value`` as a float, or raise if it is not a number in the interval."""
+    got = _shown_entry if is_entry else shown
     domain = _describe_interval(lower, upper, lower_open, upper_open)
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise TypeError(_message(name, domain, type(value).__name__, hint))
-    _check_width(value, name, domain)
+    _check_width(value, name, domain, got)
     try:
         number = float(value)
     except OverflowError:
         # An integer or fraction that no double comes near.
-        raise ValueError(_message(name, domain, _shown(value), hint)) from None
+        raise ValueError(_message(name, domain, got(value), hint)) from None
     if not (_above(number, lower, lower_open) and _above(-number, -upper, upper_open)):
-        raise ValueError(_message(name, domain, _shown(value), hint))
+        raise ValueError(_message(name, domain, got(value), hint))
     return number
 
 
@@ -54,18 +58,20 @@ def check_integer(
     lower: int | None = None,
     upper: int | None = LARGEST_INTEGER,
     hint: str = "",
+    is_entry: bool = False,
 ) -> int:
     """Return ``value`` as an int, or raise if it is not an integer in the range."""
+    got = _shown_entry if is_entry else shown
     domain = "an integer" if lower is None else f"an integer of at least {lower}"
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
-        raise TypeError(_message(name, domain, _shown(value), hint))
-    _check_width(value, name, domain)
+        raise TypeError(_message(name, domain, got(value), hint))
+    _check_width(value, name, domain, got)
     if lower is not None and int(value) < lower:
-        raise ValueError(_message(name, domain, _shown(value), hint))
+        raise ValueError(_message(name, domain, got(value), hint))
     if upper is not None and int(value) > upper:
         highest = "2**63 - 1" if upper == LARGEST_INTEGER else str(upper)
         domain += f" {'of' if lower is None else 'and'} at most {highest}"
-        raise ValueError(_message(name, domain, _shown(value), hint))
+        raise ValueError(_message(name, domain, got(value), hint))
     return int(value)
 
 
@@ -82,19 +88,21 @@ def check_n_jobs(value: Any) -> int | None:
 def check_flag(value: Any, *, name: str) -> bool:
     """Return ``value`` as a bool, or raise if it is anything else, such as 0.5 or "no"."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(_message(name, "True or False", _shown(value), ""))
+        raise TypeError(_message(name, "True or False", shown(value), ""))
     return bool(value)
 
 
 def check_option(value: Any, *, name: str, options: Collection[Any]) -> Any:
     """Return ``value`` if it is one of ``options``, or raise."""
     if not isinstance(value, str | int) or value not in options:
-        listed = ", ".join(repr(option) for option in options)
-        raise ValueError(_message(name, f"one of {listed}", _shown(value), ""))
+        listed = shown_names(options)
+        raise ValueError(_message(name, f"one of {listed}", shown(value), ""))
     return value
 
 
-def check_kind(value: Any, *, name: str, kind: type | tuple[type, ...], domain: str) -> Any:
+def check_kind(
+    value: Any, *, name: str, kind: type | UnionType | tuple[type, ...], domain: str
+) -> Any:
     """Return ``value`` if it is an instance of ``kind``, or raise TypeError."""
     if not isinstance(value, kind):
         raise TypeError(_message(name, domain, type(value).__name__, ""))
@@ -119,7 +127,7 @@ def check_vector(
             _message(name, "an array of numbers", "rows of unequal length", "")
         ) from None
     if raw.dtype.kind not in "iuf" and raw.size:
-        raise TypeError(_message(name, "an array of numbers", _shown(values), ""))
+        raise TypeError(_message(name, "an array of numbers", shown(values), ""))
     array = raw.astype(np.float64)
     if array.ndim != 1:
         raise ValueError(_message(name, "one-dimensional", f"{array.ndim} dimensions", ""))
@@ -127,7 +135,8 @@ def check_vector(
         array < upper if upper_open else array <= upper
     )
     if not inside.all():
-        raise ValueError(_message(name, domain, repr(float(array[~inside][0])), ""))
+        got = f"another number in place {int(np.argmin(inside))}"
+        raise ValueError(_message(name, domain, got, ""))
     return array
 
 
@@ -140,24 +149,19 @@ def check_private_numbers(values: Any, *, name: str) -> NDArray[np.float64]:
         raise TypeError(_message(name, "an array of numbers", "something else", "")) from None
 
 
-def _shown(value: Any) -> str:
-    """Return the value where it is short, else its type: a table would fill the message."""
-    try:
-        text = repr(value)
-    except Exception:
-        # Python does not print integers of thousands of digits, and objects may fail to.
-        return type(value).__name__
-    return text if len(text) <= _LONGEST and "\n" not in text else type(value).__name__
+def _shown_entry(value: Any) -> str:
+    """Return what an entry of a container is: of a table it would be a record's value."""
+    return "another number" if isinstance(value, numbers.Real) else type(value).__name__
 
 
 def _message(name: str, domain: str, got: str, hint: str) -> str:
     return f"{name} must be {domain}; got {got}." + (f" {hint}" if hint else "")
 
 
-def _check_width(value: Any, name: str, domain: str) -> None:
+def _check_width(value: Any, name: str, domain: str, shown_as: Callable[[Any], str]) -> None:
     """Refuse NumPy's narrow numbers: the square of 200 in 8 bits is 64 (Assumption F6)."""
     if isinstance(value, np.integer | np.floating) and value.itemsize < 8:
-        got = f"{value.item()!r} as a {type(value).__name__}"
+        got = f"{shown_as(value.item())} as a {type(value).__name__}"
         hint = "Arithmetic of such few bits wraps around or rounds: give its .item()."
         raise TypeError(_message(name, domain, got, hint))
 

@@ -55,6 +55,11 @@ LABELS, TARGETS = np.array([0, 1, 0, 1]), np.array([0.0, 0.0, 0.0, 1.0])
 DELTA = 1e-5
 
 
+def seed_of(rng: np.random.Generator | int) -> int:
+    """Return a seed: estimators take no generator, which their clones would share."""
+    return rng if isinstance(rng, int) else int(rng.integers(2**31))
+
+
 @dataclass(frozen=True)
 class Case:
     """A release to be audited.
@@ -109,7 +114,7 @@ def fit_case(
 
     def draw(present: bool, rng: np.random.Generator) -> float:
         rows = X[0] if present else X[1]
-        return statistic(model.set_params(random_state=rng).fit(rows, y))
+        return statistic(model.set_params(random_state=seed_of(rng)).fit(rows, y))
 
     def claim() -> PrivacyProfile:
         profile = model.fit(X[0], y).privacy_.profile
@@ -176,7 +181,9 @@ def descent_case(kind: Any) -> Case:
 
     def draw(present: bool, rng: np.random.Generator) -> float:
         with _watched_descents() as seen:
-            model.set_params(random_state=rng).fit(TOGETHER if present else WITHOUT, LABELS)
+            model.set_params(random_state=seed_of(rng)).fit(
+                TOGETHER if present else WITHOUT, LABELS
+            )
         (basis, unit, weights) = seen[0]
         return float((np.linalg.solve(basis, weights) / unit)[0, 0])
 
@@ -220,7 +227,7 @@ def released_case(
 
     def releases(present: bool, rng: Any) -> list[auditing.Release]:
         with auditing.watched_releases() as seen:
-            model.set_params(random_state=rng).fit(X[0] if present else X[1], y)
+            model.set_params(random_state=seed_of(rng)).fit(X[0] if present else X[1], y)
         return list(seen)
 
     pairs = list(zip(releases(True, 0), releases(False, 0), strict=True))
@@ -310,7 +317,7 @@ def medians_case() -> Case:
     )
 
     def draw(present: bool, rng: np.random.Generator) -> float:
-        scaler.set_params(random_state=rng).fit(X[0] if present else X[1])
+        scaler.set_params(random_state=seed_of(rng)).fit(X[0] if present else X[1])
         return float(scaler.data_min_[0] > 0.0)
 
     attained = 2.0 * math.log((1.0 + math.exp(share)) / 2.0)
@@ -381,7 +388,7 @@ def search_case(
 
     def draw(present: bool, rng: np.random.Generator) -> float:
         X = EVERYONE[0] if present else EVERYONE[1]
-        search.set_params(random_state=rng).fit(X, np.arange(len(X)) % 2, **public)
+        search.set_params(random_state=seed_of(rng)).fit(X, np.arange(len(X)) % 2, **public)
         return statistic(search)
 
     def claim() -> PrivacyProfile:
@@ -496,7 +503,7 @@ def pareto_case() -> Case:
 
     def draw(present: bool, rng: np.random.Generator) -> float:
         X = EVERYONE[0] if present else EVERYONE[1]
-        search.set_params(random_state=rng).fit(X, np.arange(len(X)) % 2)
+        search.set_params(random_state=seed_of(rng)).fit(X, np.arange(len(X)) % 2)
         return float(search.evaluations_["error"][0])
 
     def claim() -> PrivacyProfile:
@@ -631,7 +638,7 @@ def _of_last_record(model: Any, y: Any, share: float) -> Case:
 
     def draw(present: bool, rng: np.random.Generator) -> float:
         n = 4 if present else 3
-        fitted = model.set_params(random_state=rng).fit(WITHOUT[:n], y[:n])
+        fitted = model.set_params(random_state=seed_of(rng)).fit(WITHOUT[:n], y[:n])
         (weights,) = fitted.bin_weights_
         return float(fitted.intercept_[0] * weights.sum())
 

@@ -12,6 +12,8 @@ import hypothesis
 import numpy as np
 import pytest
 
+from skdptune.base._recording import _refits
+
 # A deadline would make a test's verdict depend on the machine's load, and a data base of
 # old examples on what ran before.
 hypothesis.settings.register_profile("seeded", derandomize=True, deadline=None, database=None)
@@ -24,3 +26,9 @@ def _seed_global_generators() -> None:
     """Reseed what libraries fall back on when they are handed no generator."""
     random.seed(0)
     np.random.seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _no_fits_before() -> None:
+    """Forget which fits were seen, of which a second one warns."""
+    _refits._seen.clear()

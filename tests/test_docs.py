@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import subprocess
 import sys
@@ -56,6 +57,15 @@ def test_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.Monk
                     # What code that uses it looked like before may warn as it likes.
                     warnings.simplefilter("ignore")
                 exec(compile(block, f"{page}.md", "exec"), names)
+
+
+def test_numbers_of_several_records_are_those_of_the_sum() -> None:
+    # Theorem P13.
+    text = " ".join((DOCS / "threat_model.md").read_text(encoding="utf-8").split())
+    three, asked = (sum(math.exp(place * epsilon) for place in range(3)) for epsilon in (1, 1 / 3))
+    # Rounded up, and what is asked for rounded down.
+    assert f"ε = 3 and δ = {math.ceil(three * 10) / 100:.2f} · 10⁻⁵" in text
+    assert f"ε = 1/3 *and* δ = {math.floor(100 / asked) / 10} · 10⁻⁷" in text
 
 
 def test_first_lines_of_the_readme_run(capsys: pytest.CaptureFixture[str]) -> None:

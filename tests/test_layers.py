@@ -30,12 +30,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 LAYERS = (
     "_version",
-    "_validation",
     "_formatting",
+    "_validation",
     "_html",
     "_progress",
     "_docstrings",
     "_secure_random",
+    "_running_budget",
     "accounting",
     "mechanisms",
     "ledger",

@@ -317,3 +317,25 @@ def test_nets_that_are_trained_together_are_recorded_one_by_one(ledger):
     with ledger:
         PopulationTrainer().fit(nets, ROWS.astype(np.float32), LABELS)
     assert [record.status for record in ledger.history()] == ["confirmed"] * 2
+
+
+@pytest.mark.skipif(not HAS_NETS, reason="needs the extra nn")
+def test_what_a_callback_fits_is_recorded_by_itself(ledger):
+    """Theorem H4: it is no part of the net's own fit."""
+    from skorch.callbacks import Callback
+
+    class Greedy(Callback):
+        data_independent = True
+
+        def on_train_end(self, net, **of_net):
+            rows = ROWS.astype(np.float32)
+            clone(net).set_params(callbacks=None).fit(rows, LABELS)
+            clone(INNER).fit(rows, LABELS)
+            net.set_params(callbacks=None).fit(rows, LABELS)
+
+    net, _ = made("DPNeuralNetClassifier", callbacks=[Greedy()], classes=[0, 1], ledger=ledger)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        net.fit(ROWS.astype(np.float32), LABELS)
+    name = "DPNeuralNetClassifier"
+    assert [record.name for record in ledger.history()] == [name, name, type(INNER).__name__, name]

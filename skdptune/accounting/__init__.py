@@ -64,6 +64,7 @@ from skdptune.accounting._report import Row as Row
 from skdptune.accounting._report import one_line as one_line
 from skdptune.accounting._report import to_html as to_html
 from skdptune.accounting._report import to_text as to_text
+from skdptune.accounting._run_counts import check_distribution as check_distribution
 from skdptune.accounting._selection import BOUNDS as BOUNDS
 from skdptune.accounting._statement import ReleaseFacts as ReleaseFacts
 from skdptune.accounting._statement import includes_tuning as includes_tuning

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from skdptune._compat import number_of_samples
+from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_n_jobs, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit._analyses import METHODS, analysis
@@ -190,8 +191,9 @@ def _game(
     if not examples:
         raise ValueError(
             "estimator must be one that can be fitted to the data of the audit; the fit of "
-            f"{type(estimator).__name__} raised {type(errors[0]).__name__}: {errors[0]}"
-        ) from errors[0]
+            f"{type(estimator).__name__} raised {shown(errors[0])}. Its words may show records: "
+            "fit it yourself to read them."
+        ) from None
     if callable(statistic):
         return replace(game, statistic=statistic), examples
     if statistic == "response":

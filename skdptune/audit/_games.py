@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skdptune._compat import Parallel, delayed
+from skdptune._formatting import shown
 from skdptune._progress import Progress
 from skdptune.accounting import BudgetExceededError
 from skdptune.audit._directions import Direction, learnt_direction
-from skdptune.base import set_seeds
+from skdptune.base import expected_refits, set_seeds
 from skdptune.ledger import LedgerError
 from skdptune.testing import global_generators
 
@@ -47,6 +48,7 @@ class Game:
     sides: tuple[tuple[Any, ...], tuple[Any, ...]]
     statistic: Callable[[Any], Any]
 
+    @expected_refits()
     def fitted(self, present: bool, seed: np.random.SeedSequence) -> Any:
         """Return a copy, fitted with or without the record; all noise comes from the seed."""
         made = clone(self.estimator)
@@ -231,7 +233,7 @@ def as_seed(random_state: Any) -> int | None:
         return int(random_state.integers(2**63 - 1))
     elif isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
-    got = repr(random_state) if isinstance(random_state, int) else type(random_state).__name__
     raise ValueError(
-        f"random_state must be None, an integer of at least 0 or a generator of NumPy; got {got}."
+        "random_state must be None, an integer of at least 0 or a generator of NumPy; got "
+        f"{shown(random_state)}."
     )

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdptune._compat import number_of_features, number_of_samples, safe_indexing
+from skdptune._formatting import shown
 from skdptune.audit._canaries import Canary, worst_canary
 from skdptune.audit._statistics import numbers_of
 from skdptune.base import (
@@ -39,7 +40,7 @@ def canary_for(estimator: Any, X: Any, y: Any, canary: Any) -> Canary:
         return canary
     if isinstance(canary, str):
         if canary != "auto":
-            raise ValueError(f'canary must be "auto", a Canary or a record; got {canary!r:.100}.')
+            raise ValueError(f'canary must be "auto", a Canary or a record; got {shown(canary)}.')
         return worst_canary(estimator, X, y)
     return _with_record(estimator, X, y, *_parts(canary, X, y))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ _IN_CLIPPING_NORMS = {"sgd": 3.0, "adam": 3.0}
 # Of nets, in whose first weights the slope is smaller; and of a target that no prediction meets.
 _OF_NETS, _FAR_TARGET = 10.0, 100.0
 _BOUNDS = ("bounds", "bounds_X")
+_AT_BOUNDS = "a row at the upper ends of "
 # Solvers that shorten no row, and clip gradients instead.
 _NOT_CLIPPING = frozenset({"objective", "output", "psgd"})
 
@@ -39,6 +40,8 @@ class Extremes:
     other_targets : tuple
         Targets of other records, in turn; empty where there are none.
     reason : str
+    is_at_bounds : bool
+        Whether `row` is at the upper ends of bounds, and `opposite` at the lower ones.
     """
 
     row: np.ndarray
@@ -47,6 +50,16 @@ class Extremes:
     target: Any
     other_targets: tuple[Any, ...]
     reason: str
+    is_at_bounds: bool = False
+
+    def at_corners(self) -> Iterator[Extremes]:
+        """Iterate over the same record beside others that are all at one corner of the bounds."""
+        for corner, where in ((self.opposite, "lower"), (self.row, "upper")):
+            beside = f", beside others at all {where} ends"
+            yield replace(self, others=corner[None], reason=f"{self.reason}{beside}")
+        # The record at the lower ends, whose opposite is at the upper ones.
+        swapped = replace(self, row=self.opposite, opposite=self.row)
+        yield replace(swapped, reason=self.reason.replace("upper ends", "lower ends", 1))
 
     def background(self, size: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Return so many other records and their targets."""
@@ -84,7 +97,8 @@ def known_extremes(
         return None
     row, opposite, beside, why = rows
     target, other_targets, and_why = _targets_of(estimator, y)
-    return Extremes(row, opposite, beside, target, other_targets, f"{why}{and_why}")
+    is_at_bounds = why.startswith(_AT_BOUNDS)
+    return Extremes(row, opposite, beside, target, other_targets, f"{why}{and_why}", is_at_bounds)
 
 
 def generic_extremes(estimator: Any, X: Any, y: Any, factor: float) -> Extremes:
@@ -203,7 +217,7 @@ def _at_bounds(bounds: Any, shape: tuple[int, ...], name: str, takes_ranks: bool
     if takes_ranks:
         # A record at an end has all values on one side of it, and favours none.
         return middle, high.copy(), np.stack([low, high]), f"a row between others at both {name}"
-    return high.copy(), low.copy(), middle[None], f"a row at the upper ends of {name}"
+    return high.copy(), low.copy(), middle[None], f"{_AT_BOUNDS}{name}"
 
 
 def _length(given: dict[str, Any], shape: tuple[int, ...]) -> tuple[float | None, str]:

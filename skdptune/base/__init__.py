@@ -13,6 +13,7 @@ from skdptune.base._mixin import PrivateEstimatorMixin
 from skdptune.base._recording import PrivacyWarning
 from skdptune.base._refusals import NoProfileError
 from skdptune.base._reports import privacy_of
+from skdptune.base._scikit_learn import HOLDERS as HOLDERS
 
 # isort: split
 # For the other folders of this package.
@@ -40,6 +41,7 @@ from skdptune.base._costs import cost_of as cost_of
 from skdptune.base._costs import has_cost as has_cost
 from skdptune.base._costs import refusals_of as refusals_of
 from skdptune.base._costs import replaces_records as replaces_records
+from skdptune.base._distrusted import distrusted as distrusted
 from skdptune.base._extrapolation import LEARNING_RATES as LEARNING_RATES
 from skdptune.base._extrapolation import ExtrapolationRule as ExtrapolationRule
 from skdptune.base._extrapolation import scale_to_tuning as scale_to_tuning
@@ -58,24 +60,37 @@ from skdptune.base._nested_parameters import nested_estimators as nested_estimat
 from skdptune.base._nested_parameters import own_parameters as own_parameters
 from skdptune.base._public_size import check_secret_size as check_secret_size
 from skdptune.base._public_size import set_public_size as set_public_size
+from skdptune.base._reading import as_table as as_table
 from skdptune.base._reading import by_halves as by_halves
-from skdptune.base._reading import check_column_types as check_column_types
 from skdptune.base._reading import finite_rows as finite_rows
+from skdptune.base._reading import first_step as first_step
+from skdptune.base._reading import kind_of_list as kind_of_list
+from skdptune.base._reading import named_like as named_like
+from skdptune.base._reading import reads_numbers as reads_numbers
+from skdptune.base._reading import table_of as table_of
 from skdptune.base._reading import table_shape as table_shape
 from skdptune.base._reading import zeroed as zeroed
 from skdptune.base._recording import Charge as Charge
+from skdptune.base._recording import announce_search as announce_search
 from skdptune.base._recording import carry_settings as carry_settings
 from skdptune.base._recording import charge_of_fit as charge_of_fit
+from skdptune.base._recording import count_fit as count_fit
+from skdptune.base._recording import expected_refits as expected_refits
 from skdptune.base._recording import is_paid as is_paid
 from skdptune.base._recording import ledger_for as ledger_for
 from skdptune.base._recording import paid_for as paid_for
 from skdptune.base._recording import recorded_together as recorded_together
-from skdptune.base._recording import warn_of_refit as warn_of_refit
 from skdptune.base._records import Records as Records
 from skdptune.base._records import check_classes as check_classes
+from skdptune.base._records import check_rows_form as check_rows_form
+from skdptune.base._records import check_target_shape as check_target_shape
 from skdptune.base._records import check_target_type as check_target_type
+from skdptune.base._records import kind_of_targets as kind_of_targets
+from skdptune.base._records import labels_in as labels_in
 from skdptune.base._records import proper_labels as proper_labels
 from skdptune.base._records import proper_targets as proper_targets
+from skdptune.base._records import read_targets as read_targets
+from skdptune.base._records import rows_with_gaps as rows_with_gaps
 from skdptune.base._records import sorted_labels as sorted_labels
 from skdptune.base._records import target_array as target_array
 from skdptune.base._records import validate_records as validate_records
@@ -85,9 +100,9 @@ from skdptune.base._refusals import no_profile as no_profile
 from skdptune.base._refusals import together as together
 from skdptune.base._reports import report_of as report_of
 from skdptune.base._seeds import forget_seeds as forget_seeds
+from skdptune.base._seeds import legacy_generator as legacy_generator
 from skdptune.base._seeds import own_seeds as own_seeds
 from skdptune.base._seeds import set_seeds as set_seeds
-from skdptune.base._seeds import without_generator as without_generator
 from skdptune.base._suggested_space import LOSS_OF_DOUBLING as LOSS_OF_DOUBLING
 from skdptune.base._suggested_space import suggested_space as suggested_space
 from skdptune.base._suggested_space import suggests_a_space as suggests_a_space

@@ -6,13 +6,17 @@ import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from skdptune._formatting import shown
 from skdptune.accounting import PrivacyReport
 from skdptune.base._costs import load_adapter_of, replaces_records
-from skdptune.base._nested_parameters import nested_estimators
+from skdptune.base._nested_parameters import nested_estimators, own_member
 from skdptune.ledger import ADD_OR_REMOVE, RELATIONS, REPLACE, common_relation
 
 # Assumption F6.
-SEEDED = "the noise is drawn from a seed: whoever knows the seed sees through it"
+SEEDED = (
+    "the noise is drawn from a seed: whoever knows the seed can subtract it, and fits with the "
+    "same seed, such as clones on two folds, share their noise and have no joint guarantee"
+)
 
 
 def neighbouring_of(estimator: Any) -> str:
@@ -31,11 +35,11 @@ def neighbouring_of(estimator: Any) -> str:
 def _own_relation(estimator: Any) -> str:
     if replaces_records(estimator):
         return REPLACE
-    relation = getattr(estimator, "neighbouring", ADD_OR_REMOVE)
+    relation = own_member(estimator, "neighbouring") or ADD_OR_REMOVE
     if relation not in RELATIONS:
         raise TypeError(
             f"neighbouring must be one of {list(RELATIONS)}; got "
-            f"{relation!r:.80} of {type(estimator).__name__}."
+            f"{shown(relation)} of {type(estimator).__name__}."
         )
     return str(relation)
 
@@ -76,7 +80,7 @@ def assumptions_of(
     Theorem F11.
     """
     load_adapter_of(estimator)
-    own = getattr(estimator, "privacy_assumptions", None)
+    own = own_member(estimator, "privacy_assumptions")
     if own is None or isinstance(estimator, type):
         own = functools.partial(assumption_registry, estimator)
     try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdptune._formatting import shown
 from skdptune._validation import check_real
 
 _DOMAIN = "class_weight must be a mapping of class to a positive public weight"
@@ -70,13 +71,18 @@ def checked_class_weight(class_weight: Any) -> dict[Any, float]:
             "shares of the classes, such as {'ill': 1 / 0.02, 'well': 1 / 0.98}."
         )
     if not isinstance(class_weight, Mapping) or not class_weight:
-        shown = "an empty one" if isinstance(class_weight, Mapping) else f"{class_weight!r:.60}"
+        got = "an empty one" if isinstance(class_weight, Mapping) else shown(class_weight)
         raise TypeError(
-            f"{_DOMAIN}; got {shown}. Weights that are counted in the data are not public."
+            f"{_DOMAIN}; got {got}. Weights that are counted in the data are not public."
         )
     return {
         label: check_real(
-            weight, name=f"class_weight[{label!r}]", lower=0.0, upper=1e9, lower_open=True
+            weight,
+            name=f"class_weight[{shown(label)}]",
+            lower=0.0,
+            upper=1e9,
+            lower_open=True,
+            is_entry=True,
         )
         for label, weight in class_weight.items()
     }
@@ -87,6 +93,6 @@ def _check_known(weights: Mapping[Any, float], classes: NDArray[Any]) -> None:
     unknown = [label for label in weights if label not in known]
     if unknown:
         raise ValueError(
-            f"class_weight must name classes of the model alone; got {unknown[0]!r:.80}, which is "
-            f"none of {classes.tolist()!r:.200}."
+            f"class_weight must name classes of the model alone; got {shown(unknown[0])}, which "
+            f"is none of {shown(classes.tolist())}."
         )

@@ -10,6 +10,8 @@ from typing import Any
 
 from skdptune._validation import check_integer, check_kind
 from skdptune.accounting import PrivacyProfile
+from skdptune.base._distrusted import distrusted_class
+from skdptune.base._nested_parameters import own_member
 from skdptune.base._refusals import NoProfileError, Refusal, no_profile, refusal_of
 
 # The estimator is of the class that the function is registered for.
@@ -69,7 +71,7 @@ def cost_of(estimator: object, n_samples: int, n_features: int | None) -> Privac
     """Return the profile of a fit, by the estimator's own word or that of its registered class."""
     load_adapter_of(estimator)
     # An estimator's own profile takes precedence over that of a class it descends from.
-    own = getattr(estimator, "privacy_profile", None)
+    own = own_member(estimator, "privacy_profile")
     if own is None or isinstance(estimator, type):
         own = functools.partial(_registry, estimator)
     profile = own(n_samples, n_features)
@@ -123,7 +125,7 @@ def has_cost(estimator: object) -> bool:
     load_adapter_of(estimator)
     if isinstance(estimator, type):
         return False
-    own = getattr(estimator, "privacy_profile", None)
+    own = own_member(estimator, "privacy_profile")
     return own is not None or _registry.dispatch(type(estimator)) is not _registry.dispatch(object)
 
 
@@ -132,7 +134,7 @@ def replaces_records(estimator: object) -> bool:
 
     Bounds for sampling and for disjoint parts, which are about adding one, then do not apply.
     """
-    own = getattr(estimator, "neighbouring", "")
+    own = own_member(estimator, "neighbouring")
     if isinstance(own, str) and own.startswith("replace"):
         return True
     return any(kind.__module__.partition(".")[0] in _REPLACING for kind in type(estimator).__mro__)
@@ -145,6 +147,11 @@ def load_adapter_of(estimator: object) -> None:
         if adapter is not None:
             importlib.import_module(adapter).register()
             return
+
+
+def has_adapter(module: object) -> bool:
+    """Return whether a module is of an optional library whose models are known here."""
+    return str(module).partition(".")[0] in _ADAPTERS
 
 
 def load_adapters() -> None:
@@ -164,13 +171,18 @@ def _registry(estimator: object, n_samples: int, n_features: int | None) -> Priv
     raise no_profile(estimator)
 
 
-def register_profile(kind: type) -> Callable[[CostFunction], CostFunction]:
+def register_profile(
+    kind: type, *, insist: bool = False
+) -> Callable[[CostFunction], CostFunction]:
     """Register the privacy cost of a class of estimators that has no ``privacy_profile``.
 
     Parameters
     ----------
     kind : type
         Class of the estimators; subclasses are included.
+    insist : bool, default=False
+        Whether a class is registered of which it is known that it does not keep to the guarantee
+        that its library states. Reports then list the fault among their assumptions.
 
     Returns
     -------
@@ -195,6 +207,13 @@ def register_profile(kind: type) -> Callable[[CostFunction], CostFunction]:
     1.06
     """
     check_kind(kind, name="kind", kind=type, domain="a class")
+    check_kind(insist, name="insist", kind=bool, domain="True or False")
+    fault = distrusted_class(kind)
+    if fault is not None and not insist:
+        raise ValueError(
+            "kind must keep to the guarantee that its library states, unless insist=True; got "
+            f"{kind.__name__}: {fault.fault} ({fault.source})."
+        )
 
     def decorator(function: CostFunction) -> CostFunction:
         register_cost(kind)(function)
@@ -223,7 +242,7 @@ def registration_of(kind: type) -> tuple[type, CostFunction] | None:
 def adopt_registration(kind: type, function: CostFunction) -> None:
     """Register a class as in the process that has sent it here, unless it is."""
     if kind not in _registry.registry:
-        register_profile(kind)(function)
+        register_profile(kind, insist=True)(function)
 
 
 def when_registered(watcher: Callable[[type], None]) -> None:

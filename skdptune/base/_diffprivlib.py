@@ -10,13 +10,15 @@ from skdptune._validation import check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
 from skdptune.base._assumptions import assumption_registry
 from skdptune.base._costs import register_profile
+from skdptune.base._distrusted import distrusted, refusal_of
 from skdptune.base._refusals import NoProfileError, Refusal
 from skdptune.base._reports import report_registry
 from skdptune.ledger import REPLACE
 
 _RELATION = (
-    "diffprivlib's guarantee is taken as stated there: pure epsilon for replacing one of a public "
-    "number of records"
+    "diffprivlib's epsilon is taken as pure, for replacing one of a public number of records (its "
+    "docstrings name no neighbours, its noise is for these); its bounds as given and not read "
+    "off the data; and its minimisers as exact, so not with a ConvergenceWarning"
 )
 # What diffprivlib reads off the data where it is not given, with no more than a warning.
 _KNOWLEDGE = ("bounds", "bounds_X", "bounds_y", "data_norm", "classes")
@@ -45,8 +47,12 @@ def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfi
     missing = [
         name for name in _KNOWLEDGE if name in parameters and _is_missing(model, parameters, name)
     ]
+    refusals = []
+    fault = distrusted(model)
+    if fault is not None:
+        refusals.append(refusal_of(fault))
     if missing:
-        raise NoProfileError(
+        refusals.append(
             Refusal(
                 f"{type(model).__name__} without {' and '.join(missing)}",
                 "diffprivlib would read it off the data, at no stated cost",
@@ -54,6 +60,8 @@ def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfi
                 demand="estimator must be given what it may not learn",
             )
         )
+    if refusals:
+        raise NoProfileError(*refusals)
     return PrivacyProfile.pure(epsilon)
 
 
@@ -64,14 +72,17 @@ def _is_missing(model: Any, parameters: dict[str, Any], name: str) -> bool:
 
 
 def _report(model: Any, n_samples: int | None) -> PrivacyReport:
+    # Its own cost, or what was registered in its place.
+    report = report_registry.dispatch(object)(model, n_samples)
     return PrivacyReport(
-        _cost_of(model, 1, None),
-        0.0,
-        name=type(model).__name__,
-        assumptions=(_RELATION,),
+        report.profile,
+        report.delta,
+        name=report.name,
+        assumptions=_assumptions(model, 1, None),
         neighbouring=REPLACE,
     )
 
 
 def _assumptions(model: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
-    return (_RELATION,)
+    fault = distrusted(model)
+    return (_RELATION,) if fault is None else (fault.assumption,)

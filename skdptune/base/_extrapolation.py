@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from skdptune._formatting import shown
 from skdptune.base._cost_parameters import cost_parameters
 from skdptune.base._nested_parameters import change_parameters, nested_estimators
 from skdptune.base.protocol import Parametrized
@@ -52,6 +53,6 @@ def _apply(rule: ExtrapolationRule, estimator: Parametrized, n_tune: int, n_fina
     costly = sorted(set(changes) & cost_parameters(estimator, list(changes)))
     if costly:
         raise ValueError(
-            f"extrapolate must not change parameters that set the cost; got {costly[0]!r}."
+            f"extrapolate must not change parameters that set the cost; got {shown(costly[0])}."
         )
     change_parameters(estimator, changes)

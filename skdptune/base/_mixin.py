@@ -10,9 +10,7 @@ from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._assumptions import SEEDED
 from skdptune.base._recording import PrivacyWarning, record_fits
-from skdptune.base._seeds import without_generator
 from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
-from skdptune.mechanisms import RandomState
 
 DEFAULT_DELTA = 1e-5
 # Assumptions that reports state, by Assumption P0.
@@ -43,12 +41,15 @@ def warn_of_large_delta(delta: float, n_samples: int, *, stacklevel: int) -> Non
 class PrivateEstimatorMixin:
     """Budget handling and reporting of an estimator with ``epsilon`` and ``delta`` parameters.
 
-    A subclass has the parameters ``epsilon``, ``delta`` and ``random_state``, maybe one for its
+    A subclass has the parameters ``epsilon``, ``delta`` and ``random_state`` (an int or None; fits
+    refuse generators, which clones would copy and draw the same noise from), maybe one for its
     noise, maybe ``n_public``, a constant in place of the number of records, and the method
     ``privacy_profile(n_samples, n_features=None)``, which follows from parameters and public sizes
     alone. Its methods that read data (``fit``, ``partial_fit``, ``fit_many``) are then recorded in
     the ledger of its parameter ``ledger``, if it has one, or in the one that is in use
-    (Theorem H4): what `privacy_profile` returns must cover all that such a call does.
+    (Theorem H4): what `privacy_profile` returns must cover all that such a call does. A subclass
+    whose methods fit more than those that they override states its own; if it inherits
+    `privacy_profile`, only one call of an overridden method is paid for.
 
     Examples
     --------
@@ -64,7 +65,7 @@ class PrivateEstimatorMixin:
 
     epsilon: float | None
     delta: float
-    random_state: RandomState
+    random_state: int | None
     n_public: int | None = None
     ledger: PrivacyLedger | None = None
     # How neighbours differ, in the words of reports; a subclass may have another relation.
@@ -98,11 +99,10 @@ class PrivateEstimatorMixin:
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is copied and pickled: of a fitted estimator no generator of its noise."""
-        # Theorem F9.
+        """Return what is copied and pickled: what the classes behind this one return."""
         state: Any = super().__getstate__()
         # An object without attributes has no state.
-        return without_generator(state or {})
+        return state or {}
 
     def _checked_budget(self) -> tuple[float, float]:
         """Return (epsilon, delta) after validation; epsilon may be infinite for "no privacy"."""

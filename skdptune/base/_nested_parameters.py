@@ -6,20 +6,48 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import Pipeline
 
+from skdptune._formatting import shown
 from skdptune.base.protocol import Fittable, Parametrized
 
 # Parameters that are a search's own to set, or those of whoever answers for the data.
 RESERVED_PARAMETERS: tuple[str, ...] = ("random_state", "n_public", "ledger")
 
+# Models that hand all records on to one model, and change targets or predictions one by one.
+AROUND = {FixedThresholdClassifier: "estimator", TransformedTargetRegressor: "regressor"}
+
+
+def model_inside(estimator: Any) -> Any:
+    """Return the model that is handed an estimator's records: itself, unless it is around one."""
+    name = AROUND.get(type(estimator))
+    return estimator if name is None else getattr(estimator, name)
+
 
 def nested_estimators(estimator: Parametrized) -> Iterator[tuple[str, Parametrized]]:
-    """Iterate over an estimator and those inside it, with the prefixes of their parameters."""
+    """Iterate over an estimator and those inside it, with the prefixes of their parameters.
+
+    Frozen ones are left out, with what they hold: no parameter of them can be set, and no fit
+    reads data for them.
+    """
     yield "", estimator
+    frozen = ["estimator"] if isinstance(estimator, FrozenEstimator) else []
     for name, value in sorted(estimator.get_params(deep=True).items()):
-        if hasattr(value, "get_params") and not isinstance(value, type):
+        if isinstance(value, FrozenEstimator):
+            frozen.append(name)
+        elif any(name == one or name.startswith(f"{one}__") for one in frozen):
+            continue
+        elif hasattr(value, "get_params") and not isinstance(value, type):
             yield f"{name}__", value
+
+
+def own_member(estimator: object, name: str) -> Any:
+    """Return a member of an estimator itself, None if it has none or only what it has frozen."""
+    # A frozen estimator passes every question on to the one that it holds.
+    return None if isinstance(estimator, FrozenEstimator) else getattr(estimator, name, None)
 
 
 def own_parameters(estimator: Parametrized) -> dict[str, Any]:
@@ -60,6 +88,11 @@ def check_fit_parameters(estimator: Fittable, names: Iterable[str]) -> None:
         while isinstance(part, Pipeline):
             step, _, last = last.partition("__")
             part = part.named_steps.get(step) if last else None
+        if isinstance(part, TransformedTargetRegressor):
+            part = part.regressor
+        if isinstance(part, FixedThresholdClassifier):
+            # It hands on what metadata routing routes, and nothing else.
+            part = None
         known = {} if part is None else inspect.signature(part.fit).parameters
         # Estimators of this package collect what they take no such argument for, to say why.
         takes_all = any(
@@ -67,5 +100,5 @@ def check_fit_parameters(estimator: Fittable, names: Iterable[str]) -> None:
         )
         if not (takes_all or last in known):
             raise TypeError(
-                f"fit must be given what {type(estimator).__name__}.fit takes; got {name!r}."
+                f"fit must be given what {type(estimator).__name__}.fit takes; got {shown(name)}."
             )

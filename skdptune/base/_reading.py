@@ -5,38 +5,59 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
 
 from skdptune._compat import number_of_samples, safe_indexing
+from skdptune._formatting import shown
+from skdptune.base._nested_parameters import model_inside
 
 Table = Any
 Mask = NDArray[np.bool_]
 NUMBERS = "fiub"
-# Types whose every entry is read by itself; a word among numbers makes NumPy choose one of them.
-_READ_ONE_BY_ONE = "OUS"
 # Those of which NumPy makes the floats that Python does, ten times as fast.
 _PLAIN = frozenset({bool, int, float, str, Decimal, type(None), np.float32, np.float64, np.int64})
+# Entries that are read as numbers; the conversion of anything else may warn, print or do worse.
+# Each with the value that it has as one of its kind: a class derived from it may say another.
+_READABLE: dict[type, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    str: lambda entry: str.__getitem__(entry, slice(None)),
+    bytes: lambda entry: bytes.__getitem__(entry, slice(None)),
+    np.bool_: bool,
+    np.integer: int,
+    np.floating: float,
+}
 
 
-def finite_rows(X: Any, dtype: DTypeLike) -> tuple[Table, Mask]:
+def finite_rows(X: Any, dtype: DTypeLike | None = None) -> tuple[Table, Mask]:
     """Return numbers, rows that are not all finite being all zeros, and which rows these are.
 
     Proper numbers of the right type are not copied.
+
+    Parameters
+    ----------
+    X : array-like
+    dtype : dtype, optional
+        Of the result; an array of single precision keeps its own where this is double. Numbers
+        keep their type where it is not given.
     """
     if sparse.issparse(X):
         return _finite_sparse(X, dtype)
     numbers, unread = _numbers(X)
-    wanted = np.dtype(dtype)
-    if wanted == np.float64 and numbers.dtype == np.float32:
-        wanted = numbers.dtype
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = numbers.astype(wanted, copy=False)
+        rows = numbers.astype(_wanted(numbers.dtype, dtype), copy=False)
         # A finite sum has no other terms, and takes a tenth of the time of looking at all.
         is_proper = bool(np.isfinite(rows.sum())) and not unread.any()
     if is_proper:
@@ -45,17 +66,59 @@ def finite_rows(X: Any, dtype: DTypeLike) -> tuple[Table, Mask]:
     return zeroed(rows, improper), improper
 
 
-def zeroed(rows: Table, chosen: Mask) -> Table:
-    """Return a table with the chosen rows all zeros."""
+def _wanted(found: np.dtype[Any], dtype: DTypeLike | None) -> np.dtype[Any]:
+    """Return the type in which numbers of a type are kept."""
+    if dtype is None:
+        return np.dtype(np.float64) if found.kind == "f" and found.itemsize > 8 else found
+    wanted = np.dtype(dtype)
+    return found if wanted == np.float64 and found == np.float32 else wanted
+
+
+def zeroed(rows: Table, chosen: Mask, value: float = 0.0) -> Table:
+    """Return a table with the chosen rows all zeros, or all of another value.
+
+    Of a sparse table, only the entries that are stored change.
+    """
     if not chosen.any():
         return rows
     if sparse.issparse(rows):
         kept = rows.tocsr(copy=True)
-        kept.data[np.repeat(chosen, np.diff(kept.indptr))] = 0
+        kept.data[np.repeat(chosen, np.diff(kept.indptr))] = value
         return type(rows)(kept)
     rows = rows.copy()
-    rows[chosen] = 0
+    rows[chosen] = value
     return rows
+
+
+def named_like(X: Any, rows: Table) -> Table:
+    """Return rows in a table with the column names of the one that they were read from."""
+    if not hasattr(X, "columns") or sparse.issparse(rows):
+        return rows
+    if hasattr(X, "iloc"):
+        return type(X)(rows, columns=X.columns, copy=False)
+    return type(X)({name: rows[:, place] for place, name in enumerate(X.columns)})
+
+
+def reads_numbers(estimator: Any) -> bool:
+    """Return whether an estimator, or the first step of a pipeline, takes tables of numbers alone.
+
+    Others, such as encoders, imputers and functions, are handed records as they came.
+    """
+    first = first_step(estimator)
+    if first is None or isinstance(first, ColumnTransformer | FeatureUnion):
+        return False
+    tags = get_tags(first)
+    takes = tags.input_tags
+    if tags.no_validation or not (takes.two_d_array or takes.three_d_array):
+        return False
+    return not (takes.string or takes.categorical or takes.allow_nan or takes.dict)
+
+
+def first_step(estimator: Any) -> Any:
+    """Return what is handed an estimator's records first, None for a keyword."""
+    while isinstance(estimator, Pipeline) and estimator.steps:
+        estimator = estimator.steps[0][1]
+    return None if isinstance(estimator, str) else model_inside(estimator)
 
 
 def by_halves(
@@ -71,7 +134,10 @@ def by_halves(
     """
     try:
         return [(X, function(X))]
-    except Exception:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException:
+        # A library may panic, and a step may exit.
         size = number_of_samples(X)
     if size <= 1:
         return [(X, fallback(X))]
@@ -79,69 +145,157 @@ def by_halves(
     return [found for half in halves for found in by_halves(function, _part(X, half), fallback)]
 
 
+def as_table(X: Any) -> Table:
+    """Return a list of rows as an array of objects, and a masked array with gaps.
+
+    Anything else, such as a list of texts or dicts, is returned as it is. A list has no type, so
+    the type of the array must not be that of its entries: one record could change it.
+    """
+    if isinstance(X, np.ma.MaskedArray):
+        return unmasked(X)
+    if hasattr(X, "shape") or not hasattr(X, "__len__") or kind_of_list(X) != "rows":
+        return X
+    return _table_of_objects(X, None)
+
+
+def kind_of_list(records: Any) -> str:
+    """Return "texts", "dicts" or "rows": what most records of a list are; "" if it is empty."""
+    kinds = Counter(
+        "texts" if isinstance(one, str) else "dicts" if isinstance(one, dict) else "rows"
+        for one in records
+    )
+    # Of two that are as frequent the later word, so that the order of records decides nothing.
+    return max(kinds, key=lambda kind: (kinds[kind], kind), default="")
+
+
 def table_shape(X: Any) -> tuple[int, ...]:
     """Return the shape of a table, whatever its entries are."""
     shape = getattr(X, "shape", None)
-    if shape is not None:
-        return tuple(shape)
-    natural = natural_array(X)
-    if natural is not None:
-        return natural.shape
-    return object_array(X).shape
+    return tuple(shape if shape is not None else table_of(X).shape)
+
+
+def table_of(values: Any, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+    """Return a list of rows as an array, of objects unless all entries are numbers or words.
+
+    Numbers are of double precision, whatever their own is: one record must not decide it.
+
+    Parameters
+    ----------
+    values : list
+    shape : tuple of int, optional
+        Of each row, where it is public; else that of most rows. A row of another shape holds None
+        alone.
+    """
+    natural = natural_array(values)
+    if natural is not None and (shape is None or natural.shape[1:] == shape):
+        is_list = isinstance(values, list | tuple) and natural.dtype.kind in NUMBERS
+        return natural.astype(np.float64) if is_list else natural
+    return _table_of_objects(values, shape)
+
+
+def _table_of_objects(values: Any, shape: tuple[int, ...] | None) -> NDArray[Any]:
+    rows = [_row(value) for value in values]
+    if shape is None:
+        # A tie goes to plain rows, and to longer ones: the order of records decides nothing.
+        counts = Counter(() if row is None else row.shape for row in rows)
+        shape = max(counts, key=lambda one: (counts[one], len(one) == 1, one), default=())
+    if not shape:
+        raise ValueError(
+            "X must be two-dimensional; got a list of single entries: Expected 2D array. "
+            "Reshape your data with numpy.reshape(X, (-1, 1)) if it has a single column."
+        )
+    table = np.full((len(rows), *shape), None, dtype=object)
+    for place, row in enumerate(rows):
+        if row is not None and row.shape == shape:
+            table[place] = row
+    return table
+
+
+def _row(value: Any) -> NDArray[Any] | None:
+    """Return one row of a list as an array of objects, None if it is no row."""
+    if isinstance(value, np.ma.MaskedArray):
+        value = unmasked(value)
+    if not isinstance(value, list | tuple | np.ndarray) and hasattr(value, "__array__"):
+        try:
+            value = np.asarray(value)
+        except Exception:
+            return None
+    if not isinstance(value, list | tuple | np.ndarray):
+        return None
+    try:
+        row = np.array(value, dtype=object)
+    except Exception:
+        return None
+    return row if row.ndim else None
 
 
 def natural_array(values: Any) -> NDArray[Any] | None:
     """Return a list as an array of the type of all entries; None if there is no one type."""
+    if isinstance(values, np.ma.MaskedArray):
+        return unmasked(values)
     if hasattr(values, "__array__") or hasattr(values, "__array_interface__"):
         return np.asarray(values)
+    kinds: set[str] = set()
     try:
+        # NumPy makes words of numbers beside a word.
+        if not _collect_kinds(values, kinds) or len(kinds) > 1:
+            return None
         natural = np.asarray(values)
     except Exception:
+        # Of another form, or nested without an end.
         return None
-    # NumPy makes words of numbers beside a word, and complex numbers of those beside one.
-    is_mixed = natural.dtype.kind in "US" and not _are_words(values)
-    return None if is_mixed or natural.dtype.kind not in NUMBERS + "US" else natural
+    return None if natural.dtype.kind not in NUMBERS + "US" else natural
 
 
-def object_array(values: Any) -> NDArray[Any]:
-    try:
-        found = np.asarray(values, dtype=object)
-    except ValueError:
-        found = np.empty(0, dtype=object)
-    if found.ndim < 2:
-        raise ValueError(
-            "a table must have rows that are all of one length; got others."
-        ) from None
-    return found
+def unmasked(values: Any) -> NDArray[Any]:
+    """Return an array in which what was masked is missing."""
+    if values.dtype.kind in NUMBERS:
+        return np.asarray(values.astype(np.float64).filled(np.nan))
+    return np.asarray(values.astype(object).filled(None))
 
 
-def _are_words(values: Any) -> bool:
-    return isinstance(values, str | bytes) or (
-        isinstance(values, list | tuple) and all(_are_words(one) for one in values)
+def _collect_kinds(values: Any, kinds: set[str]) -> bool:
+    """Add the kinds of all entries of nested lists; return whether each is of a known kind."""
+    if type(values) in (list, tuple):
+        return all(_collect_kinds(one, kinds) for one in values)
+    if type(values) is np.ndarray:
+        kinds.add("numbers" if values.dtype.kind in NUMBERS else values.dtype.kind)
+        # Among objects, an array without dimensions stays one.
+        return values.ndim > 0 and values.dtype.kind in NUMBERS + "US"
+    # Beside a word NumPy makes one of bytes, and it drops zeros at the end of either.
+    if type(values) in (str, np.str_):
+        kinds.add("U")
+        return not str.endswith(values, "\0")
+    if type(values) in (bytes, np.bytes_):
+        kinds.add("S")
+        return not bytes.endswith(values, b"\0")
+    kinds.add("numbers")
+    return type(values) in (bool, int, float) or isinstance(
+        values, np.bool_ | np.integer | np.floating
     )
 
 
 def _numbers(X: Any) -> tuple[NDArray[Any], Mask]:
     """Return a table's numbers, and which records have entries that are none."""
-    if hasattr(X, "iloc") or hasattr(X, "__dataframe__"):
+    if hasattr(X, "columns"):
         return _numbers_of_frame(X)
-    array = X if isinstance(X, np.ndarray) else natural_array(X)
-    if array is None:
-        array = object_array(X)
+    is_array = isinstance(X, np.ndarray) and not isinstance(X, np.ma.MaskedArray)
+    return _numbers_of_array(X if is_array else table_of(X))
+
+
+def _numbers_of_array(array: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
     if array.dtype.kind in NUMBERS:
         return array, np.zeros(array.shape[0], dtype=bool)
-    if array.dtype.kind not in _READ_ONE_BY_ONE:
+    if array.dtype.kind not in "OUS":
         raise TypeError(f"X must hold numbers; got {array.dtype}.")
-    return _numbers_of_objects(array)
 
-
-def _numbers_of_objects(array: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
     def failed(record: Any) -> None:
         return None
 
     unread = np.zeros(array.shape[0], dtype=bool)
     parts, start = [], 0
-    for part, numbers in by_halves(_as_floats, array, failed):
+    # NumPy reads some words otherwise than Python does.
+    for part, numbers in by_halves(_as_floats, array.astype(object, copy=False), failed):
         if numbers is None:
             unread[start] = True
             numbers = np.zeros(part.shape)
@@ -151,51 +305,67 @@ def _numbers_of_objects(array: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
 
 
 def _as_floats(array: NDArray[Any]) -> NDArray[np.float64]:
-    if array.dtype.kind != "O" or _PLAIN.issuperset(map(type, array.ravel())):
+    if _PLAIN.issuperset(map(type, array.ravel())):
         return array.astype(np.float64)
-    numbers = np.array([_as_float(entry) for entry in array.ravel()], dtype=np.float64)
+    numbers = np.array([as_float(entry) for entry in array.ravel()], dtype=np.float64)
     return numbers.reshape(array.shape)
 
 
-def _as_float(entry: Any) -> float:
-    # Dates and complex numbers lose something on the way to a float, if only a warning.
-    if isinstance(entry, complex | np.complexfloating | np.datetime64 | np.timedelta64):
-        raise TypeError("no number")
-    # What pandas has for a missing value cannot be asked for its truth.
-    return float("nan") if entry is None else float(entry)
+def as_float(entry: Any) -> float:
+    """Return an entry as a number, NaN for a missing one; raise for anything else."""
+    if entry is None:
+        return math.nan
+    for kind, value_of in _READABLE.items():
+        if isinstance(entry, kind):
+            return float(value_of(entry))
+    if type(entry) in (Decimal, Fraction):
+        return float(entry)
+    if type(entry) is np.ndarray and entry.ndim == 0 and entry.dtype.kind in NUMBERS:
+        return float(entry)
+    if isinstance(entry, complex | np.complexfloating) and entry.imag == 0.0:
+        return float(entry.real)
+    raise TypeError("an entry must be a number; got another object.")
 
 
 def _numbers_of_frame(X: Any) -> tuple[NDArray[Any], Mask]:
     """Return the numbers of a table with columns of different types."""
-    if not hasattr(X, "iloc"):
-        return _numbers(np.asarray(X, dtype=object))
-    if all(isinstance(kind, np.dtype) and kind.kind in NUMBERS for kind in X.dtypes):
+    check_column_types(X)
+    is_pandas = hasattr(X, "iloc")
+    if is_pandas and all(isinstance(t, np.dtype) and t.kind in NUMBERS for t in X.dtypes):
         is_single = all(kind == np.float32 for kind in X.dtypes)
         numbers = X.to_numpy(dtype=np.float32 if is_single else np.float64)
         return numbers, np.zeros(len(X), dtype=bool)
-    check_column_types(X)
     columns, unread = [], np.zeros(len(X), dtype=bool)
-    for place in range(X.shape[1]):
-        column = X.iloc[:, place]
-        if getattr(column.dtype, "kind", "O") in NUMBERS:
-            columns.append(column.to_numpy(dtype=np.float64, na_value=np.nan))
-            continue
-        numbers, wrong = _numbers_of_objects(column.to_numpy(dtype=object))
-        columns.append(numbers)
+    for place, name in enumerate(X.columns):
+        numbers, wrong = _numbers_of_array(_column(X.iloc[:, place] if is_pandas else X[name]))
+        columns.append(numbers.astype(np.float64, copy=False))
         unread |= wrong
     return np.stack(columns, axis=1), unread
+
+
+def _column(column: Any) -> NDArray[Any]:
+    """Return a column of any library as an array of numbers or objects."""
+    if not hasattr(column, "iloc"):
+        try:
+            return np.asarray(column)
+        except Exception:
+            # A type that NumPy does not have, such as integers of 128 bits.
+            return np.array(column.to_list(), dtype=object)
+    if getattr(column.dtype, "kind", "O") in NUMBERS:
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(column.to_numpy(dtype=object))
 
 
 def check_column_types(X: Any) -> None:
     """Refuse a table with columns of words or dates, by their types, which are public.
 
-    Columns of objects pass: one record can make one of a column of numbers.
+    Columns of objects or complex numbers pass: one record can make one of a column of numbers.
     """
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if getattr(dtype, "kind", "O") in tuple("mMc") or is_of_words(dtype):
+        if getattr(dtype, "kind", "O") in tuple("mM") or is_of_words(dtype):
             raise TypeError(
-                f"X must hold numbers; column {name!r} has type {dtype}. A table with words or "
-                "dates wants a Schema: skdptune.preprocessing.make_private_pipeline(estimator, "
+                f"X must hold numbers; column {shown(name)} has type {dtype}. A table with words "
+                "or dates wants a Schema: skdptune.preprocessing.make_private_pipeline(estimator, "
                 "schema). Numbers that came as words: pandas.to_numeric(column, errors='coerce')."
             )
 
@@ -208,25 +378,34 @@ def is_of_words(dtype: Any) -> bool:
     return getattr(dtype, "name", "").startswith("str") and hasattr(dtype, "na_value")
 
 
-def _finite_sparse(X: Any, dtype: DTypeLike) -> tuple[Table, Mask]:
+def _finite_sparse(X: Any, dtype: DTypeLike | None) -> tuple[Table, Mask]:
     if X.dtype.kind not in NUMBERS:
         raise TypeError(f"X must hold numbers; got {X.dtype}.")
+    if X.format != "csr" and hasattr(X, "check_format"):
+        X.check_format(full_check=True)
     rows = X.tocsr()
-    if rows.indices.dtype != np.int32 and max(rows.shape) >= 2**31:
-        raise ValueError("X must have fewer than 2^31 rows and columns; got more.")
-    wanted = np.dtype(dtype)
-    if wanted == np.float64 and rows.dtype == np.float32:
-        wanted = rows.dtype
+    places = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    improper = np.zeros(rows.shape[0], dtype=bool)
+    improper[places[(rows.indices < 0) | (rows.indices >= rows.shape[1])]] = True
+    if improper.any():
+        # A column that does not exist would be read beyond the memory of its neighbours.
+        rows = rows.copy()
+        rows.indices[improper[places]] = 0
+        rows.data[improper[places]] = 0
+    if rows.indices.dtype != np.int32:
+        if max(*rows.shape, rows.nnz) >= 2**31:
+            raise ValueError("X must have fewer than 2^31 rows, columns and entries; got more.")
+        # Many an estimator takes no other indices.
+        parts = rows.data, rows.indices.astype(np.int32), rows.indptr.astype(np.int32)
+        rows = type(rows)(parts, shape=rows.shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = rows.astype(wanted, copy=False)
+        rows = rows.astype(_wanted(rows.dtype, dtype), copy=False)
         if not rows.has_canonical_format:
             # The length of a row is read from its entries, which must not be parts of numbers.
             rows = rows.copy()
             rows.sum_duplicates()
-    wrong = ~np.isfinite(rows.data)
-    places = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    improper = np.zeros(rows.shape[0], dtype=bool)
-    improper[places[wrong]] = True
+        places = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    improper[places[~np.isfinite(rows.data)]] = True
     return zeroed(rows, improper), improper
 
 

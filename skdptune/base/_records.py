@@ -11,25 +11,34 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
+from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from skdptune._formatting import shown, shown_names
 from skdptune.base._reading import (
     NUMBERS,
     Mask,
     Table,
+    as_float,
     finite_rows,
     is_of_words,
     natural_array,
-    object_array,
+    table_of,
     table_shape,
+    unmasked,
     zeroed,
 )
+
+# Larger integers are not exact as floats.
+_LARGEST = 2.0**53
 
 
 class Records(NamedTuple):
@@ -78,10 +87,32 @@ def validate_rows(
     -----
     Theorem R5.
     """
-    _check_form(X, accept_sparse=accept_sparse, allow_nd=allow_nd, min_samples=min_samples)
+    # The length of a list's first row is one record's.
+    X = X if hasattr(X, "shape") else table_of(X)
+    check_rows_form(X, accept_sparse=accept_sparse, allow_nd=allow_nd, min_samples=min_samples)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     rows, improper = finite_rows(X, dtype)
     return rows, improper
+
+
+def rows_with_gaps(estimator: Any, X: Any, *, accept_sparse: bool = False) -> Table:
+    """Return a table of numbers for a fitted transformer, an improper row being NaN alone.
+
+    What `fit` reads as a row of zeros stays recognisable, for the step that comes next.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like
+    accept_sparse : bool, default=False
+        As for `validate_rows`.
+
+    Notes
+    -----
+    Theorem R5.
+    """
+    rows, improper = validate_rows(estimator, X, reset=False, accept_sparse=accept_sparse)
+    return zeroed(rows, improper, np.nan)
 
 
 def validate_records(
@@ -179,19 +210,16 @@ def proper_labels(y: NDArray[Any], labels: Sequence[Any] | None) -> tuple[NDArra
 def check_target_type(y: Any, labels: Sequence[Any] | None, *, is_classifier: bool) -> None:
     """Refuse targets by their type, which is public, where none of them could be proper.
 
-    That is numbers for labels that are words, and words or dates for numbers. Targets of the type
-    object pass, and lists: one record can make one of them.
+    That is numbers, dates or categories for labels that are others, and words or dates for
+    numbers. Targets of the type object pass, and lists: one record can make one of them.
     """
     dtype = getattr(y, "dtype", None)
     # The type of nothing is nobody's.
     if dtype is None or np.size(y) == 0:
         return
     kind = getattr(dtype, "kind", "O")
-    if is_classifier and labels is not None and kind in NUMBERS:
-        if all(isinstance(label, str) and not _is_number(label) for label in labels):
-            raise TypeError(
-                f"y must hold the labels {list(labels)!r:.200}; got numbers ({dtype})."
-            )
+    if is_classifier and labels is not None:
+        _check_label_type(y, labels)
     if not is_classifier and (kind in tuple("mMUS") or is_of_words(dtype)):
         raise TypeError(
             f"y must hold numbers; got {dtype}. For labels take a classifier; numbers that came "
@@ -199,12 +227,51 @@ def check_target_type(y: Any, labels: Sequence[Any] | None, *, is_classifier: bo
         )
 
 
-def _is_number(word: str) -> bool:
+def _check_label_type(y: Any, labels: Sequence[Any]) -> None:
+    """Refuse targets of a type that can hold none of the declared labels."""
+    categories: Any = getattr(y.dtype, "categories", None)
+    kind = _kind_of(y)
+    if hasattr(categories, "__len__"):
+        got, possible = "categories, none of which is a label", _object_column(categories)
+    elif kind in NUMBERS:
+        numbers = [number for number in map(_number_of, labels) if number is not None]
+        if any(not abs(number) < _LARGEST for number in numbers):
+            return
+        # What numbers of this kind may be as labels, beside one that is none.
+        plain = np.dtype({"b": np.bool_, "f": np.float64}.get(kind, np.int64))
+        possible = np.array([*numbers, 0.0]).astype(plain)
+        got = f"numbers ({y.dtype}). The number 1 is not the label '1'"
+    elif kind in tuple("mM") and not any(isinstance(one, date | np.datetime64) for one in labels):
+        got, possible = f"{y.dtype}", _object_column([None])
+    else:
+        return
+    if possible.size and proper_labels(possible, labels)[1].all():
+        raise TypeError(f"y must hold the labels {shown_names(labels)}; got {got}.")
+
+
+def _kind_of(y: Any) -> str:
+    """Return the kind of a type as NumPy has it, of the type of objects where there is none."""
     try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+        return str(getattr(y.dtype, "kind", None) or np.asarray(y[:0]).dtype.kind)
+    except Exception:
+        return "O"
+
+
+def _object_column(values: Any) -> NDArray[Any]:
+    """Return values as an array of objects."""
+    found = np.empty(len(values), dtype=object)
+    # One by one, since NumPy takes lists of one length for rows.
+    for place, value in enumerate(values):
+        is_single = type(value) is np.ndarray and value.ndim == 0
+        found[place] = value.item() if is_single else value
+    return found
+
+
+def _number_of(label: Any) -> float | None:
+    try:
+        return float(label)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def check_classes(classes: Sequence[Any] | None) -> None:
@@ -212,12 +279,14 @@ def check_classes(classes: Sequence[Any] | None) -> None:
     if classes is None:
         return
     domain = "classes must be at least two different labels"
-    if isinstance(classes, str | bytes) or np.ndim(classes) == 0:
-        raise TypeError(f"{domain}, in a list; got {classes!r:.200}.")
-    labels = list(classes)
+    if isinstance(classes, str | bytes) or np.ndim(classes) != 1:
+        raise TypeError(f"{domain}, in a list; got {shown(classes)}.")
+    labels = np.asarray(classes)
+    if proper_labels(labels, None)[1].any():
+        raise ValueError(f"{domain}, none of them missing; got {shown(classes)}.")
     # As they are told apart later: 1 and "1" are not.
-    if np.unique(np.asarray(labels)).size < max(len(labels), 2):
-        raise ValueError(f"{domain}; got {labels!r:.200}.")
+    if np.unique(labels).size < max(labels.size, 2):
+        raise ValueError(f"{domain}; got {shown(classes)}.")
 
 
 def sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
@@ -232,7 +301,16 @@ def sorted_labels(y: NDArray[Any]) -> NDArray[Any]:
         ) from None
 
 
-def _check_form(X: Any, *, accept_sparse: bool, allow_nd: bool, min_samples: int) -> None:
+def labels_in(y: NDArray[Any]) -> NDArray[Any]:
+    """Return the different labels that are not missing, in order and in a type of their own."""
+    labels = y[~proper_labels(y, None)[1]]
+    natural = natural_array(labels.tolist()) if labels.dtype.kind == "O" else None
+    labels = labels if natural is None else natural
+    check_classification_targets(labels)
+    return sorted_labels(labels)
+
+
+def check_rows_form(X: Any, *, accept_sparse: bool, allow_nd: bool, min_samples: int = 0) -> None:
     """Refuse what is no table of numbers, by its form alone."""
     kind = getattr(getattr(X, "dtype", None), "kind", "")
     if kind == "c":
@@ -244,6 +322,8 @@ def _check_form(X: Any, *, accept_sparse: bool, allow_nd: bool, min_samples: int
             "X must be dense; got a sparse matrix. Sparse data was passed, but dense data is "
             "required: use X.toarray() if it fits into memory."
         )
+    if not any(hasattr(X, name) for name in ("shape", "__len__", "__array__")):
+        raise TypeError(f"X must be a table of rows and columns; got {shown(X)}.")
     shape = table_shape(X)
     if len(shape) == 1 or (len(shape) > 2 and not allow_nd) or not shape:
         raise ValueError(
@@ -262,16 +342,64 @@ def _check_form(X: Any, *, accept_sparse: bool, allow_nd: bool, min_samples: int
         )
 
 
+def kind_of_targets(estimator: Any) -> str:
+    """Return what an estimator's targets are: "labels", "numbers", or "any" where none are."""
+    if is_classifier(estimator):
+        return "labels"
+    return "numbers" if is_regressor(estimator) else "any"
+
+
+def read_targets(
+    y: Any,
+    kind: str,
+    labels: Sequence[Any] | None,
+    improper: Mask | None = None,
+    *,
+    keeps_column: bool = False,
+) -> tuple[NDArray[Any], Mask]:
+    """Return targets as a fit reads them, and which records are improper.
+
+    Parameters
+    ----------
+    y : array-like
+    kind : {"labels", "numbers", "any"}
+        Several labels of one record, and targets of "any" kind, are returned as they are.
+    labels : sequence or None
+        The public label set.
+    improper : ndarray of bool, optional
+        Which records are improper for what is in their rows.
+    keeps_column : bool, default=False
+        Whether a single column stays two-dimensional.
+
+    Notes
+    -----
+    Theorem R5.
+    """
+    targets = target_array(y, None)
+    if targets.ndim == 2 and targets.shape[1] == 1 and not keeps_column:
+        targets = targets[:, 0]
+    if improper is None:
+        improper = np.zeros(targets.shape[0], dtype=bool)
+    if kind == "any" or (kind == "labels" and targets.ndim > 1):
+        return targets, improper
+    return proper_targets(targets, improper, is_classifier=kind == "labels", labels=labels)
+
+
 def target_array(y: Any, n_outputs: int | None = 1, *, warns: bool = False) -> NDArray[Any]:
     """Return targets as an array, with one dimension where each record has one."""
     if sparse.issparse(y):
         raise TypeError("y must be dense; got a sparse matrix.")
-    if hasattr(y, "dtype"):
+    if isinstance(y, np.ma.MaskedArray):
+        targets = unmasked(y)
+    elif hasattr(y, "dtype"):
         # As an array, a column of pandas would change the type of all entries for one gap.
         is_of_numpy = isinstance(y.dtype, np.dtype)
+        if is_of_numpy and y.dtype.kind == "c":
+            # One record can make a column complex; an array has the type that it was given.
+            is_of_numpy = not hasattr(y, "iloc")
         targets = np.asarray(y) if is_of_numpy else np.asarray(y, dtype=object)
     else:
-        targets = _array_of_list(y, n_outputs)
+        targets = _array_of_list(y)
     if targets.dtype.kind == "c":
         raise ValueError(f"y must be real; got {targets.dtype}. Complex data not supported.")
     if targets.ndim == 2 and targets.shape[1] == 1 and n_outputs is not None:
@@ -282,32 +410,31 @@ def target_array(y: Any, n_outputs: int | None = 1, *, warns: bool = False) -> N
                 stacklevel=2,
             )
         targets = targets[:, 0]
-    if targets.ndim == 0 or (n_outputs == 1 and targets.ndim != 1):
-        raise ValueError(
-            f"y should be a 1d array: y must have one target per record; got an array of shape "
-            f"{targets.shape} instead."
-        )
-    if targets.ndim > 2 or 0 in targets.shape[1:]:
-        raise ValueError(f"y must have a row of targets per record; got shape {targets.shape}.")
+    check_target_shape(targets.shape, n_outputs)
     return targets
 
 
-def _array_of_list(values: Any, n_outputs: int | None) -> NDArray[Any]:
+def check_target_shape(shape: tuple[int, ...], n_outputs: int | None) -> None:
+    """Refuse targets of a shape that no fit can use."""
+    is_column = len(shape) == 2 and shape[1] == 1
+    if not shape or (n_outputs == 1 and len(shape) != 1 and not is_column):
+        raise ValueError(
+            f"y should be a 1d array: y must have one target per record; got an array of shape "
+            f"{shape} instead."
+        )
+    if len(shape) > 2 or 0 in shape[1:]:
+        raise ValueError(f"y must have a row of targets per record; got shape {shape}.")
+
+
+def _array_of_list(values: Any) -> NDArray[Any]:
     """Return a list as an array of its entries' own type, of objects if they have several."""
     natural = natural_array(values)
     if natural is not None:
         return natural
-    if n_outputs is None:
-        return object_array(values)
-    found = np.empty(len(values), dtype=object)
-    # One record with a list of several must not make lists of the numbers of others.
-    found[:] = [_single(value) for value in values]
-    return found
-
-
-def _single(value: Any) -> Any:
-    is_list = isinstance(value, list | tuple | np.ndarray) and np.shape(value) == (1,)
-    return value[0] if is_list else value
+    # One record with a list must not make lists of the numbers of others.
+    found = _object_column(values)
+    rows = sum(isinstance(value, list | tuple | np.ndarray) for value in found)
+    return table_of(values) if 2 * rows > len(found) else found
 
 
 def _labels_among(y: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], Mask]:
@@ -319,7 +446,7 @@ def _labels_among(y: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], 
         wrong = known[places] != y
         return known[np.where(wrong, 0, places)], wrong
     # One word among numbers makes words of all of them, but a number is no word.
-    reads = float if kinds[1] in NUMBERS else _itself
+    reads = as_float if kinds[1] in NUMBERS else _itself
     table = {reads(label): place for place, label in enumerate(known.tolist())}
     places = np.array([_place(label, reads, table) for label in y.tolist()], dtype=np.intp)
     return known[np.maximum(places, 0)], places < 0
@@ -338,6 +465,8 @@ def _place(label: Any, reads: Callable[[Any], Any], table: dict[Any, int]) -> in
 
 
 def _is_missing(label: Any) -> bool:
+    if label is np.ma.masked:
+        return True
     try:
         return label is None or bool(label != label)
     except Exception:

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
+from skdptune._formatting import shown
+
 _DEMAND = "estimator must be private or learn nothing"
+DISTRUSTED_DEMAND = "estimator must keep to the guarantee that its library states"
 _NOT_PRIVATE = "this model is not private"
 _LEARNS = "it learns"
 _PARAMETER = "a parameter"
@@ -90,6 +93,14 @@ _TRANSFORMERS = {
     "SplineTransformer": ("knots", _TABLE),
     "TargetEncoder": ("targets of categories", _TABLE),
     "TableVectorizer": ("columns and their categories", _TABLE),
+    "GaussianRandomProjection": ("the number of records", "a number of components"),
+    "SparseRandomProjection": ("the number of records", "a number of components"),
+    "RBFSampler": ("a variance", "a number for gamma"),
+    "Nystroem": ("records as landmarks", "FrozenEstimator of one fitted to public data"),
+    "MissingIndicator": ("which columns have gaps", _TABLE),
+    "TfidfTransformer": ("frequencies of words", "use_idf=False"),
+    "AdditiveChi2Sampler": ("whether a value is negative, which raises,", "RBFSampler"),
+    "SkewedChi2Sampler": ("whether a value is too small, which raises,", "RBFSampler"),
     "CountVectorizer": ("words", _HASHING),
     "TfidfVectorizer": ("words and their frequencies", _HASHING),
     "DictVectorizer": ("names and values", "FeatureHasher"),
@@ -150,7 +161,7 @@ class Refusal:
     @property
     def sentence(self) -> str:
         """The refusal by itself."""
-        place = f" (step {self.path!r})" if self.steps else ""
+        place = f" (step {shown(self.path)})" if self.steps else ""
         return f"{self.demand}; got {self.got}{place}: {self._why}"
 
     @property
@@ -166,6 +177,11 @@ class Refusal:
     def is_of_parameter(self) -> bool:
         """Whether it is about a wrong parameter of an estimator that has a cost."""
         return self.got == _PARAMETER
+
+    @property
+    def is_of_distrusted(self) -> bool:
+        """Whether it is about a model whose stated guarantee is known not to hold."""
+        return self.demand == DISTRUSTED_DEMAND
 
     @property
     def learns_features(self) -> bool:
@@ -230,7 +246,7 @@ def no_profile(estimator: object, settings: Sequence[tuple[str, str]] = ()) -> N
     if estimator is None or isinstance(estimator, str):
         return NoProfileError(
             Refusal(
-                repr(estimator),
+                shown(estimator),
                 "it has no fit",
                 demand="estimator must be an estimator",
             )

@@ -9,6 +9,7 @@ from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyReport
 from skdptune.base._costs import cost_of, load_adapter_of
 from skdptune.base._mixin import DEFAULT_DELTA
+from skdptune.base._nested_parameters import own_member
 
 
 def privacy_of(
@@ -62,10 +63,10 @@ def privacy_of(
 def report_of(fitted: object, n_samples: int | None) -> PrivacyReport:
     """Return the report of a fitted step, at its own delta."""
     load_adapter_of(fitted)
-    own = getattr(fitted, "privacy_", None)
+    own = own_member(fitted, "privacy_")
     if isinstance(own, PrivacyReport):
         return own
-    if hasattr(fitted, "privacy_profile"):
+    if own_member(fitted, "privacy_profile") is not None:
         raise ValueError(f"fitted must be fitted; got a {type(fitted).__name__} without privacy_.")
     return report_registry(fitted, n_samples)
 

@@ -5,10 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.compose import (
+    ColumnTransformer,
+    TransformedTargetRegressor,
+    make_column_selector,
+)
+from sklearn.decomposition import SparseCoder
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction import FeatureHasher
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.impute import SimpleImputer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import SelectFromModel
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -17,7 +32,10 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    SplineTransformer,
 )
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+from sklearn.utils.validation import check_is_fitted
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._assumptions import (
@@ -28,6 +46,7 @@ from skdptune.base._assumptions import (
     weakest,
 )
 from skdptune.base._costs import cost_of, register_cost
+from skdptune.base._nested_parameters import AROUND, model_inside
 from skdptune.base._refusals import NoProfileError, Refusal, no_profile, together
 from skdptune.base._reports import report_of, report_registry
 from skdptune.base._widths import width_after
@@ -36,22 +55,43 @@ FREE = PrivacyProfile.pure(0.0)
 KEYWORDS = (None, "passthrough", "drop")
 _ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
 _PUBLIC_CATEGORIES = "the categories that an encoder is given are public"
+_PUBLIC_WORDS = (
+    "the vocabulary that a vectorizer is given is public, and its functions treat each text by "
+    "itself"
+)
+_FROZEN = (
+    "what a FrozenEstimator holds was learnt from public data, or is paid for by itself, and "
+    "treats each record by itself"
+)
+_NOT_LAST = Refusal(
+    "a composition inside a model",
+    "a fit could not tell records that no step can take",
+    "Put the model around the last step: make_pipeline(scaler, FixedThresholdClassifier(model)); "
+    "and the search around the pipeline.",
+    demand="estimator must hold a single model",
+)
 _BY_FUNCTION = Refusal(
     "a function",
     "it may look at the data",
     "Use names, places or make_column_selector.",
     demand="columns must be names, places or make_column_selector",
 )
+_TARGETS = "the functions of a TransformedTargetRegressor treat each target by itself"
+COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
+# Whatever has no cost but that of what it holds.
+HOLDERS = (*COMPOSITIONS, *AROUND)
 Step = tuple[str, Any, int | None]
 Settings = list[tuple[str, str]]
-# These fix the number of columns by rules that look at no value.
+# These fix the number of columns by rules that look at no value; one draws hashes by that number.
 _STATELESS = (
     Binarizer,
     FeatureHasher,
     FunctionTransformer,
     HashingVectorizer,
     Normalizer,
+    PolynomialCountSketch,
     PolynomialFeatures,
+    SparseCoder,
 )
 
 
@@ -92,12 +132,67 @@ def _wrong_imputer(imputer: Any) -> Settings:
     return [*wrong, ("add_indicator", "False")] if imputer.add_indicator else wrong
 
 
+def _wrong_projection(projection: Any) -> Settings:
+    # "auto" follows from the number of records; the matrix from the number of columns alone.
+    return [("n_components", "100")] if isinstance(projection.n_components, str) else []
+
+
+def _wrong_sampler(sampler: Any) -> Settings:
+    # "scale" is a variance; weights are drawn by the number of columns alone.
+    return [("gamma", "1.0")] if isinstance(sampler.gamma, str) else []
+
+
+def _wrong_splines(splines: Any) -> Settings:
+    # Knots by name are quantiles or extreme values; "error" raises for a value beyond them.
+    wrong = [("knots", "[[...], ...]")] if isinstance(splines.knots, str) else []
+    return [*wrong, ("extrapolation", "'constant'")] if splines.extrapolation == "error" else wrong
+
+
+def _wrong_indicator(indicator: Any) -> Settings:
+    return [("features", "'all'")] if indicator.features != "all" else []
+
+
+def _wrong_words(vectorizer: Any) -> Settings:
+    wrong = [("vocabulary", "[...]")] if vectorizer.vocabulary is None else []
+    return [*wrong, *_wrong_frequencies(vectorizer)]
+
+
+def _wrong_frequencies(step: Any) -> Settings:
+    return [("use_idf", "False")] if getattr(step, "use_idf", False) else []
+
+
+def _wrong_selector(selector: Any) -> Settings:
+    # A fit of a frozen model reads nothing, and the threshold follows from what it has learnt.
+    wrong = []
+    if type(selector.estimator) is not FrozenEstimator or selector.prefit:
+        wrong = [("estimator", "FrozenEstimator(...)"), ("prefit", "False")]
+    return [*wrong, ("max_features", "None")] if callable(selector.max_features) else wrong
+
+
+def _wrong_frozen(frozen: Any) -> Settings:
+    try:
+        check_is_fitted(frozen)
+    except NotFittedError:
+        return [("estimator", "one that was fitted to public data")]
+    return []
+
+
 # What must be set for a step to learn nothing; nothing where it does not.
 _CONDITIONS: dict[type, Callable[[Any], Settings]] = {
     **dict.fromkeys(_STATELESS, lambda step: []),
     OneHotEncoder: _wrong_one_hot,
     OrdinalEncoder: _wrong_ordinal,
     SimpleImputer: _wrong_imputer,
+    MissingIndicator: _wrong_indicator,
+    GaussianRandomProjection: _wrong_projection,
+    SparseRandomProjection: _wrong_projection,
+    RBFSampler: _wrong_sampler,
+    SplineTransformer: _wrong_splines,
+    CountVectorizer: _wrong_words,
+    TfidfVectorizer: _wrong_words,
+    TfidfTransformer: _wrong_frequencies,
+    SelectFromModel: _wrong_selector,
+    FrozenEstimator: _wrong_frozen,
 }
 
 
@@ -115,6 +210,43 @@ def _cost_of_leaf(step: Any, n_samples: int, n_features: int | None) -> PrivacyP
 
 for _kind in _CONDITIONS:
     register_cost(_kind)(_cost_of_leaf)
+
+
+@register_cost(FixedThresholdClassifier)
+@register_cost(TransformedTargetRegressor)
+def _cost_around(whole: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
+    # Theorem R3: targets and predictions are changed one by one.
+    name = AROUND.get(type(whole))
+    if name is None:
+        raise no_profile(whole)
+    if isinstance(whole, TransformedTargetRegressor):
+        _check_targets_of(whole)
+    inner = getattr(whole, name)
+    is_search = getattr(type(inner), "_is_private_search", False)
+    if isinstance(inner, HOLDERS) or is_search:
+        raise NoProfileError(_NOT_LAST)
+    try:
+        return cost_of(inner, n_samples, n_features)
+    except NoProfileError as error:
+        raise error.within(name) from None
+
+
+def _check_targets_of(whole: TransformedTargetRegressor) -> None:
+    """Refuse a regressor whose targets are transformed by what other targets are."""
+    if whole.regressor is None:
+        raise no_profile(whole, [("regressor", "a private one")])
+    # They warn if some targets do not come back.
+    names = {"check_inverse": whole, "transformer__check_inverse": whole.transformer}
+    wrong = [
+        (name, "False") for name, one in names.items() if getattr(one, "check_inverse", False)
+    ]
+    if wrong:
+        raise no_profile(whole, wrong)
+    if whole.transformer is not None:
+        try:
+            _cost_of_leaf(whole.transformer, 1, None)
+        except NoProfileError as error:
+            raise error.within("transformer") from None
 
 
 def _steps_of_pipeline(pipeline: Any, n_features: int | None) -> list[Step]:
@@ -233,6 +365,35 @@ def _assumed_by_encoder(encoder: Any, n_samples: int, n_features: int | None) ->
     return (_PUBLIC_CATEGORIES,)
 
 
+@assumption_registry.register(CountVectorizer)
+@assumption_registry.register(TfidfVectorizer)
+def _assumed_by_vectorizer(
+    vectorizer: Any, n_samples: int, n_features: int | None
+) -> tuple[str, ...]:
+    # Assumption R4.
+    return (_PUBLIC_WORDS,)
+
+
+@assumption_registry.register(FrozenEstimator)
+@assumption_registry.register(SelectFromModel)
+def _assumed_by_frozen(step: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
+    # Assumption R4.
+    return (_FROZEN,)
+
+
+@assumption_registry.register(FixedThresholdClassifier)
+@assumption_registry.register(TransformedTargetRegressor)
+def _assumed_around(whole: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
+    # Assumption R4.
+    own: list[str] = []
+    if isinstance(whole, TransformedTargetRegressor):
+        is_given = whole.func is not None or whole.transformer is not None
+        own = [_TARGETS] if is_given else []
+        if whole.transformer is not None:
+            own += assumptions_of(whole.transformer, n_samples, 1)
+    return once((*own, *assumptions_of(model_inside(whole), n_samples, n_features)))
+
+
 # Reports after a fit -----------------------------------------------------------------------
 
 
@@ -260,12 +421,36 @@ def _columns_report(columns: ColumnTransformer, n_samples: int | None) -> Privac
     return _report(columns, steps, n_samples)
 
 
+@report_registry.register(CountVectorizer)
+@report_registry.register(TfidfVectorizer)
+@report_registry.register(FrozenEstimator)
+@report_registry.register(SelectFromModel)
 @report_registry.register(FunctionTransformer)
 @report_registry.register(OneHotEncoder)
 @report_registry.register(OrdinalEncoder)
 def _free_report(step: Any, n_samples: int | None) -> PrivacyReport:
     profile, assumed = cost_of(step, 1, None), assumptions_of(step, 1)
     return PrivacyReport(profile, 0.0, name=type(step).__name__, assumptions=assumed)
+
+
+@report_registry.register(FixedThresholdClassifier)
+@report_registry.register(TransformedTargetRegressor)
+def _report_around(whole: Any, n_samples: int | None) -> PrivacyReport:
+    _cost_around(whole, 1, None)
+    fitted = getattr(whole, f"{AROUND[type(whole)]}_", None)
+    if fitted is None:
+        raise ValueError(f"fitted must be fitted; got a {type(whole).__name__} without a fit.")
+    inner = report_of(fitted, n_samples)
+    own = assumptions_of(whole, n_samples or 1)
+    return PrivacyReport(
+        inner.profile,
+        inner.delta,
+        name=type(whole).__name__,
+        parts=(inner,) if inner.profile != FREE else (),
+        assumptions=tuple(each for each in own if each not in inner.assumptions),
+        neighbouring=inner.neighbouring,
+        bound=inner.bound,
+    )
 
 
 def _report(whole: Any, steps: Iterable[tuple[str, Any]], n_samples: int | None) -> PrivacyReport:

@@ -7,7 +7,10 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_random_state
 
+from skdptune._formatting import shown
 from skdptune.base._nested_parameters import (
     change_parameters,
     nested_estimators,
@@ -23,6 +26,18 @@ _GENERATORS = (
     np.random.SeedSequence,
     np.random.BitGenerator,
 )
+
+
+def legacy_generator(random_state: Any) -> np.random.RandomState:
+    """Return the generator that an integer, a RandomState or NumPy's own one stands for."""
+    try:
+        return check_random_state(random_state)
+    except (TypeError, ValueError):
+        # The message of scikit-learn or NumPy would show a table that landed here.
+        raise ValueError(
+            "random_state must be None, an integer in [0, 2**32 - 1] or a generator; got "
+            f"{shown(random_state)}."
+        ) from None
 
 
 def own_seeds(estimator: Parametrized) -> Seeds:
@@ -77,20 +92,6 @@ def forget_seeds(fitted: Any, own: Seeds) -> Any:
     return fitted
 
 
-def without_generator(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the state of an object to be copied or pickled, without a generator of its noise.
-
-    One that was not fitted yet keeps its generator, to be fitted elsewhere.
-
-    Notes
-    -----
-    Theorem F9.
-    """
-    if "privacy_" in state and isinstance(state.get(_NAME), _GENERATORS):
-        return {**state, _NAME: None}
-    return state
-
-
 def _estimators_in(root: Any) -> Iterator[Any]:
     """Iterate over all estimators that can be reached from an object."""
     seen: dict[int, Any] = {}
@@ -100,6 +101,9 @@ def _estimators_in(root: Any) -> Iterator[Any]:
         if id(thing) in seen or isinstance(thing, type | ModuleType | str | bytes):
             continue
         seen[id(thing)] = thing
+        if isinstance(thing, FrozenEstimator):
+            # What it holds was fitted before, and had no seed of this fit.
+            continue
         if hasattr(type(thing), "get_params"):
             yield thing
         if isinstance(thing, dict):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skdptune.base._nested_parameters import own_parameters
+from skdptune.base._nested_parameters import own_member, own_parameters
 from skdptune.base._widths import width_after
 
 # What twice the noise costs in points of accuracy at most, as measured, times epsilon and the
@@ -17,7 +18,7 @@ LOSS_OF_DOUBLING = 1e4
 
 def suggests_a_space(estimator: Any) -> bool:
     """Return whether an estimator, or one inside it, has a ``suggested_space``."""
-    if callable(getattr(estimator, "suggested_space", None)):
+    if callable(own_member(estimator, "suggested_space")):
         return True
     return any(suggests_a_space(part) for _, part, _ in _parts(estimator, None))
 
@@ -41,7 +42,7 @@ def suggested_space(
     dict of lists
         The first value of each is the one that the estimator has, by the estimator's own word.
     """
-    own = getattr(estimator, "suggested_space", None)
+    own = own_member(estimator, "suggested_space")
     if callable(own):
         return {name: list(values) for name, values in own(n_samples, n_features).items()}
     return {
@@ -57,6 +58,8 @@ def _parts(estimator: Any, n_features: int | None) -> Iterator[tuple[str, Any, i
         for name, step in estimator.steps:
             yield name, step, n_features
             n_features = width_after(step, n_features)
+    elif isinstance(estimator, FrozenEstimator):
+        return
     elif hasattr(estimator, "get_params") and not isinstance(estimator, type):
         for name, part in sorted(own_parameters(estimator).items()):
             if hasattr(part, "get_params"):

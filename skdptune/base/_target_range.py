@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skdptune._formatting import shown
 from skdptune._validation import check_real
 
 # Largest absolute value of a target; one over it is the shortest range.
@@ -30,14 +31,14 @@ def target_range(bound: Any) -> tuple[float, float]:
         end = check_real(bound, name="target_bound", lower=1.0 / _FARTHEST, upper=_FARTHEST)
         return -end, end
     if len(bound) != 2:
-        raise ValueError(f"target_bound must be a number or a pair; got {bound!r:.80}.")
+        raise ValueError(f"target_bound must be a number or a pair; got {shown(bound)}.")
     low, high = (
         check_real(end, name="each end of target_bound", lower=-_FARTHEST, upper=_FARTHEST)
         for end in bound
     )
     if not high - low >= 1.0 / _FARTHEST:
         raise ValueError(
-            f"target_bound must have a lower end below the upper one; got {bound!r:.80}."
+            f"target_bound must have a lower end below the upper one; got {shown(bound)}."
         )
     return low, high
 

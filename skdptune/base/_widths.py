@@ -13,11 +13,20 @@ from typing import Any
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import SparseCoder
 from sklearn.feature_extraction import FeatureHasher
-from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.impute import SimpleImputer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import SelectFromModel
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, SplineTransformer
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
 Width = int | None
 _SAME = (None, "passthrough")
@@ -81,6 +90,45 @@ def _after_hashing(hasher: Any, n_features: Width) -> Width:
     return int(hasher.n_features)
 
 
+def _after_components(step: Any, n_features: Width) -> Width:
+    return None if isinstance(step.n_components, str) else int(step.n_components)
+
+
+def _after_splines(splines: SplineTransformer, n_features: Width) -> Width:
+    if n_features is None or isinstance(splines.knots, str):
+        return None
+    n_knots = len(splines.knots)
+    each = n_knots - 1 if splines.extrapolation == "periodic" else n_knots + splines.degree - 1
+    return n_features * (each - (0 if splines.include_bias else 1))
+
+
+def _after_indicator(indicator: MissingIndicator, n_features: Width) -> Width:
+    return n_features if indicator.features == "all" else None
+
+
+def _after_words(vectorizer: Any, n_features: Width) -> Width:
+    return None if vectorizer.vocabulary is None else len(vectorizer.vocabulary)
+
+
+def _after_coder(coder: SparseCoder, n_features: Width) -> Width:
+    return len(coder.dictionary) * (2 if coder.split_sign else 1)
+
+
+def _after_frozen(frozen: FrozenEstimator, n_features: Width) -> Width:
+    # Of others nobody knows that there are as many names as columns.
+    if not type(frozen.estimator).__module__.startswith("sklearn."):
+        return None
+    try:
+        return len(frozen.estimator.get_feature_names_out())
+    except Exception:
+        # What it holds may have no names, or want those of columns.
+        return None
+
+
+def _unknown(step: Any, n_features: Width) -> Width:
+    return None
+
+
 def _after_pipeline(pipeline: Pipeline, n_features: Width) -> Width:
     for _, step in pipeline.steps:
         n_features = width_after(step, n_features)
@@ -140,6 +188,17 @@ def _added(widths: Any) -> Width:
 
 _RULES: dict[type, Callable[[Any, Width], Width]] = {
     ColumnTransformer: _after_columns,
+    CountVectorizer: _after_words,
+    TfidfVectorizer: _after_words,
+    FrozenEstimator: _after_frozen,
+    SelectFromModel: _unknown,
+    GaussianRandomProjection: _after_components,
+    SparseRandomProjection: _after_components,
+    RBFSampler: _after_components,
+    PolynomialCountSketch: _after_components,
+    MissingIndicator: _after_indicator,
+    SparseCoder: _after_coder,
+    SplineTransformer: _after_splines,
     FeatureHasher: _after_hashing,
     FeatureUnion: _after_union,
     HashingVectorizer: _after_hashing,

@@ -149,7 +149,6 @@ from typing import Any, Protocol
 from numpy.typing import ArrayLike
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport, SharedCurve
-from skdptune.mechanisms import RandomState
 
 __all__ = [
     "CalibratesToCurve",
@@ -257,7 +256,7 @@ class HasPublicSize(Protocol):
 class HasRandomState(Protocol):
     """An estimator whose noise may be seeded; None draws the operating system's entropy."""
 
-    random_state: RandomState
+    random_state: int | None
 
 
 class HasClasses(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.checks._codes import check_codes
@@ -94,10 +95,9 @@ def check(
         (critical; https://skdptune.readthedocs.io/en/latest/checks.html#skp001)
     """
     if not is_estimator(estimator):
-        got = f"the class {estimator.__name__}" if isinstance(estimator, type) else estimator
         raise TypeError(
             "estimator must be an estimator or a search, with fit and get_params; got "
-            f"{_shown(got)}."
+            f"{shown(estimator)}."
         )
     muted = check_codes(mute)
     if n_samples is not None:
@@ -223,7 +223,3 @@ def _asked(search: Any, spent: float) -> float:
     """Return the epsilon that a search was asked for, which its cost comes near; else its cost."""
     asked = getattr(search, "epsilon", None)
     return spent if asked is None else max(spent, float(asked))
-
-
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) and value.startswith("the class") else f"{value!r:.60}"

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from skdptune._formatting import shown
+
 PAGE = "https://skdptune.readthedocs.io/en/latest/checks.html"
 CRITICAL, THEORETICAL, NEGLIGIBLE = "critical", "theoretical", "negligible"
 
@@ -144,6 +146,12 @@ CODES: dict[str, Code] = {
         NEGLIGIBLE,
         "The fit raises this before it reads the data. Nothing leaks; nothing is fitted either.",
     ),
+    "SKP020": Code(
+        "A model whose guarantee fails or lacks a proof",
+        CRITICAL,
+        "Its library states an epsilon, but the noise is known to be too small for it, some of "
+        "what is published has none, or no proof covers the settings.",
+    ),
 }
 
 
@@ -159,7 +167,7 @@ def check_codes(codes: Any) -> frozenset[str]:
         raise TypeError(f"mute must be a list of codes; got {type(codes).__name__}.")
     for code in listed:
         if not isinstance(code, str) or code not in CODES:
-            raise ValueError(
-                f"mute must hold codes from {min(CODES)} to {max(CODES)}; got {code!r:.60}."
-            )
+            looks_right = isinstance(code, str) and code.startswith("SKP")
+            got = shown(code) if looks_right else type(code).__name__
+            raise ValueError(f"mute must hold codes from {min(CODES)} to {max(CODES)}; got {got}.")
     return frozenset(listed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from skdptune.base import Refusal
+from skdptune.base import Refusal, distrusted
 from skdptune.checks._finding import Finding, issue
 from skdptune.checks._subject import Subject
 
@@ -48,10 +48,18 @@ def findings_of_refusals(subject: Subject) -> Iterator[Finding]:
         yield issue(code, place, f"{refusal.got}: {reason}", refusal.remedy or "Leave it out.")
     for place, error in subject.errors:
         yield _of_error(place, error)
+    refused = {place for place, refusal in subject.refusals if refusal.is_of_distrusted}
+    for part in subject.private_parts:
+        fault = distrusted(part.estimator)
+        if fault is not None and part.place not in refused:
+            fix = fault.instead or "Use another model."
+            yield issue("SKP020", part.place, f"{fault.name}: {fault.reason}", fix)
 
 
 def code_of_refusal(refusal: Refusal) -> str:
     """Return the code of what keeps an estimator from having a cost."""
+    if refusal.is_of_distrusted:
+        return "SKP020"
     name, _, missing = refusal.got.partition(" without ")
     if missing:
         return "SKP008" if missing == "classes" else "SKP002"

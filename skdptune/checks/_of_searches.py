@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from skdptune._formatting import shown
 from skdptune.base import check_secret_size, own_parameters, set_public_size
 from skdptune.checks._finding import Finding, issue, tip
 from skdptune.checks._of_numbers import not_released
@@ -123,12 +124,12 @@ def _of_spaces(subject: Subject) -> Iterator[Finding]:
             yield tip("SKP014", place, "it holds a single candidate", "one fit, without a search")
             continue
         for key in single:
-            fix = f"estimator.set_params({key}={listed[key][0]!r:.60})"
+            fix = f"estimator.set_params({key}={shown(listed[key][0])})"
             yield tip("SKP014", f'{place}["{key}"]', "it has a single value", fix)
         missing = [] if tries_own else _without_own(subject, space, listed)
         for key, value in missing:
-            found = f"the estimator's own value, {value!r:.60}, is not among those tried"
-            yield tip("SKP014", f'{place}["{key}"]', found, f"add {value!r:.60} to the list")
+            found = f"the estimator's own value, {shown(value)}, is not among those tried"
+            yield tip("SKP014", f'{place}["{key}"]', found, f"add {shown(value)} to the list")
 
 
 def _tries_own(search: Any) -> bool:

@@ -14,6 +14,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdptune.base import (
     DEFAULT_DELTA,
+    HOLDERS,
     Budget,
     NoProfileError,
     Refusal,
@@ -26,7 +27,6 @@ from skdptune.base import (
 )
 from skdptune.preprocessing import Schema
 
-COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
 # Stand for public numbers that are not given: what is refused is mostly so at any size.
 ANY_SAMPLES, ANY_FEATURES = 1000, 10
 _STEPS = {Pipeline: "steps", FeatureUnion: "transformer_list", ColumnTransformer: "transformers"}
@@ -65,7 +65,7 @@ class Part:
     @property
     def is_composition(self) -> bool:
         """Whether it passes records from step to step, and has no cost but theirs."""
-        return isinstance(self.estimator, COMPOSITIONS)
+        return isinstance(self.estimator, HOLDERS)
 
     @property
     def is_private(self) -> bool:
@@ -255,7 +255,7 @@ def parts_of(estimator: Any, place: str) -> list[Part]:
         path = tuple(prefix.removesuffix("__").split("__")) if prefix else ()
         is_inside = any(prefix.startswith(owner) and prefix != owner for owner in owners)
         found.append(Part(place_of(estimator, place, path), part, prefix, is_inside))
-        if not isinstance(part, COMPOSITIONS) and has_cost(part):
+        if not isinstance(part, HOLDERS) and has_cost(part):
             owners.append(prefix)
     return found
 

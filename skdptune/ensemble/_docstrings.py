@@ -38,8 +38,9 @@ bin_share : float, default=0.1
 noise_multiplier : float, optional
     Noise of the whole fit, as standard deviations to a sensitivity of 1. Given, it replaces
     `epsilon`.
-random_state : int, Generator, RandomState or None, default=None
+random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.
+    Fits with the same seed, such as clones on two folds, share their noise.
 n_public : int, optional
     Public constant in place of the number of records. A search sets it where it fits on a
     random subset of the data, whose size must stay secret.

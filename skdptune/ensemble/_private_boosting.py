@@ -7,14 +7,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from skdptune._compat import number_of_samples
+from skdptune._compat import number_of_samples, validated_rows
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
     PUBLIC_SIZE,
     PrivateEstimatorMixin,
+    as_table,
     target_array,
     validate_rows,
     zeroed,
@@ -28,12 +29,13 @@ from skdptune.ensemble._plan import BoostingPlan, RateRule, plan_of_budget, plan
 from skdptune.ensemble._residuals import Residuals
 from skdptune.ensemble._terms import Places, Term, terms_of_bounds, terms_of_schema
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import as_generator, secure_generator
+from skdptune.mechanisms import fit_generator
 from skdptune.preprocessing import (
     PUBLIC_SCHEMA,
     as_schema,
     cells_of,
     check_form,
+    check_types,
 )
 
 # Cells of a range for each bin that is wanted: bins follow where the records are.
@@ -159,7 +161,7 @@ class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, B
         residuals = self._residuals(targets)
         size = self._public_size(targets.shape[0])
         self._warn_of_large_delta(size)
-        generator = as_generator(self.random_state) or secure_generator()
+        generator = fit_generator(self.random_state)
         # A warning of overflow would tell of the data.
         with np.errstate(all="ignore"):
             self._boost(plan, cells, residuals, size, generator)
@@ -235,7 +237,7 @@ class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, B
             self._terms = self._terms_of(rows.shape[1])
         else:
             self._check_table(X)
-            validate_data(self, X, skip_check_array=True)
+            validated_rows(self, as_table(X), skip_check_array=True)
             self._check_length(number_of_samples(X), targets)
             targets, _ = self._proper(targets, np.zeros(targets.shape[0], dtype=bool))
             self._terms = self._terms_of(self.n_features_in_)
@@ -254,6 +256,12 @@ class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, B
             )
 
     def _check_table(self, X: Any) -> None:
+        """Refuse a table that does not have the columns of the schema, or not their types."""
+        if self.schema is not None:
+            self._check_columns(X)
+            check_types(X, as_schema(self.schema).columns)
+
+    def _check_columns(self, X: Any) -> None:
         schema = as_schema(self.schema)
         check_form(X, schema.columns, None if schema.target is None else schema.target.name)
 
@@ -286,9 +294,9 @@ class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, B
         """Return sums of scores, of shape (n_samples,) or (n_samples, n_classes)."""
         check_is_fitted(self)
         if self.schema is None:
-            X = validate_data(self, X, dtype=np.float64, reset=False)
+            X = validated_rows(self, X, dtype=np.float64, reset=False)
         else:
-            self._check_table(X)
+            self._check_columns(X)
         total: Any = self.intercept_ if self.intercept_.size > 1 else self.intercept_[0]
         for cells, bins, scores in zip(self._cells(X), self.bins_, self.term_scores_, strict=True):
             total = total + scores[bins[cells]]

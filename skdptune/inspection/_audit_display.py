@@ -95,6 +95,7 @@ class AuditDisplay:
         self.statistic_without = check_vector(statistic_without, name="statistic_without")
         self.capital = _checked_capital(capital)
         self.goal = check_real(goal, name="goal")
+        check_kind(title, name="title", kind=str | None, domain="None or a str")
         self.title = title
         self.statistic = statistic
         check_kind(labels, name="labels", kind=(list, tuple), domain="a pair of texts")
@@ -209,8 +210,8 @@ def _checked_capital(capital: Any) -> tuple[tuple[int, float], ...]:
         raise TypeError(f"{wanted}; got others in it.")
     return tuple(
         (
-            check_integer(pairs, name="fits of capital", lower=0),
-            check_real(log, name="logarithm of capital"),
+            check_integer(pairs, name="fits of capital", lower=0, is_entry=True),
+            check_real(log, name="logarithm of capital", is_entry=True),
         )
         for pairs, log in capital
     )

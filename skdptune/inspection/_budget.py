@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdptune._formatting import NOT_PRIVATE, shown_delta, shown_number
-from skdptune._validation import check_integer, check_real, check_vector
+from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_number
+from skdptune._validation import check_integer, check_private_numbers, check_real, check_vector
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.inspection._plotting import (
     LETTER,
@@ -117,7 +117,7 @@ class BudgetDisplay:
     ) -> None:
         self.names, self.levels = _checked_tree(names, levels)
         self.alone = check_vector(alone, name="alone", lower=0.0)
-        self.added = np.asarray(added, dtype=np.float64)
+        self.added = check_private_numbers(added, name="added")
         self.notes = [""] * len(self.names) if notes is None else list(notes)
         sizes = {len(self.names), self.alone.size, self.added.size, len(self.notes)}
         if len(sizes) != 1 or self.added.ndim != 1:
@@ -410,12 +410,12 @@ def _adds(added: float) -> str:
 def _checked_tree(names: Any, levels: Any) -> tuple[list[str], list[int]]:
     """Return names and levels of a tree whose root comes first, or raise."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"names must be a sequence of str; got {names!r:.80}.")
-    found = [int(level) for level in levels]
+        raise TypeError(f"names must be a sequence of str; got {shown(names)}.")
+    found = [check_integer(level, name="each of levels", is_entry=True) for level in levels]
     is_tree = bool(found) and found[0] == 0 and all(level >= 1 for level in found[1:])
     if not is_tree or len(found) != len(names):
         raise ValueError(
             "levels must be as many as names, 0 for the first and at least 1 for all others; got "
-            f"{found!r:.80}."
+            f"{shown(found)}."
         )
     return list(names), found

@@ -214,7 +214,9 @@ def _checked_rounds(rounds: Any) -> tuple[ThresholdRound, ...]:
     for each in rounds:
         if not isinstance(each, Sequence) or isinstance(each, str) or len(each) != 3:
             raise TypeError(f"{wanted}; got one of {type(each).__name__}.")
-        utility = check_real(each[0], name="utility of rounds", lower=0.0, upper=1.0)
-        step = check_integer(each[1], name="step of rounds", lower=1)
+        utility = check_real(
+            each[0], name="utility of rounds", lower=0.0, upper=1.0, is_entry=True
+        )
+        step = check_integer(each[1], name="step of rounds", lower=1, is_entry=True)
         found.append(ThresholdRound(utility, step, check_flag(each[2], name="hit of rounds")))
     return tuple(found)

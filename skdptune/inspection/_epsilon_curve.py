@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 
 from skdptune._compat import number_of_samples
-from skdptune._formatting import NOT_PRIVATE, shown_delta, shown_epsilon
+from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_epsilon
 from skdptune._progress import Progress
 from skdptune._validation import (
     check_flag,
@@ -24,7 +24,7 @@ from skdptune._validation import (
     check_vector,
 )
 from skdptune.accounting import PrivacyReport
-from skdptune.base import privacy_of, set_seeds
+from skdptune.base import expected_refits, privacy_of, set_seeds
 from skdptune.inspection._epsilon_axis import dress_epsilons, epsilon_label
 from skdptune.inspection._plotting import (
     COLOURS,
@@ -341,10 +341,8 @@ class _Fits:
 @contextmanager
 def _recorded(is_public: bool) -> Iterator[None]:
     """Let the ledger in use record fits, unless data are public."""
-    if not is_public:
-        yield
-        return
-    with config_context(ledger=False):
+    # What they cost together is said beside the curve.
+    with expected_refits(), config_context(ledger=False) if is_public else nullcontext():
         yield
 
 
@@ -428,10 +426,10 @@ def _checked_scores(scores: ArrayLike, count: int) -> FloatArray:
 def _check_estimator(estimator: Any, param: Any) -> None:
     is_estimator = hasattr(estimator, "fit") and hasattr(estimator, "get_params")
     if isinstance(estimator, type) or not is_estimator:
-        raise TypeError(f"estimator must be an estimator with fit; got {estimator!r:.60}.")
+        raise TypeError(f"estimator must be an estimator with fit; got {shown(estimator)}.")
     if not isinstance(param, str) or param not in estimator.get_params(deep=True):
         raise ValueError(
-            f"param must be a parameter of {type(estimator).__name__}; got {param!r:.60}. Of a "
+            f"param must be a parameter of {type(estimator).__name__}; got {shown(param)}. Of a "
             "pipeline it is that of a step, such as 'logistic__epsilon'."
         )
 
@@ -441,12 +439,12 @@ def _check_costs(reports: Sequence[Sequence[PrivacyReport]], param: str) -> None
     costs = [max(report.epsilon for report in row) for row in reports if row]
     if math.isinf(costs[-1]):
         raise ValueError(
-            f"param must set what a fit costs; got {param!r:.60}, with which a fit is "
+            f"param must set what a fit costs; got {shown(param)}, with which a fit is "
             f"{NOT_PRIVATE}. Give the estimator a delta above 0, or noise."
         )
     if costs[-1] in costs[:-1]:
         raise ValueError(
-            f"param must set what a fit costs; got {param!r:.60}, of which two values cost "
+            f"param must set what a fit costs; got {shown(param)}, of which two values cost "
             f"{shown_epsilon(costs[-1])} alike."
         )
 

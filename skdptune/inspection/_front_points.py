@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdptune._formatting import shown
+
 FloatArray = NDArray[np.float64]
 
 
@@ -37,7 +39,7 @@ def front_of(search: Any, label: str) -> Front:
     if missing:
         raise TypeError(
             f"search must be a fitted DParetoSearchCV or a ParetoResult; got "
-            f"{type(search).__name__} for {label!r}, without {missing[0]}."
+            f"{type(search).__name__} for {shown(label)}, without {missing[0]}."
         )
     points = pairs_of(search.pareto_front_)
     evaluated = pairs_of(search.evaluations_)

@@ -101,6 +101,7 @@ class LedgerDisplay:
         if remaining is not None:
             remaining = check_real(remaining, name="remaining", lower=0.0)
         self.remaining = remaining
+        check_kind(dataset, name="dataset", kind=str | None, domain="None or a str")
         self.dataset = dataset
 
     @classmethod

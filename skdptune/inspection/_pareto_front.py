@@ -96,6 +96,7 @@ class ParetoFrontDisplay:
         study_epsilon: float | None = None,
         utility: str = "utility",
     ) -> None:
+        check_kind(fronts, name="fronts", kind=Mapping, domain="a dict from labels to fronts")
         if not fronts:
             raise ValueError("fronts must hold at least one front; got none.")
         self.fronts = dict(fronts)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._formatting import shown_delta, shown_epsilon
+from skdptune._formatting import shown, shown_delta, shown_epsilon
 from skdptune._validation import check_real, check_vector
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
 from skdptune.inspection._plotting import (
@@ -140,7 +140,9 @@ class PrivacyProfileDisplay(CurveOfReport):
         """
         checked_profile(profile)
         if epsilon is not None and delta is None:
-            raise ValueError(f"delta must be given with an epsilon; got None and {epsilon!r}.")
+            raise ValueError(
+                f"delta must be given with an epsilon; got None and {shown(epsilon)}."
+            )
         asked = None
         if delta is not None:
             delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
@@ -281,7 +283,7 @@ def _checked_point(asked: Any) -> tuple[float, float]:
     try:
         epsilon, delta = asked
     except (TypeError, ValueError):
-        raise ValueError(f"asked must be an epsilon and a delta; got {asked!r:.80}.") from None
+        raise ValueError(f"asked must be an epsilon and a delta; got {shown(asked)}.") from None
     return (
         check_real(epsilon, name="asked[0]", lower=0.0),
         check_real(delta, name="asked[1]", lower=0.0, upper=1.0),

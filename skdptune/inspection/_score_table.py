@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_kind
 
 # Letters of a value that fit below an axis.
@@ -118,12 +119,13 @@ def checked_params(params: Any, table: ScoreTable) -> list[str]:
         return []
     check_kind(params, name="params", kind=(str, list, tuple), domain="a name or a list of names")
     given = [params] if isinstance(params, str) else list(params)
-    for name in given:
+    for place, name in enumerate(given):
         if name not in table.values:
-            varying = ", ".join(map(repr, table.values)) or "none"
-            raise ValueError(f"params must be of those that vary, {varying}; got {name!r:.60}.")
+            varying = shown_names(table.values) or "none"
+            got = shown(params) if isinstance(params, str) else f"another in place {place}"
+            raise ValueError(f"params must be of those that vary, {varying}; got {got}.")
     if not 1 <= len(given) <= 2 or len(set(given)) < len(given):
-        raise ValueError(f"params must be one or two different parameters; got {given!r:.80}.")
+        raise ValueError(f"params must be one or two different parameters; got {shown(given)}.")
     return given
 
 

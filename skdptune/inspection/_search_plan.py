@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdptune._formatting import shown_delta, shown_number
+from skdptune._formatting import shown, shown_delta, shown_number
 from skdptune._validation import check_kind, check_option, check_real
 from skdptune.inspection._plotting import (
     add_title,
@@ -294,10 +294,10 @@ def _checked_uses(uses: Any) -> dict[str, tuple[float, float]]:
         try:
             start, end = ends
         except (TypeError, ValueError):
-            raise ValueError(
-                f"uses must hold two ends for {use!r:.40}; got {ends!r:.80}."
-            ) from None
-        name = f"uses[{use!r:.40}]"
-        start = check_real(start, name=name, lower=0.0, upper=1.0)
-        found[str(use)] = (start, check_real(end, name=name, lower=start, upper=1.0))
+            got = type(ends).__name__
+            raise ValueError(f"uses must hold two ends for {shown(use)}; got {got}.") from None
+        name = f"uses[{shown(use)}]"
+        start = check_real(start, name=name, lower=0.0, upper=1.0, is_entry=True)
+        end = check_real(end, name=name, lower=start, upper=1.0, is_entry=True)
+        found[str(use)] = (start, end)
     return found

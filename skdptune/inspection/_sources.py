@@ -9,6 +9,7 @@ from typing import Any, Self
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from skdptune._formatting import shown
 from skdptune._validation import check_kind
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import (
@@ -75,7 +76,7 @@ def report_of_estimator(
         In errors.
     """
     if isinstance(estimator, type) or not hasattr(estimator, "fit"):
-        raise TypeError(f"{name} must be an estimator with fit; got {estimator!r:.60}.")
+        raise TypeError(f"{name} must be an estimator with fit; got {shown(estimator)}.")
     if n_samples is not None:
         return _report_to_come(estimator, n_samples, n_features)
     if not _is_fitted(estimator):

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_kind, check_option, check_real, check_vector
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import ADD_OR_REMOVE, REPLACE, ZERO_OUT
@@ -330,11 +331,14 @@ def _checked_pairs(marked: Any) -> tuple[tuple[float, float], ...]:
     try:
         pairs = [tuple(pair) for pair in marked]
     except TypeError:
-        raise TypeError(f"marked must be pairs of rates; got {marked!r:.80}.") from None
+        raise TypeError(f"marked must be pairs of rates; got {shown(marked)}.") from None
     found = []
     for place, pair in enumerate(pairs):
         if len(pair) != 2:
-            raise ValueError(f"marked must be pairs of rates; got {pair!r:.80}.")
-        rates = [check_real(rate, name=f"marked[{place}]", lower=0.0, upper=1.0) for rate in pair]
+            raise ValueError(f"marked must be pairs of rates; got {len(pair)} in place {place}.")
+        rates = [
+            check_real(rate, name=f"marked[{place}]", lower=0.0, upper=1.0, is_entry=True)
+            for rate in pair
+        ]
         found.append((rates[0], rates[1]))
     return tuple(found)

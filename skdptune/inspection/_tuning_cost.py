@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._formatting import NOT_PRIVATE, shown_delta, shown_number
+from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_number
 from skdptune._validation import check_kind, check_real, check_vector
 from skdptune.accounting import (
     BoundNotApplicableError,
@@ -120,7 +120,7 @@ class TuningCostDisplay:
         check_kind(epsilons, name="epsilons", kind=Mapping, domain="a dict of names to epsilons")
         self.means = check_vector(means, name="means", lower=0.0, lower_open=True)
         self.epsilons = {
-            name: check_vector(values, name=f"epsilons[{name!r:.40}]", lower=0.0)
+            name: check_vector(values, name=f"epsilons[{shown(name)}]", lower=0.0)
             for name, values in epsilons.items()
         }
         if not self.means.size or np.any(np.diff(self.means) <= 0.0) or not self.epsilons:
@@ -131,12 +131,12 @@ class TuningCostDisplay:
         for name, values in self.epsilons.items():
             if values.size != self.means.size:
                 raise ValueError(
-                    f"epsilons must be as many as means; got {values.size} of {name!r:.40} for "
+                    f"epsilons must be as many as means; got {values.size} of {shown(name)} for "
                     f"{self.means.size}."
                 )
         self.delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
         if highlighted is not None and highlighted not in self.epsilons:
-            raise ValueError(f"highlighted must be one of epsilons; got {highlighted!r:.80}.")
+            raise ValueError(f"highlighted must be one of epsilons; got {shown(highlighted)}.")
         self.highlighted = highlighted
 
     # Making ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from skdptune.ledger._ledger import PrivacyLedger
 from skdptune.ledger._record import LedgerRecord
 from skdptune.ledger._storage import LedgerError
 
-_COLUMNS = "{:>6}  {:<24}  {:<9}  {:>12}  {}"
+_COLUMNS = "{:>6}  {:<24}  {:<9}  {:>12}  {:<24}  {}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,14 +49,19 @@ def _shown(ledger: PrivacyLedger, asked: argparse.Namespace) -> str:
     records = ledger.history()
     if asked.json:
         return json.dumps([record.to_dict() for record in records], allow_nan=False, indent=2)
-    lines = [_COLUMNS.format("number", "time", "status", "epsilon", "name")]
+    lines = [_COLUMNS.format("number", "time", "status", "epsilon", "who", "name: note")]
     return "\n".join([*lines, *map(_line, records)])
 
 
 def _line(record: LedgerRecord) -> str:
     time = record.time[:23]
     return _COLUMNS.format(
-        record.sequence, time, record.status, f"{record.epsilon:.6g}", record.name
+        record.sequence,
+        time,
+        record.status,
+        f"{record.epsilon:.6g}",
+        record.who,
+        ": ".join(filter(None, (record.name, record.note))),
     )
 
 

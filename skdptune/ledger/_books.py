@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from skdptune._formatting import shown, shown_names
 from skdptune.ledger._neighbours import common_relation
 from skdptune.ledger._storage import (
     Account,
@@ -122,8 +123,8 @@ class Books:
         if account is None:
             raise LedgerError(
                 f"dataset must be one that is registered in {location!r}: "
-                f"{', '.join(map(repr, transaction.data_sets())) or 'none yet'}; got {dataset!r}. "
-                "PrivacyLedger.create registers another."
+                f"{shown_names(transaction.data_sets()) or 'none yet'}; got "
+                f"{shown(dataset)}. PrivacyLedger.create registers another."
             )
         if account.digest != _digest(account.terms, account.state):
             raise self._damaged("its account was changed")
@@ -131,7 +132,7 @@ class Books:
             self.terms = Terms(**json.loads(account.terms))
             self.state = _state_of(json.loads(account.state))
         except (ValueError, TypeError, KeyError) as error:
-            raise self._damaged(f"its account cannot be read ({error!r:.80})") from error
+            raise self._damaged(f"its account cannot be read ({shown(error)})") from error
         last = transaction.last_event(dataset)
         found = (last.sequence, last.digest) if last else (0, "")
         if found != (self.state.n_events, self.state.last_digest):
@@ -172,8 +173,8 @@ class Books:
         events = list(self._transaction.events(self._dataset, reservation))
         if not events:
             raise LedgerError(
-                f"reservation must be one of {self._dataset!r} in {self._location!r}; this one is "
-                "not there. The file may have been put back to an older copy."
+                f"reservation must be one of {shown(self._dataset)} in {self._location!r}; "
+                "this one is not there. The file may have been put back to an older copy."
             )
         contents = [json.loads(event.content) for event in events]
         return str(contents[-1]["event"]), Charges(**contents[0]["charges"])

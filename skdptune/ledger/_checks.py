@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
+import platform
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from skdptune._formatting import shown
 from skdptune._validation import check_kind, check_real
 from skdptune.ledger._books import Terms
 from skdptune.ledger._postgresql import check_url, is_url
@@ -23,6 +26,18 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def who_records(given: str | None) -> str:
+    """Return who records an entry: the given name, or the user and the machine of this process."""
+    if given is not None:
+        return given
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # A user without a name, as in a container.
+        user = f"user {os.getuid()}" if hasattr(os, "getuid") else "a user"
+    return "".join(each if each.isprintable() else "?" for each in f"{user}@{platform.node()}")
+
+
 def check_path(path: Any) -> str:
     """Return the absolute path of a file, a URL, or what stands for memory, or raise."""
     domain = "a path, a URL or ':memory:'"
@@ -31,7 +46,7 @@ def check_path(path: Any) -> str:
     if isinstance(text, str) and is_url(text):
         return check_url(text)
     if not isinstance(text, str) or not text.strip() or "\0" in text:
-        raise ValueError(f"path_or_url must be {domain}; got {text!r:.80}.")
+        raise ValueError(f"path_or_url must be {domain}; got {shown(text)}.")
     return text if text == MEMORY else os.path.abspath(text)
 
 
@@ -39,7 +54,7 @@ def check_words(value: Any, *, name: str) -> str:
     """Return a text with something to show, or raise."""
     text: str = check_kind(value, name=name, kind=str, domain="a str")
     if not text.strip() or not text.isprintable():
-        raise ValueError(f"{name} must be a str of visible characters; got {text!r:.80}.")
+        raise ValueError(f"{name} must be a str of visible characters; got {shown(text)}.")
     return text
 
 
@@ -82,6 +97,7 @@ def check_agreement(terms: Terms, asked: Mapping[str, Any]) -> None:
         registered = getattr(terms, name)
         if value is not None and value != registered:
             raise LedgerError(
-                f"{name} must be {registered!r}, with which {terms.dataset!r} was registered; got "
-                f"{value!r:.80}. A lifetime budget does not change: leave {name} out to open it."
+                f"{name} must be {shown(registered)}, with which {shown(terms.dataset)} was "
+                f"registered; got {shown(value)}. A lifetime budget does not change: leave "
+                f"{name} out to open it."
             )

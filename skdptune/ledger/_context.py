@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from skdptune._formatting import shown
 from skdptune._validation import check_flag
 from skdptune.ledger._reference import LedgerReference
 from skdptune.ledger._storage import LedgerError
@@ -178,7 +179,8 @@ def _of_process(found: list[LedgerSettings]) -> LedgerSettings:
             "another. Nothing was recorded or read."
         )
     required = any(one.require_ledger for one in found)
-    return LedgerSettings(next(iter(ledgers), None), required)
+    is_off = any(one.is_off for one in found)
+    return LedgerSettings(next(iter(ledgers), None), required, is_off)
 
 
 # Contexts ------------------------------------------------------------------------------------
@@ -247,7 +249,7 @@ def checked_ledger(ledger: Any) -> PrivacyLedger:
     """Return a ledger, or raise for what is none."""
     if not isinstance(ledger, LedgerReference):
         raise TypeError(
-            f"ledger must be a PrivacyLedger; got {ledger!r:.80}. Open one with "
+            f"ledger must be a PrivacyLedger; got {shown(ledger)}. Open one with "
             "PrivacyLedger(path, dataset)."
         )
     return cast("PrivacyLedger", ledger)
@@ -282,7 +284,8 @@ def set_config(*, ledger: Any = None, require_ledger: bool | None = None) -> Non
     Parameters
     ----------
     ledger : PrivacyLedger or False, optional
-        False for none. None leaves it as it is.
+        False for none; second fits then warn, other than in ``config_context(ledger=False)``.
+        None leaves it as it is.
     require_ledger : bool, optional
         Whether a fit that no ledger records is refused. None leaves it as it is.
 
@@ -314,7 +317,8 @@ def config_context(*, ledger: Any = None, require_ledger: bool | None = None) ->
     ----------
     ledger : PrivacyLedger or False, optional
         Where fits are recorded, if an estimator has no `ledger` of its own. False for nowhere, as
-        for fits to data that are not private. None leaves it as it is.
+        for fits to data that are not private: then nothing warns of second fits either. None
+        leaves it as it is.
     require_ledger : bool, optional
         Whether a fit that no ledger records is refused, by a `LedgerError` before data are read.
         None leaves it as it is.
@@ -331,7 +335,7 @@ def config_context(*, ledger: Any = None, require_ledger: bool | None = None) ->
     Threads without a context of their own use that of the process. Estimators take it with them
     to workers in other processes; what is fitted there and was made there, instead of sent there,
     needs a `ledger` of its own. While a ledger is in use, the pickle of an estimator holds its
-    place (path, name of the data set, budget), also where the estimator is saved to a file.
+    place (path, name of the data set, budget, `who` and `note`), also where it is saved to a file.
 
     Examples
     --------

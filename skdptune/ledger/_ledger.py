@@ -6,13 +6,13 @@ import functools
 import json
 import math
 import os
-import platform
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Self
 
-from skdptune._validation import check_flag, check_kind
+from skdptune._formatting import shown
+from skdptune._validation import check_kind
 from skdptune._version import __version__
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
 from skdptune.ledger._books import Books, State, key_of, save_account
@@ -23,6 +23,7 @@ from skdptune.ledger._checks import (
     check_words,
     new_terms,
     now,
+    who_records,
 )
 from skdptune.ledger._context import enter_ledger, leave_ledger
 from skdptune.ledger._neighbours import ADD_OR_REMOVE, check_relation
@@ -53,6 +54,11 @@ class PrivacyLedger(ReadableLedger):
         The budget that was registered: an error if it is another. Needed in memory.
     unit : str, optional
         What neighbouring data sets differ by, as registered; in memory "one record" by default.
+    who : str, optional
+        Who releases, kept with each entry. None is the user and the machine that record it, as in
+        "ana@server". It is a word, and no proof: whoever may write to the ledger can give any.
+    note : str, optional
+        A text of yours, kept with each entry that is recorded through this object.
 
     Attributes
     ----------
@@ -60,6 +66,8 @@ class PrivacyLedger(ReadableLedger):
         Absolute path of the file, URL without its password, or ":memory:".
     dataset, epsilon, delta, unit
         As registered.
+    who, note : str or None
+        As given.
 
     Raises
     ------
@@ -128,17 +136,23 @@ class PrivacyLedger(ReadableLedger):
         epsilon: float | None = None,
         delta: float | None = None,
         unit: str | None = None,
+        who: str | None = None,
+        note: str | None = None,
     ) -> None:
         storage, dataset = storage_at(path_or_url), check_words(dataset, name="dataset")
+        who, note = (
+            None if given is None else check_words(given, name=name)
+            for name, given in (("who", who), ("note", note))
+        )
         if storage.location == MEMORY:
             terms = new_terms(dataset, epsilon, delta, "one record" if unit is None else unit)
             storage.create(lambda transaction: save_account(transaction, terms, State()))
-            self._bind(storage, terms)
+            self._bind(storage, terms, who, note)
             return
         with storage.transaction(write=False) as transaction:
             terms = Books(transaction, dataset, storage.location).terms
         check_agreement(terms, {"epsilon": epsilon, "delta": delta, "unit": unit})
-        self._bind(storage, terms)
+        self._bind(storage, terms, who, note)
         storage.verify()
         self.history()
 
@@ -181,7 +195,7 @@ class PrivacyLedger(ReadableLedger):
             if transaction.account(dataset) is not None:
                 raise LedgerError(
                     f"dataset must be one that is not registered in {storage.location!r}; "
-                    f"{dataset!r} is. Open it with PrivacyLedger(path_or_url, dataset)."
+                    f"{shown(dataset)} is. Open it with PrivacyLedger(path_or_url, dataset)."
                 )
             save_account(transaction, terms, State())
 
@@ -198,7 +212,7 @@ class PrivacyLedger(ReadableLedger):
         assumptions: Sequence[str] = (),
         neighbouring: str = ADD_OR_REMOVE,
         details: Mapping[str, Any] | None = None,
-        host: bool = False,
+        note: str | None = None,
     ) -> Reservation:
         """Set the cost of a release aside, before it reads the data.
 
@@ -218,8 +232,9 @@ class PrivacyLedger(ReadableLedger):
             reservation settles which of them a ledger holds.
         details : mapping, optional
             Public facts worth keeping, fit for strict JSON. Nothing that the data decide.
-        host : bool, default=False
-            Whether to keep the name of this machine.
+        note : str, optional
+            A text of yours about this release, which holds nothing of the data either. The
+            default is the note of the ledger.
 
         Returns
         -------
@@ -241,7 +256,8 @@ class PrivacyLedger(ReadableLedger):
             "assumptions": check_sentences(assumptions),
             "neighbouring": check_relation(neighbouring),
             "details": check_details(details),
-            "host": platform.node() if check_flag(host, name="host") else None,
+            "who": who_records(self.who),
+            "note": self.note or "" if note is None else check_words(note, name="note"),
             "version": __version__,
             "epsilon": "inf" if math.isinf(epsilon) else epsilon,
         }
@@ -274,7 +290,8 @@ class PrivacyLedger(ReadableLedger):
             if record.reservation == identifier:
                 return Reservation(self, identifier, record.name)
         raise ValueError(
-            f"identifier must be that of a record of {self.dataset!r}; got {identifier!r:.80}."
+            f"identifier must be that of a record of {shown(self.dataset)}; got "
+            f"{shown(identifier)}."
         )
 
     def __enter__(self) -> Self:
@@ -292,10 +309,10 @@ class PrivacyLedger(ReadableLedger):
 
     def _of_other_neighbours(self, content: Mapping[str, Any], state: State) -> LedgerError:
         return LedgerError(
-            f"neighbouring must suit what {self.dataset!r} holds, guarantees about neighbours "
-            f"that {state.neighbouring}; got {content['neighbouring']!r} of {content['name']!r}. "
-            "Such costs must not be added up. Nothing was recorded: keep releases of this kind "
-            "in a ledger of their own, and report both."
+            f"neighbouring must suit what {shown(self.dataset)} holds, guarantees about "
+            f"neighbours that {state.neighbouring}; got {shown(content['neighbouring'])} of "
+            f"{shown(content['name'])}. Such costs must not be added up. Nothing was recorded: "
+            "keep releases of this kind in a ledger of their own, and report both."
         )
 
     def _refusal(self, content: Mapping[str, Any], state: State) -> str:

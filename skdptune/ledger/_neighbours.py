@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from skdptune._formatting import shown
+
 ADD_OR_REMOVE = "add or remove one record"
 # A null record holds the place of one that is not there.
 ZERO_OUT = (
@@ -17,7 +19,7 @@ RELATIONS = (ADD_OR_REMOVE, ZERO_OUT, REPLACE)
 def check_relation(value: Any) -> str:
     """Return a relation, or raise for what is none."""
     if not isinstance(value, str) or value not in RELATIONS:
-        raise ValueError(f"neighbouring must be one of {list(RELATIONS)}; got {value!r:.80}.")
+        raise ValueError(f"neighbouring must be one of {list(RELATIONS)}; got {shown(value)}.")
     return value
 
 

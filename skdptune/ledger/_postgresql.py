@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from skdptune._formatting import shown
 from skdptune.ledger._sql import Execute, SqlTransaction, missing, newer
 from skdptune.ledger._storage import LedgerError, Transaction, damaged
 
 T = TypeVar("T")
 
-VERSION = 1
+# Since version 2 entries say who recorded them.
+VERSION = 2
 _DRIVER = "postgresql+psycopg"
 _SCHEMES = ("postgres", "postgresql", _DRIVER)
 # Options of a URL that hold a secret, which would be kept with the URL.
@@ -48,7 +50,7 @@ _TABLES = (
 )
 _N_TABLES = 4
 # From a version to the next: statements that bring an older ledger up to date.
-_MIGRATIONS: dict[int, tuple[str, ...]] = {}
+_MIGRATIONS: dict[int, tuple[str, ...]] = {1: ()}
 _READ = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 _WRITE = {"isolation_level": "READ COMMITTED", "postgresql_readonly": False}
 _VERSION = "SELECT version FROM skdptune.ledger"
@@ -110,7 +112,7 @@ def check_url(url: str) -> str:
     parsed = _parsed(url)
     secrets = [name for name in _SECRETS if name in parsed.query]
     if secrets or not parsed.database:
-        fault = f"the option {secrets[0]!r}" if secrets else "no data base"
+        fault = f"the option {shown(secrets[0])}" if secrets else "no data base"
         raise ValueError(
             "path_or_url must name a data base and no secret in its options, as in "
             f"postgresql://user@host/database?passfile=...; got {fault}."
@@ -235,8 +237,8 @@ class PostgresqlServer:
         row = self._row(execute, _LOCK, values)
         if row[1] != "on":
             raise LedgerError(
-                f"ledger {self._location!r}: fsync of the server must be on; got off. What was "
-                "recorded would not last if its machine stopped."
+                f"ledger {self._location!r}: fsync of the server must be on; got off. What "
+                "was recorded would not last if its machine stopped."
             )
         return int(row[0])
 

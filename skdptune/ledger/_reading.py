@@ -11,8 +11,8 @@ from typing import Any, Literal, overload
 from skdptune._validation import check_flag, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyStatement
 from skdptune.ledger._books import Books, Replay, State, key_of
-from skdptune.ledger._checks import now
-from skdptune.ledger._record import LedgerRecord, add_records
+from skdptune.ledger._checks import now, who_records
+from skdptune.ledger._record import LedgerRecord, add_records, who_of
 from skdptune.ledger._reference import LedgerReference
 from skdptune.ledger._report import LedgerReport
 from skdptune.ledger._statement import facts_of
@@ -21,7 +21,7 @@ from skdptune.ledger._ways import Charges, Totals, Ways
 
 # Up to as many different profiles are composed one by one; more, by their totals.
 _FEW_PROFILES = 6
-_OF_USAGE = ("sequence", "time", "event", "name", "used", "confirmed")
+_OF_USAGE = ("sequence", "time", "event", "name", "used", "confirmed", "who", "note")
 
 
 class ReadableLedger(LedgerReference):
@@ -32,7 +32,8 @@ class ReadableLedger(LedgerReference):
     ) -> None:
         """Add an event to a reservation, unless it is already at one of some statuses."""
         with self._books(write=True) as (_, books):
-            books.move(identifier, event, within, time=now(), reason=reason)
+            who = who_records(self.who)
+            books.move(identifier, event, within, time=now(), who=who, reason=reason)
 
     def _status_of(self, identifier: str) -> str:
         with self._books(write=False) as (_, books):
@@ -70,25 +71,27 @@ class ReadableLedger(LedgerReference):
         dict of lists
             One item for each event, as for a table: ``sequence``, ``time``, ``event``
             ("reserved", "read", "confirmed" or "cancelled"), the ``name`` of the release,
-            ``used``, what `used` returned from then on, and ``confirmed``, what it would return if
-            nothing were reserved but what was confirmed by then.
+            ``used``, what `used` returned from then on, ``confirmed``, what it would return if
+            nothing were reserved but what was confirmed by then, ``who`` recorded the event, and
+            the ``note`` of the release.
         """
         table: dict[str, list[Any]] = {name: [] for name in _OF_USAGE}
         with self._books(write=False) as (_, books):
             ways = books.state.ways
             kept, confirmed = Totals(), Totals()
-            asked: dict[str, tuple[str, Charges]] = {}
+            asked: dict[str, tuple[str, Charges, str]] = {}
             for sequence, reservation, content in books.replay(Replay()):
                 event = content["event"]
                 if event == "reserved":
-                    asked[reservation] = content["name"], Charges(**content["charges"])
-                name, charges = asked[reservation]
+                    charges = Charges(**content["charges"])
+                    asked[reservation] = content["name"], charges, content.get("note", "")
+                name, charges, note = asked[reservation]
                 if sign := {"reserved": 1, "cancelled": -1}.get(event, 0):
                     kept = kept.changed(charges, sign)
                 if event == "confirmed":
                     confirmed = confirmed.changed(charges)
                 parts = (0.0, 0.0) if ways is None else (ways.used(kept), ways.used(confirmed))
-                row = sequence, content["time"], event, name, *parts
+                row = sequence, content["time"], event, name, *parts, who_of(content), note
                 for column, value in zip(_OF_USAGE, row, strict=True):
                     table[column].append(value)
         return table
@@ -115,21 +118,21 @@ class ReadableLedger(LedgerReference):
             found = state.ways.composed_epsilon(state.totals, delta)
             if len(counts) > _FEW_PROFILES:
                 return found
-            return min(found, self._composition(transaction, state, counts).epsilon(delta))
+            stored = {key: self._profile_content(transaction, key) for key in sorted(counts)}
+        # After the transaction: it takes long, and a file waits for those who read it.
+        return min(found, self._composition(state.last_digest, stored, counts).epsilon(delta))
 
     def _composition(
-        self, transaction: Transaction, state: State, counts: Mapping[str, int]
+        self, last: str, stored: Mapping[str, dict[str, Any]], counts: Mapping[str, int]
     ) -> PrivacyProfile:
-        """Return the composition of some stored profiles, each a number of times."""
-        if self._composed is None or self._composed[0] != state.last_digest:
+        """Return the composition of stored profiles, each a number of times, up to an event."""
+        composed = self._composed
+        if composed is None or composed[0] != last:
             parts = [
-                count * self._profile(transaction, key) for key, count in sorted(counts.items())
+                counts[key] * PrivacyProfile.from_dict(content) for key, content in stored.items()
             ]
-            self._composed = state.last_digest, sum(parts[1:], start=parts[0])
-        return self._composed[1]
-
-    def _profile(self, transaction: Transaction, key: str) -> PrivacyProfile:
-        return PrivacyProfile.from_dict(self._profile_content(transaction, key))
+            composed = self._composed = last, sum(parts[1:], start=parts[0])
+        return composed[1]
 
     def _profile_content(self, transaction: Transaction, key: str) -> dict[str, Any]:
         content = transaction.profile(key)
@@ -210,7 +213,7 @@ class ReadableLedger(LedgerReference):
             profiles = {key: self._profile_content(transaction, key) for key in keys}
         return {
             **asdict(self._terms),
-            "format": 1,
+            "format": 2,
             "totals": asdict(state.totals.as_floats()),
             "ways": asdict(state.ways) if state.ways else None,
             "last_digest": state.last_digest,

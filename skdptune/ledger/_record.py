@@ -38,8 +38,10 @@ class LedgerRecord:
         What must hold for its cost.
     details : dict
         Public facts, as given.
-    host : str or None
-        Name of the machine, if it was asked to be kept.
+    who : str
+        Who reserved it, as "ana@server"; empty in entries of older versions.
+    note : str
+        A text of the user's, maybe empty.
     reason : str
         Why it was cancelled.
     neighbouring : str
@@ -70,7 +72,8 @@ class LedgerRecord:
     version: str
     assumptions: tuple[str, ...]
     details: dict[str, Any]
-    host: str | None
+    who: str
+    note: str
     reason: str
     neighbouring: str
 
@@ -87,6 +90,11 @@ class LedgerRecord:
         return content
 
 
+def who_of(content: dict[str, Any]) -> str:
+    """Return who recorded an event; of an older version the machine, if it was kept."""
+    return str(content.get("who") or content.get("host") or "")
+
+
 def add_records(
     records: dict[str, LedgerRecord],
     events: Iterable[tuple[int, str, dict[str, Any]]],
@@ -97,7 +105,7 @@ def add_records(
     for sequence, reservation, content in events:
         values = found.setdefault(reservation, {})
         if content["event"] == "reserved":
-            kept = ("name", "profile", "time", "version", "details", "host", "neighbouring")
+            kept = ("name", "profile", "time", "version", "details", "neighbouring")
             values.update({key: content[key] for key in kept})
             values.update(
                 sequence=sequence,
@@ -106,6 +114,8 @@ def add_records(
                 delta=delta,
                 share=content["charges"]["share"],
                 assumptions=tuple(content["assumptions"]),
+                who=who_of(content),
+                note=content.get("note", ""),
             )
         values["status"], values["changed"] = content["event"], content["time"]
         values["reason"] = content.get("reason", "")

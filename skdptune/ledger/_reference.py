@@ -25,8 +25,11 @@ class LedgerReference:
     A copy, and what a pickle gives in whichever process, draws from the same budget.
     """
 
-    def _bind(self, storage: Storage, terms: Terms) -> None:
+    def _bind(
+        self, storage: Storage, terms: Terms, who: str | None = None, note: str | None = None
+    ) -> None:
         self._storage, self._terms = storage, terms
+        self._who, self._note = who, note
         # The last event that was seen, with its digest, and how costs are added up once that is
         # settled.
         self._seen = (0, "")
@@ -63,6 +66,16 @@ class LedgerReference:
         """What neighbouring data sets differ by."""
         return self._terms.unit
 
+    @property
+    def who(self) -> str | None:
+        """Who releases, None for the user and the machine that record."""
+        return self._who
+
+    @property
+    def note(self) -> str | None:
+        """A text of the user's, kept with each entry."""
+        return self._note
+
     @contextmanager
     def _books(self, *, write: bool) -> Iterator[tuple[Transaction, Books]]:
         """Open the books in a transaction; they must go on from what was seen of them before."""
@@ -87,7 +100,7 @@ class LedgerReference:
 
     def __reduce__(self) -> tuple[Callable[..., LedgerReference], tuple[Any, ...]]:
         """Pickle a reference to the ledger, not what is in it."""
-        return _referred, (type(self), self.path, self._terms)
+        return _referred, (type(self), self.path, self._terms, self._who, self._note)
 
     def __eq__(self, other: object) -> bool:
         """Return whether both are of the same registered data set."""
@@ -107,14 +120,21 @@ class LedgerReference:
         )
 
 
-def _referred(kind: type[LedgerReference], path: str, terms: Terms) -> LedgerReference:
+def _referred(
+    kind: type[LedgerReference],
+    path: str,
+    terms: Terms,
+    who: str | None = None,
+    note: str | None = None,
+) -> LedgerReference:
     """Return the ledger that a pickle refers to."""
     if path == MEMORY:
         found = _IN_MEMORY.get(terms.identity)
         if found is not None:
             return found
     ledger = kind.__new__(kind)
-    ledger._bind(_MemoryElsewhere() if path == MEMORY else storage_at(path), terms)
+    storage = _MemoryElsewhere() if path == MEMORY else storage_at(path)
+    ledger._bind(storage, terms, who, note)
     return ledger
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 
-from skdptune._formatting import shown_delta, shown_epsilon, shown_number
+from skdptune._formatting import shown, shown_delta, shown_epsilon, shown_number
 from skdptune._validation import check_integer
 from skdptune.accounting import ReportView, Row, one_line, to_html, to_text
 from skdptune.ledger._books import Terms
@@ -26,7 +26,7 @@ class LedgerView(ReportView):
     def caption(self) -> str:
         """What the figures mean."""
         return (
-            f"{self.left} Each record's ε is its own cost at δ = {self.delta}. The ledger "
+            f"{self.left} Each release's ε is its own cost at δ = {self.delta}. The ledger "
             "guarantees the whole budget, however costs were chosen; what is spent so far is a "
             "guarantee only for costs that were fixed beforehand."
         )
@@ -106,9 +106,9 @@ def refusal(terms: Terms, name: str, asked: float, gaussian: float, pure: float)
             "skdptune.config_context(ledger=False):`."
         )
     return (
-        f"profile must fit into what is left of {terms.dataset!r} (ε = "
+        f"profile must fit into what is left of {shown(terms.dataset)} (ε = "
         f"{shown_number(terms.epsilon)} at δ = {delta}); got ε = {shown_number(asked)} of "
-        f"{name!r}. {fits}. Nothing was recorded.{hint}"
+        f"{shown(name)}. {fits}. Nothing was recorded.{hint}"
     )
 
 
@@ -122,7 +122,8 @@ def shown_below(value: float) -> str:
 
 def _row(record: LedgerRecord) -> Row:
     figure = "cancelled" if not record.is_spent else shown_epsilon(record.epsilon)
-    remark = "; ".join(filter(None, (record.time[:19] + "Z", one_line(record.reason))))
+    words = record.who and f"by {record.who}", record.note, record.reason
+    remark = "; ".join(filter(None, (record.time[:19] + "Z", *map(one_line, words))))
     mark = {"reserved": "not confirmed", "read": "not confirmed"}.get(record.status, "")
     return Row(f"{record.sequence}. {one_line(record.name)}", remark, mark, figure)
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import stat
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from skdptune._formatting import shown_path
 from skdptune.ledger._sql import SqlTransaction, missing, newer
 from skdptune.ledger._storage import MEMORY, LedgerError, Transaction, damaged
 
-VERSION = 1
+# Since version 2 entries say who recorded them, and files have no write-ahead log.
+VERSION = 2
 # "skdp": tells a ledger from any other data base, and from an empty file.
 _APPLICATION = 0x736B6470
 # How long a process waits for others that write.
@@ -23,12 +26,20 @@ _PATIENCE_S = 60.0
 # How long it sleeps before it looks again whether the lock is free: at random, so that all who
 # wait have the same chance.
 _STEPS_S = (0.0005, 0.003)
+# The same for a file that is to be converted, which nobody else may have open.
+_LONG_STEPS_S = (0.0, 0.1)
 # Not Python's own generator, whose numbers are its user's; and another one after a fork.
 _RANDOM = secrets.SystemRandom()
 # Read and write, but do not make a file that is missing.
 _MODE = "rw"
-# What was recorded lasts if the machine stops, and not only if the process does.
-_SYNCHRONOUS = "FULL"
+# What was recorded lasts if the machine stops, and not only if the process does: after a commit
+# the folder is synchronised, too, lest the journal come back and undo it.
+_SYNCHRONOUS = "EXTRA"
+# Not a write-ahead log: names of one file would each have a log of their own, and processes that
+# use different names would spend the same budget. Locks of a journal are those of the file.
+_JOURNAL = "delete"
+# What a new file is called until it is complete.
+_DRAFT, _DRAFT_END = ".skdptune-", ".new"
 _SCHEMA = """
 CREATE TABLE accounts (
     dataset TEXT PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL, digest TEXT NOT NULL
@@ -41,7 +52,7 @@ CREATE INDEX events_of_reservation ON events (dataset, reservation, sequence);
 CREATE TABLE profiles (key TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
 """
 # From a version to the next: statements that bring an older ledger up to date.
-_MIGRATIONS: dict[int, str] = {}
+_MIGRATIONS: dict[int, str] = {1: ""}
 
 
 class SqliteTransaction(SqlTransaction):
@@ -57,7 +68,11 @@ class SqliteTransaction(SqlTransaction):
 
 
 class SqliteFile:
-    """A file of SQLite in write-ahead mode, which its user alone may read.
+    """A file of SQLite with a rollback journal, which its user alone may read.
+
+    A file of an older version, with a write-ahead log, is converted by its first transaction. One
+    that has several names (hard links) is refused: a transaction that was broken off under one
+    name could not be undone under another. Symbolic links are followed.
 
     Each transaction has a connection of its own: nothing is shared between threads, and a process
     that is forked, pickled for, or killed leaves nothing half open.
@@ -79,12 +94,18 @@ class SqliteFile:
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[SqliteTransaction]:
         """Return a transaction that ends with its context: kept, or undone on an exception."""
-        if not Path(self._path).is_file():
-            raise missing(self._path)
-        with _Advice(self._path), closing(_connected(self._path)) as connection:
-            _check_version(connection, self._path)
-            with _began(connection, write):
-                yield SqliteTransaction(connection)
+        file = _only_name(self._path)
+        limit = time.monotonic() + _PATIENCE_S
+        with _Advice(self._path):
+            while True:
+                # Another one each time: one that is open keeps others from converting a file.
+                with closing(_connected(file)) as connection:
+                    with _began(connection, write):
+                        if _is_current(connection, self._path):
+                            yield SqliteTransaction(connection)
+                            return
+                    _bring_up_to_date(connection, self._path, limit)
+                time.sleep(_RANDOM.uniform(*_LONG_STEPS_S))
 
     def create(self, first: Callable[[Transaction], None]) -> None:
         """Run `first` in a transaction, of a new file if there is none."""
@@ -146,14 +167,16 @@ def create_file(path: str, first: Callable[[Transaction], None]) -> None:
     sees an unfinished one and a truncated ledger is never taken for a new one.
     """
     place = Path(path)
-    if not place.parent.is_dir():
-        raise LedgerError(f"path_or_url must be in a folder that exists; got {path!r}.")
-    draft = place.with_name(f".{place.name}.{secrets.token_hex(8)}.new")
+    if not os.path.isdir(place.parent):
+        raise LedgerError(f"path_or_url must be in a folder that exists; got {shown_path(path)}.")
+    draft = place.with_name(f"{_DRAFT}{secrets.token_hex(8)}{_DRAFT_END}")
     try:
+        # The longest name that is needed; where it is too long, that is found here.
+        with suppress(FileNotFoundError):
+            os.lstat(f"{path}-journal")
         # Before SQLite opens it, and whatever the umask: nobody else may ever read it.
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with _Advice(path), closing(_connected(str(draft))) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
             _set_up(connection)
             with _began(connection, write=True):
                 first(SqliteTransaction(connection))
@@ -161,16 +184,63 @@ def create_file(path: str, first: Callable[[Transaction], None]) -> None:
         _last(place.parent)
     except FileExistsError:
         raise LedgerError(
-            f"path_or_url must be that of no file yet; there is one at {path!r}. "
+            f"path_or_url must be that of no file yet; there is one at {shown_path(path)}. "
             "Open it with PrivacyLedger(path, dataset)."
         ) from None
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
         raise LedgerError(
-            f"path_or_url must be one where a file can be made and linked; got {path!r} ({error})."
+            "path_or_url must be one where a file can be made and linked; got "
+            f"{shown_path(path)} ({_reason(error)})."
         ) from error
     finally:
-        for left in (draft, *(Path(f"{draft}{end}") for end in ("-wal", "-shm", "-journal"))):
-            left.unlink(missing_ok=True)
+        for left in (draft, Path(f"{draft}-journal")):
+            # Where the folder may not be written there is nothing to remove.
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+def _only_name(path: str) -> str:
+    """Return the real path of a ledger's file, or raise unless it is a file of that one name."""
+    try:
+        real = os.path.realpath(path)
+        state = os.stat(real)
+    except (FileNotFoundError, NotADirectoryError):
+        raise missing(path) from None
+    except (OSError, ValueError) as error:
+        raise LedgerError(
+            "path_or_url must be that of a file that can be reached; got "
+            f"{shown_path(path)} ({_reason(error)})."
+        ) from None
+    if not stat.S_ISREG(state.st_mode):
+        kind = "folder" if stat.S_ISDIR(state.st_mode) else "device or pipe"
+        raise LedgerError(f"path_or_url must be that of a file; got a {kind}, {shown_path(path)}.")
+    if state.st_nlink > 1:
+        _remove_drafts(Path(real), state)
+        if os.stat(real).st_nlink > 1:
+            raise LedgerError(
+                f"ledger {path!r} must have one name; got a file of {state.st_nlink} names (hard "
+                "links). A step that is broken off under one name cannot be undone under another. "
+                f"Nothing was recorded. `find / -xdev -samefile {real}` lists them: remove all "
+                "but one."
+            )
+    return real
+
+
+def _remove_drafts(file: Path, state: os.stat_result) -> None:
+    """Remove the name under which a file was written, where its maker has not yet, or never can.
+
+    A maker links the complete file to its place before it removes this name.
+    """
+    for other in file.parent.iterdir():
+        if other.name.startswith(_DRAFT) and other.name.endswith(_DRAFT_END):
+            with suppress(FileNotFoundError):
+                if os.path.samestat(other.lstat(), state):
+                    other.unlink()
+
+
+def _reason(error: Exception) -> str:
+    """Return why a path cannot be used, without the path."""
+    return (error.strerror if isinstance(error, OSError) else None) or "it is no path here"
 
 
 def _last(folder: Path) -> None:
@@ -187,10 +257,10 @@ def _connected(path: str) -> sqlite3.Connection:
     """Return a connection to an existing file; a missing one is not made."""
     uri = Path(path).absolute().as_uri()
     connection = sqlite3.connect(
-        f"{uri}?mode={_MODE}", uri=True, timeout=_PATIENCE_S, isolation_level=None
+        f"{uri}?mode={_MODE}", uri=True, timeout=0.0, isolation_level=None
     )
-    connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
-    connection.execute("PRAGMA fullfsync = ON")
+    _run(connection, f"PRAGMA synchronous = {_SYNCHRONOUS}")
+    _run(connection, "PRAGMA fullfsync = ON")
     return connection
 
 
@@ -200,60 +270,75 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def _check_version(connection: sqlite3.Connection, path: str) -> None:
-    """Raise unless a file is a ledger of this version, or of one that can be brought up to it."""
+def _is_current(connection: sqlite3.Connection, path: str) -> bool:
+    """Return whether a file is a ledger as this version makes it; raise if it can never be."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != _APPLICATION:
         raise damaged(path, "it is not a ledger, or its first page is lost")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise newer(path, version, VERSION)
-    while version < VERSION:
-        version = _migrated(connection, version, path)
+    return bool(version == VERSION and _journal_of(connection) == _JOURNAL)
 
 
-def _migrated(connection: sqlite3.Connection, version: int, path: str) -> int:
-    """Bring a ledger to the next version, unless another process just did; return its version."""
+def _journal_of(connection: sqlite3.Connection) -> str:
+    (found,) = connection.execute("PRAGMA journal_mode").fetchone()
+    return str(found)
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: str, limit: float) -> None:
+    """Give a ledger of an older version the journal of this one, and take it one version up.
+
+    Nothing is done where others use it, unless that has taken until the limit, which raises.
+    """
+    if _journal_of(connection) != _JOURNAL:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {_JOURNAL}").fetchall()
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > limit:
+                raise
+        return
     with _began(connection, write=True):
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found == version:
+        # Another process may just have done it.
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version < VERSION:
             if version not in _MIGRATIONS:
                 raise damaged(path, f"there is no version {version}")
             for statement in filter(str.strip, _MIGRATIONS[version].split(";")):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {version + 1}")
-            found = version + 1
-    return int(found)
 
 
-def _take_lock(connection: sqlite3.Connection) -> None:
-    """Begin a transaction that holds the lock for writing, or raise if others keep it for long.
+def _run(connection: sqlite3.Connection, statement: str) -> None:
+    """Run a statement, once others have freed the lock that it needs; raise if they keep it long.
 
     SQLite itself would wait in steps of up to 100 ms, at most of which the lock is free.
     """
     limit = time.monotonic() + _PATIENCE_S
-    connection.execute("PRAGMA busy_timeout = 0")
     while True:
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            break
+            connection.execute(statement).fetchall()
+            return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+            if not _is_busy(error) or time.monotonic() > limit:
                 raise
             time.sleep(_RANDOM.uniform(*_STEPS_S))
-    connection.execute(f"PRAGMA busy_timeout = {int(1000 * _PATIENCE_S)}")
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
 @contextmanager
 def _began(connection: sqlite3.Connection, write: bool) -> Iterator[None]:
-    """Run a transaction, which holds the only lock for writing from its start."""
-    if write:
-        _take_lock(connection)
-    else:
-        connection.execute("BEGIN")
+    """Run a transaction, which holds its lock from its start: to write, the only one."""
     try:
+        _run(connection, "BEGIN IMMEDIATE" if write else "BEGIN")
+        # A reader has its lock from its first look on.
+        _run(connection, "PRAGMA schema_version")
         yield
-        connection.execute("COMMIT")
+        # Where others still read, once they have ended.
+        _run(connection, "COMMIT")
     except BaseException:
         # SQLite may have undone it already, as when the disk is full.
         if connection.in_transaction:

@@ -69,8 +69,9 @@ tol : float, default=1e-12
 max_iter : int, default=300
     Largest number of Newton steps of "objective" and "output"; at least 100, since the
     guarantee needs the minimum.
-random_state : int, Generator, RandomState or None, default=None
+random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.
+    Fits with the same seed, such as clones on two folds, share their noise.
 n_public : int, optional
     Public constant in place of the number of records. A search sets it where it fits on a
     random subset of the data, whose size must stay secret. Not for "psgd" and for `sampling`
@@ -123,8 +124,9 @@ failure_probability : float, optional
     added to delta. The default is ``delta / 1000``: a search pays it once for every expected
     run.""",
     "randomness_and_size": """\
-random_state : int, Generator, RandomState or None, default=None
+random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs.
+    Fits with the same seed, such as clones on two folds, share their noise.
 n_public : int, optional
     Public constant in place of the number of records. A search sets it where it fits on a
     random subset of the data, whose size must stay secret.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_option, check_real
 from skdptune.base import check_class_weight, check_classes
 from skdptune.linear_model._defaults import AUTO, solver_of
@@ -46,8 +47,9 @@ def _check_most_steps(model: Any) -> None:
     """Refuse to find the number of steps without steps, noise or budget."""
     if solver_of(model) not in OPTIMIZERS:
         raise ValueError(
-            f"epochs must be a number with solver={model.solver!r}; got {MAX_EPOCHS!r}. Use "
-            "solver='sgd' or 'adam', whose steps are paid for one by one."
+            f"epochs must be a number with solver={shown(model.solver)}; got "
+            f"{MAX_EPOCHS!r}. Use solver='sgd' or 'adam', whose steps are paid for one by "
+            "one."
         )
     check_noise_and_budget(model.noise_multiplier, model.epsilon, model.delta)
 
@@ -96,11 +98,11 @@ def _check_public_size(model: Any) -> None:
     if model.solver == "psgd":
         raise ValueError(
             "n_public must be None with solver='psgd', whose guarantee needs the number of "
-            f"records; got {model.n_public!r}. Use another solver."
+            f"records; got {shown(model.n_public)}. Use another solver."
         )
     if solver_of(model) in OPTIMIZERS and model.sampling == "fixed":
         raise ValueError(
             "n_public must be None with sampling='fixed', whose cost depends on the share of "
-            f"all records that a batch has; got {model.n_public!r}. Use sampling='poisson' or "
-            "'allocation'."
+            f"all records that a batch has; got {shown(model.n_public)}. Use sampling='poisson' "
+            "or 'allocation'."
         )

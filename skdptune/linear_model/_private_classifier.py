@@ -9,8 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdptune._compat import validated_rows
+from skdptune._formatting import shown
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
@@ -197,7 +199,7 @@ class PrivateLinearClassifier(
         for name, value in (("coef_init", coef_init), ("intercept_init", intercept_init)):
             if value is not None:
                 raise ValueError(
-                    f"{name} must be None with solver={solver!r}, which has no starting "
+                    f"{name} must be None with solver={shown(solver)}, which has no starting "
                     "point; got weights. Use solver='sgd' or 'adam'."
                 )
 
@@ -327,7 +329,7 @@ class PrivateLinearClassifier(
         ndarray
         """
         check_is_fitted(self)
-        X = validate_data(
+        X = validated_rows(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
         )
         scores = np.asarray(X @ self.coef_.T) + self.intercept_

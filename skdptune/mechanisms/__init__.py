@@ -18,11 +18,13 @@ from skdptune.mechanisms._noise import (
 from skdptune.mechanisms._noisy_gradient_plan import steps_for_budget
 from skdptune.mechanisms._noisy_max import permute_and_flip_release
 from skdptune.mechanisms._quantiles import private_quantile, quantile_profile
-from skdptune.mechanisms._randomness import as_generator
+from skdptune.mechanisms._randomness import as_generator, fit_generator
 from skdptune.mechanisms._sums import unit_sum
 
 # isort: split
 # For the other folders of this package.
+from skdptune._secure_random import SecureGenerator as SecureGenerator
+from skdptune._secure_random import independent_generator as independent_generator
 from skdptune._secure_random import secure_generator as secure_generator
 from skdptune.mechanisms._batches import Batch as Batch
 from skdptune.mechanisms._batches import poisson_batches as poisson_batches
@@ -42,6 +44,8 @@ from skdptune.mechanisms._noisy_gradient_plan import (
 )
 from skdptune.mechanisms._noisy_gradient_plan import plan_noisy_gradient as plan_noisy_gradient
 from skdptune.mechanisms._randomness import RandomState as RandomState
+from skdptune.mechanisms._randomness import check_seed as check_seed
+from skdptune.mechanisms._randomness import repeatable_generator as repeatable_generator
 from skdptune.mechanisms._sums import UNIT as UNIT
 
 __all__ = [
@@ -49,6 +53,7 @@ __all__ = [
     "ThresholdRound",
     "as_generator",
     "doubling_threshold_release",
+    "fit_generator",
     "gaussian_profile",
     "gaussian_release",
     "laplace_profile",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune._validation import check_private_numbers
 from skdptune.accounting import PrivacyProfile
 from skdptune.mechanisms._doubling_plan import plan_threshold_search
@@ -14,7 +15,7 @@ from skdptune.mechanisms._doubling_state import ThresholdRound, ThresholdState
 from skdptune.mechanisms._randomness import RandomState, as_generator, standard_laplace
 
 
-class DoublingThreshold:
+class DoublingThreshold(RunningBudget):
     r"""Search for a good candidate by a noisy threshold on the utility, raised in doubling steps.
 
     Each round asks whether any candidate is `step` levels better than what was reached, and
@@ -107,8 +108,8 @@ class DoublingThreshold:
     at a million comparisons with ordinary scales. The profile leaves this out. Seeded
     noise is NumPy's, and makes no such claim.
 
-    The threshold's noise is secret while the search goes on, so the object can be neither copied
-    nor pickled.
+    The threshold's noise is secret while the search goes on, and what is left of the budget is
+    spent once. So the object can be neither copied nor pickled, nor used in a forked process.
 
     Examples
     --------
@@ -124,6 +125,8 @@ class DoublingThreshold:
     ThresholdRound(utility=0.03, step=4, hit=True)
     """
 
+    _instead = "It also holds secret noise. Its trace and winner may be kept."
+
     def __init__(
         self,
         *,
@@ -137,6 +140,7 @@ class DoublingThreshold:
         max_hits: int | None = None,
         random_state: RandomState = None,
     ) -> None:
+        super().__init__()
         self._state = ThresholdState(granularity, initial_utility)
         self._plan = plan_threshold_search(
             noise,
@@ -153,6 +157,7 @@ class DoublingThreshold:
         self._lasting_noise: float | None = None
         self._winner: tuple[int, int] | None = None
 
+    @one_at_a_time
     def propose(self, utilities: ArrayLike, order: ArrayLike | None = None) -> int | None:
         """Make one round over a batch of candidates.
 
@@ -268,13 +273,6 @@ class DoublingThreshold:
     def candidate_scale(self) -> float:
         """Parameter of the candidates' Laplace noise."""
         return self._plan.candidate_scale
-
-    def __reduce__(self) -> Any:
-        """Refuse to be copied or pickled."""
-        raise TypeError(
-            "DoublingThreshold must be used where it was made; got a request to copy or pickle "
-            "it. It holds secret noise; its trace and winner may be kept."
-        )
 
     def __repr__(self) -> str:
         """Show the state of the search, all of which is public."""

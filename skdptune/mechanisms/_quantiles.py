@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdptune._formatting import shown
 from skdptune._validation import check_private_numbers, check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, exponential_mechanism
 from skdptune.mechanisms._noise import nonprivate_profile
@@ -134,8 +135,8 @@ def _checked_range(lower: float, upper: float) -> tuple[float, float]:
     high = check_real(upper, name="upper")
     if not (low < high and math.isfinite(high - low)):
         raise ValueError(
-            f"upper must be a finite number above lower={low!r}; got {high!r}. The range must be "
-            "known without looking at the data."
+            f"upper must be a finite number above lower={shown(low)}; got {shown(high)}. The "
+            "range must be known without looking at the data."
         )
     return low, high
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdptune._secure_random import SecureGenerator, secure_generator
 from skdptune._validation import check_integer
 
 # What ``random_state`` may be: None for the operating system's entropy, or a source that repeats.
@@ -37,7 +40,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator | None:
     >>> as_generator(7).integers(100, size=3) - as_generator(7).integers(100, size=3)
     array([0, 0, 0])
     """
-    if random_state is None or isinstance(random_state, np.random.Generator):
+    if random_state is None or isinstance(random_state, np.random.Generator | SecureGenerator):
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**32, size=4, dtype=np.uint32))
@@ -49,6 +52,67 @@ def as_generator(random_state: RandomState) -> np.random.Generator | None:
         hint="None, a numpy.random.Generator or a RandomState will also do.",
     )
     return np.random.default_rng(seed)
+
+
+def fit_generator(random_state: int | None) -> np.random.Generator:
+    """Return the generator of a fit's noise, from the ``random_state`` of an estimator.
+
+    Parameters
+    ----------
+    random_state : int or None
+        None stands for a cryptographic source with a fresh key, an int for the same generator at
+        every call.
+
+    Raises
+    ------
+    TypeError
+        For a Generator or a RandomState.
+
+    Notes
+    -----
+    Assumption E0, Theorem F9.
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import fit_generator
+    >>> fit_generator(None).random() == fit_generator(None).random()
+    False
+    """
+    seed = check_seed(random_state)
+    return secure_generator() if seed is None else np.random.default_rng(seed)
+
+
+def repeatable_generator(random_state: int | None) -> Callable[[], np.random.Generator]:
+    """Return a function that makes `fit_generator`, and the same one at every call.
+
+    It is for a fit that may have to start again with the same draws.
+    """
+    seed = check_seed(random_state)
+    if seed is None:
+        return functools.partial(secure_generator, os.urandom(16))
+    return functools.partial(np.random.default_rng, seed)
+
+
+def check_seed(random_state: object) -> int | None:
+    """Return the ``random_state`` of an estimator if it is None or a whole number, or raise.
+
+    Clones, folds and workers hold copies of an estimator. A generator would be copied with its
+    state, so that all of them draw the same noise, and the difference of two folds has none.
+
+    Notes
+    -----
+    Theorem F9.
+    """
+    if random_state is None:
+        return None
+    return check_integer(
+        random_state,
+        name="random_state",
+        lower=0,
+        upper=None,
+        hint="None, the default, draws fresh noise in each fit. An int repeats it, for research. "
+        "Generators are refused: clones would copy them and share their noise.",
+    )
 
 
 def open_uniforms(count: int, generator: np.random.Generator | None) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 # 2^27 records of units 2^-26 still sum below 2^53, where integers are exact as doubles.
 UNIT = 2.0**-26
+_LARGEST = 2**53
 _ROWS = 1 << 16
 
 
@@ -32,7 +33,9 @@ def unit_sum(units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     others: its influence exceeds the largest summand (Casacuberta, Shoemate, Vadhan and
     Wagaman 2022). Rounding each record's numbers by themselves, and adding integers, has no
     such effect. They are rounded towards 0, so that no norm of a record's numbers grows: one
-    record changes the result by its own numbers at most. This holds for up to 2^27 records.
+    record changes the result by its own numbers at most, however many records there are: a sum
+    that more than 2^27 of them may have is cut to [-2^27, 2^27], where doubles tell all multiples
+    apart. Cutting brings two sums no farther apart.
 
     Examples
     --------
@@ -48,4 +51,4 @@ def unit_sum(units: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
         block = np.asarray(units[start : start + _ROWS], dtype=np.float64)
         block = np.clip(np.where(np.isnan(block), -1.0, block), -1.0, 1.0)
         total += np.trunc(block / UNIT).astype(np.int64).sum(axis=0)
-    return np.asarray(total * UNIT, dtype=np.float64)
+    return np.asarray(np.clip(total, -_LARGEST, _LARGEST) * UNIT, dtype=np.float64)

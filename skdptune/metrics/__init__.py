@@ -1,7 +1,8 @@
 """Scorers with a known sensitivity: means of bounded values, one per record.
 
-Areas under curves, R², F scores and the like are not means over records; one record can change
-them by any amount, and so they are refused, with what to use instead.
+Areas under curves, R², F scores and the like are not means over records. One record can change
+them by 1 where a class has few records, or by any amount, and so they are refused, with what to
+use instead.
 """
 
 from skdptune.metrics._bounded import BoundedScorer, make_bounded_scorer

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_kind, check_option, check_real
+from skdptune.base import kind_of_targets, read_targets
 from skdptune.mechanisms import unit_sum
 
 RESPONSES = ("predict", "predict_proba", "decision_function")
@@ -81,6 +83,12 @@ class BoundedScorer:
         _check_interval(self.lower, self.upper)
 
     @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """The classes that the loss names by public weights; None where it names none."""
+        labels = getattr(self.loss, "labels", None)
+        return labels if isinstance(labels, tuple) else None
+
+    @property
     def is_monotone(self) -> bool:
         """Whether one record more moves the scores of all candidates the same way."""
         return not self.centred
@@ -106,22 +114,21 @@ class BoundedScorer:
         X, y : array-like
             Records and their targets.
         """
-        targets = np.asarray(y)
-        if targets.ndim == 2 and targets.shape[1] == 1:
-            targets = targets[:, 0]
+        classes = getattr(estimator, "classes_", None)
+        kind = kind_of_targets(estimator) if hasattr(estimator, "__sklearn_tags__") else "any"
+        # Theorem R5: a target is read here as a fit reads it.
+        targets, improper = read_targets(y, kind, classes)
         response = self._response(estimator, X, targets.shape)
-        arguments: tuple[Any, ...] = (targets, response)
-        if self.response_method != "predict":
-            arguments = (*arguments, getattr(estimator, "classes_", None))
+        more = () if self.response_method == "predict" else (classes,)
         # What overflows is clipped like any other value, and a warning would reveal it.
         with np.errstate(all="ignore"):
-            values = self.sign * np.asarray(self.loss(*arguments), dtype=np.float64)
+            values = self.sign * np.asarray(self.loss(targets, response, *more), dtype=np.float64)
         if values.shape != targets.shape[:1]:
             raise ValueError(
                 f"loss must return one number per record; got shape {values.shape} from "
-                f"{self.name!r}. It must not average over the records."
+                f"{shown(self.name)}. It must not average over the records."
             )
-        return self._bounded(values)
+        return self._bounded(np.where(improper, self.lower, values))
 
     def score(self, values: ArrayLike, n_public: int) -> float:
         """Return the score of values, for a public number of records.
@@ -162,7 +169,7 @@ class BoundedScorer:
         method = getattr(estimator, self.response_method, None)
         if method is None:
             raise TypeError(
-                f"estimator must have {self.response_method}, which {self.name!r} needs; got "
+                f"estimator must have {self.response_method}, which {shown(self.name)} needs; got "
                 f"{type(estimator).__name__}."
             )
         response = np.asarray(method(X))
@@ -237,5 +244,5 @@ def _check_interval(lower: Any, upper: Any) -> tuple[float, float]:
     low = check_real(lower, name="lower", hint=hint)
     high = check_real(upper, name="upper", lower=low, lower_open=True, hint=hint)
     if not math.isfinite(high - low):
-        raise ValueError(f"upper - lower must be finite; got {low!r} and {high!r}. {hint}")
+        raise ValueError(f"upper - lower must be finite; got {shown((low, high))}. {hint}")
     return low, high

@@ -4,51 +4,71 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from skdptune._formatting import shown, shown_names
 from skdptune.metrics._bounded import BoundedScorer
 from skdptune.metrics._scorers import accuracy, neg_brier_score
 
 _NAMED = {"accuracy": accuracy, "neg_brier_score": neg_brier_score}
-_NOT_A_MEAN = (
-    "is not a mean of one value per record: one record can change it by any amount, so no noise "
-    "makes it private."
+# What one record may change a score by, and why noise then hides the score as well.
+_OF_FEW = (
+    "is a {} in [{}, 1], and no mean of one value per record: where a class has few records, a "
+    "single one can change it by {}. How many a class has is private, so that the noise would "
+    "have to hide such a change."
 )
+_RANKS = _OF_FEW.format("share of pairs of records", 0, "up to 1")
+_AREA = _OF_FEW.format("mean of precisions", 0, "nearly 1")
+_COUNTS = _OF_FEW.format("ratio of counts", 0, "up to 1")
+_CORRELATION = _OF_FEW.format("ratio of counts", -1, "1 and more")
 _UNBOUNDED = (
-    "is a mean of unbounded values: one record can change it by any amount, so no noise makes it "
-    "private."
+    "is made of unbounded values: one record can change it by any amount, by a far-away target, "
+    "so that no noise makes it private."
 )
+_MEDIAN = (
+    "is a median: where errors are few or far apart, one record can change it from one error to "
+    "the next, by any amount, so that no noise makes it private."
+)
+_BY_PROBABILITIES = "Use 'neg_brier_score' or neg_log_loss(bound=...)."
+_BY_CLASSES = (
+    "Use accuracy(class_weight={...}), or balanced_accuracy(class_frequencies={...}), with public "
+    "numbers."
+)
+_SQUARES = "Use neg_squared_error(bound=...)"
+_ABSOLUTE = "Use neg_absolute_error(bound=...)."
 _INSTEAD = {
     "balanced_accuracy": (
-        "weighs records by class counts of the data. Use "
+        "weighs records by class counts of the data: where a class has few records, a single one "
+        "can change it by up to one over the number of classes. Use "
         "balanced_accuracy(class_frequencies={...}) with public frequencies."
     ),
-    "neg_log_loss": f"{_UNBOUNDED} Use neg_log_loss(bound=...).",
-    "neg_mean_squared_error": f"{_UNBOUNDED} Use neg_squared_error(bound=...).",
-    "neg_root_mean_squared_error": (
-        f"{_UNBOUNDED} Use neg_squared_error(bound=...), which ranks the same."
+    "neg_log_loss": (
+        "is made of unbounded values: one record can change it by any amount, where the model is "
+        "sure of a wrong label, so that no noise makes it private. Use neg_log_loss(bound=...)."
     ),
-    "neg_mean_absolute_error": f"{_UNBOUNDED} Use neg_absolute_error(bound=...).",
-    "r2": f"{_NOT_A_MEAN} Use neg_squared_error(bound=...), which ranks the same.",
-    "roc_auc": f"{_NOT_A_MEAN} Use 'neg_brier_score' or neg_log_loss(bound=...).",
-    "average_precision": f"{_NOT_A_MEAN} Use 'neg_brier_score' or neg_log_loss(bound=...).",
-}
-# Ratios of counts: a class that is rare in the data makes them as sensitive as one likes.
-_INSTEAD |= {
-    name + average: (
-        f"{_NOT_A_MEAN} Use accuracy(class_weight={{...}}), or "
-        "balanced_accuracy(class_frequencies={...})."
-    )
-    for name in ("f1", "precision", "recall", "jaccard")
-    for average in ("", "_macro", "_micro", "_weighted", "_samples")
-}
-_INSTEAD |= {
-    name: _INSTEAD["roc_auc"]
-    for name in ("roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "roc_auc_ovo_weighted")
-}
-_INSTEAD |= {
-    "matthews_corrcoef": _INSTEAD["f1"],
-    "explained_variance": _INSTEAD["r2"],
-    "neg_median_absolute_error": f"{_NOT_A_MEAN} Use neg_absolute_error(bound=...).",
-    "neg_max_error": f"{_NOT_A_MEAN} Use neg_absolute_error(bound=...).",
+    "neg_mean_squared_error": f"{_UNBOUNDED} {_SQUARES}.",
+    "neg_root_mean_squared_error": f"{_UNBOUNDED} {_SQUARES}, which ranks the same.",
+    "neg_mean_absolute_error": f"{_UNBOUNDED} {_ABSOLUTE}",
+    "neg_max_error": f"{_UNBOUNDED} {_ABSOLUTE}",
+    "neg_median_absolute_error": f"{_MEDIAN} {_ABSOLUTE}",
+    "r2": f"{_UNBOUNDED} {_SQUARES}, which ranks the same.",
+    "explained_variance": f"{_UNBOUNDED} {_SQUARES}, which ranks the same.",
+    "average_precision": f"{_AREA} {_BY_PROBABILITIES}",
+    "matthews_corrcoef": f"{_CORRELATION} {_BY_CLASSES}",
+    **{
+        f"roc_auc{average}": f"{_RANKS} {_BY_PROBABILITIES}"
+        for average in ("", "_ovr", "_ovo", "_ovr_weighted", "_ovo_weighted")
+    },
+    **{
+        name + average: f"{_COUNTS} {_BY_CLASSES}"
+        for name in ("f1", "precision", "recall", "jaccard")
+        for average in ("", "_macro", "_weighted", "_samples")
+    },
+    **{
+        f"{name}_micro": (
+            "is the accuracy, or ranks as it does, where each record has one label: one record "
+            "can change it by about one over the number of records. Use accuracy()."
+        )
+        for name in ("f1", "precision", "recall", "jaccard")
+    },
 }
 _GENERAL = (
     "A private score must be a mean of bounded values, one per record; make one from such a "
@@ -70,7 +90,8 @@ def get_bounded_scorer(scoring: Any) -> BoundedScorer:
     Raises
     ------
     ValueError
-        If the name is of a score whose sensitivity is not bounded; it says why, and what to use.
+        If the name is of a score that one record may change too much; it says by how much, and
+        what to use.
     TypeError
         If it is neither a name nor a `BoundedScorer`.
 
@@ -91,8 +112,8 @@ def get_bounded_scorer(scoring: Any) -> BoundedScorer:
 
 
 def _refuse(name: str) -> NoReturn:
-    listed = ", ".join(repr(known) for known in _NAMED)
-    reason = f"{name!r} {_INSTEAD[name]}" if name in _INSTEAD else _GENERAL
+    reason = f"{shown(name)} {_INSTEAD[name]}" if name in _INSTEAD else _GENERAL
     raise ValueError(
-        f"scoring must be one of {listed}, or a BoundedScorer; got {name!r}. {reason}"
+        f"scoring must be one of {shown_names(_NAMED)}, or a BoundedScorer; got {shown(name)}. "
+        f"{reason}"
     )

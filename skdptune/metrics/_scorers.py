@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from skdptune._formatting import shown
 from skdptune._validation import check_kind, check_real
 from skdptune.base import checked_class_weight
 from skdptune.metrics._bounded import BoundedScorer, make_bounded_scorer
@@ -72,7 +73,12 @@ def balanced_accuracy(class_frequencies: Mapping[Any, float]) -> BoundedScorer:
     )
     shares = {
         label: check_real(
-            share, name=f"class_frequencies[{label!r}]", lower=0.0, upper=1.0, lower_open=True
+            share,
+            name=f"class_frequencies[{shown(label)}]",
+            lower=0.0,
+            upper=1.0,
+            lower_open=True,
+            is_entry=True,
         )
         for label, share in class_frequencies.items()
     }
@@ -147,7 +153,9 @@ def neg_squared_error(bound: float) -> BoundedScorer:
     Parameters
     ----------
     bound : float
-        At which a record's squared error is clipped.
+        At which a record's squared error is clipped, in the squared unit of the target: for errors
+        of up to 100 dollars that is 10,000. Above it, worse predictions score the same, and the
+        noise grows with it, so take what a poor prediction would have, and not the largest.
 
     Examples
     --------
@@ -164,7 +172,9 @@ def neg_absolute_error(bound: float) -> BoundedScorer:
     Parameters
     ----------
     bound : float
-        At which a record's absolute error is clipped.
+        At which a record's absolute error is clipped, in the unit of the target. Above it, worse
+        predictions score the same, and the noise grows with it, so take what a poor prediction
+        would have, and not the largest.
 
     Examples
     --------
@@ -235,6 +245,11 @@ class _Weighted:
     loss: Callable[..., np.ndarray]
     weights: tuple[tuple[Any, float], ...]
 
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The classes that have a weight."""
+        return tuple(label for label, _ in self.weights)
+
     def __call__(self, y: np.ndarray, *response: Any) -> np.ndarray:
         # Of classes that are not named nothing is known.
         weight = np.ones(y.shape[0])
@@ -257,9 +272,14 @@ class _Clipped:
 
 @dataclass(frozen=True)
 class _Complement:
-    """One less a loss."""
+    """One less a weighted loss."""
 
-    loss: Callable[..., np.ndarray]
+    loss: _Weighted
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The classes that have a weight."""
+        return self.loss.labels
 
     def __call__(self, *arguments: Any) -> np.ndarray:
         return 1.0 - self.loss(*arguments)
@@ -270,6 +290,11 @@ class _WeightedRight:
     """What a right prediction is worth, by class; picklable, as a closure is not."""
 
     worth: tuple[tuple[Any, float], ...]
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The classes that are worth something."""
+        return tuple(label for label, _ in self.worth)
 
     def __call__(self, y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
         right = np.asarray(y == prediction)

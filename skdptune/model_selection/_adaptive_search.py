@@ -11,6 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from skdptune._docstrings import with_shared_text
+from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._adaptive import (
@@ -30,7 +31,7 @@ from skdptune.model_selection._choosing import TableOutlook
 from skdptune.model_selection._cost import Candidates, Cost, CostModel, FitCosts, Layout, Plan
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._other_ways import WAYS, one_space
-from skdptune.model_selection._pareto import optuna
+from skdptune.model_selection._pareto import StorageParameter, optuna
 from skdptune.model_selection._table_search import TableSearch, own_place
 from skdptune.model_selection._tuning_search import Choice, SearchState
 
@@ -110,9 +111,10 @@ class DPAdaptiveSearchCV(TableSearch):
     storage : None, str or optuna storage, default=None
         A path (SQLite file), a URL or an optuna storage keeps the search, so that it can be
         resumed after a crash by the same parameters and data: what was begun is spent, and is not
-        made again. One process at a time may use it. A new file may be read by its user alone; it
-        holds noisy scores, and no times. Since a resumed search splits the records anew, every
-        record pays for fits and scores, which takes more noise. Needs `param_space`.
+        made again. One process at a time may use it. Its user alone may read the file, which
+        holds noisy scores, and no times. A password in a URL stays in this process. Since a
+        resumed search splits the records anew, every record pays for fits and scores, which
+        takes more noise. Needs `param_space`.
     study_name : str, optional
         Name in the storage. A study of this name is resumed.
     callbacks : sequence of callable, optional
@@ -235,6 +237,7 @@ class DPAdaptiveSearchCV(TableSearch):
         self.n_public = n_public
         self.ledger = ledger
 
+    storage = StorageParameter()
     # Which candidates are tried, and who hears of them, costs the same.
     _neutral = ("sampler", "batch_size", "choose", "study_name", "callbacks")
 
@@ -253,7 +256,7 @@ class DPAdaptiveSearchCV(TableSearch):
 
     def _own_first(self, space: AdaptiveSpace) -> dict[str, Any] | None:
         """Return the estimator's own values if they are to be tried, in the space or not."""
-        if not self.try_own_values:
+        if not check_flag(self.try_own_values, name="try_own_values"):
             return None
         known = self._known_values()
         inside = {name: known[name] for name in space.names if name in known}
@@ -304,7 +307,7 @@ class DPAdaptiveSearchCV(TableSearch):
         if self.tuning_fraction not in ("auto", None):
             raise ValueError(
                 "tuning_fraction must be None with a storage, since a resumed search splits the "
-                f"records anew; got {self.tuning_fraction!r}."
+                f"records anew; got {shown(self.tuning_fraction)}."
             )
 
     def _check_callbacks(self) -> None:
@@ -313,7 +316,8 @@ class DPAdaptiveSearchCV(TableSearch):
             return
         if not isinstance(given, Sequence) or not all(map(callable, given)):
             raise TypeError(
-                f"callbacks must be a list of functions of a study and a trial; got {given!r:.60}."
+                "callbacks must be a list of functions of a study and a trial; got "
+                f"{shown(given)}."
             )
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
@@ -322,7 +326,8 @@ class DPAdaptiveSearchCV(TableSearch):
         super()._check_arguments(X, y, params)
 
     def _refit(self) -> Any:
-        return True if callable(self.refit) or self.refit == "winner" else self.refit
+        is_winner = isinstance(self.refit, str) and self.refit == "winner"
+        return True if is_winner or callable(self.refit) else self.refit
 
     # Cost -----------------------------------------------------------------------------------
 

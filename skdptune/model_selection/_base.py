@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import process_routing
@@ -24,6 +23,7 @@ from skdptune._compat import (
     routing_is_enabled,
     tasks_of_fit,
 )
+from skdptune._formatting import shown, shown_names
 from skdptune._progress import Progress, check_verbose, current_progress
 from skdptune._validation import check_integer, check_n_jobs, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
@@ -32,11 +32,15 @@ from skdptune.base import (
     PUBLIC_SIZE,
     SEEDED,
     Charge,
+    announce_search,
+    as_table,
     assumptions_in,
     assumptions_of,
     beside_refusals,
     carry_settings,
     check_fit_parameters,
+    count_fit,
+    declared_labels,
     is_paid,
     ledger_for,
     neighbouring_of,
@@ -45,20 +49,18 @@ from skdptune.base import (
     own_parameters,
     report_of,
     warn_of_large_delta,
-    warn_of_refit,
     weakest,
-    without_generator,
 )
 from skdptune.checks import check_plan
 from skdptune.ledger import PrivacyLedger, checked_ledger
+from skdptune.mechanisms import check_seed
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
 from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key, split_of
 from skdptune.model_selection._running import (
     PUBLIC_VALIDATION,
     Data,
-    Streams,
+    Door,
     WinnerMethods,
-    check_domain,
     check_form,
     check_steps,
     check_targets,
@@ -70,6 +72,9 @@ _NEUTRAL = (
     *("n_jobs", "pre_dispatch", "verbose", "random_state", "error_score", "diagnostics"),
     "ledger",
 )
+
+
+_SPACES = ("param_grid", "param_distributions", "param_space")
 
 
 class SolvedPlan(Protocol):
@@ -159,11 +164,6 @@ class BasePrivateSearch(
     def _labels_set_the_cost(self, n_samples: int, n_features: int | None) -> bool:
         """Return whether the cost may depend on a label set that nobody has declared."""
         return True
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is copied and pickled: of a fitted search no generator of its noise."""
-        # Theorem F9.
-        return without_generator(super().__getstate__())
 
     # The plan, before data --------------------------------------------------------------------
 
@@ -269,8 +269,7 @@ class BasePrivateSearch(
             check_integer(self.n_public, name="n_public", lower=1)
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-        if not isinstance(self.random_state, np.random.Generator | np.random.RandomState):
-            Streams.of(self.random_state)
+        check_seed(self.random_state)
         try:
             scorer = self._scorer()
         except (TypeError, ValueError) as error:
@@ -278,9 +277,10 @@ class BasePrivateSearch(
         for estimator in self._estimators():
             if not hasattr(estimator, scorer.response_method):
                 raise TypeError(
-                    f"scoring must suit the estimator; got {scorer.name!r}, which asks for "
+                    f"scoring must suit the estimator; got {shown(scorer.name)}, which asks for "
                     f"{scorer.response_method}, and {type(estimator).__name__} has none."
                 )
+            _check_scored_labels(scorer, estimator)
 
     def _scorer(self) -> BoundedScorer:
         if self.scoring is not None:
@@ -315,7 +315,8 @@ class BasePrivateSearch(
         -------
         self
         """
-        ledger = self._ledger_in_use(X)
+        ledger = self._ledger_in_use()
+        announced = announce_search(self, X, warns=ledger is None)
         with self._progress() as progress:
             plan, data, public = self._opened(X, y, X_val, y_val, params)
             progress.phase("trying the estimator on made-up data")
@@ -325,9 +326,10 @@ class BasePrivateSearch(
             with nullcontext() if ledger is None else self._charge(plan).reserved(ledger):
                 with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
                     self._run(plan, data, public, tasks)
+        count_fit(self, announced)
         return self
 
-    def _ledger_in_use(self, X: Any) -> PrivacyLedger | None:
+    def _ledger_in_use(self) -> PrivacyLedger | None:
         """Return the ledger of the search or of what it holds, or else the one in force."""
         if is_paid(self):
             return None
@@ -343,10 +345,7 @@ class BasePrivateSearch(
                 f"ledger must be one, to hold the total of the search; got {len(given)} of "
                 f"{type(self).__name__} and its estimators."
             )
-        found = ledger_for(self, next(iter(given), None))
-        if found is None:
-            warn_of_refit(self, X, stacklevel=3)
-        return found
+        return ledger_for(self, next(iter(given), None))
 
     def _charge(self, plan: PlanT) -> Charge:
         """Return what a ledger is to record before the search reads the data."""
@@ -367,7 +366,7 @@ class BasePrivateSearch(
         # Theorem F0.
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them.")
-        X, y = indexable(X, y)
+        X, y = indexable(as_table(X), y)
         self._check_parameters()
         self._check_arguments(X, y, params)
         n_samples, n_features = number_of_samples(X), number_of_features(X)
@@ -383,18 +382,20 @@ class BasePrivateSearch(
         plan = self._with_classes(plan, classes)
         warn_of_large_delta(plan.delta, plan.layout.n_samples, stacklevel=4)
         _warn_of_weights(params)
-        return plan, self._data(X, y, params), Data(X_val, y_val) if is_public else None
+        door = Door.of(self._estimators(), X, classes, varies=self._replaces_steps())
+        data = door.open(X, y, self._routed(params))
+        return plan, data, door.open(*indexable(X_val, y_val)) if is_public else None
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
         """Refuse arguments of `fit` that no estimator could use, by their form."""
-        check_domain(X, y)
+        n_samples = number_of_samples(X) if self.n_public is None else self.n_public
         for estimator in self._estimators():
             if not routing_is_enabled():
                 check_fit_parameters(estimator, params)
             check_form(estimator, X)
             check_targets(estimator, y)
             try:
-                check_steps(estimator, X)
+                check_steps(estimator, X, n_samples)
             except Exception as error:
                 raise beside_refusals(error, [estimator]) from None
 
@@ -410,11 +411,21 @@ class BasePrivateSearch(
         ]
         return next((labels for labels in found if labels is not None), None)
 
-    def _data(self, X: Any, y: Any, params: dict[str, Any]) -> Data:
-        """Return the data, with what is passed on to the estimator's fit."""
+    def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return what is passed on to the estimator's fit."""
         if routing_is_enabled():
-            params = dict(process_routing(self, "fit", **params).estimator.fit)
-        return Data.with_arguments(X, y, params)
+            return dict(process_routing(self, "fit", **params).estimator.fit)
+        return params
+
+    def _replaces_steps(self) -> bool:
+        """Return whether candidates may have other steps than the estimators."""
+        names = set(_names_in(own_parameters(self).get(name) for name in _SPACES))
+        return any(
+            hasattr(value, "fit") or (isinstance(value, str) and value in ("passthrough", "drop"))
+            for estimator in self._estimators()
+            for name, value in estimator.get_params().items()
+            if name in names
+        )
 
     # The report -----------------------------------------------------------------------------
 
@@ -449,6 +460,16 @@ class BasePrivateSearch(
         return tuple(sentences)
 
 
+def _names_in(spaces: Iterable[Any]) -> Iterator[str]:
+    """Iterate over all names of parameters in spaces, lists of spaces and families of them."""
+    for space in spaces:
+        if isinstance(space, Mapping):
+            yield from space
+            yield from _names_in(space.values())
+        elif isinstance(space, list | tuple):
+            yield from _names_in(one for one in space if isinstance(one, Mapping))
+
+
 def _parts_of(report: PrivacyReport, delta: float) -> list[dict[str, Any]]:
     """Return what a release is made of, as a tree that a ledger keeps."""
     parts = []
@@ -457,6 +478,20 @@ def _parts_of(report: PrivacyReport, delta: float) -> list[dict[str, Any]]:
         shown = "inf" if math.isinf(epsilon) else epsilon
         parts.append({"name": part.name, "epsilon": shown, "parts": _parts_of(part, delta)})
     return parts
+
+
+def _check_scored_labels(scorer: BoundedScorer, estimator: Any) -> None:
+    """Refuse weights of other classes than the estimator's: its records would weigh nothing."""
+    if scorer.labels is None:
+        return
+    declared = declared_labels(estimator)
+    if declared is None:
+        return
+    unknown = [label for label in scorer.labels if label not in declared]
+    n_absent = sum(label not in scorer.labels for label in declared)
+    if unknown or n_absent:
+        others = f"{shown_names(unknown)}, which it has not" if unknown else f"{n_absent} too few"
+        raise ValueError(f"scoring must name each of the estimator's classes; got {others}.")
 
 
 def _warn_of_weights(params: dict[str, Any]) -> None:

@@ -17,10 +17,11 @@ error_score : {"worst", "raise"}, default="worst"
     "worst" gives a candidate whose fit fails the worst score, with the same noise as any other.
     Other than in scikit-learn there is no warning and no number to choose, since whether a fit
     fails can depend on one record. "raise" needs `diagnostics`.
-random_state : int, Generator, RandomState or None, default=None
+random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs,
-    whose noise is no secret to whoever knows the seed. Models that are published hold the
-    `random_state` of the estimator that was given, not the one of their fit.
+    whose noise is no secret to whoever knows the seed, and is shared by searches with the same
+    seed. Models that are published hold the `random_state` of the estimator that was given, not
+    the one of their fit.
 diagnostics : bool, default=False
     Whether to keep what must stay secret in ``diagnostics_``. The fitted search is then **not
     private**.

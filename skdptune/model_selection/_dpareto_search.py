@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
 from skdptune.accounting import PrivacyReport
-from skdptune.base import charge_of_fit, forget_seeds, own_seeds, set_seeds
+from skdptune.base import (
+    charge_of_fit,
+    declared_labels,
+    forget_seeds,
+    own_seeds,
+    set_seeds,
+)
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._base import BasePrivateSearch
 from skdptune.model_selection._cost import PlanRow, SearchPlan, copied, make_layout
@@ -23,6 +29,7 @@ from skdptune.model_selection._pareto import (
     ParetoResult,
     ParetoRun,
     Record,
+    StorageParameter,
     check_pareto_parameters,
     check_picklable,
     check_target,
@@ -33,7 +40,7 @@ from skdptune.model_selection._pareto import (
     warn_of_few,
     warn_of_one_cost,
 )
-from skdptune.model_selection._running import Data, Streams, spawned
+from skdptune.model_selection._running import Data, Door, Streams, spawned
 
 # Columns of exact evaluations, which no release pays for.
 _NOT_RELEASED = ("seconds", "spread", "utilities", "failure")
@@ -110,8 +117,9 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         A path (SQLite file), a URL or an optuna storage keeps the study, which can then be resumed
         after a crash and shared by several processes; give them the same `random_state`, so that
         they split the records alike: without one, each process, and each that resumes the study,
-        splits them anew. A new file may be read by its user alone. It holds a seed only if you
-        give one, and of the data a salted hash. None keeps the study in memory.
+        splits them anew. Its user alone may read the file. It holds a seed only if you give one,
+        and of the data a salted hash. A password in a URL stays in this process. None keeps the
+        study in memory.
     study_name : str, optional
         Name in the storage. A study of this name is resumed if its data, estimators and space are
         the same.
@@ -122,7 +130,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         None shows what is going on, and for how long, once it has taken a second, where somebody
         watches: on a terminal or in a notebook. 0 shows nothing; above 0 it is shown at once and
         left.
-    random_state : int, Generator, RandomState or None, default=None
+    random_state : int or None, default=None
         None draws noise from the operating system's entropy; a seed gives reproducible research
         runs.
     n_public : int, optional
@@ -202,6 +210,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     True
     """
 
+    delta: float
+
     def __init__(
         self,
         estimator: Any,
@@ -252,6 +262,8 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         self.random_state = random_state
         self.n_public = n_public
         self.ledger = ledger
+
+    storage = StorageParameter()
 
     # Parameters ---------------------------------------------------------------------------
 
@@ -441,7 +453,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             Targets.
         epsilon, error : float, optional
             As for `best_params_for`.
-        random_state : int, Generator, RandomState or None, default=None
+        random_state : int or None, default=None
             Of the fit.
         **params
             Passed to the estimator's ``fit``.
@@ -463,13 +475,14 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         own = own_seeds(made)
         set_seeds(made, spawned(Streams.of(random_state).final, 1)[0])
         # Theorem F9.
-        ledger = self._ledger_in_use(None)
+        ledger = self._ledger_in_use()
         paying: AbstractContextManager[Any] = nullcontext()
         if ledger is not None:
             # Theorem H4.
             paying = charge_of_fit(made, {"X": X, "y": y}).reserved(ledger)
         with paying:
-            return forget_seeds(self._data(X, y, params).fit(made), own)
+            door = Door.of([made], X, declared_labels(made), varies=False)
+            return forget_seeds(door.open(X, y, self._routed(params)).fit(made), own)
 
     def _sk_visual_block_(self) -> Any:
         if not isinstance(self.estimator, list) or hasattr(self, "best_estimator_"):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._docstrings import with_shared_text
+from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_option
 from skdptune.accounting import PrivacyProfile
 from skdptune.ledger import PrivacyLedger
@@ -233,8 +234,8 @@ class DPGridSearchCV(TableSearch, PartitionSearch):
         self._check_partition_parameters(folds=not chooses)
         if self.tuning_estimator is not None and self.selection in ("table", "compose"):
             raise ValueError(
-                f"tuning_estimator must be None with selection={self.selection!r}, which fits "
-                "the candidates themselves."
+                f"tuning_estimator must be None with selection={shown(self.selection)}, which "
+                "fits the candidates themselves."
             )
         if callable(self.refit) and chooses:
             raise ValueError(

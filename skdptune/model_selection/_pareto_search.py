@@ -95,8 +95,9 @@ def pareto_search(
     storage : None, path, URL or optuna storage, default=None
         Where the study is kept: in memory, in an SQLite file, or in a data base. A stored study is
         resumed until it has ``n_initial + n_iter`` evaluations; those that a crash cut off are
-        repeated. Several processes, and with a URL several machines, can work on one study. A new
-        file may be read by its user alone; it holds a seed only if you give one.
+        repeated. Several processes, and with a URL several machines, can work on one study. Its
+        user alone may read the file, which holds a seed only if you give one. A password in a URL
+        is in nothing that is shown.
     study_name : str or None, default=None
         The study's name in its storage; None is ``"pareto_search"``.
     n_jobs : int or None, default=None

@@ -66,7 +66,7 @@ class PartitionSearch(TuningSearch):
 
     def _check_partition_parameters(self, *, folds: bool = False) -> None:
         """Refuse bad values of the parameters about partitions, and folds unless allowed."""
-        if self.n_partitions != "auto":
+        if not (isinstance(self.n_partitions, str) and self.n_partitions == "auto"):
             check_integer(self.n_partitions, name="n_partitions", lower=2)
         if self.selection_epsilon is not None:
             check_real(

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skdptune._docstrings import with_shared_text
+from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_option
 from skdptune.accounting import (
     BOUNDS,
@@ -225,9 +226,10 @@ class DPRandomSearchCV(TuningSearch):
         check_option(self.bound, name="bound", options=BOUNDS)
         candidate_distributions(self.n_iter_distribution, self.n_iter, self.at_least)
         rule = self.extrapolate
-        if not (rule is None or rule in ("auto", "linear") or callable(rule)):
+        is_named = isinstance(rule, str) and rule in ("auto", "linear")
+        if not (rule is None or is_named or callable(rule)):
             raise ValueError(
-                f"extrapolate must be 'auto', 'linear', None or a callable; got {rule!r}."
+                f"extrapolate must be 'auto', 'linear', None or a callable; got {shown(rule)}."
             )
         check_flag(self.warm_start, name="warm_start")
         if self.warm_start and _names_of_start(self.estimator) is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
@@ -240,7 +241,8 @@ def _noise_ratio(row: PlanRow, untuned: PlanRow, final_share: float) -> float:
     # Noise falls in proportion to epsilon, about.
     epsilons = 1.0
     if row.fit_epsilon is not None and untuned.fit_epsilon is not None:
-        epsilons = untuned.fit_epsilon / row.fit_epsilon
+        # At a large delta a fit may have an epsilon of 0, from which no noise follows.
+        epsilons = untuned.fit_epsilon / row.fit_epsilon if row.fit_epsilon else math.inf
     return epsilons / final_share
 
 

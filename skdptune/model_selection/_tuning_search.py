@@ -13,12 +13,14 @@ import numpy as np
 from sklearn.base import clone
 
 from skdptune._compat import NO_TASKS, Tasks
+from skdptune._formatting import shown
 from skdptune._progress import Progress, current_progress
 from skdptune._validation import check_flag, check_option, check_real
 from skdptune.accounting import PrivacyReport
 from skdptune.base import (
     REPLACE,
     RESERVED_PARAMETERS,
+    announce_search,
     beside_refusals,
     forget_seeds,
     is_paid,
@@ -119,7 +121,7 @@ def _check_unrecorded(search: Any) -> None:
     if ledger is not None:
         raise LedgerError(
             "ledger must be in use when a session is started, to set its cost aside; got "
-            f"{ledger!r} after the start of {type(search).__name__}. Start it again in "
+            f"{shown(ledger)} after the start of {type(search).__name__}. Start it again in "
             "`with ledger:`. Nothing was read."
         )
 
@@ -228,19 +230,19 @@ class TuningSearch(SuggestingSearch):
     def _check_parameters(self) -> None:
         if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
             raise TypeError(
-                f"estimator must be an estimator with fit; got {self.estimator!r:.60}."
+                f"estimator must be an estimator with fit; got {shown(self.estimator)}."
             )
         if self.epsilon is not None:
             check_real(self.epsilon, name="epsilon", lower=0.0, lower_open=True, upper=500.0)
         if self.score_epsilon is not None:
             check_real(self.score_epsilon, name="score_epsilon", lower=0.0, lower_open=True)
         check_flag(self.diagnostics, name="diagnostics")
+        check_option(self.error_score, name="error_score", options=("worst", "raise"))
         if self.error_score == "raise" and not self.diagnostics:
             raise ValueError(
                 "error_score must be 'worst' unless diagnostics=True; got 'raise'. An exception "
                 "shows what the data hold."
             )
-        check_option(self.error_score, name="error_score", options=("worst", "raise"))
         self._check_common_parameters()
         if self._given() is None and not suggests_a_space(self.estimator):
             raise beside_refusals(self._no_suggestion(), [self.estimator])
@@ -253,7 +255,8 @@ class TuningSearch(SuggestingSearch):
                 is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
                 if is_reserved or (has_budget and is_set_by_budget(self.estimator, name)):
                     raise ValueError(
-                        f"{candidates.name} must leave {name!r} to the search; got values for it."
+                        f"{candidates.name} must leave {shown(name)} to the search; got values "
+                        "for it."
                     )
 
     # The plan -------------------------------------------------------------------------------
@@ -382,7 +385,8 @@ class TuningSearch(SuggestingSearch):
         With `tries`, fits are tried on made-up data first.
         """
         # Theorem H4.
-        ledger = self._ledger_in_use(X)
+        ledger = self._ledger_in_use()
+        announce_search(self, X, warns=ledger is None)
         plan, data, public = self._opened(X, y, X_val, y_val, params)
         if tries:
             self._check_fits(plan, data)
@@ -560,4 +564,5 @@ class TuningSearch(SuggestingSearch):
         if plan.declined is not None:
             # No data are held out, and no public ones are read.
             sentences = tuple(one for one in sentences if one != PUBLIC_VALIDATION)
-        return (_NOT_PRIVATE, *sentences) if self.diagnostics else sentences
+        keeps_all = check_flag(self.diagnostics, name="diagnostics")
+        return (_NOT_PRIVATE, *sentences) if keeps_all else sentences

@@ -12,7 +12,6 @@ from sklearn.utils.metaestimators import available_if
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_real
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import RandomState
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
 from skdptune.neural_network._defaults import EPOCHS_FOR_TWO_CLASSES
 from skdptune.neural_network._docstrings import SHARED_TEXT
@@ -122,7 +121,7 @@ class DPNeuralNetBinaryClassifier(DPNeuralNetClassifier):
         predict_nonlinearity: PredictNonlinearity = "auto",
         device: str | torch.device = "cpu",
         verbose: int = 0,
-        random_state: RandomState = None,
+        random_state: int | None = None,
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
         classes: Sequence[Any] | None = None,

@@ -21,7 +21,7 @@ def check_callbacks(callbacks: Any) -> None:
     callbacks : None, "disable" or list
         As in skorch: callbacks, their classes, or pairs of a name and one of these.
     """
-    if callbacks is None or callbacks == "disable":
+    if callbacks is None or (isinstance(callbacks, str) and callbacks == "disable"):
         return
     if not isinstance(callbacks, list | tuple):
         raise TypeError(f"callbacks must be a list, or None; got {type(callbacks).__name__}.")

@@ -20,7 +20,6 @@ from skdptune.base import (
     weights_of_classes,
 )
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import RandomState
 from skdptune.neural_network._defaults import EPOCHS_FOR_CLASSES
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import codes_of
@@ -117,7 +116,7 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         predict_nonlinearity: PredictNonlinearity = "auto",
         device: str | torch.device = "cpu",
         verbose: int = 0,
-        random_state: RandomState = None,
+        random_state: int | None = None,
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
         classes: Sequence[Any] | None = None,

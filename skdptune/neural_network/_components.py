@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any, Self
 
 import torch
@@ -82,6 +83,31 @@ class NetComponents(NeuralNet):
             raise not_offered("get_iterator(training=True)")
         settings = {"batch_size": _PREDICTION_BATCH, **self.get_params_for("iterator_valid")}
         return self.iterator_valid(dataset, **settings)
+
+    def forward_iter(self, X: Any, *arguments: Any, **settings: Any) -> Iterator[Any]:
+        """Yield outputs for one batch after another; called by skorch.
+
+        A copy of the module sees the records, and may keep something of them. The module itself is
+        published, by a search after it has predicted for private records.
+
+        Parameters
+        ----------
+        X : array-like or tensor of shape (n_samples, ...)
+        *arguments, **settings
+            As in skorch.
+
+        Yields
+        ------
+        tensor
+
+        Notes
+        -----
+        Theorem U3.
+        """
+        self.check_is_fitted()
+        net = object.__new__(type(self))
+        net.__dict__.update(self.__dict__, module_=copy.deepcopy(self.module_))
+        yield from super(NetComponents, net).forward_iter(X, *arguments, **settings)
 
     @property
     def partial_fit(self) -> Any:

@@ -45,9 +45,10 @@ device : str or torch.device, default="cpu"
     Device to train on.
 verbose : int, default=0
     Verbosity of skorch.
-random_state : int, Generator, RandomState or None, default=None
+random_state : int or None, default=None
     None draws first weights, batches and noise from the operating system's entropy; a seed gives
     reproducible research runs.
+    Fits with the same seed, such as clones on two folds, share their noise.
 n_public : int, optional
     Public constant that replaces the number of records, where that number is secret.
 ledger : PrivacyLedger, optional

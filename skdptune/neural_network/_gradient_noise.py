@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from skdptune.mechanisms import NormalNoise, secure_generator
+from skdptune.mechanisms import NormalNoise, independent_generator
 
 
 class GradientNoise:
@@ -16,7 +16,7 @@ class GradientNoise:
     deviation : float
         Standard deviation; 0 for no noise.
     rng : numpy.random.Generator
-        Source of the noise's key, and of nothing else.
+        Its own draws are independent of the noise.
     device : torch.device or str, default="cpu"
         Where the sums are.
 
@@ -32,7 +32,7 @@ class GradientNoise:
     ) -> None:
         self._deviation = deviation
         self._device = torch.device(device)
-        source = secure_generator(rng.bytes(16))
+        source = independent_generator(rng)
         if self._device.type != "cpu":
             self._generator = torch.Generator(device=device)
             self._generator.manual_seed(int(source.integers(0, 2**63 - 1)))

@@ -1,4 +1,4 @@
-"""Checks that one record of a batch changes no other record's outputs, losses or buffers."""
+"""Checks that a record changes no outputs or losses of others, in its batch or in later ones."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import torch
 from opacus.validators import ModuleValidator
 from torch import nn
 
+from skdptune._compat import cloudpickle
 from skdptune.neural_network._population import has_only_linear_layers
 
 Device: TypeAlias = str | torch.device
+LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 _N_SYNTHETIC = 3
 _MIXING = "module must treat records one by one; got one in which a record"
+_REMEMBERING = "must not depend on earlier batches; got one in which a record changes"
 _FIX = (
     "Opacus offers a fix, such as GroupNorm for BatchNorm: fix_module=True applies "
     "opacus.validators.ModuleValidator.fix to it."
@@ -45,7 +48,8 @@ def check_module(module: nn.Module, record_shape: tuple[int, ...], device: Devic
     Assumption U0.
 
     Opacus knows layers by their classes. Other layers are tried on a batch of synthetic records:
-    each output's gradient by all other records must be zero, and no buffer may change. It is a
+    each output's gradient by all other records must be zero, no buffer may change, and outputs may
+    not depend on an earlier batch. Nothing that copies of the module share may change. It is a
     check and no proof: a module can mix records behind operations without gradients.
     """
     if not any(parameter.requires_grad for parameter in module.parameters()):
@@ -66,21 +70,72 @@ def check_module(module: nn.Module, record_shape: tuple[int, ...], device: Devic
 
 
 def _try_records(module: nn.Module, record_shape: tuple[int, ...], device: Device) -> None:
-    # On a copy, since a trial may change buffers and parameters.
+    # Each trial is on a copy, which it may change.
     trial = copy.deepcopy(module)
-    before = [value.detach().clone() for value in (*trial.buffers(), *trial.parameters())]
+    before = _state_of(trial)
     records = torch.rand(_N_SYNTHETIC, *record_shape, device=device, requires_grad=True)
-    outputs = _output_of(trial, records)
-    if len(outputs) != len(records):
+    with nothing_shared(module, "module"):
+        outputs = _output_of(trial, records)
+        if len(outputs) != len(records):
+            raise ValueError(
+                f"module must return one output for each record; got {len(outputs)} for "
+                f"{len(records)} records."
+            )
+        after = _state_of(trial)
+        same = [torch.equal(before[name], after[name]) for name in before.keys() & after.keys()]
+        if before.keys() != after.keys() or not all(same):
+            raise ValueError(f"{_MIXING} changes a buffer or a parameter.")
+        if _mixes_by_gradient(records, outputs) or _mixes_by_value(module, records):
+            raise ValueError(f"{_MIXING} changes the outputs of others.")
+        if any(_remembers(module, records, training) for training in (True, False)):
+            raise ValueError(f"module {_REMEMBERING} the outputs for later ones.")
+
+
+def _state_of(module: nn.Module) -> dict[str, torch.Tensor]:
+    named = (*module.named_parameters(), *module.named_buffers())
+    return {name: value.detach().clone() for name, value in named}
+
+
+@contextmanager
+def nothing_shared(component: nn.Module, name: str) -> Iterator[None]:
+    """Refuse a component with anything that its copies share and that changes in the block.
+
+    Such as a list in the closure of a hook: records that a copy leaves there would be published.
+
+    Notes
+    -----
+    Assumption U0.
+    """
+    before = _pickled(component)
+    yield
+    if _pickled(component) != before:
         raise ValueError(
-            f"module must return one output for each record; got {len(outputs)} for "
-            f"{len(records)} records."
+            f"{name} must keep what it computes to itself; got one that changes an object which "
+            "its copies share, such as a list of a closure or of a class, where records would "
+            "stay."
         )
-    after = (*trial.buffers(), *trial.parameters())
-    if not all(torch.equal(a, b) for a, b in zip(before, after, strict=True)):
-        raise ValueError(f"{_MIXING} changes a buffer or a parameter.")
-    if _mixes_by_gradient(records, outputs) or _mixes_by_value(trial, records):
-        raise ValueError(f"{_MIXING} changes the outputs of others.")
+
+
+def _pickled(component: nn.Module) -> bytes | None:
+    """Return all that is published with a component; None where it cannot be pickled at all."""
+    try:
+        return bytes(cloudpickle.dumps(component))
+    except Exception:
+        return None
+
+
+def _remembers(module: nn.Module, records: torch.Tensor, training: bool) -> bool:
+    """Return whether a batch in training changes the outputs for a later batch."""
+    before = _seeded_output(module, records, training)
+    used = copy.deepcopy(module)
+    with same_draws(records.device):
+        _output_of(used, _twice(1.0 - records.detach()))
+    with torch.no_grad(), same_draws(records.device):
+        return _differ(before, _output_of(used.train(training), records))
+
+
+def _twice(values: torch.Tensor) -> torch.Tensor:
+    return torch.cat([values, values])
 
 
 def _mixes_by_value(module: nn.Module, records: torch.Tensor) -> bool:
@@ -91,9 +146,11 @@ def _mixes_by_value(module: nn.Module, records: torch.Tensor) -> bool:
     return _differ(found[0][1:], found[1][1:])
 
 
-def _seeded_output(module: nn.Module, records: torch.Tensor) -> torch.Tensor:
+def _seeded_output(
+    module: nn.Module, records: torch.Tensor, training: bool = True
+) -> torch.Tensor:
     with torch.no_grad(), same_draws(records.device):
-        return _output_of(copy.deepcopy(module), records)
+        return _output_of(copy.deepcopy(module).train(training), records)
 
 
 @contextmanager
@@ -105,6 +162,8 @@ def same_draws(device: torch.device) -> Iterator[None]:
 
 
 def _differ(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape:
+        return True
     return not torch.allclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
@@ -114,7 +173,7 @@ class CriterionError(ValueError):
 
 def check_losses(
     module: nn.Module,
-    losses: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    fresh_losses: Callable[[], LossPerRecord],
     record_shape: tuple[int, ...],
     targets: torch.Tensor,
     device: Device,
@@ -125,8 +184,9 @@ def check_losses(
     ----------
     module : torch.nn.Module
         On `device`; it has been checked.
-    losses : callable
-        One loss per record, from outputs and targets.
+    fresh_losses : callable
+        Returns a function of outputs and targets, with one loss per record, which has seen no
+        batch yet.
     record_shape : tuple of int
         Shape of one record.
     targets : tensor
@@ -146,7 +206,7 @@ def check_losses(
     outputs, changed = (_seeded_output(module, values) for values in (records, changed_records))
     try:
         found, *others = [
-            losses(*trial)[1:]
+            fresh_losses()(*trial)
             for trial in ((outputs, wanted), (changed, wanted), (outputs, changed_targets))
         ]
     except CriterionError:
@@ -155,11 +215,19 @@ def check_losses(
     except Exception:
         # A loss may refuse synthetic records; then it cannot be checked on them.
         return
-    if any(_differ(found, values) for values in others):
+    if any(_differ(found[1:], values[1:]) for values in others):
         raise ValueError(
             "criterion must treat records one by one; got one in which a record changes the "
             "losses of others."
         )
+    try:
+        used = fresh_losses()
+        used(_twice(changed).requires_grad_(), _twice(changed_targets))
+        later = used(outputs, wanted)
+    except Exception:
+        return
+    if _differ(found, later):
+        raise ValueError(f"criterion {_REMEMBERING} the losses of later ones.")
 
 
 def has_outer_products(module: nn.Module, record_shape: tuple[int, ...], device: Device) -> bool:

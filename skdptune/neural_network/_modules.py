@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_real
 
 Shape = int | Sequence[int]
@@ -119,9 +120,11 @@ class MLP(SizedModule):
     def _check(self) -> None:
         hidden = self.settings["hidden"]
         if isinstance(hidden, int):
-            raise TypeError(f"hidden must be a sequence of widths; got {hidden}. Try ({hidden},).")
+            raise TypeError(
+                f"hidden must be a sequence of widths; got {hidden:d}. Try ({hidden:d},)."
+            )
         for width in hidden:
-            check_integer(width, name="hidden's widths", lower=1)
+            check_integer(width, name="each of hidden", lower=1, is_entry=True)
         self._activation()
 
     def _layers(self, shape: tuple[int, ...], outputs: int) -> list[nn.Module]:
@@ -225,9 +228,10 @@ class SmallCNN(SizedModule):
     def _check(self) -> None:
         channels, hidden = self.settings["channels"], self.settings["hidden"]
         if not isinstance(channels, Sequence) or len(channels) != 2:
-            raise ValueError(f"channels must be two numbers; got {channels!r}.")
-        for count in (*channels, hidden):
-            check_integer(count, name="channels and hidden", lower=1)
+            raise ValueError(f"channels must be two numbers; got {shown(channels)}.")
+        for count in channels:
+            check_integer(count, name="each of channels", lower=1, is_entry=True)
+        check_integer(hidden, name="hidden", lower=1)
         self._activation()
 
     def _layers(self, shape: tuple[int, ...], outputs: int) -> list[nn.Module]:
@@ -270,7 +274,10 @@ def _checked_shape(shape: Shape) -> tuple[int, ...]:
     sides = (shape,) if isinstance(shape, int) else tuple(shape)
     if not sides:
         raise ValueError("input_shape must have at least one size; got none.")
-    return tuple(check_integer(side, name="input_shape", lower=1) for side in sides)
+    return tuple(
+        check_integer(side, name="each size of input_shape", lower=1, is_entry=True)
+        for side in sides
+    )
 
 
 def _image_shape(shape: tuple[int, ...]) -> tuple[int, int, int]:

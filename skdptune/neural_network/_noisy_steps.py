@@ -352,20 +352,6 @@ class NoisySteps:
             size += parameter.numel()
         check_step(clipped, noise, size, self._norm, self._noise, self._batch_size)
 
-    def detach(self) -> None:
-        """Remove Opacus from the module, and all gradients from its parameters."""
-        remove = getattr(self._module, "remove_hooks", None)
-        if remove is not None:
-            remove()
-        self._forget_activations()
-        for parameter in self._plain.parameters():
-            parameter.grad = None
-            # Among them the gradients of records, which would be pickled.
-            for name in list(vars(parameter)):
-                delattr(parameter, name)
-        for part in self._plain.modules():
-            vars(part).pop("ft_compute_sample_grad", None)
-
     def _forget_activations(self) -> None:
         """Remove what Opacus keeps of a forward pass, which one that failed leaves behind."""
         for part in self._plain.modules():

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeAlias, cast
 import torch
 from torch import nn
 
+from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_option, check_real
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.mechanisms import (
@@ -90,7 +91,7 @@ class NetParameters(PrivateEstimatorMixin):
             prefix, is_nested, _ = name.partition("__")
             if name not in self._own_names() and not (is_nested and prefix in components):
                 raise ValueError(
-                    f"Invalid parameter {name!r} for estimator {type(self).__name__}. Valid "
+                    f"Invalid parameter {shown(name)} for estimator {type(self).__name__}. Valid "
                     f"parameters are: {self._own_names()}, and those of components with a prefix, "
                     "such as module__hidden."
                 )
@@ -165,8 +166,9 @@ class NetParameters(PrivateEstimatorMixin):
         check_option(self.sampling, name="sampling", options=SAMPLINGS)
         if self._public_size(1) and self.n_public is not None and self.sampling == "fixed":
             raise ValueError(
-                "n_public must be None with sampling='fixed', whose cost depends on the number of "
-                f"records itself; got {self.n_public!r}. Use sampling='poisson' or 'allocation'."
+                "n_public must be None with sampling='fixed', whose cost depends on the number "
+                f"of records itself; got {shown(self.n_public)}. Use sampling='poisson' or "
+                "'allocation'."
             )
 
     def _epochs_for(self, n_samples: int) -> float | Literal["max"]:
@@ -215,9 +217,9 @@ def named_parameters(function: Any) -> list[tuple[str, inspect.Parameter]]:
 def _check_device(device: Any) -> None:
     try:
         kind = torch.device(device)
-    except (RuntimeError, TypeError) as problem:
+    except (RuntimeError, TypeError):
         raise ValueError(
-            f"device must be one that torch knows; got {device!r}. {problem}"
-        ) from problem
+            f"device must be one that torch knows, such as 'cpu'; got {shown(device)}."
+        ) from None
     if kind.type == "cuda" and not torch.cuda.is_available():
         raise ValueError("device must be one that is there; got CUDA without one. Use 'cpu'.")

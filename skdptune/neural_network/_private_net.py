@@ -8,13 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_is_fitted
 
+from skdptune._compat import validated_rows
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, validate_records
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import NoisyGradientPlan, RandomState, as_generator, secure_generator
+from skdptune.mechanisms import NoisyGradientPlan, repeatable_generator
 from skdptune.neural_network._inputs import as_array, own_array
+from skdptune.neural_network._noisy_steps import quiet_hooks
 from skdptune.neural_network._optional_protocol import OptionalProtocolMixin
 from skdptune.neural_network._parameters import ModuleLike
 from skdptune.neural_network._population import PopulationTrainer, TrainableNet
@@ -43,7 +46,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         sampling: str,
         max_physical_batch_size: int | None,
         fix_module: bool,
-        random_state: RandomState,
+        random_state: int | None,
         n_public: int | None,
         ledger: PrivacyLedger | None,
         **skorch_parameters: Any,
@@ -100,14 +103,39 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
             raise TypeError(f"arguments of fit must be X and y; got {sorted(refused)} as well.")
         return self._train_alone(self._training_run(X, y))
 
+    def _try_on_made_up(self, X: Any, y: Any) -> None:
+        """Refuse a module or a criterion by a trial on made-up records, before a ledger pays."""
+        if not hasattr(X, "shape"):
+            return
+        net = clone(self)
+        labels, columns = [0.0, 0.0], np.shape(y)[1:] if hasattr(y, "shape") else ()
+        if is_classifier(self):
+            classes = getattr(self, "classes", None)
+            labels, columns = [0, 1] if classes is None else classes, ()
+        made_up = np.resize(np.unique(np.asarray(labels)), (2, *columns))
+        records, targets, n_outputs = net._validated(np.zeros((2, *X.shape[1:])), made_up)
+        run = TrainingRun(
+            net._plan_before_data(2),
+            torch.from_numpy(records),
+            torch.from_numpy(targets),
+            repeatable_generator(0),
+            {"input_shape": records.shape[1:], "n_outputs": n_outputs},
+        )
+        with net._seeded_torch(run.rng), quiet_hooks():
+            net._start(run)
+            net._gradient_mode(run)
+
     def _training_run(self, X: Any, y: Any) -> TrainingRun:
         records, targets, n_outputs = self._validated(X, y)
         n_samples = self._public_size(len(records))
         self._warn_of_large_delta(n_samples)
-        rng = as_generator(self.random_state) or secure_generator()
+        # Theorem U2. A run that starts again must draw the same numbers.
+        new_generator = repeatable_generator(self.random_state)
         sizes = {"input_shape": records.shape[1:], "n_outputs": n_outputs}
         tensors = torch.from_numpy(records), torch.from_numpy(targets)
-        return TrainingRun(self._plan(n_samples), *tensors, rng, sizes, self._weights_of_codes())
+        return TrainingRun(
+            self._plan(n_samples), *tensors, new_generator, sizes, self._weights_of_codes()
+        )
 
     def _weights_of_codes(self) -> torch.Tensor | None:
         """Return the factor in [0, 1] of the records of each class; None where there are none."""
@@ -212,7 +240,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
 
     def _validated_inputs(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(
+        return validated_rows(
             self, as_array(X), dtype=np.float32, order="C", copy=True, allow_nd=True, reset=False
         )
 

@@ -10,7 +10,6 @@ from skorch import NeuralNetRegressor
 
 from skdptune._docstrings import with_shared_text
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import RandomState
 from skdptune.neural_network._defaults import EPOCHS_FOR_TARGETS
 from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._inputs import as_columns
@@ -95,7 +94,7 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         predict_nonlinearity: PredictNonlinearity = "auto",
         device: str | torch.device = "cpu",
         verbose: int = 0,
-        random_state: RandomState = None,
+        random_state: int | None = None,
         n_public: int | None = None,
         ledger: PrivacyLedger | None = None,
         **components: Any,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from skorch.callbacks import LRScheduler
 
 from skdptune._progress import Progress
 from skdptune.neural_network._callbacks import check_callbacks
@@ -16,10 +17,12 @@ from skdptune.neural_network._components import NetComponents, not_offered
 from skdptune.neural_network._gradient_check import check_gradients
 from skdptune.neural_network._module_check import (
     CriterionError,
+    LossPerRecord,
     check_losses,
     check_module,
     check_outer_products,
     has_outer_products,
+    nothing_shared,
 )
 from skdptune.neural_network._noisy_steps import (
     NoisySteps,
@@ -41,14 +44,19 @@ class TrainingLoop(TrainableNet, NetComponents):
 
     grad_sample_mode: str
     max_epochs: float | Literal["auto", "max"]
-    # Set during `fit` alone: training outside of it would not be charged.
+    # Set only during `fit`: training outside of it would not be charged.
     _engine: NoisySteps | None = None
+    # Copies of module and criterion that meet no record, from the start of `fit` to its end.
+    _unused: tuple[torch.nn.Module, Any] | None = None
 
     def _train_alone(self, run: TrainingRun) -> Any:
-        with self._seeded_torch(run.rng), quiet_hooks(), exact_arithmetic():
-            self._start(run)
-            steps_taken = self._train(run)
-        return self._finish(run.plan, steps_taken)
+        try:
+            with self._seeded_torch(run.rng), quiet_hooks(), exact_arithmetic():
+                self._start(run)
+                steps_taken = self._train(run)
+            return self._finish(run.plan, steps_taken)
+        finally:
+            self._publish()
 
     def _start(self, run: TrainingRun) -> None:
         # If this training fails, the report of an earlier one must not describe its weights.
@@ -56,23 +64,61 @@ class TrainingLoop(TrainableNet, NetComponents):
             self.__dict__.pop(name, None)
         self._sizes = run.sizes
         self.initialize()
+        self._unused = copy.deepcopy((self.module_, self.criterion_))
         check_callbacks([callback for _, callback in self.callbacks_])
         shape = run.sizes["input_shape"]
         check_module(self.module_, shape, self.device)
-        with self._trial_losses() as losses:
-            check_losses(self.module_, losses, shape, run.targets, self.device)
+        with nothing_shared(self.criterion_, "criterion"), self._trial_losses() as fresh_losses:
+            check_losses(self.module_, fresh_losses, shape, run.targets, self.device)
+
+    def _publish(self) -> None:
+        """Put copies that no record has met in the place of all that was trained on records.
+
+        They get the trained weights, and nothing else.
+
+        Notes
+        -----
+        Theorem U3.
+        """
+        if self._unused is None:
+            return
+        trained, (module, criterion) = self.module_, self._unused
+        weights = dict(trained.named_parameters())
+        self.__dict__.update(module_=module, criterion_=criterion)
+        self._set_training(False)
+        for name in ("_engine", "_unused"):
+            self.__dict__.pop(name, None)
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                if parameter.requires_grad:
+                    parameter.copy_(weights[name])
+        self.initialize_optimizer()
+        for _, callback in self.callbacks_:
+            if type(callback) is LRScheduler:
+                # It holds the optimizer, and with it what was trained.
+                callback.initialize()
+        # A callback may hold the trained module, where it and Opacus have kept records.
+        for parameter in weights.values():
+            parameter.grad = None
+        for part in {*trained.modules(), *weights.values()} - {*module.modules()}:
+            vars(part).clear()
 
     @contextmanager
-    def _trial_losses(self) -> Iterator[Callable[..., torch.Tensor]]:
-        """Return the losses, each computed by a copy of the criterion, which may have state."""
+    def _trial_losses(self) -> Iterator[Callable[[], LossPerRecord]]:
+        """Yield what makes losses, by a copy of the criterion for each time that it is called."""
         criterion = self.criterion_
 
-        def losses(*arguments: Any) -> torch.Tensor:
-            self.__dict__["criterion_"] = copy.deepcopy(criterion)
-            return self._losses(*arguments)
+        def fresh_losses() -> LossPerRecord:
+            own = copy.deepcopy(criterion)
+
+            def losses(*arguments: Any) -> torch.Tensor:
+                self.__dict__["criterion_"] = own
+                return self._losses(*arguments)
+
+            return losses
 
         try:
-            yield losses
+            yield fresh_losses
         finally:
             self.__dict__["criterion_"] = criterion
 
@@ -107,8 +153,6 @@ class TrainingLoop(TrainableNet, NetComponents):
             self._erase_weights()
             raise
         finally:
-            engine.detach()
-            self.module_.eval()
             self._engine = None
 
     def _gradient_mode(self, run: TrainingRun) -> str:
@@ -120,14 +164,13 @@ class TrainingLoop(TrainableNet, NetComponents):
             check_outer_products(self.module_, shape, self.device)
         if mode != "ghost":
             module = self.module_.train()
-            with self._trial_losses() as losses:
-                check_gradients(module, losses, shape, run.targets, self.device, mode)
+            with self._trial_losses() as fresh_losses:
+                check_gradients(module, fresh_losses, shape, run.targets, self.device, mode)
         return mode
 
     def _erase_weights(self) -> None:
         for parameter in self.module_.parameters():
             parameter.data.zero_()
-        self.optimizer_.state.clear()
 
     def _take_steps(self, run: TrainingRun) -> None:
         # Callbacks are notified, but are given no data.

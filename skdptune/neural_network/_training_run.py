@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,20 +23,27 @@ class TrainingRun:
         Sampling, number of steps and noise.
     X, targets : tensor
         Records, and targets as the criterion takes them.
-    rng : Generator
-        Source of all randomness of the run.
+    new_generator : callable
+        Returns the source of all randomness of the run, at its start, at every call.
     sizes : dict
         Arguments for the module: ``input_shape`` and ``n_outputs``.
     class_weights : tensor of shape (n_classes,) or None
         Factor in [0, 1] of the clipped gradients of each class's records; None stands for ones.
+    rng : Generator
+        The source of randomness of this attempt.
     """
 
     plan: NoisyGradientPlan
     X: torch.Tensor
     targets: torch.Tensor
-    rng: np.random.Generator
+    new_generator: Callable[[], np.random.Generator]
     sizes: dict[str, Any]
     class_weights: torch.Tensor | None = None
+    rng: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin at the start of the source of randomness."""
+        object.__setattr__(self, "rng", self.new_generator())
 
     def weights_of(self, targets: torch.Tensor) -> torch.Tensor | None:
         """Return the factor of each record's clipped gradient, by its target alone."""
@@ -46,8 +52,8 @@ class TrainingRun:
         return self.class_weights.to(targets.device)[targets.long()]
 
     def restarted(self) -> TrainingRun:
-        """Return the same run with a copy of its generator, so that this one can start again."""
-        return replace(self, rng=copy.deepcopy(self.rng))
+        """Return the same run at its start, with the same random draws to come."""
+        return replace(self)
 
 
 def steps_of_epochs(steps: int, epochs: float) -> Iterator[int]:

@@ -10,6 +10,7 @@ from skdptune.preprocessing._min_max_scaler import DPMinMaxScaler
 from skdptune.preprocessing._private_pipeline import make_private_pipeline
 from skdptune.preprocessing._row_norm_clipper import RowNormClipper
 from skdptune.preprocessing._schema import Schema
+from skdptune.preprocessing._schema_quality import SchemaQuality
 from skdptune.preprocessing._standard_scaler import DPStandardScaler
 from skdptune.preprocessing._table_encoder import TableEncoder
 
@@ -18,11 +19,12 @@ from skdptune.preprocessing._table_encoder import TableEncoder
 from skdptune.preprocessing._bounds import bounds_per_feature as bounds_per_feature
 from skdptune.preprocessing._bounds import check_bounds as check_bounds
 from skdptune.preprocessing._schema import as_schema as as_schema
+from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA as PUBLIC_SCHEMA
 from skdptune.preprocessing._table import CategoryColumn as CategoryColumn
 from skdptune.preprocessing._table import NumberColumn as NumberColumn
 from skdptune.preprocessing._table import cells_of as cells_of
 from skdptune.preprocessing._table import check_form as check_form
-from skdptune.preprocessing._table_encoder import PUBLIC_SCHEMA as PUBLIC_SCHEMA
+from skdptune.preprocessing._table import check_types as check_types
 
 __all__ = [
     "BoundedScaler",
@@ -30,6 +32,7 @@ __all__ = [
     "DPStandardScaler",
     "RowNormClipper",
     "Schema",
+    "SchemaQuality",
     "TableEncoder",
     "make_private_pipeline",
 ]

@@ -51,13 +51,14 @@ class BoundedScaler(StatelessTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            A record that holds anything but finite numbers comes out as a row of NaN.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
         """
         self._check_parameters()
-        rows = self._validated(X)
+        rows = self._rows(X)
         low, high = bounds_per_feature(self.bounds, rows.shape[1])
         return _mapped(rows, (low, high), check_feature_range(self.feature_range))
 
@@ -73,7 +74,7 @@ class BoundedScaler(StatelessTransformer):
         ndarray of shape (n_samples, n_features)
         """
         self._check_parameters()
-        rows = self._validated(X)
+        rows = self._rows(X)
         low, high = bounds_per_feature(self.bounds, rows.shape[1])
         return _mapped(rows, check_feature_range(self.feature_range), (low, high))
 

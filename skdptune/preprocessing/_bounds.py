@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from skdptune._formatting import shown
+
 _DOMAIN = "a pair (lower, upper) of numbers, or of arrays with one number per feature"
 _WHY = (
     "Bounds must be known without looking at the data, such as (0, 120) for an age: what is read "
@@ -20,13 +22,13 @@ def check_bounds(bounds: Any) -> tuple[np.ndarray, np.ndarray]:
     try:
         low, high = (np.asarray(side, dtype=np.float64) for side in bounds)
     except (TypeError, ValueError):
-        raise ValueError(f"bounds must be {_DOMAIN}; got {bounds!r}. {_WHY}") from None
+        raise ValueError(f"bounds must be {_DOMAIN}; got {shown(bounds)}. {_WHY}") from None
     if low.ndim > 1 or high.ndim > 1 or (low.ndim and high.ndim and low.size != high.size):
         raise ValueError(
             f"bounds must be {_DOMAIN}; got arrays of shapes {low.shape} and {high.shape}. {_WHY}"
         )
     if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low < high)):
-        raise ValueError(f"bounds must be finite, lower below upper; got {bounds!r}. {_WHY}")
+        raise ValueError(f"bounds must be finite, lower below upper; got {shown(bounds)}. {_WHY}")
     return low, high
 
 
@@ -52,6 +54,6 @@ def check_feature_range(feature_range: Any) -> tuple[float, float]:
     if not (low < high and np.isfinite(low) and np.isfinite(high)):
         raise ValueError(
             f"feature_range must be a pair of finite numbers, the first smaller; "
-            f"got {feature_range!r}."
+            f"got {shown(feature_range)}."
         )
     return low, high

@@ -6,13 +6,14 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, validate_rows
+from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, rows_with_gaps, validate_rows
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import as_generator, private_quantile, pure_profile
+from skdptune.mechanisms import as_generator, check_seed, private_quantile, pure_profile
 from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds, check_feature_range
 from skdptune.preprocessing._stateless import FLOATS
 
@@ -42,9 +43,10 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
     feature_range : tuple (low, high), default=(0, 1)
     clip : bool, default=False
         Whether to clip what lies beyond to `feature_range`.
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
+    random_state : int or None, default=None
         None draws from the operating system's entropy. A seed gives reproducible
         research runs, and no privacy against those who know it.
+        Fits with the same seed, such as clones on two folds, share their noise.
     n_public : int, optional
         Public constant that stands for the number of records; the default is their number. A
         search sets it where it fits on a random part of the data, whose size must stay secret.
@@ -173,13 +175,14 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            A record that holds anything but finite numbers comes out as a row of NaN.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=FLOATS)
+        rows = rows_with_gaps(self, X)
         # In double precision, since a large scale may be infinite in single.
         result = rows * self.scale_ + self.min_
         if self.clip:
@@ -198,14 +201,14 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=FLOATS)
+        rows = rows_with_gaps(self, X)
         return ((rows - self.min_) / self.scale_).astype(rows.dtype, copy=False)
 
     def _quantiles(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Return lower and upper private quantiles of all features, in order."""
         share = self._checked_budget()[0] / (2 * rows.shape[1])
         # One generator for all, so that a seed does not repeat itself in every feature.
-        generator = as_generator(self.random_state)
+        generator = as_generator(check_seed(self.random_state))
         levels = [percentage / 100.0 for percentage in _check_quantile_range(self.quantile_range)]
         found = [
             [private_quantile(column, level, start, end, share, generator) for level in levels]
@@ -218,7 +221,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
         self._public_size(1)
         low, high = check_bounds(self.bounds)
         if np.any(high / 4.0 - low / 4.0 >= _WIDEST):
-            raise ValueError(f"bounds must be a finite distance apart; got {self.bounds!r}.")
+            raise ValueError(f"bounds must be a finite distance apart; got {shown(self.bounds)}.")
         _check_quantile_range(self.quantile_range)
         self._check_scale(low, high)
         check_flag(self.clip, name="clip")
@@ -232,8 +235,9 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimatorMix
             reach = largest * np.maximum(np.abs(low), np.abs(high)) + max(abs(start), abs(end))
         if not np.isfinite(reach).all() or np.any(width / (high - low) == 0.0):
             raise ValueError(
-                "feature_range must be neither so wide nor so narrow beside bounds that the scale "
-                f"may be infinite or 0; got {self.feature_range!r} with bounds {self.bounds!r}."
+                "feature_range must be neither so wide nor so narrow beside bounds that the "
+                f"scale may be infinite or 0; got {shown(self.feature_range)} with bounds "
+                f"{shown(self.bounds)}."
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -252,6 +256,6 @@ def _check_quantile_range(quantile_range: Any) -> tuple[float, float]:
     if not 0.0 <= low < high <= 100.0:
         raise ValueError(
             "quantile_range must be a pair of percentages in [0, 100], the first smaller; "
-            f"got {quantile_range!r}."
+            f"got {shown(quantile_range)}."
         )
     return low, high

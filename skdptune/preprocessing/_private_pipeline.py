@@ -32,6 +32,11 @@ _NO_LABELS = (
     'a range; as labels they are written target={{"categories": [{low:g}, {high:g}]}}.'
 )
 
+_OTHER_LABELS = (
+    "classes must hold the labels of the schema's target; {n_absent} of {n_labels} are not in it. "
+    "Leave classes out: the estimator is given the labels of the schema."
+)
+
 
 def make_private_pipeline(estimator: Any, schema: Any, *, n_knots: int | None = 5) -> Pipeline:
     """Make a pipeline that encodes a table by its public schema and fits a private estimator.
@@ -122,12 +127,17 @@ def _known(encoder: TableEncoder) -> dict[str, Any]:
 
 
 def _check_labels(estimator: Any, schema: Schema) -> None:
-    """Raise where a classifier would have to read its labels off the private targets."""
-    if schema.target_bounds is None or not has_cost(estimator) or not is_classifier(estimator):
+    """Raise where a classifier lacks labels of the schema, or would read them off the targets."""
+    if not has_cost(estimator) or not is_classifier(estimator):
         return
-    if declared_labels(estimator) is None:
+    declared, labels = declared_labels(estimator), schema.target_labels
+    if declared is None and schema.target_bounds is not None:
         low, high = schema.target_bounds
         raise ValueError(_NO_LABELS.format(low=low, high=high))
+    if declared is not None and labels is not None:
+        n_absent = sum(label not in declared for label in labels)
+        if n_absent:
+            raise ValueError(_OTHER_LABELS.format(n_absent=n_absent, n_labels=len(labels)))
 
 
 def _check_steps(estimator: Any) -> None:

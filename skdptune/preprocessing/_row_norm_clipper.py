@@ -55,16 +55,17 @@ class RowNormClipper(StatelessTransformer):
         Parameters
         ----------
         X : {array-like, CSR matrix} of shape (n_samples, n_features)
+            A record that holds anything but finite numbers comes out as a row of NaN.
 
         Returns
         -------
         {ndarray, CSR matrix} of shape (n_samples, n_features)
         """
         self._check_parameters()
-        rows = self._validated(X, copy=True)
+        rows = self._rows(X)
         if not sparse.issparse(rows):
             return _clipped(rows, self.norm)
-        rows.sum_duplicates()
+        rows = rows.copy()
         rows.data = _clipped_data(rows.data, rows.indptr, rows.shape[1], self.norm)
         return rows
 

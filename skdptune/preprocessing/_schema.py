@@ -7,8 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
+from skdptune._formatting import shown, shown_names
+from skdptune.base import target_array
+from skdptune.ledger import PrivacyLedger
+from skdptune.preprocessing._schema_quality import (
+    SchemaQuality,
+    SchemaQualityRelease,
+    checked_table,
+    outcomes_of_targets,
+)
 from skdptune.preprocessing._table import (
     CategoryColumn,
     Column,
@@ -17,6 +24,7 @@ from skdptune.preprocessing._table import (
     Problems,
     cells_of,
     check_form,
+    check_types,
     compare,
     describe,
     has_names,
@@ -99,9 +107,9 @@ class Schema:
     Traceback (most recent call last):
         ...
     ValueError: schema must describe every column; 3 things wrong:
-    - age: range must be two finite numbers, the first smaller; got [120, 0]. A number without \
+    - age: range must be two finite numbers, the first smaller; got (120, 0). A number without \
 bounds is clipped to those that you give
-    - sector: 'farm' and 'farm' are the same to the encoder
+    - sector: categories[0] and categories[1] are the same to the encoder
     - note: free text and identifiers have no public range: set the column to 'drop', or turn it \
 into numbers first, with a step that treats each record by itself, such as HashingVectorizer
     """
@@ -154,7 +162,7 @@ into numbers first, with a step that treats each record by itself, such as Hashi
                 sorted(map(str, description)) if isinstance(description, Mapping) else description
             )
             raise ValueError(
-                f"description must be a dict with 'columns', and maybe 'target'; got {got!r:.80}."
+                f"description must be a dict with 'columns', and maybe 'target'; got {shown(got)}."
             )
         return cls(description["columns"], description.get("target"))
 
@@ -276,16 +284,83 @@ into numbers first, with a step that treats each record by itself, such as Hashi
         - sector: 1 of 3 cells are missing, and without 'missing': None
         """
         check_form(public_sample, self.columns, None if self.target is None else self.target.name)
+        check_types(public_sample, self.columns)
         problems = Problems()
         for column, cells in zip(self.used, cells_of(public_sample, self.columns), strict=True):
-            compare(column, cells, problems)
+            compare(column, cells, column.outcomes(cells), problems)
         if targets is not None:
             if self.target is None:
                 raise ValueError("targets must be left out where the schema has no target.")
-            rows = [[target] for target in np.asarray(targets, dtype=object).ravel().tolist()]
-            (cells,) = cells_of(rows, [self.target])
-            compare(self.target, cells, problems)
+            cells = target_array(targets).astype(object)
+            compare(self.target, cells, outcomes_of_targets(self.target, targets), problems)
         problems.check("schema must fit the public sample")
+
+    def quality(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float = 0.02,
+        delta: float = 0.0,
+        random_state: Any = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> SchemaQuality:
+        """Count the cells of a *private* table that do not fit, with noise and at a privacy cost.
+
+        An encoder is silent about cells that it cannot read. This release tells, for each column
+        and the target, about how many cells are unmatched (in no category, or no number),
+        clipped (beyond the range) or missing, and which columns look wrong.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or list of rows
+            Private rows with the columns of the schema. A DataFrame may hold the target, too.
+        y : array-like, optional
+            Private targets; those with undeclared labels, which a fit ignores, are counted.
+        epsilon : float, default=0.02
+            Budget for all counts together. Mistakes that concern many records show at a small
+            one: the noise grows with the number of columns, and not with that of the records.
+        delta : float, default=0.0
+            Failure probability of the budget. A positive one permits Gaussian noise, which is
+            taken where it is smaller than Laplace noise: mostly where there are many columns.
+        random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
+            None draws the noise from the operating system's entropy. A seed gives reproducible
+            research runs, and no privacy against those who know it.
+        ledger : PrivacyLedger, optional
+            Where the cost is set aside before the data are read. None is the ledger in use, if
+            any.
+
+        Returns
+        -------
+        SchemaQuality
+            Prints as a table; `to_frame` returns it as a DataFrame, and `privacy_` reports the
+            cost.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Before anything is spent: if the table does not have the columns of the schema, or
+            types of columns that can hold what it says.
+
+        Notes
+        -----
+        Theorem R8. The guarantee is (`epsilon`, `delta`)-differential privacy for tables that
+        differ by one record, added or removed, with the number of records and the schema public.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skdptune.preprocessing import Schema
+        >>> people = pd.DataFrame({"sector": ["farm", "Office"] * 2000})
+        >>> schema = Schema({"sector": ["farm", "office"]}, target=["no", "yes"])
+        >>> quality = schema.quality(people, ["no", "yes"] * 2000, epsilon=0.1, random_state=0)
+        >>> [(each.column, each.kind) for each in quality.suspects]
+        [('sector', 'unmatched')]
+        """
+        # What is refused for its form costs nothing.
+        table, targets = checked_table(self, X, y)
+        release = SchemaQualityRelease(self, epsilon, delta, random_state, ledger)
+        return release.fit(table, targets).quality_
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as nested dicts and lists, which JSON can hold."""
@@ -346,7 +421,7 @@ def as_schema(schema: Any) -> Schema:
         except OSError as error:
             raise ValueError(
                 "schema must be a Schema, a dict from names of columns to what they hold, or the "
-                f"name of a JSON file; got {str(schema)!r:.80}: {error.strerror}."
+                f"name of a JSON file; got {shown(str(schema), longest=200)}: {error.strerror}."
             ) from None
     if isinstance(schema, Mapping) and isinstance(schema.get("columns"), Mapping):
         # A table may have a column of that name, but its description has none of these keys.
@@ -364,17 +439,21 @@ def _dropped(
     columns: Mapping[str, Any], drop: Sequence[str], problems: Problems
 ) -> dict[str, str]:
     if isinstance(drop, str) or not isinstance(drop, Sequence):
-        problems.append(f"drop must be a list of names; got {drop!r:.80}")
+        problems.append(f"drop must be a list of names; got {shown(drop)}")
         return {}
-    for name in drop:
-        if name in columns:
+    for place, name in enumerate(drop):
+        if not isinstance(name, str):
+            problems.say(f"drop[{place}]", f"must be a word; got {type(name).__name__}")
+        elif name in columns:
             problems.say(name, "is to be dropped, and described, too")
-    return dict.fromkeys(drop, "drop")
+    return {name: "drop" for name in drop if isinstance(name, str)}
 
 
 def _without_repetitions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in pairs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"names must be given once in a JSON file; got {twice} again.")
+        raise ValueError(
+            f"names must be given once in a JSON file; got {shown_names(twice)} again."
+        )
     return dict(pairs)

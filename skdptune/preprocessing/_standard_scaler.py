@@ -7,13 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, validate_rows
+from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, rows_with_gaps, validate_rows
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget, unit_sum
+from skdptune.mechanisms import (
+    check_seed,
+    gaussian_release,
+    laplace_release,
+    noise_for_budget,
+    unit_sum,
+)
 from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds
 from skdptune.preprocessing._stateless import FLOATS
 
@@ -50,9 +56,10 @@ class DPStandardScaler(
         Whether to subtract the mean.
     with_std : bool, default=True
         Whether to divide by the standard deviation.
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
+    random_state : int or None, default=None
         None draws the noise from the operating system's entropy. A seed gives reproducible
         research runs, and no privacy against those who know it.
+        Fits with the same seed, such as clones on two folds, share their noise.
     n_public : int, optional
         Public constant that stands for the number of records; the default is their number. A
         search sets it where it fits on a random part of the data, whose size must stay secret.
@@ -192,13 +199,14 @@ class DPStandardScaler(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            A record that holds anything but finite numbers comes out as a row of NaN.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=FLOATS)
+        rows = rows_with_gaps(self, X)
         # In double precision, since a small deviation may be 0 in single.
         result = rows.astype(np.float64)
         if self.with_mean:
@@ -219,7 +227,7 @@ class DPStandardScaler(
         ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=FLOATS)
+        rows = rows_with_gaps(self, X)
         result = rows.astype(np.float64)
         if self.with_std:
             result *= self.scale_
@@ -277,7 +285,8 @@ class DPStandardScaler(
         sums = unit_sum(np.hstack(columns))
         release = gaussian_release if self._noise == "gaussian" else laplace_release
         sensitivity = self._sensitivity(units.shape[1])
-        noisy = release(sums, sensitivity, self.noise_scale_, self.random_state)
+        seed = check_seed(self.random_state)
+        noisy = release(sums, sensitivity, self.noise_scale_, seed)
         moments = noisy / self.n_samples_seen_
         first = np.clip(moments[: units.shape[1]], -1.0, 1.0)
         second = np.clip(moments[units.shape[1] :] + centre, 0.0, 1.0)

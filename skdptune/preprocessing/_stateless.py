@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import validate_data
 
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import validate_rows
+from skdptune.base import rows_with_gaps, validate_rows
 
 FLOATS = ("float64", "float32")
 
@@ -70,16 +69,9 @@ class StatelessTransformer(OneToOneFeatureMixin, FreeTransformer):
     def _check_width(self, n_features: int) -> None:
         """Raise if the parameters do not suit the number of features."""
 
-    def _validated(self, X: Any, *, copy: bool = False) -> Any:
-        return validate_data(
-            self,
-            X,
-            reset=False,
-            copy=copy,
-            dtype=FLOATS,
-            accept_sparse=self._accept_sparse,
-            force_writeable=copy,
-        )
+    def _rows(self, X: Any) -> Any:
+        # Theorem R5.
+        return rows_with_gaps(self, X, accept_sparse=bool(self._accept_sparse))
 
     def __sklearn_tags__(self) -> Any:
         """Declare that fitting is optional."""

@@ -7,17 +7,15 @@ from collections import Counter
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from skdptune._compat import number_of_samples
+from skdptune._compat import number_of_samples, validated_rows
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base import as_table
 from skdptune.preprocessing._schema import Schema, as_schema
+from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA
 from skdptune.preprocessing._stateless import FreeTransformer
-from skdptune.preprocessing._table import NumberColumn, cells_of, check_form
-
-# An assumption that reports state, by Assumption P0.
-PUBLIC_SCHEMA = "the schema of the table (names, ranges and categories of its columns) is public"
+from skdptune.preprocessing._table import NumberColumn, cells_of, check_form, check_types
 
 
 class TableEncoder(FreeTransformer):
@@ -25,7 +23,7 @@ class TableEncoder(FreeTransformer):
 
     Every number is clipped to its range and becomes a piecewise linear function of it, every word
     one of its known categories, every gap a constant and, where the schema says so, an indicator.
-    Nothing is learnt: ``fit`` looks at the names of the columns alone.
+    Nothing is learnt: ``fit`` looks only at the names and types of the columns.
 
     Parameters
     ----------
@@ -60,7 +58,8 @@ class TableEncoder(FreeTransformer):
     hold. A cell is read as the same whatever the type of its column is (the number 1, the word
     "1" or True), since one record may change that type. What is no number counts as missing, what
     is no known category as ``"other"``; nothing raises, as an error would show that a record is
-    there.
+    there. So a mistake in a schema is silent: `Schema.check_public_sample` finds it on public
+    rows, `Schema.quality` on private ones, at a cost.
 
     Each column has features of norm at most 1: the two nearest knots share a weight of 1, and one
     of the categories is 1, as is an indicator. So rows are bounded without being clipped. Two
@@ -179,12 +178,14 @@ class TableEncoder(FreeTransformer):
     # Encoding -----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the schema and the names of the columns; no cell is looked at.
+        """Check the schema and the names and types of the columns; no cell is looked at.
 
         Parameters
         ----------
         X : DataFrame, ndarray or list of rows
-            With the columns of the schema, in any order if they have names.
+            With the columns of the schema, in any order if they have names. A column whose type
+            rules out that any of its cells fits, such as durations where numbers are expected,
+            is refused.
         y : None
             Ignored.
 
@@ -192,8 +193,9 @@ class TableEncoder(FreeTransformer):
         -------
         self
         """
-        self._check_form(X)
-        validate_data(self, X, skip_check_array=True)
+        check_types(X, self._check_form(X).columns)
+        # The length of a list's first row is one record's.
+        validated_rows(self, as_table(X), skip_check_array=True)
         n_samples = number_of_samples(X)
         self.privacy_ = PrivacyReport(
             self.privacy_profile(max(n_samples, 1)),

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import EstimatorCheckFailedWarning
 
 from skdptune._validation import check_option
+from skdptune.base import expected_refits
 from skdptune.testing import _fit_checks, _profile_checks, _replay_checks, _search_checks
 from skdptune.testing._subject import CheckDoesNotApply, Subject, made_up_data
 
@@ -114,6 +115,7 @@ def check_private_estimator(
     return results
 
 
+@expected_refits()
 def _run(
     check: Callable[[Subject], None], estimator: Any, X: Any, y: Any
 ) -> tuple[CheckResult, Exception | None]:

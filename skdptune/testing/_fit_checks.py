@@ -7,8 +7,10 @@ import numbers
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from skdptune._compat import cloudpickle
+from skdptune._formatting import shown
 from skdptune.accounting import PrivacyReport
 from skdptune.base import privacy_of
 from skdptune.testing._subject import (
@@ -83,7 +85,7 @@ def check_n_public(subject: Subject) -> None:
 
 
 def check_random_state(subject: Subject) -> None:
-    """Check that a seed repeats the fit, and that None does not."""
+    """Check that a seed repeats a fit, that None does not, and that clones share no generator."""
     subject.needs("random_state")
     seeded = [subject.fitted(subject.fresh(random_state=7)) for _ in range(2)]
     require(
@@ -95,8 +97,25 @@ def check_random_state(subject: Subject) -> None:
     for _ in range(_ATTEMPTS):
         free = [subject.fitted(subject.fresh(random_state=None)) for _ in range(2)]
         if not (_all_equal(*map(subject.responses, free)) and _all_equal(*map(_arrays, free))):
-            return
-    require(False, "a fit with random_state=None must draw fresh noise; it repeats itself.")
+            break
+    else:
+        require(False, "a fit with random_state=None must draw fresh noise; it repeats itself.")
+    for generator in (np.random.default_rng(7), np.random.RandomState(7)):
+        _check_generator(subject, generator)
+
+
+def _check_generator(subject: Subject, generator: Any) -> None:
+    """Check that a generator is refused, or draws other noise in each of two clones."""
+    made = subject.fresh(random_state=generator)
+    try:
+        pair = [subject.fitted(clone(made)) for _ in range(2)]
+    except (TypeError, ValueError):
+        return
+    require(
+        not (_all_equal(*map(subject.responses, pair)) and _all_equal(*map(_arrays, pair))),
+        f"clones with a {type(generator).__name__} as random_state must not share their noise; "
+        "they fit alike. Refuse generators, as skdptune.mechanisms.fit_generator does.",
+    )
 
 
 def check_fit_many(subject: Subject) -> None:
@@ -107,7 +126,7 @@ def check_fit_many(subject: Subject) -> None:
     found = type(models[0]).fit_many(models, *arguments, return_exceptions=True)
     require(
         len(found) == 2 and all(a is b for a, b in zip(found, models, strict=True)),
-        f"fit_many must return the estimators, fitted in place; it returned {found!r:.100}.",
+        f"fit_many must return the estimators, fitted in place; it returned {shown(found)}.",
     )
     for model in models:
         require(

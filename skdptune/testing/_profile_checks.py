@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from skdptune._formatting import shown
 from skdptune.accounting import PrivacyProfile, SharedCurve
 from skdptune.base import BUDGET_PARAMETERS, RESERVED_PARAMETERS, own_parameters, profile_of
 from skdptune.testing._subject import CheckDoesNotApply, Subject, require, same_profile
@@ -124,7 +125,7 @@ def check_cost_parameters(subject: Subject) -> None:
             found = _profile_or_none(subject, {name: other})
             require(
                 found is None or same_profile(found, usual),
-                f"cost_parameters must name {name!r}: the profile changes with it.",
+                f"cost_parameters must name {shown(name)}: the profile changes with it.",
             )
 
 
@@ -157,7 +158,9 @@ def check_noise_level(subject: Subject) -> None:
 def check_noise_parameter(subject: Subject) -> None:
     """Check that the parameter named ``noise_parameter`` decides, whatever ``epsilon`` is."""
     name = subject.needs_member("noise_parameter")
-    require(name in subject.parameters, f"noise_parameter must name a parameter; got {name!r}.")
+    require(
+        name in subject.parameters, f"noise_parameter must name a parameter; got {shown(name)}."
+    )
     costs = []
     for noise in (1.0, 2.0, 4.0):
         found = subject.profile(subject.fresh(**{name: noise}))
@@ -232,7 +235,8 @@ def check_suggested_space(subject: Subject) -> None:
         for name, values in space.items():
             require(
                 len(values) > 0 and (values[0] is present[name] or values[0] == present[name]),
-                f"suggested_space must list the present value first; it does not for {name!r}.",
+                "suggested_space must list the present value first; it does not for "
+                f"{shown(name)}.",
             )
             for value in values:
                 # One that is not possible raises.

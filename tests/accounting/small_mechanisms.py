@@ -24,6 +24,7 @@ from skdptune.accounting import (
     Logarithmic,
     Poisson,
     PrivacyProfile,
+    RunCountDistribution,
     TruncatedNegativeBinomial,
     mixture,
     search_on_split,
@@ -303,9 +304,13 @@ def fraction(rng: np.random.Generator) -> float:
 # Searches -----------------------------------------------------------------------------------
 
 
+def number_of_runs(rng: np.random.Generator) -> RunCountDistribution:
+    return DISTRIBUTIONS[rng.integers(len(DISTRIBUTIONS))]
+
+
 def selected(a: Mechanism, b: Mechanism, rng: np.random.Generator) -> Mechanism:
     """Return the best of a random number of runs, for many scores of the outcomes."""
-    distribution = DISTRIBUTIONS[rng.integers(len(DISTRIBUTIONS))]
+    distribution = number_of_runs(rng)
     run = one_of(a, rng)
     pairs = tuple(
         Pair(*(winner_masses(side, levels, distribution) for side in (run.p, run.q)))

@@ -9,8 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.audit import worst_canary
+from skdptune.audit import audit_epsilon, worst_canary
 from skdptune.base import ADD_OR_REMOVE, REPLACE, ZERO_OUT, register_profile
+from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
@@ -149,3 +150,28 @@ def test_improper_arguments_are_refused():
         worst_canary(DPLogisticRegression(data_norm=1.0), X)
     with pytest.raises(ValueError, match="background"):
         worst_canary(LOGISTIC, X, background="none")
+
+
+# Fits with too little noise leave nothing to minimise, and SciPy says so.
+@pytest.mark.filterwarnings("ignore")
+def test_corners_of_bounds_find_what_the_middle_misses():
+    models = pytest.importorskip("diffprivlib.models", exc_type=ImportError)
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(30, 1)), rng.uniform(size=30)
+    faulty = models.LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1))
+    canary = worst_canary(faulty, X, y)
+    assert canary.reason.endswith("beside others at all lower ends")
+    assert (canary.X_with[:-1] == 0.0).all() and canary.X_with[-1] == 1.0
+    found = audit_epsilon(faulty, X, y, canary=canary, claim=1.0, n_trials=200, random_state=0)
+    assert found.is_refuted
+
+
+@pytest.mark.parametrize("name", ["scaler", "boosting"])
+def test_other_records_stay_in_the_middle_where_noise_is_proved(name):
+    bounds = {"bounds": (0, 2)}
+    models = {
+        "scaler": (DPStandardScaler(4.0, **bounds), None),
+        "boosting": (DPExplainableBoostingClassifier(**bounds, classes=[0, 1]), [0, 1] * 5),
+    }
+    canary = worst_canary(models[name][0], np.zeros((10, 2)), models[name][1])
+    assert (canary.X_with[:-1] == 1.0).all()

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
+
+from skdptune._secure_random import SecureGenerator
 
 
 class Stubborn:
@@ -110,13 +115,16 @@ def with_record(rows: Any, targets: Any, row: Any, target: Any, form: str) -> tu
     return FORMS[form]([*as_list(rows), row]), as_column([*targets, target])
 
 
-class InterruptingGenerator(np.random.Generator):
-    """A generator at whose first draw the user presses Ctrl-C."""
+@contextmanager
+def interrupted_draws() -> Iterator[None]:
+    """Press Ctrl-C at the first draw of a fit without a seed."""
 
-    def __init__(self) -> None:
-        super().__init__(np.random.PCG64(0))
-
-    def __getattribute__(self, name: str) -> Any:
-        if name.startswith("_") or name == "bit_generator":
-            return super().__getattribute__(name)
+    def interrupt(*_: Any) -> Any:
         raise KeyboardInterrupt
+
+    system = SimpleNamespace(urandom=interrupt)
+    with (
+        mock.patch.object(SecureGenerator, "_words", interrupt),
+        mock.patch("skdptune.mechanisms._randomness.os", system),
+    ):
+        yield

@@ -18,31 +18,34 @@ from tests.testing.estimators import Right
 PACKAGE = Path(skdptune.__file__).parent
 # How a member or a parameter of an estimator is asked for by its name.
 ASKED = re.compile(
-    r'(?:getattr|hasattr)\([^,"]+, "(\w+)"'
+    r'(?:getattr|hasattr|own_member)\([^,"]+, "(\w+)"'
     r'|own_parameters\([^)]+\)(?:\.get\(|\[)"(\w+)"'
     r'|"(\w+)" in own_parameters\('
     r'|parameters\.get\("(\w+)"'
 )
 # Asked of tables, distributions, joblib's backends, diffprivlib's models, and searches themselves.
 NOT_OF_ESTIMATORS = {
-    *("__len__", "columns", "iloc", "dtype", "dtypes", "kind", "reindex", "select_dtypes"),
+    *("__len__", "columns", "iloc", "dtype", "dtypes", "kind", "reindex", "schema"),
+    "select_dtypes",
     *("categories", "na_value", "name"),
     "shape",
     *("__array__", "__array_interface__", "__dataframe__"),
     *("choices", "dist", "pmf", "ppf", "rvs"),
-    *("client", "uses_threads"),
+    *("client", "uses_threads", "secret_url", "check_format", "steps"),
     *("_is_private_search", "best_estimator_"),
     # Of any object, and of the operating system.
     *("__dict__", "__setstate__", "getuid"),
     # Of methods, which classes make in many ways.
     *("__code__", "__doc__", "__get__", "__module__"),
-    *("bounds", "centered"),
+    *("bounds", "centered", "data_norm", "fit_intercept"),
+    # Of steps of scikit-learn that may learn nothing.
+    *("check_inverse", "use_idf"),
     # Of steps of pipelines, as scikit-learn asks.
     *("transform", "set_output", "get_feature_names_out", "__sklearn_tags__"),
     # Of an object itself, and of nets, which take no data but that of their module.
     *("_replacement", "module"),
     # Of this package's own, and of scikit-learn's.
-    *("_check_parameters", "__sklearn_clone__", "fn"),
+    *("_check_parameters", "_check_table", "_try_on_made_up", "__sklearn_clone__", "fn"),
 }
 
 

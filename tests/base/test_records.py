@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ from sklearn.base import BaseEstimator
 from skdptune.base._reading import finite_rows
 from skdptune.base._records import (
     check_classes,
+    check_rows_form,
     check_target_type,
+    proper_labels,
     sorted_labels,
     target_array,
     validate_records,
@@ -176,7 +180,6 @@ def test_several_targets() -> None:
         (np.ones((0, 2)), r"0 sample\(s\)"),
         (np.ones((3, 0)), r"0 feature\(s\)"),
         (np.ones((3, 2), dtype=complex), "Complex data not supported"),
-        ([[1.0, 2.0], [3.0]], "one length"),
         (np.array(3.0), "two-dimensional"),
     ],
 )
@@ -232,6 +235,12 @@ def test_classes_are_two_different_labels_at_least(classes: Any) -> None:
         check_classes(classes)
 
 
+@pytest.mark.parametrize("classes", [[1.0, np.nan], ["a", None], np.array([0.0, np.nan])], ids=str)
+def test_no_class_is_missing(classes: Any) -> None:
+    with pytest.raises(ValueError, match="none of them missing; got "):
+        check_classes(np.array(classes, dtype=object))
+
+
 @pytest.mark.parametrize(
     "classes",
     ["worst", b"ab", 2, np.array(2), iter([0, 1])],
@@ -252,12 +261,71 @@ def test_proper_classes_pass() -> None:
 def test_numbers_are_no_labels_that_are_words(kind: str) -> None:
     """Theorem R5: by their type, which is public, all records would be improper."""
     y = np.zeros(3, dtype=kind)
-    with pytest.raises(TypeError, match=r"y must hold the labels \['ill', 'well'\]; got numbers"):
+    with pytest.raises(TypeError, match=r"y must hold the labels 'ill', 'well'; got numbers"):
         check_target_type(y, ["ill", "well"], is_classifier=True)
-    for labels in (["0", "1"], [0, 1], ["ill", "1"], None):
+    # A number is no word, also if the word is one: a fit would find no label.
+    for labels in (
+        ["0", "1"],
+        ["ill", "1"],
+        ["ill", 1],
+        [0.5, 1.5] if kind != "float64" else ["0"],
+    ):
+        with pytest.raises(TypeError, match="y must hold the labels .*; got numbers"):
+            check_target_type(y, labels, is_classifier=True)
+        assert proper_labels(y, labels)[1].all()
+    for labels in ([0, 1], [0, 2], None):
         check_target_type(y, labels, is_classifier=True)
-    for passed in (y.astype(object), y.tolist()):
+    for passed in (y.astype(object), y.tolist(), y[:0]):
         check_target_type(passed, ["ill", "well"], is_classifier=True)
+
+
+@pytest.mark.parametrize(
+    ("y", "labels"),
+    [
+        (pd.Series(["Ill"], dtype="category"), ["ill", "well"]),
+        (pd.Series([0, 1], dtype="category"), ["ill", "well"]),
+        (pd.Series([0], dtype="Int64"), ["ill", "well"]),
+        (pd.Series(["2020"], dtype="datetime64[ns]"), ["ill", "well"]),
+        (pd.Series(["2020"], dtype="datetime64[ns, UTC]"), [0, 1]),
+        (pd.to_timedelta([0], unit="s"), [0, 1]),
+    ],
+    ids=str,
+)
+def test_types_that_hold_no_label_are_refused(y: Any, labels: list[Any]) -> None:
+    """Theorem R5: categories of a type may be those of records, and are not shown."""
+    with pytest.raises(TypeError, match="y must hold the labels") as refusal:
+        check_target_type(y, labels, is_classifier=True)
+    assert "Ill" not in str(refusal.value)
+    check_target_type(y.astype(object), labels, is_classifier=True)
+    check_target_type(y, None, is_classifier=True)
+
+
+def test_types_that_hold_some_label_pass() -> None:
+    """Theorem R5."""
+    for y, labels in (
+        (pd.Series(["ill", "x"], dtype="category"), ["ill", "well"]),
+        (pd.Series([None], dtype="category"), ["ill", "well"]),
+        (pd.Series([0, 1], dtype="category"), [0, 1]),
+        (pd.Series(["0"], dtype="string"), [0, 1]),
+        (np.array(["0"]), [0, 1]),
+        (np.array([True]), [0, 1]),
+        (np.array([2**60, 2**60 + 1]), [2**60, 2**60 + 1]),
+        (np.array([0, 1]), [0, math.inf]),
+        (np.array(["2020"], dtype="M8[D]"), [datetime.date(2020, 1, 1), "none"]),
+    ):
+        check_target_type(y, labels, is_classifier=True)
+
+
+def test_types_of_polars_that_hold_no_label_are_refused() -> None:
+    """Theorem R5."""
+    polars = pytest.importorskip("polars")
+    for dtype in (polars.Int64, polars.Boolean, polars.Enum(["Ill"]), polars.Date):
+        y = polars.Series([None], dtype=dtype)
+        with pytest.raises(TypeError, match="y must hold the labels"):
+            check_target_type(y, ["ill", "well"], is_classifier=True)
+    for dtype in (polars.String, polars.Categorical, polars.Enum(["ill"]), polars.Object):
+        y = polars.Series([None], dtype=dtype)
+        check_target_type(y, ["ill", "well"], is_classifier=True)
 
 
 def test_words_are_no_targets_of_a_regression() -> None:
@@ -272,3 +340,14 @@ def test_words_are_no_targets_of_a_regression() -> None:
             check_target_type(y, None, is_classifier=False)
     for y in (words.astype(object), words.tolist(), np.ones(2), None):
         check_target_type(y, None, is_classifier=False)
+
+
+@pytest.mark.parametrize("X", [None, 3, object()], ids=["nothing", "number", "object"])
+def test_what_is_no_table_is_named(X: Any) -> None:
+    with pytest.raises(TypeError, match="^X must be a table of rows and columns; got "):
+        check_rows_form(X, accept_sparse=False, allow_nd=False)
+
+
+def test_classes_are_not_shown() -> None:
+    with pytest.raises(ValueError, match=r"labels; got ndarray of shape \(50,\)\.$"):
+        check_classes(np.array(["ill", "well"] * 25))

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import pickle
 import re
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
-from sklearn.compose import ColumnTransformer, make_column_transformer
-from sklearn.decomposition import PCA
+from sklearn.compose import (
+    ColumnTransformer,
+    TransformedTargetRegressor,
+    make_column_transformer,
+)
+from sklearn.decomposition import PCA, SparseCoder
 from sklearn.feature_extraction import FeatureHasher
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
-from sklearn.impute import SimpleImputer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.feature_selection import SelectFromModel
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
@@ -26,11 +41,17 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
     PolynomialFeatures,
     RobustScaler,
+    SplineTransformer,
     StandardScaler,
 )
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+from sklearn.utils import all_estimators
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import NoProfileError, privacy_of, profile_of
+from skdptune.base import NoProfileError, budget_owners, privacy_of, profile_of
+from skdptune.base._widths import width_after
+from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
+from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler, RowNormClipper
 
 ROWS = np.random.default_rng(0).normal(size=(30, 3))
@@ -118,6 +139,225 @@ def test_step_that_learns_is_refused(step) -> None:
     # Theorem R3.
     with pytest.raises(NoProfileError, match=f"got {type(step).__name__}"):
         profile_of(step, 10)
+
+
+PUBLIC = np.random.default_rng(1).normal(size=(20, 3))
+KNOTS = [[-1.0] * 3, [0.0] * 3, [2.0] * 3]
+FROZEN_MODEL = FrozenEstimator(LogisticRegression().fit(PUBLIC, PUBLIC[:, 0] > 0))
+# Steps that learn nothing with these parameters, and what makes each of them learn.
+HARMLESS = [
+    (Binarizer(), None),
+    (FeatureHasher(8), None),
+    (FunctionTransformer(np.abs), None),
+    (HashingVectorizer(n_features=8), None),
+    (Normalizer(), None),
+    (PolynomialCountSketch(n_components=5, degree=3, random_state=0), None),
+    (PolynomialFeatures(2), None),
+    (SparseCoder(np.eye(3), transform_algorithm="threshold"), None),
+    (SparseCoder(np.eye(3), transform_algorithm="lasso_cd", split_sign=True), None),
+    (SparseCoder(np.eye(3)), None),
+    (one_hot(categories=[[0.0, 1.0]] * 3), {"categories": "auto"}),
+    (ordinal(categories=[[0.0, 1.0]] * 3), {"categories": "auto"}),
+    (imputer(), {"strategy": "median"}),
+    (MissingIndicator(features="all"), {"features": "missing-only"}),
+    (GaussianRandomProjection(2, random_state=0), {"n_components": "auto"}),
+    (
+        SparseRandomProjection(2, compute_inverse_components=True, random_state=0),
+        {"n_components": "auto"},
+    ),
+    (RBFSampler(gamma=0.5, n_components=7, random_state=0), {"gamma": "scale"}),
+    (SplineTransformer(knots=KNOTS), {"knots": "quantile"}),
+    (SplineTransformer(knots=KNOTS, extrapolation="linear"), {"extrapolation": "error"}),
+    (SplineTransformer(knots=KNOTS, degree=2, extrapolation="periodic"), {"knots": "uniform"}),
+    (SplineTransformer(knots=KNOTS, extrapolation="continue", include_bias=False), None),
+    (CountVectorizer(vocabulary=["a", "b"], token_pattern=r"\w"), {"vocabulary": None}),
+    (
+        TfidfVectorizer(vocabulary={"b": 1, "a": 0}, use_idf=False, token_pattern=r"\w"),
+        {"use_idf": True},
+    ),
+    (TfidfTransformer(use_idf=False, sublinear_tf=False), {"use_idf": True}),
+    (FrozenEstimator(PCA(2).fit(PUBLIC)), {"estimator": PCA(2)}),
+    (FrozenEstimator(StandardScaler().fit(PUBLIC)), {"estimator": StandardScaler()}),
+    (FrozenEstimator(Nystroem(n_components=4, random_state=0).fit(PUBLIC)), None),
+    (SelectFromModel(FROZEN_MODEL, threshold="median"), {"max_features": len}),
+    (SelectFromModel(FROZEN_MODEL), {"estimator": LogisticRegression()}),
+]
+BY_NAME = [
+    pytest.param(*pair, id=f"{type(pair[0]).__name__}{n}") for n, pair in enumerate(HARMLESS)
+]
+# The record that differs: far away, tiny, or a gap where gaps are taken.
+EXTREMES = [1e300, -1e154, 5e-324]
+
+
+def records_for(step, value):
+    """Return records of which the last holds a value."""
+    if isinstance(step, FeatureHasher):
+        return [{"a": 1.0, "b": 2.0}, {"b": -1.0}, {f"c{value}": value}]
+    if isinstance(step, CountVectorizer | HashingVectorizer):
+        return ["a b", "b", f"z {value}" * 9]
+    rows = np.abs(ROWS[:6]) if isinstance(step, TfidfTransformer) else ROWS[:6].copy()
+    rows[-1] = abs(value) if isinstance(step, TfidfTransformer) else value
+    return rows
+
+
+def dense(made):
+    return made.toarray() if hasattr(made, "toarray") else np.asarray(made)
+
+
+@pytest.mark.parametrize("value", EXTREMES)
+@pytest.mark.parametrize(("step", "learning"), BY_NAME)
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_free_is_the_same_on_neighbours(step, learning, value) -> None:
+    # Theorem R3.
+    assert profile_of(step, 10) == FREE
+    one, other = (clone(step).fit(records_for(step, each), None) for each in (0.0, value))
+    # Bit by bit: pickles of equal attributes in equal order.
+    assert pickle.dumps(vars(one)) == pickle.dumps(vars(other))
+    records = records_for(step, value)
+    together = dense(one.transform(records))
+    kept = dense(one.transform(records_for(step, 0.0)))
+    assert np.array_equal(together[:-1], kept[:-1])
+    for place in range(len(records)):
+        alone = dense(one.transform(records[place : place + 1]))
+        np.testing.assert_allclose(together[place : place + 1], alone, rtol=1e-9, atol=1e-300)
+    width = width_after(step, 3)
+    assert width in (None, together.shape[1])
+    if not isinstance(step, FunctionTransformer | SelectFromModel):
+        assert width is not None
+
+
+@pytest.mark.parametrize(
+    ("step", "learning"), [each for each in BY_NAME if each.values[1] is not None]
+)
+def test_what_is_free_is_refused_where_it_learns(step, learning) -> None:
+    # Theorem R3.
+    changed = type(step)(**{**step.get_params(deep=False), **learning})
+    with pytest.raises(NoProfileError, match=f"got {type(step).__name__}") as raised:
+        profile_of(changed, 10)
+    assert "Set " in str(raised.value)
+
+
+def test_all_other_transformers_of_scikit_learn_are_refused() -> None:
+    known = {type(step).__name__ for step, _ in HARMLESS}
+    compositions = {"ColumnTransformer", "FeatureUnion", "Pipeline"}
+    for name, kind in all_estimators("transformer"):
+        if name in known | compositions:
+            continue
+        inner = {"estimator", "estimators"} & set(inspect.signature(kind).parameters)
+        given = {"estimator": LogisticRegression(), "estimators": [("a", LogisticRegression())]}
+        made = kind(**{name: given[name] for name in inner})
+        with pytest.raises(NoProfileError):
+            profile_of(made, 100, 3)
+
+
+def test_frozen_model_is_named_in_the_report_and_keeps_its_parameters() -> None:
+    # Assumption R4.
+    private = gauss().fit(ROWS)
+    frozen = FrozenEstimator(private)
+    whole = make_pipeline(frozen, pure())
+    assert profile_of(whole, 30, 3) == profile_of(pure(), 30, 3)
+    report = privacy_of(whole.fit(ROWS))
+    words = "FrozenEstimator holds was learnt from public data"
+    assert any(words in sentence for sentence in report.assumptions)
+    assert privacy_of(frozen).epsilon == 0.0
+    search = DPGridSearchCV(
+        make_pipeline(frozen, DPLogisticRegression(classes=[0, 1])),
+        {"dplogisticregression__C": [0.1, 1.0]},
+        epsilon=1.0,
+        delta=1e-6,
+        random_state=0,
+    )
+    X = np.resize(ROWS, (300, 3))
+    search.fit(X, np.arange(300) % 2)
+    assert private.epsilon == 1.0 and private.random_state == 0
+
+
+# What passes records on to one model ------------------------------------------------------------
+
+
+def threshold(model, **changes) -> FixedThresholdClassifier:
+    return FixedThresholdClassifier(model, **{"threshold": 0.3, **changes})
+
+
+def transformed(model, **changes) -> TransformedTargetRegressor:
+    given = {"func": np.log1p, "inverse_func": np.expm1, "check_inverse": False}
+    return TransformedTargetRegressor(model, **{**given, **changes})
+
+
+LINE = NoisyStatisticsRidge(epsilon=0.5, target_bound=3.0, data_norm=1.0, random_state=0)
+CLASSIFIER = DPLogisticRegression(epsilon=0.5, classes=[0, 1], data_norm=1.0, random_state=0)
+LOGARITHM = FunctionTransformer(np.log1p, np.expm1, check_inverse=False)
+
+
+@pytest.mark.parametrize(
+    ("whole", "inner"),
+    [
+        (threshold(CLASSIFIER), CLASSIFIER),
+        (threshold(FROZEN_MODEL), FROZEN_MODEL),
+        (transformed(LINE), LINE),
+        (transformed(LINE, func=None, inverse_func=None), LINE),
+        (transformed(LINE, func=None, inverse_func=None, transformer=LOGARITHM), LINE),
+    ],
+)
+def test_model_around_another_costs_what_that_one_does(whole, inner) -> None:
+    # Theorem R3.
+    assert profile_of(whole, 100, 3) == profile_of(inner, 100, 3)
+    assert profile_of(make_pipeline(Normalizer(), whole), 100, 3) == profile_of(inner, 100, 3)
+    fitted = clone(whole).fit(ROWS, (ROWS[:, 0] > 0).astype(float))
+    assert privacy_of(fitted).profile == profile_of(inner, 30, 3)
+    assert {part.prefix for part in budget_owners(whole)} == (
+        set()
+        if inner is FROZEN_MODEL
+        else {part for part in ("estimator__", "regressor__") if hasattr(whole, part[:-2])}
+    )
+
+
+def test_functions_of_targets_are_an_assumption() -> None:
+    # Assumption R4.
+    report = privacy_of(transformed(clone(LINE)).fit(ROWS, np.abs(ROWS[:, 0])))
+    assert any("treat each target by itself" in sentence for sentence in report.assumptions)
+
+
+@pytest.mark.parametrize(
+    ("whole", "words"),
+    [
+        (threshold(LogisticRegression()), "step 'estimator'"),
+        (threshold(make_pipeline(CLASSIFIER)), "around the last step"),
+        (threshold(DPGridSearchCV(CLASSIFIER, {"C": [1.0]})), "around the last step"),
+        (transformed(LINE, check_inverse=True), "Set check_inverse=False"),
+        (transformed(LINE, func=None, inverse_func=None, transformer=StandardScaler()), "learns"),
+        (
+            transformed(
+                LINE, func=None, inverse_func=None, transformer=FunctionTransformer(np.log1p)
+            ),
+            "Set transformer__check_inverse=False",
+        ),
+        (transformed(None), "not private"),
+        (TunedThresholdClassifierCV(CLASSIFIER), "not private"),
+    ],
+)
+def test_model_around_another_is_refused_with_what_to_do(whole, words) -> None:
+    with pytest.raises(NoProfileError, match=words):
+        profile_of(whole, 100, 3)
+
+
+def test_searches_tune_thresholds() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = (X[:, 0] > 0).astype(float)
+    # Of a label that nobody declared, and a row of gaps, no more than one record may come.
+    y[0], X[1] = 7.0, np.nan
+    search = DPGridSearchCV(
+        make_pipeline(Normalizer(), threshold(DPLogisticRegression(classes=[0, 1]))),
+        {"fixedthresholdclassifier__threshold": [0.5, 0.99]},
+        epsilon=20.0,
+        delta=1e-6,
+        random_state=0,
+    ).fit(X, y)
+    assert search.privacy_.epsilon == pytest.approx(20.0, rel=1e-3)
+    assert search.best_params_["fixedthresholdclassifier__threshold"] < 0.99
+    assert search.best_estimator_[-1].estimator_.n_features_in_ == 3
+    assert search.score(X[2:], y[2:]) > 0.8
 
 
 def test_encoder_that_drops_known_categories_has_an_answer() -> None:

@@ -11,13 +11,16 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import cross_validate
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from skdptune.base import forget_seeds, own_seeds, set_seeds
+from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
 from tests.model_selection.learners import Centroids, Scripted
+from tests.testing.public_estimators import ESTIMATORS, SEARCHES
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(200, 3))
@@ -116,7 +119,44 @@ def test_generators_are_never_given_back(make: Any) -> None:
     assert model[0].random_state is model[1].random_state is None
 
 
-@pytest.mark.parametrize("make", GENERATORS)
+SOURCES = [*GENERATORS, np.random.SeedSequence, np.random.PCG64]
+COPIES: dict[str, Any] = {
+    "itself": lambda estimator: estimator,
+    "clone": clone,
+    "copy": copy.copy,
+    "deep copy": copy.deepcopy,
+    "pickle": lambda estimator: pickle.loads(pickle.dumps(estimator)),
+}
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, *SEARCHES], ids=lambda one: repr(one)[:60])
+def test_generators_are_refused_before_anything_is_paid(estimator: Any) -> None:
+    # Theorem F9. Copies of a generator draw the same noise: two folds would share it.
+    if "random_state" not in estimator.get_params(deep=False):
+        pytest.skip("draws nothing")
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=100.0, delta=1e-3)
+    for make in SOURCES:
+        made = clone(estimator).set_params(random_state=make(0))
+        for copied in COPIES.values():
+            with (
+                ledger,
+                pytest.raises(TypeError, match="^random_state must be an integer") as told,
+            ):
+                copied(made).fit(X, Y)
+            assert "Generators are refused: clones would copy them" in str(told.value)
+    assert list(ledger.history()) == []
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_folds_share_no_generator(n_jobs: int) -> None:
+    # Theorem F9.
+    pair = make_pipeline(scaler(np.random.default_rng(0)), Scripted())
+    alone = DPLogisticRegression(solver="output", random_state=np.random.default_rng(0))
+    for model in (pair, alone):
+        with pytest.raises(TypeError, match="^random_state must be an integer"):
+            cross_validate(model, X, Y, cv=2, n_jobs=n_jobs, error_score="raise")
+
+
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -128,18 +168,13 @@ def test_generators_are_never_given_back(make: Any) -> None:
     ],
     ids=lambda estimator: type(estimator).__name__,
 )
-def test_pickles_of_fitted_estimators_hold_no_generator(estimator: Any, make: Any) -> None:
+def test_copies_of_what_is_not_seeded_draw_noise_of_their_own(estimator: Any) -> None:
     # Theorem F9.
-    generator = make(1)
-    made = clone(estimator).set_params(random_state=generator)
-    # Before its fit it travels to workers with what it is to draw from.
-    assert pickle.loads(pickle.dumps(made)).random_state is not None
-    made.fit(X, Y)
-    # The estimator itself keeps its parameter, as scikit-learn asks.
-    assert made.random_state is generator
-    for copied in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made), copy.copy(made)):
-        assert copied.random_state is None
-        assert copied.privacy_.epsilon == made.privacy_.epsilon
+    fits = [copied(estimator).fit(X, Y) for copied in COPIES.values() for _ in range(2)]
+    learnt = [getattr(fit, "coef_", getattr(fit, "scale_", None)) for fit in fits]
+    found = {tuple(values.ravel()) for values in learnt}
+    # "itself" is one object, fitted twice.
+    assert len(found) == len(fits) - 1
 
 
 def test_seeds_of_users_are_kept() -> None:

@@ -159,7 +159,7 @@ EXAMPLES = [
         "SKP005",
         "issue",
         "DPRandomSearchCV.random_state",
-        random_search(random_state=np.random.default_rng(0)),
+        random_search(random_state=5),
         # A search sets the seeds of its steps.
         random_search(model(random_state=0)),
     ),
@@ -313,3 +313,20 @@ EXAMPLES = [
         random_search(n_iter=5),
     ),
 ]
+
+try:
+    from diffprivlib.models import LogisticRegression as TheirLogisticRegression
+except ImportError:
+    # It does not import on the newest scikit-learn.
+    HAS_DIFFPRIVLIB = False
+else:
+    HAS_DIFFPRIVLIB = True
+    EXAMPLES.append(
+        Example(
+            "SKP020",
+            "issue",
+            "LogisticRegression",
+            TheirLogisticRegression(data_norm=1.0),
+            TheirLogisticRegression(data_norm=1.0, fit_intercept=False, n_jobs=1),
+        )
+    )

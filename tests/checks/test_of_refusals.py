@@ -45,10 +45,11 @@ def test_search_around_a_private_estimator_is_said_to_pay_for_nothing() -> None:
 
 def test_what_diffprivlib_lacks_is_found_once() -> None:
     models = pytest.importorskip("diffprivlib.models")
-    found = check(models.GaussianNB())
+    found = check(models.StandardScaler())
     assert [one.code for one in found.issues] == ["SKP002"]
     assert [one.code for one in found.tips] == ["SKP012", "SKP017"]
-    assert check(models.GaussianNB(bounds=(0, 1))).issues == ()
+    assert check(models.StandardScaler(bounds=(0, 1))).issues == ()
+    assert [one.code for one in check(models.PCA()).issues] == ["SKP002", "SKP020"]
     mixed = make_pipeline(models.StandardScaler(bounds=(0, 1)), model())
     assert [one.code for one in check(mixed).issues] == ["SKP012"]
 

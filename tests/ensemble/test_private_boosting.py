@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
 from skdptune.ensemble import DPExplainableBoostingClassifier as Classifier
 from skdptune.ensemble import DPExplainableBoostingRegressor as Regressor
+from skdptune.ledger import PrivacyLedger
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
@@ -156,6 +157,20 @@ def test_any_cell_of_a_table_may_be_anything():
             model.fit(spoilt, labels).predict(spoilt)
 
 
+def test_types_of_columns_that_fit_nothing_are_refused():
+    # Theorem R7.
+    table, labels = people(60)
+    model = Classifier(schema=SCHEMA, random_state=0, **QUICK)
+    ledger = PrivacyLedger(":memory:", "people", epsilon=9.0, delta=1e-3)
+    for wrong in (table.assign(age=np.timedelta64(1, "s")), table.rename(columns={"age": "Age"})):
+        with ledger, pytest.raises(ValueError, match="X must have .*\n- '?age'?"):
+            model.fit(wrong, labels)
+    # What is refused for its form costs nothing.
+    assert ledger.history() == []
+    predicted = model.fit(table, labels).predict(table.assign(age=np.timedelta64(1, "s")))
+    assert np.array_equal(predicted, model.predict(table.assign(age=np.nan)))
+
+
 def test_tables_are_read_by_their_names():
     table, labels = people(100)
     model = Classifier(schema=SCHEMA, random_state=0, **QUICK).fit(table, labels)
@@ -190,13 +205,6 @@ def test_only_fitted_models_predict(model):
         pickle.loads(pickle.dumps(clone(model).fit(X, Y))).predict(X),
         clone(model).fit(X, Y).predict(X),
     )
-
-
-@BOTH
-def test_no_generator_stays(model):
-    # Theorem F9.
-    model = clone(model).set_params(random_state=np.random.default_rng(0)).fit(X, Y)
-    assert pickle.loads(pickle.dumps(model)).random_state is None
 
 
 def test_a_large_delta_is_warned_of():

@@ -52,6 +52,8 @@ LEFT_OUT = {
     "AuditResult",
     # Made by check.
     *("CheckReport", "Finding"),
+    # Made by Schema.quality.
+    "SchemaQuality",
     # Made by a ledger.
     *("LedgerRecord", "LedgerReport", "PrivacyStatement", "Reservation"),
     # These change the process, or a block of code.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
@@ -46,6 +47,7 @@ def kinds() -> list[Any]:
     return [
         *(None, "", "auto", "max", "worst", "nan", "1", "\0", "ε" * 300, b"x", bytearray(b"x")),
         *([], (), {}, set(), frozenset(), [1, 2], (0.0, 1.0), (1.0, 0.0), (0, 0), [None], ["a"]),
+        *("n" * 5000, [1.0, float("nan")], np.ma.masked_array([1.0, 2.0], [True, False])),
         *([[1.0]], [[1, 2], [3]], {"a": 1}, {1: "a"}, {"C": [1.0]}, {0.5}, range(3), range(0)),
         *(np.array([]), np.array([1.0, np.nan]), np.zeros((2, 2)), np.array(["a", "b"])),
         *(np.array([None, 1], dtype=object), np.zeros((0, 3)), np.ma.masked_array([1.0], [True])),
@@ -72,7 +74,8 @@ def table(rng: Random) -> Any:
     proper = rng.normal(size=shape)
     if rng.random() < 0.6:
         return proper
-    return pick(rng, TABLES)(rng, proper)
+    with np.errstate(all="ignore"):
+        return pick(rng, TABLES)(rng, proper)
 
 
 def _sprinkled(rng: Random, X: np.ndarray) -> np.ndarray:
@@ -103,6 +106,32 @@ def _text_frame(rng: Random, X: np.ndarray) -> pd.DataFrame:
     return made
 
 
+def _typed_frame(rng: Random, X: np.ndarray) -> Any:
+    """Return a table whose columns have types of every kind, some with missing values."""
+    kinds = ["bool", "boolean", "Int64", "Float64", "float32", "category", "complex128", "object"]
+    kinds += ["string", "datetime64[ns]", "timedelta64[ns]", "Sparse[float]", "float64[pyarrow]"]
+    made = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    if rng.random() < 0.3:
+        return pl.DataFrame(made.assign(b=X[:, 0] > 0.0).to_dict("list"))
+    for name in made.columns:
+        cells = pd.Series((X[:, 0] > 0.0).astype(int)).astype(pick(rng, kinds))
+        if (
+            rng.random() < 0.5
+            and cells.dtype.kind not in "bi"
+            and not isinstance(cells.dtype, pd.SparseDtype)
+        ):
+            cells.iloc[0] = None
+        made[name] = cells
+    return made
+
+
+def _rows(rng: Random, X: np.ndarray) -> list[Any]:
+    rows: list[Any] = X.tolist()
+    for _ in range(int(rng.integers(1, 3))):
+        rows[int(rng.integers(len(rows)))] = pick(rng, [None, [], [1.0], [[1.0]], "x", {}, 1.0])
+    return rows
+
+
 def _sparse(rng: Random, X: np.ndarray) -> Any:
     X = np.where(rng.random(X.shape) < 0.5, 0.0, pick(rng, [X, _sprinkled(rng, X)]))
     kind = pick(rng, [sparse.csr_matrix, sparse.csc_matrix, sparse.coo_matrix, sparse.csr_array])
@@ -118,7 +147,7 @@ def _structured(rng: Random, X: np.ndarray) -> np.ndarray:
 
 TABLES: list[Callable[[Random, np.ndarray], Any]] = [
     *(_sprinkled, _objects, _frame, _text_frame, _sparse, _structured),
-    *(_sprinkled, _objects),
+    *(_sprinkled, _objects, _typed_frame, _typed_frame, _rows),
     lambda rng, X: X[:1],
     lambda rng, X: X[:0],
     lambda rng, X: X[:, :0],
@@ -162,6 +191,10 @@ def _mixed(rng: Random, y: np.ndarray) -> np.ndarray:
 
 TARGETS: list[Callable[[Random, np.ndarray], Any]] = [
     *(_mixed, _mixed),
+    lambda rng, y: _mixed(rng, y).tolist(),
+    lambda rng, y: [*y[:-1].tolist(), pick(rng, [None, "word", (0, 1), [1], 1j, np.nan])],
+    lambda rng, y: np.ma.masked_equal(y, y[0]) if y.size else y,
+    lambda rng, y: pd.Series(y > 0).astype(pick(rng, ["boolean", "category", "object"])),
     lambda rng, y: np.where(rng.random(y.size) < 0.3, pick(rng, [np.nan, np.inf, 1e300, -1]), y),
     lambda rng, y: np.array(["no", "yes"])[(y > 0).astype(int)],
     lambda rng, y: np.array(["no", "yes"], dtype=object)[(y > 0).astype(int)],

@@ -101,7 +101,7 @@ def test_what_is_no_plan_is_refused() -> None:
         made(rows=[])
     with pytest.raises(TypeError, match=r"rows\[1\] must be a PlanRow; got str"):
         made(rows=[ROW, "other"])
-    with pytest.raises(ValueError, match="uses must hold two ends for 'fit'; got 0.5"):
+    with pytest.raises(ValueError, match="uses must hold two ends for 'fit'; got float"):
         made(uses={"fit": 0.5})
     with pytest.raises(ValueError, match=r"uses\['fit'\] must be a number in \[0.5, 1\]"):
         made(uses={"fit": (0.5, 0.2)})

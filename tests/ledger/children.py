@@ -9,7 +9,7 @@ import resource
 import runpy
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
-from skdptune.ledger import LedgerError, _sqlite
+from skdptune.ledger import LedgerError, PrivacyLedger, _sqlite
 
 SMALL = PrivacyProfile.pure(0.001)
 PATIENCE_S = 600
@@ -78,17 +78,31 @@ def spend_with_files_up_to(size, ledger, log):
     spend_until_lost(ledger, log)
 
 
-def spend_as_nobody(ledger, log):
-    """Spend as a user who may not write, as root may whatever the modes of files say."""
+def as_nobody(log, use):
+    """Do something as a user who may not write, as root may whatever the modes of files say."""
     number = os.open(log, os.O_WRONLY | os.O_APPEND)
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(65534)
         os.setuid(65534)
     try:
-        ledger.reserve(SMALL, name="a fit")
+        use()
     except LedgerError as error:
         os.write(number, str(error).encode())
+
+
+def spend_as_nobody(ledger, log):
+    as_nobody(log, lambda: ledger.reserve(SMALL, name="a fit"))
+
+
+def create_as_nobody(path, log):
+    as_nobody(log, lambda: PrivacyLedger.create(path, "patients", epsilon=1.0, delta=0.0))
+
+
+def spend_at(path, count, start, results):
+    """Spend under one of several names of a file, which this process does not look at."""
+    _sqlite._only_name = os.path.realpath
+    spend(PrivacyLedger(path, "patients"), count, SMALL, start, results)
 
 
 def check_notes(ledger, log):

@@ -14,7 +14,7 @@ from skdptune.ledger.__main__ import main
 
 @pytest.fixture
 def spent(shared):
-    with shared.reserve(PrivacyProfile.pure(0.5), name="search"):
+    with shared.reserve(PrivacyProfile.pure(0.5), name="search", note="study 7"):
         pass
     return shared
 
@@ -27,8 +27,9 @@ def test_show_prints_the_report(spent, place, capsys):
 def test_history_prints_a_line_for_each(spent, place, capsys):
     assert main(["history", place, "patients"]) == 0
     heading, line = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["number", "time", "status", "epsilon", "name"]
-    assert line.split()[0::2] == ["1", "confirmed", "search"]
+    assert heading.split() == ["number", "time", "status", "epsilon", "who", "name:", "note"]
+    assert line.split()[0:3:2] == ["1", "confirmed"]
+    assert line.endswith(": study 7") and spent.history()[0].who in line
     assert main(["history", "--json", place, "patients"]) == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert record["name"] == "search"

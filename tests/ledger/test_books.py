@@ -182,7 +182,9 @@ class TestReplay:
             with pytest.raises(LedgerError, match="event 11 was changed or is lost"):
                 spent.history()
 
-    def test_transaction_that_began_before_is_read_by_itself(self, spent):
+    def test_transaction_that_began_before_is_read_by_itself(self, place, spent):
+        if "://" not in place:
+            pytest.skip("who writes to a file waits for those who read it")
         with spent._books(write=False) as (_, books):
             with spent.reserve(PURE, name="a fit"):
                 pass

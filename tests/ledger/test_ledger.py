@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
 import math
 import os
+import pickle
 import platform
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile, calibrate
 from skdptune.ledger import LedgerError, PrivacyLedger, _checks
+from skdptune.linear_model import DPLogisticRegression
 from tests.ledger.children import spend_in_processes
 
 PURE, GAUSSIAN = PrivacyProfile.pure(0.5), PrivacyProfile.gaussian(0.1)
@@ -162,20 +166,55 @@ class TestReserving:
             name="DPLogisticRegression",
             assumptions=["the number of records is public"],
             details={"rows": 1000, "space": ["C", None, True]},
-            host=True,
+            note="for the second study",
         )
         (record,) = ledger.history()
         assert record.name == "DPLogisticRegression"
         assert record.assumptions == ("the number of records is public",)
         assert record.details == {"rows": 1000, "space": ["C", None, True]}
-        assert record.host == platform.node()
+        assert record.note == "for the second study"
         assert record.status == "reserved"
         assert record.epsilon == PURE.epsilon(1e-5)
 
-    def test_host_is_not_kept_unasked(self, ledger):
+    def test_user_and_machine_are_kept_unless_a_name_is_given(self, shared, place):
+        shared.reserve(PURE, name="a fit")
+        named = PrivacyLedger(place, "patients", who="Ana", note="study 7")
+        left = named.reserve(PURE, name="another")
+        named.reserve(PURE, name="a third", note="study 8").cancel("no file")
+        shared.reservation(left.identifier).cancel("not needed")
+        own = f"{getpass.getuser()}@{platform.node()}"
+        found = [(record.who, record.note) for record in shared.history()]
+        assert found == [(own, ""), ("Ana", "study 7"), ("Ana", "study 8")]
+        usage = shared.usage()
+        assert usage["who"] == [own, "Ana", "Ana", "Ana", own]
+        assert usage["note"] == ["", "study 7", "study 8", "study 8", "study 7"]
+        assert list(shared.history(as_frame=True)["who"]) == [own, "Ana", "Ana"]
+        again = pickle.loads(pickle.dumps(named))
+        assert (again.who, again.note) == ("Ana", "study 7")
+        assert again == shared and hash(again) == hash(shared)
+
+    def test_user_without_a_name_is_a_number(self, ledger, monkeypatch):
+        def fail():
+            raise KeyError("no such user")
+
+        monkeypatch.setattr(getpass, "getuser", fail)
+        monkeypatch.setattr(platform, "node", lambda: "a\x1bb")
         ledger.reserve(PURE, name="a fit")
-        assert ledger.history()[0].host is None
-        assert platform.node() not in ledger.to_json()
+        assert re.fullmatch(r"(user \d+|a user)@a\?b", ledger.history()[0].who)
+
+    @pytest.mark.parametrize("given", [{"who": ""}, {"who": "a\nb"}, {"note": " "}])
+    def test_who_and_note_are_visible_words(self, given):
+        with pytest.raises(ValueError, match=f"{next(iter(given))} must be a str of visible"):
+            PrivacyLedger(":memory:", "patients", epsilon=1.0, delta=0.0, **given)
+
+    def test_fits_carry_the_words_of_their_ledger(self):
+        given = {"epsilon": 1.0, "delta": 1e-5, "who": "Ana", "note": "study 7"}
+        ledger = PrivacyLedger(":memory:", "patients", **given)
+        X = np.random.default_rng(0).normal(size=(200, 2))
+        with ledger:
+            DPLogisticRegression(epsilon=0.1).fit(X, X[:, 0] > 0)
+        (record,) = ledger.history()
+        assert (record.who, record.note) == ("Ana", "study 7")
 
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
@@ -189,7 +228,8 @@ class TestReserving:
             ({"details": {"x": object}}, ValueError, "details must be fit for strict JSON"),
             ({"details": {1: 2}}, TypeError, "details must be a mapping from str"),
             ({"details": [1]}, TypeError, "details must be a mapping from str; got list"),
-            ({"host": 1}, TypeError, "host must be True or False"),
+            ({"note": ""}, ValueError, "note must be a str of visible characters"),
+            ({"note": 3}, TypeError, "note must be a str"),
         ],
     )
     def test_arguments_are_checked(self, ledger, arguments, error, message):

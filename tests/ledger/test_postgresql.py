@@ -20,7 +20,7 @@ pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
-from skdptune.ledger import LedgerError, PrivacyLedger, _postgresql
+from skdptune.ledger import LedgerError, PrivacyLedger, _books, _postgresql
 from skdptune.ledger._opening import storage_at
 from skdptune.ledger._postgresql import PostgresqlServer
 from skdptune.ledger._storage import Account, StoredEvent
@@ -497,25 +497,45 @@ def disconnect(server):
 
 class TestVersions:
     def test_newer_version_is_refused(self, server, spent):
-        server.execute("UPDATE skdptune.ledger SET version = 2")
+        server.execute("UPDATE skdptune.ledger SET version = 3")
         for use in (lambda: PrivacyLedger(server.url(), "patients"), spent.history):
-            with pytest.raises(LedgerError, match="of version 1 or less; got version 2"):
+            with pytest.raises(LedgerError, match="of version 2 or less; got version 3"):
                 use()
 
     def test_older_version_is_brought_up_to_date_once(self, server, spent, monkeypatch):
-        monkeypatch.setattr(_postgresql, "VERSION", 3)
+        monkeypatch.setattr(_postgresql, "VERSION", 4)
         steps = {
-            1: ("CREATE TABLE skdptune.new (a INTEGER)",),
-            2: ("INSERT INTO skdptune.new VALUES (1)", "DELETE FROM skdptune.new"),
+            2: ("CREATE TABLE skdptune.new (a INTEGER)",),
+            3: ("INSERT INTO skdptune.new VALUES (1)", "DELETE FROM skdptune.new"),
         }
         monkeypatch.setattr(_postgresql, "_MIGRATIONS", steps)
         for _ in range(2):
             assert len(PrivacyLedger(server.url(), "patients").history()) == 1
-        assert server.execute("SELECT version FROM skdptune.ledger") == [(3,)]
+        assert server.execute("SELECT version FROM skdptune.ledger") == [(4,)]
+
+    def test_first_version_is_read_and_spent_from(self, server, monkeypatch):
+        text = _books._text
+
+        def without_who(content):
+            old = {name: value for name, value in content.items() if name not in ("who", "note")}
+            return text(old | {"host": "b52"} if content.get("event") == "reserved" else old)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(_books, "_text", without_who)
+            ledger = PrivacyLedger.create(server.url(), "patients", epsilon=3.0, delta=1e-5)
+            with ledger.reserve(PURE, name="an old fit"):
+                pass
+        server.execute("UPDATE skdptune.ledger SET version = 1")
+        ledger = PrivacyLedger(server.url(), "patients", who="Ana")
+        with ledger.reserve(PURE, name="a new fit", note="the second study"):
+            pass
+        found = [(record.name, record.who, record.note) for record in ledger.history()]
+        assert found == [("an old fit", "b52", ""), ("a new fit", "Ana", "the second study")]
+        assert server.execute("SELECT version FROM skdptune.ledger") == [(2,)]
 
     def test_failing_migration_changes_nothing(self, server, spent, monkeypatch):
-        monkeypatch.setattr(_postgresql, "VERSION", 2)
-        steps = {1: ("CREATE TABLE skdptune.new (a INTEGER)", "no sql")}
+        monkeypatch.setattr(_postgresql, "VERSION", 3)
+        steps = {2: ("CREATE TABLE skdptune.new (a INTEGER)", "no sql")}
         monkeypatch.setattr(_postgresql, "_MIGRATIONS", steps)
         with pytest.raises(LedgerError, match="syntax error .*Nothing was recorded"):
             PrivacyLedger(server.url(), "patients")

@@ -19,15 +19,17 @@ def test_fresh_ledger_has_all_left(ledger):
 
 def test_records_are_listed_with_their_costs(ledger, monkeypatch):
     monkeypatch.setattr("skdptune.ledger._ledger.now", lambda: "2026-01-02T03:04:05.678+00:00")
+    monkeypatch.setattr("skdptune.ledger._ledger.who_records", lambda given: "ana@lab")
     with ledger.reserve(PURE, name="search", assumptions=["n is public"]):
         pass
-    ledger.reserve(PURE, name="left")
+    ledger.reserve(PURE, name="left", note="study 7")
     ledger.reserve(PURE, name="given up").cancel("no file")
     lines = str(ledger.report()).splitlines()
     assert re.fullmatch(r"PrivacyLedger patients: ε = 3\.000 at δ = 1e-05, spent .*", lines[0])
-    assert re.fullmatch(r"├─ 1\. search \(2026-01-02T03:04:05Z\) +ε = 0\.500", lines[1])
-    assert "4. left (2026-01-02T03:04:05Z) [not confirmed]" in lines[2]
-    assert re.fullmatch(r"└─ 5\. given up \(2026-01-02T03:04:05Z; no file\) +cancelled", lines[3])
+    stamp = "2026-01-02T03:04:05Z; by ana@lab"
+    assert re.fullmatch(rf"├─ 1\. search \({stamp}\) +ε = 0\.500", lines[1])
+    assert f"4. left ({stamp}; study 7) [not confirmed]" in lines[2]
+    assert re.fullmatch(rf"└─ 5\. given up \({stamp}; no file\) +cancelled", lines[3])
     assert "33.3 % of the budget is used" in lines[4]
     assert "guarantees the whole budget" in lines[4]
     assert lines[-1] == "- n is public"

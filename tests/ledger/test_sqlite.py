@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import shutil
 import sqlite3
 import stat
 import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.ledger import LedgerError, PrivacyLedger, _sqlite
+from skdptune.ledger import LedgerError, PrivacyLedger, _books, _sqlite
+from skdptune.ledger._checks import who_records
 from skdptune.ledger._sqlite import SqliteFile, SqliteMemory, create_file
 from skdptune.ledger._storage import Account, StoredEvent
 from tests.ledger.children import (
     check_notes,
+    context,
+    create_as_nobody,
     finish,
     spend_as_nobody,
+    spend_at,
+    spend_in_processes,
     spend_with_files_up_to,
     started,
 )
@@ -47,20 +55,19 @@ class TestFile:
                 files = {file.name: file.stat().st_mode for file in tmp_path.iterdir()}
         finally:
             os.umask(before)
-        # The file, and those of its write-ahead log.
-        assert len(files) == 3
+        # The file, and its journal.
+        assert len(files) == 2
         assert {stat.S_IMODE(mode) for mode in files.values()} == {0o600}
 
-    def test_journal_is_ahead_and_nothing_is_left_beside_the_file(self, spent, path, tmp_path):
-        with sqlite3.connect(path) as connection:
-            assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        connection.close()
+    def test_nothing_is_left_beside_the_file(self, spent, path, tmp_path):
+        assert journal_of(path) == "delete"
         assert [file.name for file in tmp_path.iterdir()] == [os.path.basename(path)]
 
     def test_commits_wait_for_the_disk_by_default(self, monkeypatch, on_disk):
         monkeypatch.undo()
         with SqliteFile(on_disk.path).transaction(write=True) as transaction:
-            assert transaction._execute("PRAGMA synchronous").fetchone() == (2,)
+            # EXTRA: the folder, too, lest a journal come back and undo what was committed.
+            assert transaction._execute("PRAGMA synchronous").fetchone() == (3,)
 
     def test_new_file_appears_whole_or_not_at_all(self, path, tmp_path):
         def fail(transaction):
@@ -88,7 +95,7 @@ class TestFile:
 
     def test_folder_without_links_is_named(self, path, monkeypatch):
         def refuse(*paths):
-            raise PermissionError("no links here")
+            raise PermissionError(1, "no links here")
 
         monkeypatch.setattr(os, "link", refuse)
         with pytest.raises(LedgerError, match="can be made and linked; got .*no links here"):
@@ -169,7 +176,7 @@ class TestFaults:
             PrivacyLedger(path, "patients")
 
     def test_folder_is_no_ledger(self, tmp_path):
-        with pytest.raises(LedgerError, match="there is none"):
+        with pytest.raises(LedgerError, match="must be that of a file; got a folder"):
             PrivacyLedger(tmp_path, "patients")
 
     def test_read_only_file_is_read_but_not_spent_from(self, spent, path, monkeypatch):
@@ -297,22 +304,22 @@ class TestVersions:
     def test_newer_version_is_refused(self, on_disk, path):
         set_version(path, _sqlite.VERSION + 1)
         for use in (lambda: PrivacyLedger(path, "patients"), on_disk.history):
-            with pytest.raises(LedgerError, match="of version 1 or less; got version 2"):
+            with pytest.raises(LedgerError, match="of version 2 or less; got version 3"):
                 use()
 
     def test_older_version_is_brought_up_to_date_once(self, spent, path, monkeypatch):
-        monkeypatch.setattr(_sqlite, "VERSION", 3)
-        steps = {1: "CREATE TABLE new (a)", 2: "INSERT INTO new VALUES (1); DELETE FROM new"}
+        monkeypatch.setattr(_sqlite, "VERSION", 4)
+        steps = {2: "CREATE TABLE new (a)", 3: "INSERT INTO new VALUES (1); DELETE FROM new"}
         monkeypatch.setattr(_sqlite, "_MIGRATIONS", steps)
         for _ in range(2):
             assert len(PrivacyLedger(path, "patients").history()) == 30
         with sqlite3.connect(path) as connection:
-            assert connection.execute("PRAGMA user_version").fetchone() == (3,)
+            assert connection.execute("PRAGMA user_version").fetchone() == (4,)
         connection.close()
 
     def test_failing_migration_changes_nothing(self, spent, path, monkeypatch):
-        monkeypatch.setattr(_sqlite, "VERSION", 2)
-        monkeypatch.setattr(_sqlite, "_MIGRATIONS", {1: "CREATE TABLE new (a); no sql"})
+        monkeypatch.setattr(_sqlite, "VERSION", 3)
+        monkeypatch.setattr(_sqlite, "_MIGRATIONS", {2: "CREATE TABLE new (a); no sql"})
         with pytest.raises(LedgerError, match="syntax error"):
             PrivacyLedger(path, "patients")
         monkeypatch.undo()
@@ -322,6 +329,228 @@ class TestVersions:
         set_version(path, 0)
         with pytest.raises(LedgerError, match="there is no version 0"):
             PrivacyLedger(path, "patients")
+
+
+class TestFirstVersion:
+    """Files of version 1 had a write-ahead log, and entries that said nobody's name."""
+
+    @pytest.fixture
+    def first(self, path, monkeypatch):
+        write_first_version(path, monkeypatch)
+        return path
+
+    def test_it_is_read_and_spent_from(self, first, tmp_path):
+        assert journal_of(first) == "wal"
+        ledger = PrivacyLedger(first, "patients")
+        with ledger.reserve(PURE, name="a new fit", note="the second study"):
+            pass
+        old, new = ledger.history()
+        assert (old.name, old.status, old.who, old.note) == ("an old fit", "confirmed", "", "")
+        assert (new.who, new.note) == (who_records(None), "the second study")
+        assert journal_of(first) == "delete"
+        assert [file.name for file in tmp_path.iterdir()] == [os.path.basename(first)]
+        assert PrivacyLedger(first, "patients").history() == [old, new]
+        assert ledger.usage()["who"][:3] == ["", "", ""]
+
+    def test_what_its_log_alone_holds_is_kept(self, first, tmp_path):
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        with contextlib.closing(sqlite3.connect(first, isolation_level=None)) as open_one:
+            # While it is open the log is not written back: copied as a killed process leaves it.
+            open_one.execute("PRAGMA wal_autocheckpoint = 0")
+            open_one.execute("CREATE TABLE of_the_log (a)")
+            for end in ("", "-wal"):
+                shutil.copy(first + end, elsewhere / f"copy{end}")
+        ledger = PrivacyLedger(elsewhere / "copy", "patients")
+        assert len(ledger.history()) == 1
+        with ledger._storage.transaction(write=False) as transaction:
+            assert list(transaction._execute("SELECT * FROM of_the_log", {})) == []
+        assert [file.name for file in elsewhere.iterdir()] == ["copy"]
+
+    def test_conversion_waits_for_those_who_use_it(self, first, monkeypatch):
+        with contextlib.closing(sqlite3.connect(first, isolation_level=None)) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM events").fetchone()
+            monkeypatch.setattr(_sqlite, "_PATIENCE_S", 0.05)
+            with pytest.raises(LedgerError, match="locked. Nothing was recorded. Another process"):
+                PrivacyLedger(first, "patients")
+            other.execute("COMMIT")
+        assert len(PrivacyLedger(first, "patients").history()) == 1
+
+    def test_processes_that_open_it_at_once_all_spend(self, first):
+        ledger = PrivacyLedger(first, "patients")
+        set_version(first, 1)
+        with contextlib.closing(sqlite3.connect(first)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+        assert spend_in_processes(ledger, 4, 5, PURE) == [5] * 4
+        assert len(ledger.history()) == 21
+
+    def test_other_data_bases_are_left_as_they_are(self, path):
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("CREATE TABLE theirs (a)")
+        with pytest.raises(LedgerError, match="it is not a ledger"):
+            PrivacyLedger(path, "patients")
+        assert journal_of(path) == "wal"
+
+
+def write_first_version(path, monkeypatch):
+    """Write a ledger as version 1 did: its journal, its number, and the content of its events."""
+    text = _books._text
+
+    def without_who(content):
+        old = {name: value for name, value in content.items() if name not in ("who", "note")}
+        return text(old | {"host": None} if content.get("event") == "reserved" else old)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_books, "_text", without_who)
+        ledger = PrivacyLedger.create(path, "patients", epsilon=3.0, delta=1e-5)
+        with ledger.reserve(PURE, name="an old fit"):
+            pass
+    set_version(path, 1)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def journal_of(path):
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute("PRAGMA journal_mode").fetchone()[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
+class TestNames:
+    """Theorem H3: whatever a file is called, one budget is spent."""
+
+    def test_file_of_two_names_is_refused(self, on_disk, path, tmp_path):
+        twin = str(tmp_path / "twin")
+        os.link(path, twin)
+        for use in (
+            lambda: PrivacyLedger(path, "patients"),
+            lambda: PrivacyLedger(twin, "patients"),
+            lambda: PrivacyLedger.create(twin, "others", epsilon=1.0, delta=0.0),
+            lambda: on_disk.reserve(PURE, name="a fit"),
+            on_disk.history,
+        ):
+            with pytest.raises(LedgerError, match="must have one name; got a file of 2 names"):
+                use()
+        os.unlink(path)
+        assert PrivacyLedger(twin, "patients").history() == []
+
+    def test_two_names_never_overspend(self, path, tmp_path):
+        """A second wall, for a name that is linked once the first was looked at."""
+        PrivacyLedger.create(path, "patients", epsilon=0.03, delta=0.0)
+        twin = str(tmp_path / "twin")
+        os.link(path, twin)
+        done = spend_in_processes_by_name([path, twin], 20)
+        os.unlink(twin)
+        ledger = PrivacyLedger(path, "patients")
+        assert sum(done) == len(ledger.history()) == 30
+
+    def test_symbolic_links_lead_to_the_file(self, on_disk, path, tmp_path):
+        (tmp_path / "folder").mkdir()
+        link = tmp_path / "folder" / "link"
+        link.symlink_to(path)
+        through = PrivacyLedger(link, "patients")
+        with through._storage.transaction(write=True) as transaction:
+            transaction.save("another", Account("terms", "state", "digest"))
+            # What undoes a broken step lies where every name finds it.
+            assert os.path.exists(f"{path}-journal")
+            assert list(link.parent.iterdir()) == [link]
+        done = spend_in_processes_by_name([path, str(link)], 5)
+        assert len(on_disk.history()) == len(through.history()) == sum(done) == 10
+
+    def test_link_that_leads_nowhere_is_no_ledger(self, tmp_path):
+        link = tmp_path / "link"
+        link.symlink_to(tmp_path / "nothing")
+        (tmp_path / "round").symlink_to(tmp_path / "round")
+        with pytest.raises(LedgerError, match="there is none"):
+            PrivacyLedger(link, "patients")
+        with pytest.raises(LedgerError, match="there is none|symbolic links"):
+            PrivacyLedger(tmp_path / "round", "patients")
+        with pytest.raises(LedgerError, match="there is none"):
+            PrivacyLedger.create(link, "patients", epsilon=1.0, delta=0.0)
+
+    def test_name_of_a_draft_that_is_left_is_no_second_name(self, path, tmp_path, monkeypatch):
+        link, unlink = os.link, Path.unlink
+
+        def killed(draft, place):
+            link(draft, place)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "link", killed)
+            patch.setattr(Path, "unlink", lambda *_, **__: None)
+            with pytest.raises(KeyboardInterrupt):
+                PrivacyLedger.create(path, "patients", epsilon=1.0, delta=0.0)
+        assert os.stat(path).st_nlink == 2
+        assert PrivacyLedger(path, "patients").history() == []
+        assert [file.name for file in tmp_path.iterdir()] == [os.path.basename(path)]
+        assert Path.unlink is unlink
+
+
+def spend_in_processes_by_name(paths, count):
+    """Return how often processes spend that race, each under another name of one file."""
+    start, results = context().Barrier(len(paths)), context().SimpleQueue()
+    finish(*[started(spend_at, path, count, start, results) for path in paths])
+    return [results.get() for _ in paths]
+
+
+class TestPlaces:
+    """What cannot be a file is said in words."""
+
+    @pytest.mark.parametrize("length", [248, 255, 256, 3000])
+    def test_name_that_is_too_long(self, tmp_path, length):
+        place = str(tmp_path / ("x" * length))
+        with pytest.raises(LedgerError, match="File name too long") as error:
+            PrivacyLedger.create(place, "patients", epsilon=1.0, delta=0.0)
+        assert len(str(error.value)) < 500
+        with pytest.raises(LedgerError, match="File name too long|there is none"):
+            PrivacyLedger(place, "patients")
+        for use in (PrivacyLedger, PrivacyLedger.create):
+            with pytest.raises(LedgerError, match="path_or_url must be"):
+                use(os.path.join(place, "ledger"), "patients", epsilon=1.0, delta=0.0)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_longest_name_that_is_not(self, tmp_path):
+        ledger = PrivacyLedger.create(tmp_path / ("x" * 247), "p", epsilon=1.0, delta=0.0)
+        with ledger.reserve(PURE, name="a fit"):
+            pass
+        assert PrivacyLedger(ledger.path, "p").history()[0].status == "confirmed"
+
+    @pytest.mark.parametrize("place", ["a\ud800b", "\ud800/b"])
+    def test_text_that_is_no_path(self, tmp_path, place):
+        for use in (PrivacyLedger, PrivacyLedger.create):
+            with pytest.raises(LedgerError, match="path_or_url must be"):
+                use(os.path.join(tmp_path, place), "patients", epsilon=1.0, delta=0.0)
+
+    def test_folder_and_file_in_the_way(self, tmp_path):
+        with pytest.raises(LedgerError, match="must be that of a file; got a folder"):
+            PrivacyLedger.create(tmp_path, "patients", epsilon=1.0, delta=0.0)
+        file = tmp_path / "file"
+        file.touch()
+        with pytest.raises(LedgerError, match="must be in a folder that exists"):
+            PrivacyLedger.create(file / "ledger", "patients", epsilon=1.0, delta=0.0)
+        with pytest.raises(LedgerError, match="there is none"):
+            PrivacyLedger(file / "ledger", "patients")
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+    def test_pipe_is_not_waited_for(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        for place in (tmp_path / "pipe", "/dev/null"):
+            with pytest.raises(LedgerError, match="got a device or pipe"):
+                PrivacyLedger(place, "patients")
+
+    @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+    @pytest.mark.parametrize("mode", [0o555, 0o000])
+    def test_folder_that_may_not_be_written(self, tmp_path, mode):
+        with tempfile.TemporaryDirectory() as folder:
+            log = tmp_path / "log"
+            log.touch()
+            os.chmod(folder, mode)
+            finish(started(create_as_nobody, os.path.join(folder, "ledger"), str(log)))
+            os.chmod(folder, 0o700)
+            assert "can be made and linked" in log.read_text()
+            assert os.listdir(folder) == []
 
 
 def set_version(path, version):

@@ -26,8 +26,11 @@ from tests.accounting.budgets.interactions import (
 class Budget:
     """What a ledger admits, in the manner of a filter."""
 
-    def __init__(self, ways, totals=None):
-        self.ways, self.totals = ways, totals or Totals()
+    def __init__(self, ways):
+        self.ways, self.totals = ways, Totals()
+
+    def emptied(self):
+        return Budget(self.ways)
 
     def _with(self, part):
         return self.totals.changed(self.ways.charges_of(part))

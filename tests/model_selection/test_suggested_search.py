@@ -21,7 +21,7 @@ from skdptune.model_selection import (
     DPGridSearchCV,
     DPRandomSearchCV,
 )
-from skdptune.preprocessing import RowNormClipper
+from skdptune.preprocessing import RowNormClipper, make_private_pipeline
 from tests.model_selection.learners import Scripted, table
 
 DELTA = 1e-5
@@ -116,6 +116,14 @@ def test_few_records_are_not_and_plans_say_why() -> None:
     assert [row.name for row in plan.alternatives] == ["DPRandomSearchCV, if it searched"]
     assert "cannot be expected to help here, since the noise of its costs" in str(plan)
     assert "fitted once, as it is" in str(plan)
+
+
+@pytest.mark.filterwarnings("ignore:delta=0.5 is at least")
+def test_a_delta_at_which_fits_have_no_epsilon_is_planned() -> None:
+    model = make_private_pipeline(DPLogisticRegression(), {"x": (0, 1)})
+    plan = DPRandomSearchCV(model, epsilon=1.0, delta=0.5).plan(8000, 1)
+    assert plan.row.name == "one fit, untuned"
+    assert "may lose 100.0 points" in str(plan)
 
 
 @pytest.mark.parametrize("kind", KINDS)

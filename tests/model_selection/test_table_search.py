@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import accuracy
 from skdptune.model_selection import DPGridSearchCV
-from skdptune.model_selection._running import Material, Run, Scoring, perform_runs
+from skdptune.model_selection._running import Data, Material, Run, Scoring, perform_runs
 from skdptune.model_selection._table_search import own_place
 from tests.model_selection.learners import Scripted, table
 
@@ -59,7 +59,7 @@ def test_one_record_changes_the_score_of_its_own_fold() -> None:
     def splits(y: np.ndarray) -> np.ndarray:
         # A model that does not learn: only what is scored on changes.
         runs = [Run(Scripted(quality=0.7, epsilon=np.inf), np.random.SeedSequence(0), None)]
-        data = search()._data(X, y, {})
+        data = Data(np.asarray(X), np.asarray(y))
         material = Material(data, folds, None, one, splits_scores=True)
         return np.array(perform_runs(runs, material, n_jobs=1, pre_dispatch=1)[0].splits)
 

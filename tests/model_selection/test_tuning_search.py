@@ -11,7 +11,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
-from skdptune.metrics import make_bounded_scorer
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.metrics import (
+    accuracy,
+    balanced_accuracy,
+    make_bounded_scorer,
+    neg_brier_score,
+    neg_log_loss,
+)
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
     DPAdaptiveSearchCV,
@@ -209,3 +216,23 @@ def test_session_that_was_started_without_a_ledger_reads_nothing_under_one(start
     go_on()
     finish()
     assert [record.status for record in ledger.history()] == ["confirmed"]
+
+
+@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPGridSearchCV])
+@pytest.mark.parametrize(
+    ("scoring", "words"),
+    [
+        (balanced_accuracy({"sick": 0.5, "well": 0.5}), "got 'sick', which it has not"),
+        (accuracy({"well": 2.0}), "got 1 too few"),
+        (neg_log_loss(3.0, {"Ill": 1.0, "well": 2.0}), "got 'Ill', which it has not"),
+        (neg_brier_score({"ill": 1.0, "well": 2.0, "dead": 1.0}), "got 'dead', which it has not"),
+    ],
+    ids=["balanced", "accuracy", "loss", "brier"],
+)
+def test_scores_weigh_the_classes_of_the_estimator(kind: Any, scoring: Any, words: str) -> None:
+    # Records of a class that is misspelt would weigh nothing, or 1, in silence.
+    model = DPLogisticRegression(classes=["ill", "well"])
+    with pytest.raises(ValueError, match=f"scoring must name each of the.* {words}"):
+        kind(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-6, scoring=scoring).plan(9000, 3)
+    right = balanced_accuracy({"ill": 0.1, "well": 0.9})
+    kind(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-6, scoring=right).plan(9000, 3)

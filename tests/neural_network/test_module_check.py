@@ -56,6 +56,37 @@ class Shortening(nn.Linear):
         return super().forward(inputs)
 
 
+class Averaging(nn.Linear):
+    """Subtracts a running mean of its inputs, kept by a function of the caller."""
+
+    def __init__(self, recall):
+        super().__init__(4, 2)
+        self.recall = recall
+
+    def forward(self, inputs):
+        return super().forward(inputs - self.recall(self, inputs.detach().mean(dim=0)))
+
+
+MEANS = {}
+
+
+def by_attribute(module, mean):
+    module.mean = 0.9 * getattr(module, "mean", 0.0) + 0.1 * mean
+    return module.mean.mean()
+
+
+def by_global(module, mean):
+    found = MEANS.get("mean", 0.0 * mean)
+    MEANS["mean"] = 0.9 * found + 0.1 * mean
+    return found.mean()
+
+
+def when_used(module, mean):
+    """Apply to predictions alone what was seen in training."""
+    module.mean = mean if module.training else getattr(module, "mean", 0.0 * mean)
+    return 0.0 if module.training else module.mean.mean()
+
+
 class Reused(nn.Module):
     def __init__(self):
         super().__init__()
@@ -132,6 +163,40 @@ def test_unsound_module_is_refused(module, complaint):
         check_module(module, (4,), "cpu")
 
 
+@pytest.mark.parametrize("recall", [by_attribute, by_global, when_used])
+def test_module_whose_outputs_depend_on_earlier_batches_is_refused(recall):
+    # Assumption U0.
+    MEANS.clear()
+    module = Averaging(recall)
+    with pytest.raises(ValueError, match="changes the outputs"):
+        check_module(module, (4,), "cpu")
+    assert not hasattr(module, "mean")
+
+
+def kept_in_closure():
+    module, seen = nn.Sequential(nn.Linear(4, 2)), []
+    module[0].register_forward_hook(lambda _layer, inputs, _outputs: seen.append(inputs))
+    return module
+
+
+def kept_in_class():
+    class Keeper(nn.Linear):
+        seen = []
+
+        def forward(self, inputs):
+            self.seen.append(inputs.detach().tolist())
+            return super().forward(inputs)
+
+    return Keeper(4, 2)
+
+
+@pytest.mark.parametrize("made", [kept_in_closure, kept_in_class])
+def test_module_that_shares_what_it_keeps_with_its_copies_is_refused(made):
+    # Assumption U0.
+    with pytest.raises(ValueError, match="an object which its copies share"):
+        check_module(made(), (4,), "cpu")
+
+
 def test_fix_leaves_the_original_alone():
     module = batch_norm()
     fixed = fixed_module(module)
@@ -153,22 +218,46 @@ class Choosy(nn.CrossEntropyLoss):
 def test_losses_that_depend_on_other_records_are_refused():
     targets = torch.zeros(5, dtype=torch.long)
     module = nn.Linear(4, 2)
-    check_losses(module, nn.CrossEntropyLoss(reduction="none"), (4,), targets, "cpu")
-    check_losses(module, Choosy(reduction="none"), (4,), targets, "cpu")
+    check_losses(module, lambda: nn.CrossEntropyLoss(reduction="none"), (4,), targets, "cpu")
+    check_losses(module, lambda: Choosy(reduction="none"), (4,), targets, "cpu")
     weights = nn.CrossEntropyLoss(reduction="none", weight=torch.tensor([1.0, 5.0]))
-    check_losses(module, weights, (4,), targets, "cpu")
+    check_losses(module, lambda: weights, (4,), targets, "cpu")
     with pytest.raises(ValueError, match="changes the losses of others"):
-        check_losses(module, Mixing(reduction="none"), (4,), targets, "cpu")
+        check_losses(module, lambda: Mixing(reduction="none"), (4,), targets, "cpu")
     # By targets alone.
     by_targets = lambda outputs, targets: outputs[:, 0] * targets.float().sum()  # noqa: E731
     with pytest.raises(ValueError, match="changes the losses of others"):
-        check_losses(module, by_targets, (4,), targets, "cpu")
+        check_losses(module, lambda: by_targets, (4,), targets, "cpu")
+
+
+class Running(nn.CrossEntropyLoss):
+    """Divides losses by a running mean of earlier ones."""
+
+    def __init__(self, when, **settings):
+        super().__init__(**settings)
+        self.when, self.mean = when, 1.0
+
+    def forward(self, outputs, targets):
+        losses, mean = super().forward(outputs, targets), self.mean
+        if self.when(outputs):
+            self.mean = 0.9 * mean + 0.1 * float(losses.detach().mean())
+        return losses / mean
+
+
+@pytest.mark.parametrize("when", [lambda outputs: True, lambda outputs: outputs.requires_grad])
+def test_losses_that_depend_on_earlier_batches_are_refused(when):
+    # Assumption U0.
+    targets = torch.zeros(5, dtype=torch.long)
+    with pytest.raises(ValueError, match="criterion must not depend on earlier batches"):
+        check_losses(
+            nn.Linear(4, 2), lambda: Running(when, reduction="none"), (4,), targets, "cpu"
+        )
 
 
 def test_losses_are_compared_with_the_same_dropout():
     module = nn.Sequential(nn.Linear(4, 50), nn.Dropout(), nn.Linear(50, 2))
     targets = torch.zeros(5, dtype=torch.long)
-    check_losses(module, nn.CrossEntropyLoss(reduction="none"), (4,), targets, "cpu")
+    check_losses(module, lambda: nn.CrossEntropyLoss(reduction="none"), (4,), targets, "cpu")
 
 
 @pytest.mark.parametrize(
@@ -199,6 +288,6 @@ def test_losses_that_suit_no_outputs_are_refused_on_synthetic_records():
         raise CriterionError("one loss per record")
 
     with pytest.raises(CriterionError, match="one loss per record"):
-        check_losses(module, total, (4,), targets, "cpu")
+        check_losses(module, lambda: total, (4,), targets, "cpu")
     # What else they raise may be for synthetic records alone.
-    check_losses(module, lambda outputs, wanted: 1 / 0, (4,), targets, "cpu")
+    check_losses(module, lambda: lambda outputs, wanted: 1 / 0, (4,), targets, "cpu")

@@ -68,7 +68,7 @@ def test_small_cnn_takes_images_of_any_size(side):
 @pytest.mark.parametrize(
     ("make", "complaint"),
     [
-        (lambda: MLP(hidden=(0,)), "hidden's widths must be an integer of at least 1; got 0"),
+        (lambda: MLP(hidden=(0,)), "each of hidden must be an integer of at least 1; got another"),
         (lambda: MLP(scale=0.0), "scale must be"),
         (lambda: MLP(input_shape=0, n_outputs=1), "input_shape must be an integer of at least 1"),
         (lambda: MLP(input_shape=(), n_outputs=1), "input_shape must have at least one size"),

@@ -305,21 +305,6 @@ def test_one_record_moves_the_sum_by_no_more_than_the_norm(mode):
     assert np.linalg.norm(ends[0] - ends[1]) == pytest.approx(0.25, rel=1e-4)
 
 
-@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
-def test_detached_module_keeps_nothing_of_the_data(mode):
-    X, y = batch()
-    module = MLP(hidden=(5,), input_shape=4, n_outputs=3)
-    engine = steps_of(module, noise=1.0, mode=mode)
-    engine.step(X, y)
-    engine.detach()
-    for parameter in module.parameters():
-        assert vars(parameter) == {}
-        assert parameter.grad is None
-    for part in module.modules():
-        assert not (part._forward_hooks or part._backward_hooks)
-        assert not {"activations", "max_batch_len", "autograd_grad_sample_hooks"} & set(vars(part))
-
-
 def test_frozen_parameters_stay():
     module = MLP(hidden=(5,), input_shape=4, n_outputs=3)
     module.layers[1].weight.requires_grad_(False)

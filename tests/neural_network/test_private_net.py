@@ -1,5 +1,8 @@
 """What all private nets promise: the cost, fresh noise, and what is not published."""
 
+import copy
+import functools
+import inspect
 import pickle
 import warnings
 
@@ -11,10 +14,14 @@ from opacus.accountants import PRVAccountant
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from skorch import NeuralNet
+from skorch.callbacks import Callback
 from torch import nn
 
+from skdptune._compat import cloudpickle
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
+from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DPRandomSearchCV
 from skdptune.neural_network import (
     MLP,
     DPNeuralNetBinaryClassifier,
@@ -27,9 +34,9 @@ from tests.base.nasty_records import (
     EXTREME,
     FORMS,
     IMPROPER,
-    InterruptingGenerator,
     as_column,
     as_list,
+    interrupted_draws,
     nasty_rows,
     with_record,
 )
@@ -125,6 +132,68 @@ def test_global_generators_are_restored():
 # What is not published -------------------------------------------------------------------
 
 
+# All that a fitted net consists of beside its parameters, and why each may be published.
+PUBLISHED = {
+    "module_": "made before records are read; its trained weights are what the fit is charged for",
+    "criterion_": "made before records are read",
+    "optimizer_": "made afresh for the published module; what it kept of steps is left out",
+    "callbacks_": "LRScheduler as before training; others keep what their authors vouch for",
+    "history_": "numbers of epochs and empty batches, both planned",
+    "virtual_params_": "names of parameters of the optimizer",
+    "initialized_": "always True",
+    "init_context_": "always None",
+    "prefixes_": "names of components",
+    "cuda_dependent_attributes_": "names of components",
+    "_modules": "names of components",
+    "_criteria": "names of components",
+    "_optimizers": "names of components",
+    "_kwargs": "parameters as given",
+    "_params_to_validate": "names of parameters",
+    "_sizes": "shape of a record and number of outputs, which are public",
+    "_is_flat": "whether targets have one axis, which is public",
+    "classes_inferred_": "labels, which are public",
+    "n_features_in_": "shape of a record",
+    "max_epochs_": "follows from parameters and the public number of records",
+    "plan_": "follows from parameters and the public number of records",
+    "privacy_": "follows from parameters and the public number of records",
+}
+
+
+def without_weights(net):
+    """Return a net as it is pickled, but for its trained weights."""
+    rest = copy.deepcopy(net)
+    for part in rest.module_.modules():
+        part._parameters.clear()
+    for group in rest.optimizer_.param_groups:
+        group["params"] = []
+    for _, callback in rest.callbacks_:
+        callback.weights = []
+    return pickle.dumps(rest)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam])
+@pytest.mark.parametrize("kind", [*KINDS, DPNeuralNetBinaryClassifier])
+def test_all_that_is_published_is_accounted_for(kind, optimizer, together):
+    # Theorem U3.
+    X, y = data()
+    found = []
+    for records in (X, 0.3 - 2.0 * X):
+        nets = [net_of(kind, optimizer=optimizer, random_state=seed) for seed in range(2)]
+        net = (kind.fit_many(nets, records, y) if together else [nets[0].fit(records, y)])[0]
+        parameters = {*net.get_params(deep=False), *inspect.signature(NeuralNet).parameters}
+        assert sorted(set(vars(net)) - parameters - set(PUBLISHED)) == []
+        assert not net.optimizer_.state
+        assert net.module_.state_dict().keys() == dict(net.module_.named_parameters()).keys()
+        assert [p for g in net.optimizer_.param_groups for p in g["params"]] == [
+            *net.module_.parameters()
+        ]
+        found.append(net)
+    assert not np.allclose(*map(weights_of, found))
+    # Apart from the weights, whatever is published is the same for all records.
+    assert without_weights(found[0]) == without_weights(found[1])
+
+
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 def test_nothing_without_a_cost_is_kept(mode):
     X, y = data()
@@ -139,6 +208,252 @@ def test_nothing_without_a_cost_is_kept(mode):
     np.testing.assert_array_equal(restored.predict(X), net.predict(X))
     assert restored.privacy_.profile == net.privacy_.profile
     assert restored._engine is None
+
+
+# What a component may do with the records that it is given: with an object, and with values.
+
+SEEN = {}
+
+
+def _in_attribute(owner, values):
+    owner.last = values
+
+
+def _in_list(owner, values):
+    vars(owner).setdefault("seen", []).append(values.detach().tolist())
+
+
+def _in_class(owner, values):
+    type(owner).seen_by_all = values
+
+
+def _in_global(owner, values):
+    SEEN.setdefault("all", []).append(values.detach())
+
+
+def _in_buffer(owner, values):
+    owner.register_buffer("kept", values.detach())
+
+
+def _in_frozen_parameter(owner, values):
+    owner.frozen = nn.Parameter(values.detach(), requires_grad=False)
+
+
+def _in_weight(owner, values):
+    for parameter in owner.parameters():
+        parameter.last = values.detach()
+
+
+def _in_hook(owner, values):
+    if not owner._forward_hooks:
+        owner.register_forward_hook(functools.partial(_kept_by_hook, []))
+
+
+def _kept_by_hook(seen, layer, inputs, outputs):
+    seen.append(inputs)
+
+
+def _in_cache(owner, values):
+    _cached(tuple(values.detach().flatten().tolist()))
+
+
+@functools.lru_cache
+def _cached(values):
+    return sum(values)
+
+
+def _in_running_mean(owner, values):
+    mean = getattr(owner, "mean", 1.0)
+    owner.mean = 0.9 * mean + 0.1 * float(values.detach().mean())
+    return mean
+
+
+def _in_mean_for_predictions(owner, values):
+    mean = getattr(owner, "mean", 1.0)
+    if owner.training:
+        owner.mean = 0.9 * mean + 0.1 * float(values.detach().mean())
+        return 1.0
+    return mean
+
+
+HARMLESS = [_in_attribute, _in_list, _in_class, _in_global, _in_cache]
+OF_MODULES = [*HARMLESS, _in_weight, _in_hook]
+REFUSED = [_in_buffer, _in_frozen_parameter, _in_running_mean, _in_mean_for_predictions]
+
+
+class Kept(nn.Sequential):
+    """Two layers that do something with their inputs."""
+
+    def __init__(self, keep=None, n_outputs=2):
+        super().__init__(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, n_outputs))
+        self.keep = keep
+
+    def forward(self, inputs):
+        scale = self.keep(self, inputs) if self.keep else None
+        return super().forward(inputs) * (1.0 if scale is None else scale)
+
+
+class KeptLosses:
+    """A criterion that does something with its targets."""
+
+    def __init__(self, keep=None, **settings):
+        super().__init__(**settings)
+        self.keep = keep
+
+    def forward(self, outputs, targets):
+        losses, mean = super().forward(outputs, targets), getattr(self, "mean", 1.0)
+        if self.keep:
+            self.keep(self, targets.float())
+        return losses / mean
+
+
+class KeptCrossEntropy(KeptLosses, nn.CrossEntropyLoss):
+    pass
+
+
+class KeptBinary(KeptLosses, nn.BCEWithLogitsLoss):
+    pass
+
+
+class KeptSquares(KeptLosses, nn.MSELoss):
+    pass
+
+
+class Holding(Callback):
+    """Holds the module that is trained, and its weights."""
+
+    data_independent = True
+
+    def on_train_begin(self, net, **kwargs):
+        self.module, self.weights = net.module_, list(net.module_.parameters())
+
+
+CRITERIA = {
+    DPNeuralNetClassifier: KeptCrossEntropy,
+    DPNeuralNetBinaryClassifier: KeptBinary,
+    DPNeuralNetRegressor: KeptSquares,
+}
+
+
+def assert_no_record_in(thing, records):
+    """Assert that no pickle has two numbers of a record beside each other, however written."""
+    pickles = [pickle.dumps(thing), cloudpickle.dumps(thing)]
+    for row in records[:20, :2]:
+        ways = [row.astype("<f4"), row.astype(np.float32).astype("<f8")]
+        # Python's numbers are pickled one by one, with the larger digits first.
+        ways.append(row[:1].astype(np.float32).astype(">f8"))
+        assert not any(way.tobytes() in one for way in ways for one in pickles)
+
+
+def fitted_by(trainer, nets, X, y):
+    """Fit two equal nets, one by one or together, and return the first."""
+    if trainer == "alone":
+        return nets[0].fit(X, y)
+    return type(nets[0]).fit_many(nets, X, y)[0]
+
+
+@pytest.mark.parametrize("trainer", ["alone", "together"])
+@pytest.mark.parametrize("kind", CRITERIA)
+@pytest.mark.parametrize("keep", [*OF_MODULES, *REFUSED])
+def test_what_a_module_keeps_of_records_is_not_published(keep, kind, trainer):
+    # Theorem U3.
+    X, y = data()
+
+    def made(keep):
+        settings = {"module": Kept, "module__keep": keep, "callbacks": [Holding()]}
+        if trainer == "together":
+            del settings["callbacks"]
+        return [net_of(kind, **settings) for _ in range(2)]
+
+    nets = made(keep)
+    if keep in REFUSED:
+        with pytest.raises(ValueError, match="module must (not depend on earlier|treat records)"):
+            fitted_by(trainer, nets, X, y)
+        assert_no_record_in(nets, X)
+        return
+    net, wanted = fitted_by(trainer, nets, X, y), fitted_by(trainer, made(None), X, y)
+    np.testing.assert_allclose(weights_of(net), weights_of(wanted), atol=1e-6)
+    np.testing.assert_allclose(net.predict(X), wanted.predict(X), atol=1e-5)
+    # Nor by predictions.
+    assert_no_record_in(net, X)
+    other = fitted_by(trainer, made(keep), 0.3 - 2.0 * X, y)
+    assert without_weights(net) == without_weights(other)
+
+
+@pytest.mark.parametrize("trainer", ["alone", "together"])
+@pytest.mark.parametrize("kind", CRITERIA)
+@pytest.mark.parametrize("keep", [*HARMLESS, _in_running_mean])
+def test_what_a_criterion_keeps_of_records_is_not_published(keep, kind, trainer):
+    # Theorem U3.
+    X, y = data()
+    targets = X[:, 0] if kind is DPNeuralNetRegressor else y
+
+    def made(keep):
+        settings = {"criterion": CRITERIA[kind], "criterion__keep": keep}
+        return [net_of(kind, **settings) for _ in range(2)]
+
+    nets = made(keep)
+    if keep is _in_running_mean:
+        with pytest.raises(ValueError, match="criterion must not depend on earlier batches"):
+            fitted_by(trainer, nets, X, targets)
+        return
+    net, wanted = fitted_by(trainer, nets, X, targets), fitted_by(trainer, made(None), X, targets)
+    np.testing.assert_allclose(weights_of(net), weights_of(wanted), atol=1e-6)
+    if kind is DPNeuralNetRegressor:
+        assert_no_record_in(net, np.column_stack([targets[:-1], targets[1:]]))
+    other = fitted_by(trainer, made(keep), X, targets[::-1].copy())
+    assert without_weights(net) == without_weights(other)
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_a_fit_that_fails_publishes_nothing_that_a_module_keeps(mode, monkeypatch):
+    X, y = data()
+
+    def added_to(self, total):
+        raise RuntimeError("in training")
+
+    monkeypatch.setattr(GradientNoise, "added_to", added_to)
+    settings = {"module": MLP, "criterion": KeptCrossEntropy, "criterion__keep": _in_list}
+    if mode != "ghost":
+        settings |= {"module": Kept, "module__keep": _in_list}
+    net = net_of(grad_sample_mode=mode, callbacks=[Holding()], **settings)
+    with pytest.raises(RuntimeError, match="in training"):
+        net.fit(X, y)
+    assert_no_record_in(net, X)
+    assert not hasattr(net.criterion_, "seen")
+
+
+@pytest.mark.parametrize("refit", [True, "winner"])
+def test_searches_publish_nothing_that_a_module_keeps(refit):
+    # Theorem U3.
+    X, y = data()
+    search = DPRandomSearchCV(
+        net_of(module=Kept, module__keep=_in_list, classes=[0, 1], max_epochs=1),
+        {"lr": [0.05, 0.5]},
+        n_iter=2,
+        epsilon=20.0,
+        delta=1e-4,
+        cv=0.3,
+        refit=refit,
+        tuning_fraction=None,
+        random_state=0,
+    ).fit(X, y)
+    assert_no_record_in(search, X)
+
+
+def test_shared_lists_are_refused_before_a_ledger_pays():
+    X, y = data()
+    seen = []
+    module = nn.Sequential(nn.Linear(4, 2))
+    module[0].register_forward_hook(lambda _layer, inputs, _outputs: seen.append(inputs))
+    with PrivacyLedger(":memory:", "records", epsilon=10.0, delta=1e-3) as ledger:
+        with pytest.raises(ValueError, match="an object which its copies share"):
+            net_of(module=module).fit(X, y)
+        with pytest.raises(ValueError, match="must not depend on earlier batches"):
+            settings = {"module": Kept, "module__keep": _in_running_mean}
+            DPNeuralNetClassifier.fit_many([net_of(**settings), net_of()], X, y)
+        assert ledger.spent() == 0.0
+    assert not any(len(inputs) > 10 for (inputs,) in seen)
 
 
 # What is refused -------------------------------------------------------------------------
@@ -302,8 +617,8 @@ def test_several_targets_are_zeros_together():
 def test_an_interrupted_fit_leaves_nothing_of_the_data(name):
     left = []
     for rows in (ROWS, -3.0 * ROWS):
-        net = any_net(name, random_state=InterruptingGenerator())
-        with pytest.raises(KeyboardInterrupt):
+        net = any_net(name, random_state=None)
+        with pytest.raises(KeyboardInterrupt), interrupted_draws():
             net.fit(rows, LABELS)
         with pytest.raises(NotFittedError):
             net.predict(rows)

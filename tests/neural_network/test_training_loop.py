@@ -160,10 +160,11 @@ def test_training_that_stops_early_costs_all_planned_steps():
 @pytest.mark.parametrize("every", ["epoch", "batch"])
 def test_schedule_of_the_learning_rate(every):
     X, y = data()
-    schedule = LRScheduler("StepLR", step_size=1, gamma=0.5, step_every=every)
-    net = net_of(callbacks=[schedule]).fit(X, y)
-    steps = 2 if every == "epoch" else 12
-    assert net.optimizer_.param_groups[0]["lr"] == pytest.approx(0.1 * 0.5**steps)
+    schedule = LRScheduler("StepLR", step_size=1, gamma=0.5, step_every=every, event_name="rate")
+    history = net_of(callbacks=[schedule]).fit(X, y).history_
+    places = slice(None) if every == "epoch" else (slice(None), "batches", slice(None))
+    rates = np.ravel(history[(*np.atleast_1d(places), "rate")])
+    np.testing.assert_allclose(rates, 0.1 * 0.5 ** np.arange(2 if every == "epoch" else 12))
 
 
 def test_callback_that_replaces_another_is_refused():

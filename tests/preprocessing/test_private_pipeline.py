@@ -90,8 +90,10 @@ def test_regression_knows_norm_and_bound(kind) -> None:
     assert len(pipeline[-1].coef_) == pipeline[0].n_features_out
 
 
-def test_models_of_diffprivlib_know_ranges() -> None:
+def test_models_of_diffprivlib_know_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     models = pytest.importorskip("diffprivlib.models")
+    # As if nothing were known against them.
+    monkeypatch.setattr("skdptune.base._distrusted._BY_CLASS", {})
     bayes = make_private_pipeline(models.GaussianNB(epsilon=5.0), LABELS)
     assert bayes[-1].bounds == (-1.0, 1.0)
     assert profile_of(bayes, N).epsilon(0.0) == 5.0
@@ -171,6 +173,19 @@ def test_classifier_is_not_given_a_range(kind, target) -> None:
     # What the user says is kept.
     own = make_private_pipeline(kind(classes=[0, 1]), Schema(COLUMNS, target=target))
     assert own[-1].classes == [0, 1]
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], ["no", "Yes"]], ids=str)
+def test_labels_of_the_schema_are_among_the_classes(classes) -> None:
+    # Records with the schema's labels would teach the model nothing, in silence.
+    for model in (
+        classifier(classes=classes),
+        make_pipeline(Normalizer(), classifier(classes=classes)),
+    ):
+        with pytest.raises(
+            ValueError, match="classes must hold the labels of the schema's target"
+        ):
+            make_private_pipeline(model, LABELS)
 
 
 def test_steps_that_learn_are_refused_as_searches_refuse_them() -> None:

@@ -88,7 +88,7 @@ def test_wrong_descriptions_are_refused(wrong) -> None:
 
 
 def test_names_are_given_once_in_a_file() -> None:
-    with pytest.raises(ValueError, match=r"names must be given once .* got \['a'\] again"):
+    with pytest.raises(ValueError, match=r"names must be given once .* got 'a' again"):
         Schema.from_json('{"columns": {"a": [0, 1], "a": [0, 2]}}')
 
 

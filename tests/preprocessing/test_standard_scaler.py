@@ -190,8 +190,7 @@ def test_seed_repeats_and_its_absence_does_not() -> None:
     means = [DPStandardScaler(bounds=BOUNDS, random_state=s).fit(rows).mean_ for s in (1, 1, None)]
     np.testing.assert_array_equal(means[0], means[1])
     assert np.abs(means[0] - means[2]).max() > 0
-    generator = np.random.default_rng(0)
-    scaler = DPStandardScaler(1e4, bounds=BOUNDS, random_state=generator)
+    scaler = DPStandardScaler(1e4, bounds=BOUNDS)
     assert np.abs(scaler.fit(rows).mean_ - scaler.fit(rows).mean_).max() > 0
 
 

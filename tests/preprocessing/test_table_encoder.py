@@ -20,7 +20,10 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, SplineTransformer
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import assumptions_of, privacy_of, profile_of
-from skdptune.preprocessing import Schema, TableEncoder
+from skdptune.ledger import PrivacyLedger
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import DPRandomSearchCV
+from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 from tests.base.nasty_records import CELLS, as_column
 
 SCHEMA = Schema(
@@ -108,6 +111,7 @@ TYPES = {
     "categories": lambda: FRAME.astype(str).astype("category"),
     "best": FRAME.convert_dtypes,
     "single": lambda: FRAME.astype({"age": "float32", "grade": "int8", "paid": "float16"}),
+    "complex": lambda: FRAME.astype({"age": "complex128", "pay": "complex128"}),
     "seconds": lambda: FRAME.astype({"born": "datetime64[s]"}),
     "zoned": lambda: FRAME.assign(born=FRAME.born.dt.tz_localize("UTC")),
     "days": lambda: FRAME.assign(born=FRAME.born.dt.date),
@@ -365,7 +369,7 @@ def test_all_wrong_names_are_listed() -> None:
     [
         (np.zeros((3, 2)), ValueError, r"the 8 columns .* got shape \(3, 2\)"),
         (np.zeros(8), ValueError, r"got shape \(8,\)"),
-        ([[1, 2], [3]], ValueError, "rows that are all of one length"),
+        ([[1, 2], [3]], ValueError, r"the 8 columns .* got shape \(2, 2\)"),
         ([1, 2], ValueError, "columns of the schema"),
         (sparse.eye(8).tocsr(), TypeError, "got a sparse matrix"),
         (FRAME["age"], ValueError, "columns of the schema"),
@@ -377,6 +381,39 @@ def test_all_wrong_names_are_listed() -> None:
 def test_what_is_no_such_table_is_refused(table, kind, words) -> None:
     with pytest.raises(kind, match=words):
         TableEncoder(SCHEMA).fit(table)
+
+
+def test_a_lazy_frame_is_refused_without_a_look_at_its_columns() -> None:
+    frame = pytest.importorskip("polars").LazyFrame({"age": [30.0]})
+    with pytest.raises(TypeError, match=r"got LazyFrame\. Give X\.collect\(\)\."):
+        TableEncoder({"age": (0, 120)}).fit(frame)
+
+
+def test_fit_refuses_types_that_fit_nothing_and_transform_none() -> None:
+    """Theorem R7: of one record alone a gap may have any type."""
+    wrong = FRAME.assign(age=pd.Timedelta(1), sector=1.5)
+    with pytest.raises(ValueError, match="can hold what the schema says; 2 things wrong") as seen:
+        TableEncoder(SCHEMA).fit(Hidden(wrong))
+    assert "- age: holds durations" in str(seen.value)
+    assert "- sector: holds numbers (type float64)" in str(seen.value)
+    encoder = TableEncoder(SCHEMA, None).fit(FRAME)
+    of_gaps = encoder.transform(FRAME.assign(age=pd.NaT, sector=np.nan, born=np.nan))
+    wanted = encoder.transform(FRAME.assign(age=None, sector=None, born=None))
+    assert_array_equal(of_gaps, wanted)
+
+
+@pytest.mark.parametrize("way", ["pipeline", "search"])
+def test_types_are_refused_before_anything_is_spent(way: str) -> None:
+    """Theorem R7, Theorem H4."""
+    table = pd.DataFrame({"age": [1.0, 2.0] * 50, "sex": [0, 1] * 50})
+    schema = Schema({"age": (0, 9), "sex": ["f", "m"]}, target=["no", "yes"])
+    model = make_private_pipeline(DPLogisticRegression(epsilon=1.0, solver="output"), schema)
+    if way == "search":
+        model = DPRandomSearchCV(model, epsilon=1.0, delta=1e-5, n_iter=2)
+    ledger = PrivacyLedger(":memory:", "people", epsilon=2.0, delta=1e-4)
+    with ledger, pytest.raises(ValueError, match="- sex: holds numbers"):
+        model.fit(table, ["no", "yes"] * 50)
+    assert not any(record.is_spent for record in ledger.history())
 
 
 @pytest.mark.parametrize("n_knots", [1, 0, -3])

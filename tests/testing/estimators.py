@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.mechanisms import laplace_profile, laplace_release
+from skdptune.mechanisms import fit_generator, laplace_profile, laplace_release
 
 
 class Right(ClassifierMixin, BaseEstimator):
@@ -60,7 +60,7 @@ class Right(ClassifierMixin, BaseEstimator):
         return np.asarray(X) @ self.coef_
 
     def _randomness(self):
-        return self.random_state
+        return fit_generator(self.random_state)
 
     def _report(self, X):
         profile = self.privacy_profile(len(X), X.shape[1])
@@ -233,6 +233,11 @@ class ShowsTheRealSize(Right):
 class IgnoresItsSeed(Right):
     def _randomness(self):
         return None
+
+
+class SharesAGenerator(Right):
+    def _randomness(self):
+        return self.random_state
 
 
 class IsAlwaysSeeded(Right):

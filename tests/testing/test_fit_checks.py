@@ -24,6 +24,11 @@ from tests.testing import estimators as toys
         (toys.ShowsTheRealSize, "n_public", "['n_samples_seen_'] do"),
         (toys.IgnoresItsSeed, "random_state", "random_state=7 must repeat itself"),
         (toys.IsAlwaysSeeded, "random_state", "must draw fresh noise"),
+        (
+            toys.SharesAGenerator,
+            "random_state",
+            "clones with a Generator as random_state",
+        ),
         (toys.FitsCopies, "fit_many", "fitted in place"),
         (toys.CannotBeSent, "pickle", "pickle"),
     ],

@@ -6,15 +6,23 @@ import numbers
 from fractions import Fraction
 from typing import Any
 
+from skdptune._formatting import shown
+from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune._validation import check_flag, check_integer, check_real
 from skdptune.accounting._losses import LARGEST_LOSS
+
+# What to do where the same filter is wanted twice.
+INSTEAD = (
+    "Make a filter of its own for another budget; processes share one budget by a "
+    "skdptune.ledger.PrivacyLedger."
+)
 
 
 class BudgetExceededError(RuntimeError):
     """A round was recorded that the filter did not allow."""
 
 
-class BudgetFilter:
+class BudgetFilter(RunningBudget):
     r"""Keeps the cost of a threshold search within a pure budget, round by round.
 
     A round compares candidates with a noisy threshold, in order, and stops at the first that
@@ -82,6 +90,8 @@ class BudgetFilter:
     (0.25, 5)
     """
 
+    _instead = INSTEAD
+
     __slots__ = ("_affordable", "_budget", "_history", "_max_rounds", "_round", "_used")
 
     def __init__(
@@ -90,6 +100,7 @@ class BudgetFilter:
         budget: float | Fraction | None,
         max_rounds: int | None = None,
     ) -> None:
+        super().__init__()
         self._round = _positive(round_epsilon, "round_epsilon")
         self._budget = None if budget is None else _positive(budget, "budget")
         if max_rounds is not None:
@@ -97,7 +108,7 @@ class BudgetFilter:
         self._max_rounds = max_rounds
         self._affordable = self._half_rounds()
         self._used = 0
-        # A tuple, so that copies and what `history` has shown stay as they are.
+        # A tuple, so that what `history` has shown stays as it is.
         self._history: tuple[bool, ...] = ()
 
     def _half_rounds(self) -> int:
@@ -108,8 +119,8 @@ class BudgetFilter:
             return 2 * self._max_rounds
         if self._budget < self._round:
             raise ValueError(
-                f"budget must be at least round_epsilon ({float(self._round)!r}), which one hit "
-                f"costs; got {float(self._budget)!r}."
+                f"budget must be at least round_epsilon ({shown(float(self._round))}), which one "
+                f"hit costs; got {shown(float(self._budget))}."
             )
         halves = int(2 * self._budget / self._round)
         return halves if self._max_rounds is None else min(halves, 2 * self._max_rounds)
@@ -149,6 +160,7 @@ class BudgetFilter:
         """Most that any search with this filter can cost."""
         return self._cost_of(self._affordable)
 
+    @one_at_a_time
     def record(self, hit: bool) -> None:
         """Charge one round that has run.
 
@@ -168,8 +180,8 @@ class BudgetFilter:
         if self._is_at_cap:
             return f"rounds must be at most {self._max_rounds}; got one more. {advice}"
         return (
-            f"spent must leave {float(self._round)!r} of the budget for the next round; got "
-            f"{self.spent!r} spent of {self._shown_budget!r}. {advice}"
+            f"spent must leave {shown(float(self._round))} of the budget for the next round; got "
+            f"{shown(self.spent)} spent of {shown(self._shown_budget)}. {advice}"
         )
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from skdptune._formatting import shown
 from skdptune._validation import FloatArray, check_kind, check_real
 from skdptune.accounting._budgets._summing_filter import SLACK, SummingFilter
 from skdptune.accounting._losses import ORDERS, LossDistribution, RenyiTable
@@ -130,7 +131,7 @@ class RenyiFilter(SummingFilter):
         if guess <= 0.0:
             raise UnreachableBudgetError(
                 f"epsilon must be at least {self._epsilon - guess:.6g} at delta={delta:g} for "
-                f"order {self._order:g}; got {self._epsilon!r}. A larger order needs less.",
+                f"order {self._order:g}; got {shown(self._epsilon)}. A larger order needs less.",
                 self._epsilon - guess,
             )
         return calibrate(
@@ -202,6 +203,7 @@ def suitable_order(
     epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True)
     delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
     failure = check_real(failure, name="failure", lower=0.0, upper=delta, upper_open=True)
+    check_kind(parts, name="parts", kind=Sequence, domain="a sequence of profiles")
     if not parts:
         raise ValueError("parts must hold a profile at least; got none.")
     costs = np.mean([_costs(part, failure) for part in parts], axis=0)
@@ -209,13 +211,13 @@ def suitable_order(
     if budgets.max() <= 0.0:
         raise UnreachableBudgetError(
             f"epsilon must be at least {epsilon - budgets.max():.6g} at delta={delta:g} for any "
-            f"order; got {epsilon!r}.",
+            f"order; got {shown(epsilon)}.",
             float(epsilon - budgets.max()),
         )
     if not np.isfinite(costs).any():
         raise UnreachableBudgetError(
             "failure must be at least the probability with which some of parts reveal everything; "
-            f"got {failure!r}.",
+            f"got {shown(failure)}.",
             math.inf,
         )
     # Releases that cost nothing fit at every order, and infinite ones at none.

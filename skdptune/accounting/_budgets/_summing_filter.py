@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import threading
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune._validation import check_integer, check_kind
-from skdptune.accounting._budgets._budget_filter import BudgetExceededError
+from skdptune.accounting._budgets._budget_filter import INSTEAD, BudgetExceededError
 from skdptune.accounting._profile import PrivacyProfile
 
 # Sums of shares of a budget may exceed it by rounding; the guarantee is made for that much more.
 SLACK = 1e-12
-# One for all filters, so that they can be copied and pickled.
-_RECORDING = threading.Lock()
 
 
-class SummingFilter:
+class SummingFilter(RunningBudget):
     """Admits releases while a budget and a failure last; what they mean is up to subclasses.
 
     Parameters
@@ -29,13 +27,24 @@ class SummingFilter:
 
     __slots__ = ("_budget", "_failure", "_profile", "_spent")
 
+    _instead = INSTEAD
+
     # What the budget is made of, for messages.
     _unit: ClassVar[str] = "budget"
 
     def __init__(self, budget: float, failure: float, profile: PrivacyProfile) -> None:
+        super().__init__()
         self._budget, self._failure, self._profile = budget, failure, profile
-        # A tuple, so that a copy of the filter keeps its own account.
         self._spent: tuple[tuple[float, float], ...] = ()
+
+    def emptied(self) -> Self:
+        """Return another filter of the same total, with nothing recorded: a budget of its own."""
+        other = type(self).__new__(type(self))
+        for kind in type(self).__mro__:
+            for name in getattr(kind, "__slots__", ()):
+                setattr(other, name, getattr(self, name))
+        SummingFilter.__init__(other, self._budget, self._failure, self._profile)
+        return other
 
     def _charge(self, part: PrivacyProfile) -> tuple[float, float]:
         """Return what a release takes of the budget and of the failure."""
@@ -85,6 +94,7 @@ class SummingFilter:
         *before, (budget, failure) = self._with(part)
         return self._is_within((*before, (count * budget, count * failure)))
 
+    @one_at_a_time
     def record(self, part: PrivacyProfile) -> None:
         """Charge one release, before it is made.
 
@@ -93,16 +103,15 @@ class SummingFilter:
         part : PrivacyProfile
             What it costs, given all that was released before.
         """
-        with _RECORDING:
-            spent = self._with(part)
-            if not self._is_within(spent):
-                budget, failure = spent[-1]
-                raise BudgetExceededError(
-                    f"part must fit into what is left, {self.budget - self.spent:.6g} of "
-                    f"{self._unit} and {self.failure - self.spent_failure:.6g} of failure; got "
-                    f"{budget:.6g} and {failure:.6g}. Check fits before every release."
-                )
-            self._spent = spent
+        spent = self._with(part)
+        if not self._is_within(spent):
+            budget, failure = spent[-1]
+            raise BudgetExceededError(
+                f"part must fit into what is left, {self.budget - self.spent:.6g} of "
+                f"{self._unit} and {self.failure - self.spent_failure:.6g} of failure; got "
+                f"{budget:.6g} and {failure:.6g}. Check fits before every release."
+            )
+        self._spent = spent
 
     def _with(self, part: PrivacyProfile) -> tuple[tuple[float, float], ...]:
         check_kind(part, name="part", kind=PrivacyProfile, domain="a PrivacyProfile")

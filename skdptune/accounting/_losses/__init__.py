@@ -7,6 +7,7 @@ from skdptune.accounting._losses._curves import (
     Halves,
     Sides,
     common_step,
+    complete,
     connect_dots,
     half_through_points,
     halves_of_bound,
@@ -19,7 +20,13 @@ from skdptune.accounting._losses._curves import (
     with_bounded_size,
     worst_of,
 )
-from skdptune.accounting._losses._distribution import LARGEST_LOSS, LEAST_RATE, LossDistribution
+from skdptune.accounting._losses._distribution import (
+    LARGEST_LOSS,
+    LEAST_RATE,
+    LossDistribution,
+    cells_below,
+    place_above,
+)
 from skdptune.accounting._losses._dp_accounting import is_renyi_supported, to_pld
 from skdptune.accounting._losses._events import losses_of_event
 from skdptune.accounting._losses._forms import (
@@ -64,7 +71,9 @@ __all__ = [
     "RenyiUnknown",
     "ResponseForm",
     "Sides",
+    "cells_below",
     "common_step",
+    "complete",
     "composed_sides",
     "connect_dots",
     "gaussian_delta",
@@ -77,6 +86,7 @@ __all__ = [
     "log_binomial",
     "losses_of_event",
     "pair_masses",
+    "place_above",
     "self_composed_sides",
     "step_at_most",
     "subsampled_halves",

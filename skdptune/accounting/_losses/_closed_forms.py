@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy import special
@@ -15,10 +16,16 @@ from skdptune.accounting._losses._curves import (
     largest_loss,
     step_at_most,
 )
-from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution
+from skdptune.accounting._losses._distribution import (
+    LARGEST_LOSS,
+    LossDistribution,
+    place_above,
+)
 
 # Relative rounding that a closed form may lack, several times what many digits show.
 ROUNDING = 1e-12
+# A few units of rounding.
+_UNITS = 4.0 * float(np.finfo(np.float64).eps)
 # Losses up to here are small: log 2.
 _SMALL = math.log(2.0)
 # Shifts from which on Mills ratios differ enough to be subtracted, and on which they overflow.
@@ -78,7 +85,7 @@ def gaussian_halves(mu: float, step: float | None = None) -> Halves:
 
 def laplace_halves(mu: float, step: float) -> Halves:
     """Return the curve of Laplace noise, of a sensitivity of ``mu`` times its scale."""
-    epsilons = step * np.arange(math.ceil(min(mu, LARGEST_LOSS) / step - 1e-9) + 1)
+    epsilons = step * np.arange(place_above(min(mu, LARGEST_LOSS), step) + 1)
     half = np.expm1(np.maximum(0.5 * (mu - epsilons), 0.0))
     half *= np.exp(np.minimum(0.5 * (epsilons - mu), 0.0)) * (1.0 + ROUNDING)
     half = np.minimum(half, 1.0)
@@ -132,38 +139,61 @@ def subsampled_halves(sides: Sides, fraction: float) -> Halves:
     """Return the curves of a release on a Poisson sample, with ``fraction`` in (0, 1)."""
     remove, add = sides
     # Largest losses of the sampled pair: of the mixture, and of what the mixture hides.
-    end = max(_subsampled_loss(largest_loss(sides), fraction), -math.log1p(-fraction))
-    end = min(end, LARGEST_LOSS)
+    largest = min(largest_loss(sides), LARGEST_LOSS)
+    end = max(math.log1p(fraction * math.expm1(largest)), -math.log1p(-fraction))
     step = step_at_most(max(min(remove.step, end / 2**14), end / MOST_POINTS))
-    grid = step * np.arange(math.ceil(end / step) + 1)
+    # One point more, since curves are read a little before: at the last nothing finite is left.
+    grid = step * np.arange(math.ceil(end / step) + 2)
     return Halves(
-        step, subsampled_remove(remove, grid, fraction), subsampled_add(add, grid, fraction)
+        step,
+        subsampled_remove(remove.delta, grid, fraction),
+        subsampled_add(add.delta, grid, fraction),
     )
 
 
-def subsampled_add(add: LossDistribution, grid: FloatArray, fraction: float) -> FloatArray:
-    """Return the add direction of a Poisson sample on a grid of epsilon >= 0."""
+def subsampled_remove(
+    curve: Callable[[FloatArray], FloatArray], epsilons: FloatArray, rate: float
+) -> FloatArray:
+    """Return the curve of removing a record on a Poisson sample, at each epsilon >= 0, rounded up.
+
+    Parameters
+    ----------
+    curve : callable
+        The release's own curve in that direction.
+    epsilons : ndarray
+    rate : float
+        In (0, 1).
+    """
     # Theorem P7.
-    sampled = fraction * np.exp(grid)
-    # 1 - (1 - fraction) exp(grid), without cancellation.
-    kept = sampled - np.expm1(grid)
-    inside = kept > 0.0
-    result = np.zeros_like(grid)
-    arguments = np.log(sampled[inside]) - np.log(kept[inside])
-    result[inside] = kept[inside] * add.delta(np.maximum(arguments, 0.0))
-    return result
+    inner = loss_before_sampling(epsilons, rate)
+    # Read a few units of rounding before, where the curve is no lower.
+    inner = np.maximum(inner - _UNITS * inner, 0.0)
+    return np.minimum(rate * (1.0 + ROUNDING) * curve(inner), 1.0)
 
 
-def subsampled_remove(remove: LossDistribution, grid: FloatArray, fraction: float) -> FloatArray:
-    """Return the remove direction of a Poisson sample on a grid of epsilon >= 0."""
+def subsampled_add(
+    curve: Callable[[FloatArray], FloatArray], epsilons: FloatArray, rate: float
+) -> FloatArray:
+    """Return the curve of adding a record on a Poisson sample, at each epsilon >= 0, rounded up.
+
+    Its parameters are those of `subsampled_remove`.
+    """
     # Theorem P7.
-    grown = np.expm1(np.minimum(grid, LARGEST_LOSS + math.log(fraction))) / fraction
-    return fraction * remove.delta(np.log1p(grown))
-
-
-def _subsampled_loss(loss: float, fraction: float) -> float:
-    """Return the loss of the mixture where the release's own loss is ``loss``."""
-    return math.log1p(fraction * math.expm1(loss))
+    # Near the largest loss a unit of rounding in epsilon is a share of what is left: the curve is
+    # read a few units before.
+    end = -math.log1p(-rate)
+    before = epsilons - _UNITS * (epsilons + end)
+    # 1 - (1 - rate) exp(epsilon), and log(rate exp(epsilon)) less its logarithm.
+    kept = -np.expm1(np.minimum(before - end, 0.0))
+    some = kept > 0.0
+    kept, before = kept[some], before[some]
+    gone = np.minimum(-np.expm1(-before) / rate, 1.0)
+    near = -np.log1p(-np.minimum(gone, 0.5))
+    far = math.log(rate) + before - np.log(kept)
+    inner = np.maximum(np.where(gone < 0.5, near, far), 0.0)
+    result = np.zeros_like(epsilons)
+    result[some] = kept * curve(inner) * (1.0 + ROUNDING)
+    return np.minimum(result, 1.0)
 
 
 def loss_before_sampling(losses: FloatArray, rate: float) -> FloatArray:

@@ -10,6 +10,7 @@ from skdptune.accounting._losses._convolution import (
     TAIL,
     convolved,
     convolved_with_rare,
+    is_lost,
     without_ends,
 )
 from skdptune.accounting._losses._curves import (
@@ -90,11 +91,12 @@ def composed(
     Up to ``tail`` may go to infinity from the upper end, by default nothing if nothing is there.
     """
     few, many = sorted((first, second), key=lambda side: np.count_nonzero(side.masses))
-    if few.infinity >= 1.0 or many.infinity >= 1.0:
+    tail = _tail(first, second) if tail is None else tail
+    if is_lost([(first, 1), (second, 1)], tail):
         return LossDistribution(first.step, 0, np.zeros(1), 1.0)
     if np.count_nonzero(few.masses) <= _FEW_MASSES:
         return _directly_composed(few, many)
-    return convolved([(first, 1), (second, 1)], _tail(first, second) if tail is None else tail)
+    return convolved([(first, 1), (second, 1)], tail)
 
 
 def _directly_composed(few: LossDistribution, many: LossDistribution) -> LossDistribution:
@@ -119,9 +121,11 @@ def self_composed(
 
     Up to a few times ``tail`` may go to infinity, by default nothing if nothing is there.
     """
-    if losses.infinity >= 1.0 or count == 1:
+    if count == 1:
         return losses
     tail = _tail(losses) if tail is None else tail
+    if is_lost([(losses, count)], tail):
+        return LossDistribution(losses.step, 0, np.zeros(1), 1.0)
     first = _first_rare_loss(without_ends(losses, tail / count), count) if tail > 0.0 else None
     if first is None:
         return convolved([(losses, count)], tail)

@@ -138,6 +138,14 @@ def _infinity_of(parts: Parts) -> float:
     return -math.expm1(sum(count * math.log1p(-part.infinity) for part, count in parts))
 
 
+def is_lost(parts: Parts, tail: float) -> bool:
+    """Return whether the finite losses of a sum have so little mass that it may go to infinity."""
+    totals = [(float(part.masses.sum()), count) for part, count in parts]
+    if not all(total > 0.0 for total, _ in totals):
+        return True
+    return tail > 0.0 and sum(n * math.log(total) for total, n in totals) <= math.log(tail)
+
+
 def _split(losses: LossDistribution, first: int) -> tuple[LossDistribution, LossDistribution]:
     """Return the losses below a place, and those from there on."""
     below, above = np.split(losses.masses, [first - losses.lowest])

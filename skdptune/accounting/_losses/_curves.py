@@ -22,7 +22,13 @@ import numpy as np
 from scipy import optimize
 
 from skdptune._validation import FloatArray
-from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution, normalised
+from skdptune.accounting._losses._distribution import (
+    LARGEST_LOSS,
+    LossDistribution,
+    normalised,
+    place_above,
+    times_fitting,
+)
 
 # Steps are 1e-4 times a power of two: two of them always fit into each other, and
 # budgets typed with up to four decimals lie on the grid.
@@ -41,8 +47,13 @@ _BENT = 1e-11
 _FAR = 1e-9
 # A sixteenth of the points beside alpha = 1 at which two halves are joined first.
 _BRIDGE = 8
+# Grids that fit into each other but for so small a share are made to fit.
+_CLOSE = 1e-9
 # What is left at the end of a bound's grid becomes mass at infinity.
 _NEGLIGIBLE = 1e-16
+
+# Mass that a direction may lack by rounding.
+_LACKING = 1e-9
 
 # The remove and the add direction.
 Sides = tuple[LossDistribution, LossDistribution]
@@ -72,7 +83,8 @@ def convex_minorant(curve: FloatArray, step: float) -> FloatArray:
     -----
     Theorem P3.
     """
-    heights = np.minimum.accumulate(np.clip(curve, 0.0, 1.0))
+    # What is not a number bounds nothing.
+    heights = np.minimum.accumulate(np.clip(np.where(np.isnan(curve), 1.0, curve), 0.0, 1.0))
     # Counted from alpha = 1, neighbours on a fine grid keep their distance.
     alphas = np.expm1(step * np.arange(heights.size))
     x, y = np.concatenate([[-1.0], alphas]), np.concatenate([[1.0], heights])
@@ -219,7 +231,7 @@ def _assemble(
 
 def upper_half(losses: LossDistribution, step: float) -> FloatArray:
     """Return a distribution's curve at ``0, step, 2 step, ...`` up to its largest finite loss."""
-    last = min(math.ceil(losses.highest * losses.step / step - 1e-9), int(LARGEST_LOSS / step))
+    last = min(place_above(losses.highest * losses.step, step), int(LARGEST_LOSS / step))
     return losses.delta(step * np.arange(last + 1))
 
 
@@ -230,11 +242,34 @@ def regridded(remove: LossDistribution, add: LossDistribution, step: float) -> S
     -----
     Theorem P1.
     """
-    factor = remove.step / step
-    if abs(factor - round(factor)) <= 1e-9 * factor and round(factor) >= 1:
-        return remove.on_finer_grid(round(factor), step), add.on_finer_grid(round(factor), step)
+    factor = times_fitting(remove.step, step, slack=_CLOSE)
+    if factor is not None:
+        return remove.on_finer_grid(factor, step), add.on_finer_grid(factor, step)
     mine = remove.on_grid(step)
     return mine, mine if add is remove else add.on_grid(step)
+
+
+def complete(remove: LossDistribution, add: LossDistribution) -> Sides:
+    """Return both directions of a pair, all of whose mass is somewhere.
+
+    What one lacks is at infinity, but for rounding. If all mass of one is there, nothing of the
+    other is finite either: no outcome has both probabilities.
+
+    Notes
+    -----
+    Theorem P4.
+    """
+    sides = []
+    for side in (remove, add):
+        lacking = 1.0 - float(side.masses.sum()) - side.infinity
+        if not lacking <= _LACKING:
+            masses, infinity = side.masses, side.infinity + lacking
+            side = LossDistribution(side.step, side.lowest, masses, infinity)
+        sides.append(side)
+    if max(side.infinity for side in sides) < 1.0:
+        return sides[0], sides[1] if add is not remove else sides[0]
+    lost = LossDistribution(_UNIT, 0, np.zeros(1), 1.0)
+    return lost, lost
 
 
 def with_bounded_size(remove: LossDistribution, add: LossDistribution) -> Sides:
@@ -277,7 +312,7 @@ def pair_masses(
 def half_through_points(points: FloatArray, deltas: FloatArray, step: float) -> FloatArray:
     """Return the convex minorant of single points, read at ``0, step, ...`` up to the last one."""
     # Theorem P3.
-    last = math.ceil(points[-1] / step - 1e-9)
+    last = place_above(float(points[-1]), step)
     grid = np.exp(np.minimum(step * np.arange(last + 1), points[-1]))
     x = np.concatenate([[0.0], np.exp(points)])
     y = np.concatenate([[1.0], np.minimum.accumulate(deltas)])
@@ -301,11 +336,14 @@ def on_common_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
     steps = [first[0].step, second[0].step]
     if steps[0] == steps[1]:
         return first, second
-    extent = sum(max(side.masses.size * side.step for side in pair) for pair in (first, second))
-    step = common_step(*steps)
-    if step < extent / (2 * MOST_POINTS):
-        step = step_at_most(extent / (2 * MOST_POINTS))
+    step = max(common_step(*steps), _least_step(first, second))
     return regridded(*first, step), regridded(*second, step)
+
+
+def _least_step(first: Sides, second: Sides) -> float:
+    """Return the finest step of a grid on which the composition is not too large."""
+    extent = sum(max(side.masses.size * side.step for side in pair) for pair in (first, second))
+    return step_at_most(extent / (2 * MOST_POINTS))
 
 
 def on_suitable_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
@@ -322,7 +360,8 @@ def on_suitable_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
         steps.append(step_at_most(spread / _PER_SPREAD_OF_BOTH))
     if not steps or first[0].step == second[0].step == max(steps):
         return on_common_grid(first, second)
-    return regridded(*first, max(steps)), regridded(*second, max(steps))
+    step = max(*steps, _least_step(first, second))
+    return regridded(*first, step), regridded(*second, step)
 
 
 def _is_smooth(sides: Sides) -> bool:
@@ -335,8 +374,9 @@ def common_step(first: float, second: float) -> float:
     """Return a step of which both are multiples if there is one, else one much finer than both."""
     low, high = min(first, second), max(first, second)
     ratio = Fraction(high / low).limit_denominator(1000)
-    if abs(high / low - ratio) <= 1e-9 * ratio:
-        return low / ratio.denominator
+    if abs(high / low - ratio) <= _CLOSE * ratio:
+        # The larger of two that differ by rounding or hardly more: no loss may become smaller.
+        return max(low / ratio.denominator, high / ratio.numerator)
     return step_at_most(low / 2**12)
 
 

@@ -31,6 +31,8 @@ LEAST_RATE = 1e-20
 # Masses that a coarser grid may fill up with zeros.
 _MOST_PADDING = 2**20
 TAIL_MASS = 1e-15
+# Grid numbers that differ from whole ones by no larger share of themselves do so by rounding.
+_NEAR = 2.0**-48
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,21 @@ class LossDistribution:
     lowest: int
     masses: FloatArray
     infinity: float
+
+    def __post_init__(self) -> None:
+        """Count as lost what is no distribution: it must not look like a small cost.
+
+        Where a mass, the one at infinity or the step is infinite or not a number, all mass is at
+        infinity. Masses below 0, which only rounding makes, become 0, which costs more.
+        """
+        is_number = math.isfinite(float(self.masses.sum())) and not math.isnan(self.infinity)
+        if not is_number or not 0.0 < self.step < math.inf:
+            object.__setattr__(self, "masses", np.zeros(1))
+            object.__setattr__(self, "lowest", 0)
+            object.__setattr__(self, "infinity", 1.0)
+        elif self.masses.size and self.masses.min() < 0.0:
+            object.__setattr__(self, "masses", np.maximum(self.masses, 0.0))
+        object.__setattr__(self, "infinity", min(max(self.infinity, 0.0), 1.0))
 
     @property
     def highest(self) -> int:
@@ -101,8 +118,7 @@ class LossDistribution:
     def delta(self, epsilon: FloatArray) -> FloatArray:
         """Return the hockey-stick divergence at each ``epsilon >= 0``."""
         position = np.minimum(epsilon, self.highest * self.step)
-        # A point a rounding error below a grid point belongs to it.
-        cell = (position / self.step + 1e-9).astype(np.intp)
+        cell = cells_below(position, self.step).astype(np.intp)
         # In place from here on: this is where searches spend their time.
         into = np.subtract(position, cell * self.step, out=position)
         np.maximum(into, 0.0, out=into)
@@ -131,7 +147,20 @@ class LossDistribution:
             return 0.0
         high, low = self.curve[right - 1], self.curve[right]
         share = min((high - delta) / (high - low), 1.0)
-        return (right - 1) * self.step + math.log1p(share * math.expm1(self.step))
+        found = (right - 1) * self.step + math.log1p(share * math.expm1(self.step))
+        # Rounded up, though not beyond the grid point, where a pure guarantee ends.
+        return min(found * (1.0 + 2.0**-50), right * self.step)
+
+    def within_doubles(self) -> LossDistribution:
+        """Return an upper bound whose losses have exponentials: larger ones are infinite."""
+        size = math.floor(LARGEST_LOSS / self.step) - self.lowest + 1
+        if size >= self.masses.size:
+            return self
+        kept = max(size, 0)
+        infinity = self.infinity + float(self.masses[kept:].sum())
+        if not kept:
+            return LossDistribution(self.step, 0, np.zeros(1), infinity)
+        return LossDistribution(self.step, self.lowest, self.masses[:kept], infinity)
 
     def on_finer_grid(self, factor: int, step: float) -> LossDistribution:
         """Return the same distribution on a grid ``factor`` times as fine, of that very step."""
@@ -151,11 +180,8 @@ class LossDistribution:
         -----
         Theorem P1.
         """
-        factor = step / self.step
-        if abs(factor - round(factor)) > 1e-9 * factor or round(factor) < 1:
-            return self._spread(step)
-        many = round(factor)
-        if many > max(_MOST_PADDING, 16 * self.masses.size):
+        many = times_fitting(step, self.step)
+        if many is None or many > max(_MOST_PADDING, 16 * self.masses.size):
             return self._spread(step)
         first = self.lowest // many
         padding = self.lowest - first * many
@@ -171,8 +197,7 @@ class LossDistribution:
     def _spread(self, step: float) -> LossDistribution:
         """Return the masses on a grid that does not fit into this one or around it."""
         losses = self.step * np.arange(self.lowest, self.lowest + self.masses.size)
-        # A loss a rounding error below a grid point belongs to it.
-        cells = np.floor(losses / step + 1e-9)
+        cells = cells_below(losses, step)
         into = np.maximum(losses - cells * step, 0.0)
         up = self.masses * np.minimum(np.expm1(-into) / math.expm1(-step), 1.0)
         places = (cells - cells[0]).astype(np.int64)
@@ -194,6 +219,29 @@ class LossDistribution:
         values = self.masses[max(start, 0) : max(last + 1 - self.lowest, 0)]
         missing = min(max(-start, 0), last + 1 - first)
         return np.pad(values, (missing, 0)) if missing else values
+
+
+def cells_below(values: FloatArray, step: float) -> FloatArray:
+    """Return the grid numbers at or below values; one a rounding error below belongs to it."""
+    places = values / step
+    return np.floor(places + _NEAR * np.abs(places))
+
+
+def place_above(value: float, step: float) -> int:
+    """Return the grid number at or above a value; one a rounding error above belongs to it."""
+    place = value / step
+    return math.ceil(place - _NEAR * abs(place))
+
+
+def times_fitting(coarse: float, fine: float, slack: float = _NEAR) -> int | None:
+    """Return how many times a step fits into another one, None if it does not.
+
+    So many fine steps may be longer by a share of ``slack``, and shorter by rounding alone.
+    """
+    factor = coarse / fine
+    many = round(factor) if factor < 2.0**53 else 0
+    fits = many >= 1 and -_NEAR * factor <= many - factor <= slack * factor
+    return many if fits else None
 
 
 def trimmed(

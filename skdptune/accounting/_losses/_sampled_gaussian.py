@@ -15,9 +15,9 @@ from scipy import special
 
 from skdptune._validation import FloatArray
 from skdptune.accounting._losses._closed_forms import (
-    ROUNDING,
     gaussian_delta,
-    loss_before_sampling,
+    subsampled_add,
+    subsampled_remove,
 )
 from skdptune.accounting._losses._convolution import TAIL, convolved, convolved_with_rare
 from skdptune.accounting._losses._curves import Sides, connected, step_at_most
@@ -53,27 +53,14 @@ class SampledGaussian:
 
     def remove(self, epsilons: FloatArray) -> FloatArray:
         """Return the curve of removing a record at each epsilon >= 0, rounded up."""
-        inner = loss_before_sampling(epsilons, self.rate)
-        curve = self.rate * (1.0 + ROUNDING) * gaussian_delta(self.mu, inner)
-        return np.minimum(curve, 1.0)
+        return subsampled_remove(self._unsampled, epsilons, self.rate)
 
     def add(self, epsilons: FloatArray) -> FloatArray:
         """Return the curve of adding a record at each epsilon >= 0, rounded up."""
-        # Near the largest loss a unit of rounding in epsilon is a share of what is left: the curve
-        # is read a few units before.
-        end = -math.log1p(-self.rate)
-        before = epsilons - 4.0 * np.finfo(np.float64).eps * (epsilons + end)
-        # 1 - (1 - rate) exp(epsilon), and log(rate exp(epsilon)) less its logarithm.
-        kept = -np.expm1(np.minimum(before - end, 0.0))
-        some = kept > 0.0
-        kept, before = kept[some], before[some]
-        gone = np.minimum(-np.expm1(-before) / self.rate, 1.0)
-        near = -np.log1p(-np.minimum(gone, 0.5))
-        far = math.log(self.rate) + before - np.log(kept)
-        inner = np.maximum(np.where(gone < 0.5, near, far), 0.0)
-        result = np.zeros_like(epsilons)
-        result[some] = kept * gaussian_delta(self.mu, inner) * (1.0 + ROUNDING)
-        return np.minimum(result, 1.0)
+        return subsampled_add(self._unsampled, epsilons, self.rate)
+
+    def _unsampled(self, epsilons: FloatArray) -> FloatArray:
+        return gaussian_delta(self.mu, epsilons)
 
     def loss(self, outcome: FloatArray) -> FloatArray:
         """Return the loss of removing a record, where noise alone is standard normal."""

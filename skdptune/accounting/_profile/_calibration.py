@@ -208,6 +208,12 @@ class _Solver:
 
     def _unreachable(self, point: _Point) -> UnreachableBudgetError:
         least = math.exp(point.excess) * self._epsilon
+        if math.isinf(least):
+            return UnreachableBudgetError(
+                f"delta must be larger; got {self._delta:g}, at which epsilon is infinite "
+                "throughout the range of the parameter.",
+                least,
+            )
         return UnreachableBudgetError(
             f"epsilon must be at least {least:.4g} at delta={self._delta:g}, the least that the "
             f"range of the parameter can reach; got {self._epsilon:g}.",

@@ -43,7 +43,7 @@ def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
     probability = check_real(probability, name="probability", lower=0.0, upper=1.0)
     if probability == 0.0:
         return profile
-    sides = profile._both
+    sides = profile._bounded
     step = sides[0].step
     # A premise that fails does so at epsilon = 0, too, where both directions meet.
     halves = [np.minimum(upper_half(side, step) + probability, 1.0) for side in sides]

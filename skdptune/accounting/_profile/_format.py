@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from skdptune._formatting import shown
 from skdptune._validation import FloatArray, check_real, check_vector
 from skdptune.accounting._losses import (
     LARGEST_LOSS,
@@ -28,14 +30,19 @@ from skdptune.accounting._profile._knots import (
     sides_through,
 )
 
-FORMAT = 2
+FORMAT = 3
+# Format 2, which ledgers may hold, is the same without a checksum.
+_WITHOUT_CHECKSUM = 2
 # Up to as many losses of either direction are written as they are.
 _FEW_LOSSES = 64
 # Most orders of a Rényi curve that are written, and the share by which chords may raise it.
 _MOST_ORDERS = 128
 _RENYI_TOLERANCE = 2e-3
-# No profile has losses at larger grid numbers.
-_LARGEST_PLACE = 2**22
+# No profile has losses at larger grid numbers, or a larger mass at one of them.
+_LARGEST_PLACE, _LARGEST_MASS = 2**20, 2.0
+# No column is longer, and no text that holds two: what is larger is refused before it is unpacked.
+_MOST_ROWS = 2**12
+_LONGEST_TEXT = 2**17
 # Total variations that differ by more are not that of one pair.
 _SAME = 1e-9
 
@@ -70,7 +77,7 @@ def packed(
     written = [
         _side_encoded(*columns, side.infinity) for side, columns in zip(sides, masses, strict=True)
     ]
-    return {
+    content = {
         "format": FORMAT,
         "kind": kind,
         "step": remove.step,
@@ -79,6 +86,7 @@ def packed(
         "add": None if written[0] == written[1] else written[1],
         "rdp": _encoded(*_tabulated(renyi)),
     }
+    return content | {"checksum": _checksum(content)}
 
 
 def unpacked(
@@ -90,9 +98,11 @@ def unpacked(
     -----
     Theorem P11.
     """
-    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+    formats = FORMAT, _WITHOUT_CHECKSUM
+    if not isinstance(content, Mapping) or content.get("format") not in formats:
         raise ValueError(
-            f"content must be a dict written by to_dict, format {FORMAT}; got {content!r:.80}."
+            f"content must be a dict written by to_dict, format {FORMAT}; got another "
+            f"{type(content).__name__}."
         )
     try:
         step = check_real(
@@ -101,12 +111,29 @@ def unpacked(
         read = {"losses": _from_losses, "knots": _from_knots}[content["kind"]]
         add = content["remove"] if content["add"] is None else content["add"]
         sides = read(step, content["remove"], add)
-        _check_variation(sides[0], check_real(content["total_variation"], name="total_variation"))
-        return *sides, _from_table(content["rdp"])
+        variation = check_real(content["total_variation"], name="total_variation")
+        for side in sides:
+            _check_variation(side, variation)
+        renyi = _from_table(content["rdp"])
+        is_checked = content["format"] != _WITHOUT_CHECKSUM
+        if is_checked and content["checksum"] != _checksum(content):
+            raise ValueError("checksum must be that of the other values; got another.")
+        return *sides, renyi
     except (KeyError, TypeError, binascii.Error, zlib.error) as error:
+        # The error itself may show what is in a table that landed here.
         raise ValueError(
-            f"content must be a dict written by to_dict; got one that is broken: {error!r:.60}."
-        ) from error
+            f"content must be a dict written by to_dict; got one that is broken ({shown(error)})."
+        ) from None
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    """Return a number that finds out single values that were damaged, however small they are."""
+    numbers = [float(content[name]) for name in ("step", "total_variation")]
+    sides = [
+        None if side is None else [float(side["infinity"]), side["masses"]]
+        for side in (content["remove"], content["add"])
+    ]
+    return zlib.crc32(json.dumps([content["kind"], numbers, sides, content["rdp"]]).encode())
 
 
 # Directions --------------------------------------------------------------------------------
@@ -177,13 +204,15 @@ def _side_encoded(places: IntArray, masses: FloatArray, infinity: float) -> dict
 def _side_decoded(content: Mapping[str, Any]) -> tuple[IntArray, FloatArray, float]:
     """Return places, masses and the mass at infinity of a direction, after checking them."""
     bends, masses = _decoded(content["masses"], name="masses")
-    places = np.cumsum(np.cumsum(bends))
     infinity = check_real(content["infinity"], name="infinity", lower=0.0, upper=1.0)
+    if not np.all(np.abs(bends) <= 4.0 * _LARGEST_PLACE):
+        raise ValueError("losses must be increasing grid numbers; got others.")
+    places = np.cumsum(np.cumsum(bends))
     is_integer = np.array_equal(places, np.round(places))
     if not is_integer or np.any(np.diff(places) <= 0.0) or np.any(abs(places) > _LARGEST_PLACE):
         raise ValueError("losses must be increasing grid numbers; got others.")
-    if not np.isfinite(masses).all() or np.any(masses < 0.0):
-        raise ValueError("masses must be finite and not negative; got others.")
+    if not np.all((masses >= 0.0) & (masses <= _LARGEST_MASS)):
+        raise ValueError("masses must be probabilities; got others.")
     return places.astype(np.int64), masses, infinity
 
 
@@ -250,10 +279,13 @@ def _encoded(first: npt.ArrayLike, second: npt.ArrayLike) -> str:
 
 
 def _decoded(text: Any, *, name: str) -> tuple[FloatArray, FloatArray]:
-    """Return the two columns that `_encoded` wrote."""
-    raw = zlib.decompress(base64.b64decode(text, validate=True))
-    if len(raw) % 16:
-        raise ValueError(f"{name} must be two columns of doubles; got {len(raw)} bytes.")
+    """Return the two columns that `_encoded` wrote, of no more rows than a profile has."""
+    if not isinstance(text, str) or not text.isascii() or len(text) > _LONGEST_TEXT:
+        raise ValueError(f"{name} must be a text that to_dict wrote; got another.")
+    stream = zlib.decompressobj()
+    raw = stream.decompress(base64.b64decode(text, validate=True), 16 * _MOST_ROWS)
+    if len(raw) % 16 or not stream.eof or stream.unused_data:
+        raise ValueError(f"{name} must be two columns of up to {_MOST_ROWS} doubles; got others.")
     ordered = np.frombuffer(raw, dtype=np.uint8).reshape(8, -1).T.tobytes()
     first, second = np.frombuffer(ordered, dtype="<f8").astype(np.float64).reshape(2, -1)
     return first, second

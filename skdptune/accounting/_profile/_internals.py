@@ -11,7 +11,7 @@ from skdptune.accounting._profile._profile import PrivacyProfile
 
 def sides_of(profile: PrivacyProfile) -> Sides:
     """Return a profile's loss distributions, of the remove and the add direction."""
-    return profile._both
+    return profile._bounded
 
 
 def renyi_of(profile: PrivacyProfile) -> RenyiCurve:

@@ -11,7 +11,7 @@ from dp_accounting import dp_event
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from numpy.typing import ArrayLike
 
-from skdptune._formatting import shown_number
+from skdptune._formatting import shown, shown_number
 from skdptune._validation import (
     check_integer,
     check_kind,
@@ -36,6 +36,7 @@ from skdptune.accounting._losses import (
     RenyiUnknown,
     ResponseForm,
     Sides,
+    complete,
     composed_sides,
     connect_dots,
     half_through_points,
@@ -79,7 +80,10 @@ class PrivacyProfile:
 
     Notes
     -----
-    Assumption P0.
+    Assumption P0, Theorem P13.
+
+    A guarantee of (epsilon, delta) for one record is one of ``(k epsilon, d)`` for a person with
+    at most ``k`` records, where ``d`` is the sum of ``exp(j epsilon) delta`` for ``j < k``.
 
     The numeric core is dp_accounting's pessimistic privacy loss distribution, one per direction
     (`pld`). At negative epsilon a direction is read from the other one, by
@@ -121,9 +125,13 @@ class PrivacyProfile:
         renyi: RenyiCurve | None = None,
         form: Form | None = None,
     ) -> PrivacyProfile:
-        """Build a profile from loss distributions on one grid."""
+        """Build a profile from loss distributions on one grid.
+
+        Every profile is made here. Mass that a direction lacks counts as lost, all of it where a
+        mass is not a number.
+        """
         profile = object.__new__(cls)
-        remove, add = with_bounded_size(remove, add)
+        remove, add = with_bounded_size(*complete(remove, add))
         for side in (remove, add):
             side.masses.flags.writeable = False
         object.__setattr__(profile, "_remove", remove)
@@ -262,7 +270,7 @@ class PrivacyProfile:
         if deltas_add is not None:
             add = check_vector(deltas_add, name="deltas_add", lower=0.0, upper=1.0)
         if not points.size or np.any(np.diff(points) <= 0.0):
-            raise ValueError(f"epsilons must be increasing and not empty; got {points.tolist()}.")
+            raise ValueError(f"epsilons must be increasing and not empty; got {shown(epsilons)}.")
         if not points.size == remove.size == add.size:
             raise ValueError(
                 f"deltas must be as many as epsilons; got {remove.size} and {add.size} for "
@@ -332,7 +340,7 @@ class PrivacyProfile:
         for one, two in ((self, other), (other, self)):
             if one._covers(two):
                 return self._make(one._remove, one._add, renyi, one._form)
-        return self._from_halves(worst_of(self._both, other._both), renyi)
+        return self._from_halves(worst_of(self._bounded, other._bounded), renyi)
 
     def subsampled(self, fraction: float) -> PrivacyProfile:
         """Return the profile of the release on a Poisson sample of the data.
@@ -361,7 +369,7 @@ class PrivacyProfile:
         form = self._form.subsampled(fraction) if self._form else None
         if form is not None:
             return self._from_form(form, renyi)
-        return self._from_halves(subsampled_halves(self._both, fraction), renyi)
+        return self._from_halves(subsampled_halves(self._bounded, fraction), renyi)
 
     def selected(
         self, distribution: RunCountDistribution, bound: str = "envelope"
@@ -394,7 +402,7 @@ class PrivacyProfile:
         """
         check_distribution(distribution)
         check_option(bound, name="bound", options=BOUNDS)
-        halves = selected_halves(self._both, self._renyi, distribution, bound)
+        halves = selected_halves(self._bounded, self._renyi, distribution, bound)
         return self._from_halves(halves, RenyiSelected(self._renyi, distribution))
 
     # Reading -----------------------------------------------------------------------------
@@ -441,6 +449,12 @@ class PrivacyProfile:
     @property
     def _both(self) -> Sides:
         return self._remove, self._add
+
+    @property
+    def _bounded(self) -> Sides:
+        """Both directions for what takes exponentials of losses: the largest are infinite."""
+        remove = self._remove.within_doubles()
+        return remove, remove if self._add is self._remove else self._add.within_doubles()
 
     @property
     def _pairs(self) -> tuple[Sides, Sides]:
@@ -537,7 +551,10 @@ class PrivacyProfile:
         -----
         Theorem P11.
         """
-        exact = [check_real(delta, name="deltas", lower=0.0, upper=1.0) for delta in deltas]
+        exact = [
+            check_real(delta, name="deltas", lower=0.0, upper=1.0, is_entry=True)
+            for delta in deltas
+        ]
         return packed(self._remove, self._add, self._renyi, exact)
 
     @classmethod
@@ -565,6 +582,6 @@ def _profile_of_event(event: dp_event.DpEvent, step: float | None) -> PrivacyPro
     if renyi is None:
         raise ValueError(
             "event must be one that an accountant of dp_accounting supports; "
-            f"got {event}. Give its curve to from_curve if you know it."
+            f"got {shown(event)}. Give its curve to from_curve if you know it."
         )
     return PrivacyProfile._from_halves(halves_of_bound(renyi.delta), renyi)

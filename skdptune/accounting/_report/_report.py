@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skdptune._formatting import shown_delta, shown_epsilon, shown_number
+from skdptune._formatting import shown, shown_delta, shown_epsilon, shown_names, shown_number
 from skdptune._validation import check_kind, check_real
 from skdptune.accounting._profile import PrivacyProfile
 from skdptune.accounting._report._html import to_html
@@ -29,6 +29,7 @@ _KEYS = (
     "parts",
 )
 _SLACK = 1e-9
+_COUNTER = "_counter"
 _LONGEST_NAME_IN_REPR = 40
 
 
@@ -160,6 +161,26 @@ class PrivacyReport:
         """Return the epsilon that the same release costs at another delta."""
         return self.profile.epsilon(delta)
 
+    # Counting ------------------------------------------------------------------------------
+
+    @property
+    def fits_seen(self) -> int | None:
+        """How many fits of its class this process has seen so far, this one among them.
+
+        To tables with the same columns, whatever their records, and without those that were part
+        of a search. None where that is not known, as for a report that was loaded.
+        """
+        count = vars(self).get(_COUNTER)
+        return None if count is None else count()
+
+    def counted_by(self, counter: Callable[[], int]) -> None:
+        """Set what returns `fits_seen`; it is neither compared nor pickled."""
+        object.__setattr__(self, _COUNTER, counter)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: the content. Other processes have other counts."""
+        return {key: value for key, value in vars(self).items() if key != _COUNTER}
+
     # Showing -------------------------------------------------------------------------------
 
     def __str__(self) -> str:
@@ -259,10 +280,8 @@ class PrivacyReport:
         """Return the report that `to_json` described."""
         try:
             content = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(
-                f"text must be JSON written by to_json; got something else ({error})."
-            ) from error
+        except (ValueError, RecursionError):
+            raise ValueError("text must be JSON written by to_json; got something else.") from None
         return cls.from_dict(content)
 
 
@@ -325,10 +344,7 @@ def _facts_of(report: PrivacyReport) -> ReleaseFacts:
             f"numerically, and rounded so that no error makes the total too small.{by_bound}"
         ),
         tuning=_tuning_in(report),
-        other_releases=(
-            "Not known from this release: costs of several releases from the same data add up. A "
-            "PrivacyLedger records them."
-        ),
+        other_releases=_other_releases(report),
         tree=to_text(view),
         is_continual=False,
     )
@@ -336,16 +352,41 @@ def _facts_of(report: PrivacyReport) -> ReleaseFacts:
 
 def _tuning_in(report: PrivacyReport) -> str:
     """Say whether tuning is part of a release, by the tree of its parts."""
-    if not includes_tuning(part.name for part in _parts_in(report)):
+    if includes_tuning(part.name for part in _parts_in(report)):
+        parts = "; ".join(_named(part) for part in report.parts) or one_line(report.name)
         return (
-            "This release tunes nothing. Parameters that were chosen by trying them out on the "
-            "same data are not accounted for here; preprocessing that learns from data is, where "
-            "it is among the parts below."
+            "Yes. All fits of the search, their scores, the choice and the final fit are part of "
+            f"the guarantee: {parts}."
         )
-    parts = "; ".join(_named(part) for part in report.parts) or one_line(report.name)
     return (
-        f"Yes. All fits of the search, their scores, the choice and the final fit are part of the "
-        f"guarantee: {parts}."
+        "No search is part of this release. Parameters that were chosen by trying them out on the "
+        f"same data are not accounted for here. {_fits_in(report)} Preprocessing that learns from "
+        "data is accounted for where it is among the parts below."
+    )
+
+
+def _other_releases(report: PrivacyReport) -> str:
+    return (
+        "Not known from this release: costs of several releases from the same data add up. A "
+        f"PrivacyLedger records them. {_fits_in(report)}"
+    )
+
+
+def _fits_in(report: PrivacyReport) -> str:
+    """Say how many fits the process has seen, for each part that knows."""
+    counts = {
+        one_line(part.name): count
+        for part in _parts_in(report)
+        if (count := part.fits_seen) is not None
+    }
+    if not counts:
+        return "How many fits were made is not known here: this process has not seen them."
+    shown = ", ".join(
+        f"{count} fit{'' if count == 1 else 's'} of {name}" for name, count in counts.items()
+    )
+    return (
+        f"This process has seen {shown} to tables with these columns, the released one among "
+        "them. Fits in other processes, as in workers or before a restart, are not known."
     )
 
 
@@ -370,8 +411,9 @@ def _claimed_epsilon(asked: float | None, cost: float, delta: float) -> float:
     epsilon = check_real(asked, name="epsilon", lower=0.0) + 0.0
     if cost > epsilon * (1.0 + _SLACK):
         raise ValueError(
-            f"epsilon must be at least {cost!r}, the cost of the profile at delta={delta!r}; got "
-            f"{epsilon!r}. Leave epsilon out to report the cost itself."
+            f"epsilon must be at least {shown(cost)}, the cost of the profile at "
+            f"delta={shown(delta)}; got {shown(epsilon)}. Leave epsilon out to report the cost "
+            "itself."
         )
     return epsilon
 
@@ -380,7 +422,7 @@ def _check_text(value: Any, *, name: str) -> str:
     """Return ``value`` if it is a str with something to show, or raise."""
     text: str = check_kind(value, name=name, kind=str, domain="a str")
     if not one_line(text):
-        raise ValueError(f"{name} must be a str with visible characters; got {text!r}.")
+        raise ValueError(f"{name} must be a str with visible characters; got {shown(text)}.")
     return text
 
 
@@ -404,15 +446,15 @@ def _check_keys(content: Any) -> None:
     written = content.get("format")
     if isinstance(written, bool) or written != _FORMAT:
         raise ValueError(
-            f"format must be {_FORMAT}; got {written!r:.80}. Another version of skdptune may have "
-            "written this report."
+            f"format must be {_FORMAT}; got {shown(written)}. Another version of skdptune may "
+            "have written this report."
         )
     missing = [key for key in _KEYS if key not in content]
     unknown = [key for key in content if key not in _KEYS]
     if missing or unknown:
         raise ValueError(
             "content must be a dict written by to_dict; got one with missing keys "
-            f"{missing} and unknown keys {unknown}."
+            f"[{shown_names(missing)}] and unknown keys [{shown_names(unknown)}]."
         )
 
 
@@ -424,5 +466,5 @@ def _read_profile(content: Any) -> PrivacyProfile:
         # Damaged bytes fail anywhere: in the base64, the compression, the numbers.
         raise ValueError(
             "profile must be a dict written by PrivacyProfile.to_dict; got a damaged one "
-            f"({error!r})."
-        ) from error
+            f"({shown(error)})."
+        ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -19,6 +20,12 @@ from skdptune._validation import (
 )
 from skdptune.accounting._run_counts._sampling import IntArray, RandomState, make_generator
 
+# Shares by which checked numbers may differ, and draws that are compared with probabilities.
+_SLACK = 1e-7
+_DRAWS = 4000
+# Smaller derivatives are not looked at.
+_LEAST_SEEN = 1e-200
+
 
 class RunCountDistribution(ABC):
     """Distribution of the number K of runs of a private search.
@@ -33,8 +40,12 @@ class RunCountDistribution(ABC):
 
     Notes
     -----
-    Assumption S0. The envelope (Theorem S2) is proved where ``pgf'' / pgf'''`` is linear in x. It
-    is for all distributions here; one of your own must have this property, too.
+    Assumption S0. Costs rest on this: probabilities are not negative and sum to 1, so that
+    ``pgf(1)`` is 1; `pgf_derivative` and `pgf_second_derivative` are the derivatives of `pgf`,
+    finite up to 1, where the first one is `mean`; and `sample` draws with these probabilities.
+    The envelope (Theorem S2) is proved where ``pgf'' / pgf'''`` is linear in x. All of it holds
+    for the distributions here. One of your own is checked numerically where it is used: that finds
+    most mistakes, and proves nothing.
     """
 
     _name: ClassVar[str]
@@ -113,7 +124,9 @@ class RunCountDistribution(ABC):
         if size is None:
             return int(self._draw(make_generator(random_state), ()))
         sizes = size if isinstance(size, tuple) else (size,)
-        shape = tuple(check_integer(extent, name="size", lower=0) for extent in sizes)
+        shape = tuple(
+            check_integer(extent, name="size", lower=0, is_entry=True) for extent in sizes
+        )
         return np.asarray(self._draw(make_generator(random_state), shape), dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,7 +179,98 @@ def check_distribution(value: Any) -> RunCountDistribution:
         kind=RunCountDistribution,
         domain="a distribution of the number of runs, such as Geometric(0.1)",
     )
+    # Those of this package are proved (Theorem K1).
+    if type(distribution).__module__.rpartition(".")[0] != __package__:
+        _check_own(distribution)
     return distribution
+
+
+def _check_own(distribution: RunCountDistribution) -> None:
+    """Raise if a distribution of the user's is not what costs of searches are computed from.
+
+    The checks are numerical: they find mistakes, and prove nothing.
+
+    Notes
+    -----
+    Assumption S0, Theorem S2.
+    """
+    x = np.unique(np.concatenate([np.linspace(0.0, 1.0, 201), 1.0 - np.geomspace(1e-9, 0.1, 60)]))
+    mean = check_real(distribution.mean, name="mean", lower=0.0, upper_open=True)
+    value, slope, bend = (
+        _sound(distribution.pgf(x), "pgf"),
+        _sound(distribution.pgf_derivative(x), "pgf_derivative"),
+        _sound(distribution.pgf_second_derivative(x), "pgf_second_derivative"),
+    )
+    if abs(value[-1] - 1.0) > _SLACK:
+        raise _wrong("whose pgf is 1 at 1, so that its probabilities sum to 1")
+    if abs(slope[-1] - mean) > _SLACK * mean:
+        raise _wrong("whose mean is pgf_derivative(1)")
+    if not _is_derivative(slope, value, x):
+        raise _wrong("whose pgf_derivative is the derivative of its pgf")
+    if not _is_derivative(bend, slope, x):
+        raise _wrong("whose pgf_second_derivative is the derivative of its pgf_derivative")
+    _check_bend(distribution)
+    _check_draws(distribution)
+
+
+def _sound(values: FloatArray, name: str) -> FloatArray:
+    """Return the values of a function that must be finite, not negative and not falling."""
+    if not np.all(np.isfinite(values) & (values >= 0.0)):
+        raise _wrong(f"whose {name} is finite and not negative on [0, 1]")
+    if np.any(np.diff(values) < -_SLACK * values[-1]):
+        raise _wrong(f"whose {name} does not fall on [0, 1]")
+    return values
+
+
+def _is_derivative(rise: FloatArray, of: FloatArray, x: FloatArray) -> bool:
+    """Return whether a function grows between points as one that does not fall says it does."""
+    # The mean of what does not fall is between the values at both ends.
+    low, high = rise[:-1] * np.diff(x), rise[1:] * np.diff(x)
+    slack = _SLACK * (of[-1] + high)
+    return bool(np.all((np.diff(of) >= low - slack) & (np.diff(of) <= high + slack)))
+
+
+def _check_bend(distribution: RunCountDistribution) -> None:
+    """Raise unless ``pgf'' / pgf'''`` looks linear, as the proof of the envelope demands."""
+    # Theorem S2.
+    places, near = np.linspace(0.05, 0.95, 19), 1e-4 * np.array([-1.0, 0.0, 1.0])
+    points = (places[:, None] + near).ravel()
+    values = distribution.pgf_second_derivative(points).reshape(-1, 3)
+    seen = np.all(values >= _LEAST_SEEN, axis=1)
+    places, values = places[seen], values[seen]
+    growth = (values[:, 2] - values[:, 0]) / (near[2] - near[0])
+    if places.size < 3 or np.all(growth <= 1e-6 * values[:, 1]):
+        return
+    ratios = values[:, 1] / np.maximum(growth, _LEAST_SEEN)
+    line = np.polyval(np.polyfit(places, ratios, 1), places)
+    if np.any(np.abs(ratios - line) > 1e-2 * np.max(np.abs(ratios))):
+        raise _wrong("whose pgf'' / pgf''' is linear in x, for which the bound is proved")
+
+
+def _check_draws(distribution: RunCountDistribution) -> None:
+    """Raise unless draws look like the probabilities and the generating function."""
+    draws = distribution.sample(0, size=_DRAWS)
+    if np.any(draws < 0):
+        raise _wrong("whose draws are not negative")
+    counts = np.unique(np.quantile(draws, [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99]).astype(np.int64))
+    chances = np.array([distribution.probability_at_most(int(count)) for count in [0, *counts]])
+    if not np.all((chances >= 0.0) & (chances <= 1.0 + _SLACK) & (chances == np.sort(chances))):
+        raise _wrong("whose probability_at_most is a probability that does not fall")
+    if abs(chances[0] - distribution.pgf(0.0)) > _SLACK:
+        raise _wrong("whose pgf at 0 is its probability of no run")
+    x = np.array([0.5, *(1.0 - np.array([0.5, 0.1]) / max(distribution.mean, 1.0))])
+    # Six standard deviations, which a right one exceeds once in 10^8, and some tail.
+    for found, stated in (
+        (draws[:, None] <= counts, chances[1:]),
+        (x ** draws[:, None].astype(np.float64), distribution.pgf(x)),
+    ):
+        allowed = 6.0 * found.std(axis=0) / math.sqrt(_DRAWS) + 0.01
+        if np.any(np.abs(found.mean(axis=0) - stated) > allowed):
+            raise _wrong("whose draws are as likely as pgf and probability_at_most state")
+
+
+def _wrong(domain: str) -> ValueError:
+    return ValueError(f"distribution must be one {domain}; got another.")
 
 
 def _on_unit_interval(

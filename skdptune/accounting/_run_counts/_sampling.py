@@ -9,7 +9,7 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune._secure_random import secure_generator
+from skdptune._secure_random import SecureGenerator, secure_generator
 from skdptune._validation import FloatArray, check_integer, check_kind
 
 IntArray = NDArray[np.int64]
@@ -21,17 +21,17 @@ _LARGEST_DRAW = 2**61
 
 def make_generator(random_state: RandomState) -> np.random.Generator:
     """Return a generator: of a cryptographic source for None, a stream for a seed."""
+    if isinstance(random_state, np.random.Generator | SecureGenerator):
+        return random_state
     check_kind(
         random_state,
         name="random_state",
-        kind=(type(None), numbers.Integral, np.random.Generator, np.random.RandomState),
+        kind=(type(None), numbers.Integral, np.random.RandomState),
         domain="None, an integer, a numpy Generator or a numpy RandomState",
     )
     if random_state is None:
         # Assumption E0.
         return secure_generator()
-    if isinstance(random_state, np.random.Generator):
-        return random_state
     if isinstance(random_state, np.random.RandomState):
         # Drawing the seed advances the legacy stream, so that two calls give two samples.
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))

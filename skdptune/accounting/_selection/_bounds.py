@@ -6,6 +6,7 @@ run for every epsilon >= 0, direction by direction.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from skdptune.accounting._losses import (
     RenyiTable,
     Sides,
     hockey_stick,
+    place_above,
     step_at_most,
 )
 from skdptune.accounting._run_counts import (
@@ -89,8 +91,9 @@ def selected_halves(
     step = _grid_step(top, remove.step, _PURE_POINTS if is_pure else _POINTS)
     # Bends move to points of a coarser grid, so that the curve comes down as much later; what is
     # left at the end of the grid would count as never coming down.
-    size = math.ceil(min(top, LARGEST_LOSS) / step - 1e-9) + 2 + 2 * _STRIDE
-    halves = [np.min([curve.half(step, size) for curve in side], axis=0) for side in curves]
+    size = place_above(min(top, LARGEST_LOSS), step) + 2 + 2 * _STRIDE
+    # What is not a number bounds nothing.
+    halves = [functools.reduce(np.fmin, (c.half(step, size) for c in side)) for side in curves]
     return Halves(step, halves[0], halves[-1])
 
 
@@ -148,7 +151,7 @@ class _EnvelopeCurve:
             around = places[max(index - 1, 0) : index + 2]
             # Half way to the next, too: next to its own epsilon a bound is nearly as good.
             nearby = np.append(places[index], (around[:-1] + around[1:]) // 2)
-            lowered[nearby] = np.minimum(lowered[nearby], priced.delta(epsilons[nearby]))
+            lowered[nearby] = np.fmin(lowered[nearby], priced.delta(epsilons[nearby]))
         return lowered
 
 

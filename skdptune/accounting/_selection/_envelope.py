@@ -41,13 +41,15 @@ import numpy as np
 from scipy import optimize
 
 from skdptune._validation import FloatArray
-from skdptune.accounting._losses import LossDistribution, hockey_stick
+from skdptune.accounting._losses import LossDistribution, cells_below, hockey_stick
 from skdptune.accounting._run_counts import RunCountDistribution
 from skdptune.accounting._selection._positions import Positions
 from skdptune.accounting._selection._tradeoff import end_slopes, refined, tradeoff_cells
 
 _TINY_LOG = -745.0
 _SPECK = 1e-18
+# Bends on a grid so far apart are not correlated with the curve: it is read at each by itself.
+_MOST_BENDS = 2**16
 
 
 class Envelope:
@@ -83,6 +85,8 @@ class Envelope:
     def top(self) -> float:
         """Epsilon from which on only the mass at infinity counts."""
         own = self._own
+        if not self._log_slopes.size:
+            return 0.0
         return max(own.highest * own.step - float(self._log_slopes[0]), 0.0)
 
     def delta(self, epsilons: FloatArray) -> FloatArray:
@@ -113,8 +117,9 @@ class Envelope:
         slopes = np.minimum(self._log_slopes[~flat], self._own.highest * self._own.step + coarse)
         if not slopes.size:
             return np.full(size, self._flat + float(self._widths.sum()))
-        # A slope a rounding error below a grid point belongs to it.
-        cell = np.floor(slopes / coarse + 1e-9)
+        cell = cells_below(slopes, coarse)
+        if float(cell.max() - cell.min()) > _MOST_BENDS:
+            return self.delta(step * np.arange(size))
         # Slopes that are equal up to rounding may stand in any order.
         first = int(cell.min())
         share = np.expm1(np.maximum(slopes - cell * coarse, 0.0)) / math.expm1(coarse)

@@ -62,6 +62,7 @@ _CLOSE = 0.95
 # Closer slopes, in logarithms, are not told apart.
 _FINEST = 0.05
 _TINY = 1e-300
+_FAR = 1e100
 # Share of the integrated pgf that rounding may take from a price.
 _ROUNDING = 1e-15
 
@@ -101,8 +102,12 @@ class _Edges(NamedTuple):
         return np.interp(x, self.x, self.y)
 
     def inverse(self, y: FloatArray) -> FloatArray:
-        """Return the largest point of the range, up to ties, of value ``y`` at most."""
-        return np.interp(y, self.y, self.x)
+        """Return the largest point of the range, up to ties, of value ``y`` at most.
+
+        Where doubles cannot tell, 0: the smaller, the larger is a price.
+        """
+        found = np.interp(y, self.y, self.x)
+        return np.where((found >= self.x[0]) & (found <= self.x[-1]), found, 0.0)
 
 
 @dataclass(frozen=True)
@@ -348,14 +353,18 @@ class _Integrand:
         used = self._y[0] < highest
         (x0, x1), (y0, y1) = ((part[used] for part in ends) for ends in (self._x, self._y))
         start, end = edges.inverse(y0), edges.inverse(y1)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             slope = np.where(y1 > y0, (end - start) / (y1 - y0), 0.0)
-        middle, rise = self._middle[used], self._rise[used]
-        first = x0 - start - slope * (middle - rise - y0)
-        last = x1 - start - slope * (middle + rise - y0)
+            middle, rise = self._middle[used], self._rise[used]
+            first = x0 - start - slope * (middle - rise - y0)
+            last = x1 - start - slope * (middle + rise - y0)
+        # Where a line is too steep for doubles, a price is at most what its cell's ends say.
+        is_line = (np.abs(first) < _FAR) & (np.abs(last) < _FAR)
+        first, last = np.where(is_line, first, x1 - start), np.where(is_line, last, x1 - start)
         high, low = np.maximum(first, last), np.minimum(first, last)
         # Half the square of the positive end, over the fall, where the line crosses zero.
-        shares = np.clip(high / np.maximum(high - low, _TINY), 0.0, 1.0)
+        with np.errstate(over="ignore"):
+            shares = np.clip(high / np.maximum(high - low, _TINY), 0.0, 1.0)
         means = np.where(low >= 0.0, 0.5 * (high + low), 0.5 * np.maximum(high, 0.0) * shares)
         widths = self._widths[used]
         return self._below + float((means + _ROUNDING * x1 * (high > 0.0)) @ widths)

@@ -9,7 +9,7 @@ from html import escape
 from types import MappingProxyType
 from typing import Any
 
-from skdptune._formatting import shown_delta, shown_number
+from skdptune._formatting import shown, shown_delta, shown_names, shown_number
 from skdptune._html import box, title
 from skdptune._validation import check_kind
 from skdptune._version import __version__
@@ -78,8 +78,8 @@ class PrivacyStatement:
     def __init__(self, facts: ReleaseFacts, about: Mapping[str, Any]) -> None:
         if math.isinf(facts.epsilon):
             raise ValueError(
-                f"epsilon must be finite for a statement; {facts.name!r} was released without "
-                "privacy."
+                f"epsilon must be finite for a statement; {shown(facts.name)} was released "
+                "without privacy."
             )
         self.facts = facts
         self.about = MappingProxyType(_checked(about))
@@ -203,7 +203,7 @@ def _checked(about: Mapping[str, Any]) -> dict[str, Any]:
     unknown = sorted(set(about) - known)
     if unknown:
         raise TypeError(
-            f"about must have keys out of {sorted(known)}; got {', '.join(map(repr, unknown))}."
+            f"about must have keys out of {sorted(known)}; got {shown_names(unknown)}."
         )
     found: dict[str, Any] = dict.fromkeys(known)
     for name, value in about.items():
@@ -221,10 +221,12 @@ def _checked_text(name: str, value: Any) -> str | None:
         return None
     text: str = check_kind(value, name=name, kind=str, domain="a str")
     if not text.strip():
-        raise ValueError(f"{name} must be a str with words; got {text!r}. Leave it out instead.")
+        raise ValueError(
+            f"{name} must be a str with words; got {shown(text)}. Leave it out instead."
+        )
     choices = _CHOICES.get(name)
     if choices and text not in choices:
-        raise ValueError(f"{name} must be one of {list(choices)}; got {text!r:.80}.")
+        raise ValueError(f"{name} must be one of {list(choices)}; got {shown(text)}.")
     return text.strip()
 
 
@@ -249,5 +251,5 @@ def _checked_date(value: Any) -> str:
         return date.fromisoformat(text).isoformat()
     except ValueError:
         raise ValueError(
-            f"publication_date must be a date as in 2026-05-31; got {text!r:.80}."
+            f"publication_date must be a date as in 2026-05-31; got {shown(text)}."
         ) from None

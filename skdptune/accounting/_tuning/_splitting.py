@@ -24,6 +24,7 @@ from functools import reduce
 
 import numpy as np
 
+from skdptune._formatting import shown
 from skdptune._validation import check_kind, check_option, check_real
 from skdptune.accounting._losses import (
     Halves,
@@ -81,9 +82,9 @@ def mixture(profiles: Sequence[PrivacyProfile], weights: Sequence[float]) -> Pri
     pairs = list(zip(profiles, weights, strict=True))
     for profile, weight in pairs:
         check_kind(profile, name="profiles", kind=PrivacyProfile, domain="PrivacyProfiles")
-        check_real(weight, name="weights", lower=0.0, upper=1.0)
+        check_real(weight, name="each of weights", lower=0.0, upper=1.0, is_entry=True)
     if not pairs or abs(sum(weights) - 1.0) > _SUM_SLACK:
-        raise ValueError(f"weights must sum to 1; got {list(weights)}.")
+        raise ValueError(f"weights must sum to 1; got {shown(weights)}.")
     cases: dict[PrivacyProfile, float] = {}
     for profile, weight in pairs:
         if weight > 0.0:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skdptune._formatting import shown
 from skdptune._validation import check_integer
 
 FloatArray = NDArray[np.float64]
@@ -67,14 +68,15 @@ def numbers_of_guesses(n_canaries: int, given: Any = None) -> list[tuple[int, in
         return [(size, size) for size in kept] or [(n_canaries // 2, n_canaries // 2)]
     if isinstance(given, tuple):
         if len(given) != 2:
-            raise ValueError(f"n_guesses must be a number or a pair of them; got {given!r:.80}.")
+            raise ValueError(f"n_guesses must be a number or a pair of them; got {shown(given)}.")
         pair = tuple(check_integer(one, name="each of n_guesses", lower=0) for one in given)
     else:
         total = check_integer(given, name="n_guesses", lower=1)
         pair = (total - total // 2, total // 2)
     if not 1 <= sum(pair) <= n_canaries:
         raise ValueError(
-            f"n_guesses must be between 1 and the number of canaries, {n_canaries}; got {given}."
+            f"n_guesses must be between 1 and the number of canaries, {n_canaries}; got "
+            f"{shown(given)}."
         )
     return [(pair[0], pair[1])]
 

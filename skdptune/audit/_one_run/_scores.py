@@ -10,9 +10,16 @@ from sklearn.base import clone, is_regressor
 
 from skdptune.audit._one_run._many_canaries import Canaries
 from skdptune.audit._statistics import response
-from skdptune.base import nested_estimators, own_parameters, set_seeds, without_noise
+from skdptune.base import (
+    expected_refits,
+    nested_estimators,
+    own_parameters,
+    set_seeds,
+    without_noise,
+)
 
 
+@expected_refits()
 def seeded_fit(prepared: Any, X: Any, y: Any, seed: np.random.SeedSequence) -> Any:
     """Return a fitted copy, whose seeds all follow from one; it warns of nothing."""
     made = clone(prepared)

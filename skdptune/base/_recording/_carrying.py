@@ -8,9 +8,13 @@ from typing import Any
 
 from skdptune._compat import clone_parametrized
 from skdptune.base._costs import CostFunction, adopt_registration, registration_of
-from skdptune.base._recording._payments import Payment, current_payment
+from skdptune.base._recording._payments import (
+    Payment,
+    current_payment,
+    is_pledged,
+    payment_of_step,
+)
 from skdptune.ledger import (
-    MEMORY,
     LedgerError,
     LedgerSettings,
     Reservation,
@@ -24,7 +28,7 @@ KEY = "_skdptune_recording"
 
 
 class Carried:
-    """Settings that a copy takes along, or the payment that pays for its fits.
+    """Settings that a copy takes along, and the payment that pays for its fits.
 
     Parameters
     ----------
@@ -33,56 +37,60 @@ class Carried:
         The process in which the settings are in force.
     payment : Payment, optional
         Of this process.
-    is_paid : bool
-        Whether a payment of another process pays for it.
     registration : tuple, optional
         The class as it was registered by others, with its cost: what makes it record its fits.
+    pledge : str, optional
+        Where it is known whether a payment of another process is open.
     reservations : tuple of Reservation
         What a payment of another process pays with.
     """
 
-    __slots__ = ("is_paid", "origin", "payment", "registration", "reservations", "settings")
+    __slots__ = ("origin", "payment", "pledge", "registration", "reservations", "settings")
 
     def __init__(
         self,
         settings: LedgerSettings,
         origin: str,
         payment: Payment | None = None,
-        is_paid: bool = False,
         registration: tuple[type, CostFunction] | None = None,
+        pledge: str | None = None,
         reservations: tuple[Reservation, ...] = (),
     ) -> None:
         self.registration, self.reservations = registration, reservations
         self.settings, self.origin = settings, origin
-        self.payment, self.is_paid = payment, is_paid
+        self.payment, self.pledge = payment, pledge
 
     @property
     def is_foreign(self) -> bool:
         """Whether it has come from another process."""
         return self.origin != process_identity()
 
-    def still_pays(self) -> bool:
-        """Return whether a payment of another process pays, which its ledger knows.
-
-        What was saved to a file on the way, as by a callback, is not paid for after it.
-        """
-        known = [each for each in self.reservations if each.ledger.path != MEMORY]
-        return self.is_paid and (not known or any(each.status == "read" for each in known))
+    def open_payment(self) -> Payment | None:
+        """Return the payment that still pays: its own, or one for that of another process."""
+        if self.payment is not None:
+            return self.payment if self.payment.pays else None
+        if self.pledge is not None and self.is_foreign and is_pledged(self.pledge):
+            return Payment((), reservations=self.reservations)
+        return None
 
     def __reduce__(self) -> Any:
         """Drop it where the settings are in force by themselves."""
-        is_paid = self.payment is not None and self.payment.pays
-        reservations = self.payment.reservations if self.payment is not None and is_paid else ()
-        made_of = self.settings, self.origin, is_paid, self.registration, reservations
-        return _received, made_of
+        pledge, reservations = self.pledge, self.reservations
+        if self.payment is not None and self.payment.settles and self.payment.pays:
+            pledge, reservations = self.payment.pledge, self.payment.reservations
+        return _received, (self.settings, self.origin, self.registration, pledge, reservations)
+
+    def __deepcopy__(self, memo: Any) -> Carried | None:
+        """Drop it where the settings are in force by themselves."""
+        return self if self.is_foreign else None
 
 
 def _received(
     settings: LedgerSettings,
     origin: str,
-    is_paid: bool,
     registration: tuple[type, CostFunction] | None,
-    reservations: tuple[Reservation, ...] = (),
+    pledge: str | None,
+    reservations: tuple[Reservation, ...],
 ) -> Carried | None:
     """Return what was carried here; nothing where it comes from."""
     if origin == process_identity():
@@ -90,7 +98,7 @@ def _received(
     prepare()
     if registration is not None:
         adopt_registration(*registration)
-    return Carried(settings, origin, is_paid=is_paid, reservations=reservations)
+    return Carried(settings, origin, None, registration, pledge, reservations)
 
 
 def carried_by(estimator: Any) -> Carried | None:
@@ -102,32 +110,78 @@ def carried_by(estimator: Any) -> Carried | None:
 def carried_settings(estimator: Any) -> LedgerSettings | None:
     """Return the settings that an estimator has brought from another process, if any."""
     found = carried_by(estimator)
-    return found.settings if found is not None and found.is_foreign else None
+    return found.settings if found is not None and found.is_foreign and found.settings else None
 
 
-def to_carry(estimator: Any) -> Carried | None:
-    """Return what a copy or a pickle of an estimator takes along, None for nothing.
+def payment_for(estimator: Any, function: Any = None) -> Payment | None:
+    """Return the fit that a fit of an estimator is part of, None if it is one of its own.
+
+    Parameters
+    ----------
+    estimator : estimator
+    function : callable, optional
+        The method that is about to be called; None where nothing is called yet.
+    """
+    payment = current_payment()
+    if payment is not None and payment.is_of(estimator):
+        is_part = function is None or payment.takes(estimator, function)
+        return payment if is_part else None
+    if payment is not None and payment.includes(estimator):
+        return payment
+    found = carried_by(estimator)
+    brought = None if found is None else found.open_payment()
+    return payment_of_step(estimator) if brought is None and payment is None else brought
+
+
+def repeats_are_meant(estimator: Any) -> bool:
+    """Return whether somebody asked for no ledger, here or where an estimator comes from."""
+    found = carried_by(estimator)
+    if found is not None and found.is_foreign and found.settings.is_off:
+        return True
+    return settings_in_force(carried_settings(estimator)).is_off
+
+
+def _payment_of_copy(estimator: Any) -> Payment | None:
+    """Return the payment that pays for fits of a copy of an estimator, None without any."""
+    current, found = current_payment(), carried_by(estimator)
+    payment = None if found is None else found.payment
+    if current is not None and (current is payment or current.includes(estimator)):
+        return current
+    if current is not None:
+        return None
+    return payment if payment is not None and payment.pays else payment_of_step(estimator)
+
+
+def to_carry(estimator: Any, *, is_clone: bool = False) -> Carried | None:
+    """Return what a clone, a copy or a pickle of an estimator takes along, None for nothing.
 
     Notes
     -----
     Theorem H4.
     """
-    found, payment = carried_by(estimator), current_payment()
+    found, payment = carried_by(estimator), _payment_of_copy(estimator)
     brought = found if found is not None and found.is_foreign else None
-    if payment is not None and not payment.is_passed_on:
-        # Within a search, whose workers know by themselves that it pays.
-        return brought
-    if payment is None and found is not None and found.payment is not None:
-        payment = found.payment if found.payment.pays else None
+    if payment is not None and not (payment.settles or is_clone):
+        # Nobody has paid for what another process may fit.
+        payment = None
     try:
-        settings = settings_in_force(None if brought is None else brought.settings)
+        settings = settings_in_force(carried_settings(estimator))
     except LedgerError:
         # Which ledger it is cannot be told here, so that a fit elsewhere must be refused.
         settings = LedgerSettings(None, require_ledger=True)
-    if payment is None and not settings:
+    if brought is not None and not brought.settings:
+        settings = settings or brought.settings
+    pledge = None if brought is None else brought.pledge
+    if payment is None and pledge is None and not (settings or settings.is_off):
         return None
-    origin = process_identity() if brought is None else brought.origin
-    return Carried(settings, origin, payment, registration=registration_of(type(estimator)))
+    return Carried(
+        settings,
+        process_identity() if brought is None else brought.origin,
+        payment,
+        registration_of(type(estimator)),
+        pledge,
+        () if brought is None else brought.reservations,
+    )
 
 
 def state_to_carry(estimator: Any, state: Any) -> Any:
@@ -143,9 +197,7 @@ def state_to_carry(estimator: Any, state: Any) -> Any:
 
 def clone_to_carry(estimator: Any, made: Any) -> Any:
     """Return a clone that was made of an estimator, with what it takes along."""
-    found = carried_by(estimator)
-    carried = found if found is not None and found.is_foreign and found.is_paid else None
-    carried = carried or to_carry(estimator)
+    carried = to_carry(estimator, is_clone=True)
     # What is in force in this process is so for clones as well.
     if carried is not None and (carried.is_foreign or carried.payment is not None):
         _hold(made, carried)

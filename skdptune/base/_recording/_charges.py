@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_consistent_length, get_tags
 
@@ -14,7 +13,8 @@ from skdptune._compat import number_of_features, number_of_samples
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._assumptions import SEEDED, assumptions_of, neighbouring_of, once
 from skdptune.base._costs import cost_of
-from skdptune.base._records import proper_labels, sorted_labels
+from skdptune.base._reading import as_table
+from skdptune.base._records import labels_in, target_array
 from skdptune.ledger import PrivacyLedger, Reservation
 
 # Where curves are compared: what a ledger adds up is more than their values at one delta.
@@ -114,6 +114,9 @@ def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
     if callable(check):
         check()
     X, y = _rows_of(arguments), arguments.get("y")
+    check_table = getattr(estimator, "_check_table", None)
+    if callable(check_table) and X is not None:
+        check_table(X)
     has_form = hasattr(X, "shape") or hasattr(X, "__len__")
     if not has_form or not hasattr(estimator, "__sklearn_tags__"):
         return
@@ -129,12 +132,15 @@ def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
         )
     if y is not None:
         check_consistent_length(X, y)
+    try_out = getattr(estimator, "_try_on_made_up", None)
+    if callable(try_out):
+        try_out(X, y)
 
 
 def _rows_of(arguments: Mapping[str, Any]) -> Any:
     """Return the records, by their usual name or as the first argument after the object itself."""
     if "X" in arguments:
-        return arguments["X"]
+        return as_table(arguments["X"])
     others = [value for name, value in arguments.items() if name not in ("self", "y")]
     return others[0] if others else None
 
@@ -168,12 +174,12 @@ def _labelled(estimator: Any, y: Any) -> Any:
         return estimator
     if "classes" not in getattr(estimator, "cost_parameters", ("classes",)):
         return estimator
-    labels = np.asarray(y)
+    labels = target_array(y, None)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         return estimator
-    found = sorted_labels(labels[~proper_labels(labels, None)[1]])
+    found = labels_in(labels)
     if found.size < 2:
         raise ValueError("y must have at least two classes; got one class.")
     return clone(estimator).set_params(classes=found.tolist())

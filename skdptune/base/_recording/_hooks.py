@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
+from skdptune._formatting import shown
 from skdptune.base._costs import load_adapters, when_registered
 from skdptune.base._recording._calls import (
     arguments_of,
@@ -16,13 +16,14 @@ from skdptune.base._recording._calls import (
     signature_with_object,
 )
 from skdptune.base._recording._carrying import (
-    carried_by,
     carried_settings,
     carry_settings,
+    payment_for,
+    repeats_are_meant,
 )
 from skdptune.base._recording._charges import Charge, charge_of_fit
-from skdptune.base._recording._payments import Payment, current_payment, paid_by, paid_for
-from skdptune.base._recording._refits import warn_of_refit
+from skdptune.base._recording._payments import Payment, current_payment
+from skdptune.base._recording._refits import AnnouncedFit, announce_fit, count_fit
 from skdptune.ledger import (
     LedgerError,
     PrivacyLedger,
@@ -32,14 +33,13 @@ from skdptune.ledger import (
     settings_meant,
     when_used,
 )
+from skdptune.mechanisms import check_seed
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _METHODS = ("fit", "partial_fit", "fit_transform", "fit_predict", "fit_statistics")
 # These call `fit` or `partial_fit`.
 _CALLS_OTHERS = "sklearn.base"
 _MARK = "_skdptune_records"
-# The object that is being fitted where no ledger records it.
-_unrecorded: ContextVar[Any] = ContextVar("skdptune_unrecorded", default=None)
 
 
 # Where a fit is recorded ---------------------------------------------------------------------
@@ -75,7 +75,7 @@ def _own_ledger(own: PrivacyLedger, estimator: Any) -> PrivacyLedger:
     around = settings_meant(carried_settings(estimator)).ledger
     if around not in (None, own):
         raise ValueError(
-            f"ledger must be the one in use, {around!r}; got {own!r} of "
+            f"ledger must be the one in use, {shown(around)}; got {shown(own)} of "
             f"{type(estimator).__name__}. Leave one of them out: which data set is it?"
         )
     return own
@@ -83,19 +83,15 @@ def _own_ledger(own: PrivacyLedger, estimator: Any) -> PrivacyLedger:
 
 def is_paid(estimator: Any) -> bool:
     """Return whether a fit is part of another one that is paid for."""
-    return current_payment() is not None or _brought_payment(estimator) is not None
+    payment = payment_for(estimator)
+    return payment is not None and payment.settles
 
 
-def _brought_payment(estimator: Any) -> Payment | None:
-    """Return the payment that an estimator has brought to this thread, None without any."""
-    found = carried_by(estimator)
-    if found is None:
+def announce_search(search: Any, X: Any, *, warns: bool) -> AnnouncedFit | None:
+    """Announce the fit of a search, unless it is part of another."""
+    if payment_for(search) is not None:
         return None
-    if found.payment is not None and found.payment.pays:
-        return found.payment
-    if found.is_foreign and found.still_pays():
-        return Payment(is_passed_on=True, reservations=found.reservations)
-    return None
+    return announce_fit(search, X, warns=warns and not repeats_are_meant(search))
 
 
 # Wrapping ------------------------------------------------------------------------------------
@@ -123,17 +119,27 @@ def _recorded_call(
     kwargs: dict[str, Any],
 ) -> Any:
     """Call a method that reads data, and record it if nobody else pays for it."""
+    if warns:
+        # Theorem F9. Before anything is charged; other libraries' models draw from what they like.
+        check_seed(getattr(estimator, "random_state", None))
     # Theorem H4.
-    payment = current_payment() or _brought_payment(estimator)
-    if payment is not None:
+    payment = payment_for(estimator, method)
+    if payment is not None and payment.settles:
         _check_payer(payment, estimator)
-        with paid_by(payment):
+        with payment.part(estimator, method):
             return method(estimator, *args, **kwargs)
     ledger = ledger_for(estimator)
     if ledger is None:
-        X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
-        call = functools.partial(method, estimator, *args, **kwargs)
-        return _without_ledger(estimator, X, call) if warns else call()
+        ledger = _ledger_around(estimator)
+    X = args[0] if args else kwargs.get("X", kwargs.get("statistics"))
+    is_counted = warns and payment is None
+    if ledger is None:
+        is_meant = not is_counted or repeats_are_meant(estimator)
+        announced = announce_fit(estimator, X, warns=not is_meant) if is_counted else None
+        with Payment((estimator,), method, settles=False, outer=payment):
+            result = method(estimator, *args, **kwargs)
+        count_fit(estimator, announced)
+        return result
     try:
         arguments = arguments_of(signature.bind(estimator, *args, **kwargs))
     except TypeError:
@@ -145,11 +151,22 @@ def _recorded_call(
         return method(estimator, *args, **kwargs)
     with (
         charge.reserved(ledger) as reservation,
-        paid_for(is_passed_on=True, reservations=[reservation]),
+        Payment((estimator,), method, reservations=[reservation]),
     ):
+        announced = announce_fit(estimator, X, warns=False) if is_counted else None
         result = method(estimator, *args, **kwargs)
     charge.check_covers(estimator, ledger)
+    count_fit(estimator, announced)
     return result
+
+
+def _ledger_around(estimator: Any) -> PrivacyLedger | None:
+    """Return the ledger of the fit around one that is no part of it, None without any."""
+    payment = current_payment()
+    ledgers = {each.ledger for each in payment.reservations} if payment is not None else set()
+    if len(ledgers) != 1 or repeats_are_meant(estimator):
+        return None
+    return ledgers.pop()
 
 
 def _check_payer(payment: Payment, estimator: Any) -> None:
@@ -158,8 +175,8 @@ def _check_payer(payment: Payment, estimator: Any) -> None:
     if own is None or any(each.ledger == own for each in payment.reservations):
         return
     raise ValueError(
-        f"ledger must be that of the fit around it, {payment.reservations[0].ledger!r}; got "
-        f"{own!r} of {type(estimator).__name__}. Leave it out: which data set is it?"
+        f"ledger must be that of the fit around it, {shown(payment.reservations[0].ledger)}; got "
+        f"{shown(own)} of {type(estimator).__name__}. Leave it out: which data set is it?"
     )
 
 
@@ -168,19 +185,6 @@ def _check_taken(arguments: Mapping[str, Any]) -> None:
     refused = arguments.get("refused")
     if refused:
         raise TypeError(f"fit must be given what it takes; got {sorted(refused)} as well.")
-
-
-def _without_ledger(estimator: Any, X: Any, call: Callable[[], Any]) -> Any:
-    """Fit an estimator that no ledger records, and warn of a second fit."""
-    if _unrecorded.get() is estimator:
-        # One of its methods calls another.
-        return call()
-    warn_of_refit(estimator, X, stacklevel=4)
-    token = _unrecorded.set(estimator)
-    try:
-        return call()
-    finally:
-        _unrecorded.reset(token)
 
 
 def recorded_together(function: Function) -> Function:
@@ -208,37 +212,63 @@ def _recorded_together(
     """Call a function that fits many estimators, and record those that nobody else pays for."""
     # Theorem H4.
     bound = signature.bind(owner, *args, **kwargs)
-    name = list(signature.parameters)[1]
+    name, of_records = list(signature.parameters)[1:3]
     # An iterator of estimators is read twice.
     bound.arguments[name] = models = list(bound.arguments[name])
-    charged = [] if current_payment() else list(_charges(models, bound.arguments))
-    if not charged:
-        return function(*bound.args, **bound.kwargs)
+    for model in models:
+        if hasattr(type(model), _MARK):
+            check_seed(getattr(model, "random_state", None))
+    X = bound.arguments.get(of_records)
+    around = [payment_for(model, function) for model in models]
+    own = [
+        place
+        for place, payment in enumerate(around)
+        # The function itself says what it cannot fit.
+        if hasattr(type(models[place]), _MARK) and not (payment is not None and payment.settles)
+    ]
+    charged = list(_charges(models, own, bound.arguments))
     reservations = _all_reserved(charged)
-    with paid_for(is_passed_on=True, reservations=reservations):
+    settles = bool(charged) or any(each is not None and each.settles for each in around)
+    with Payment(models, function, settles=settles, reservations=reservations):
         for reservation in reservations:
             reservation.mark_read()
+        announced = _announced_together(
+            models, [place for place in own if around[place] is None], X
+        )
         outcomes = function(*bound.args, **bound.kwargs)
     for (place, charge, ledger), reservation in zip(charged, reservations, strict=True):
         if not isinstance(outcomes[place], BaseException):
             reservation.confirm()
             charge.check_covers(outcomes[place], ledger)
+    for place, fit in announced.items():
+        if not isinstance(outcomes[place], BaseException):
+            count_fit(models[place], fit)
     return outcomes
 
 
 def _charges(
-    models: Sequence[Any], arguments: Mapping[str, Any]
+    models: Sequence[Any], own: Sequence[int], arguments: Mapping[str, Any]
 ) -> Iterator[tuple[int, Charge, PrivacyLedger]]:
     """Yield the place, the charge and the ledger of each estimator that is to be recorded."""
-    for place, model in enumerate(models):
-        if not hasattr(type(model), _MARK) or is_paid(model):
-            # The function itself says what it cannot fit.
-            continue
-        ledger = ledger_for(model)
+    for place in own:
+        ledger = ledger_for(models[place])
         if ledger is not None:
-            charge = charge_of_fit(model, arguments)
+            charge = charge_of_fit(models[place], arguments)
             if not charge.is_free:
                 yield place, charge, ledger
+
+
+def _announced_together(
+    models: Sequence[Any], own: Sequence[int], X: Any
+) -> dict[int, AnnouncedFit | None]:
+    """Announce fits that are made at once, and warn of those before them."""
+    announced = {}
+    for place in own:
+        model = models[place]
+        # What one call fits is meant to be several fits.
+        is_first = place == own[0] and ledger_for(model) is None
+        announced[place] = announce_fit(model, X, warns=is_first and not repeats_are_meant(model))
+    return announced
 
 
 def _all_reserved(charged: Sequence[tuple[int, Charge, PrivacyLedger]]) -> list[Reservation]:

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdptune._compat import validated_rows
 from skdptune._validation import check_flag, check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
@@ -338,7 +339,7 @@ class PrivateLinearRegressor(
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        X = validated_rows(self, X, dtype=[np.float64, np.float32], reset=False)
         return np.asarray(X @ self.coef_) + self.intercept_
 
     def __sklearn_is_fitted__(self) -> bool:

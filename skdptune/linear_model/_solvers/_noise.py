@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from skdptune._validation import check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate
 from skdptune.mechanisms import (
     add_gaussian,
     add_spherical,
+    check_seed,
     grid_of,
     secure_generator,
     spherical_spread,
@@ -95,24 +94,22 @@ def normal_noise_guess(epsilon: float, delta: float, n_releases: int = 1) -> flo
     return min(max(guess, LEAST_NOISE_MULTIPLIER), LARGEST_NOISE_MULTIPLIER)
 
 
-def noise_generator(random_state: Any) -> np.random.Generator:
+def noise_generator(random_state: int | None) -> np.random.Generator:
     """Return the generator of a fit's noise.
 
     Parameters
     ----------
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        None stands for a cryptographic source with a key of the operating system. A Generator is
-        returned itself; a RandomState is asked for a seed.
+    random_state : int or None
+        None stands for a cryptographic source with a key of the operating system.
 
     Notes
     -----
     Assumption E0.
     """
-    if random_state is None:
+    seed = check_seed(random_state)
+    if seed is None:
         return secure_generator()
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    legacy = check_random_state(random_state)
+    legacy = np.random.RandomState(seed)
     return np.random.default_rng(legacy.randint(0, 2**31 - 1, size=8))
 
 

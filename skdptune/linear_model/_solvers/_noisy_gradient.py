@@ -14,7 +14,7 @@ from skdptune._validation import check_integer, check_kind, check_option, check_
 from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
 from skdptune.linear_model._solvers._coordinates import Coordinates
 from skdptune.linear_model._solvers._design import Design
-from skdptune.mechanisms import NoisyGradientPlan, NormalNoise
+from skdptune.mechanisms import NoisyGradientPlan, NormalNoise, SecureGenerator
 
 OPTIMIZERS = ("sgd", "adam")
 SGD_LEARNING_RATE = 2.0
@@ -207,7 +207,9 @@ def _adam(learning_rate: float, shape: tuple[int, int]) -> Step:
 def _check_problem(plan: Any, design: Any, targets: Any, rng: Any) -> None:
     check_kind(plan, name="plan", kind=NoisyGradientPlan, domain="a NoisyGradientPlan")
     check_kind(design, name="design", kind=Design, domain="a Design")
-    check_kind(rng, name="rng", kind=np.random.Generator, domain="a numpy Generator")
+    check_kind(
+        rng, name="rng", kind=(np.random.Generator, SecureGenerator), domain="a numpy Generator"
+    )
     if np.shape(targets)[:1] != (design.n_samples,):
         raise ValueError(
             f"targets must be as many as the rows, {design.n_samples}; got shape "

@@ -165,9 +165,10 @@ def path_sensitivity(problem: PublicProblem, learning_rates: np.ndarray) -> floa
     learning_rates : ndarray of shape (epochs, n_batches)
         Lengths of steps, short enough to be contractions.
     """
-    keeps = np.log1p(-learning_rates.ravel() * problem.regularization / problem.n_samples)
-    after = np.cumsum(keeps[::-1])[::-1] - keeps
-    moves = learning_rates * np.exp(after.reshape(learning_rates.shape))
+    # What a step keeps of a distance; 0 for one so long that it forgets where it began.
+    keeps = 1.0 - learning_rates.ravel() * (problem.regularization / problem.n_samples)
+    after = np.append(np.cumprod(np.maximum(keeps, 0.0)[:0:-1])[::-1], 1.0)
+    moves = learning_rates * after.reshape(learning_rates.shape)
     share = learning_rates.shape[1] / problem.n_samples
     return _ROUNDING * share * problem.gradient_bound * float(moves.sum(axis=0).max())
 

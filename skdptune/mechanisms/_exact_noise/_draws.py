@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune._secure_random import secure_generator
+from skdptune._secure_random import independent_generator
 from skdptune.mechanisms._exact_noise._digits import (
     Bounds,
     Digits,
@@ -294,14 +294,11 @@ def further_digits(generator: np.random.Generator) -> Digits:
     How many digits are asked for depends on what noise is added to, so that the generator itself
     would give later draws that differ between neighbouring data sets.
     """
-    key = generator.bytes(16)
-    sources: list[np.random.Generator] = []
+    source = independent_generator(generator)
 
     def digits(count: int) -> int:
-        if not sources:
-            sources.append(secure_generator(key))
         n_bytes = (count + 7) // 8
-        return int.from_bytes(sources[0].bytes(n_bytes), "little") >> (8 * n_bytes - count)
+        return int.from_bytes(source.bytes(n_bytes), "little") >> (8 * n_bytes - count)
 
     return digits
 

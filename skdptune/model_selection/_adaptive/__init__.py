@@ -2,17 +2,17 @@
 
 from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
 from skdptune.model_selection._adaptive._allowance import Allowance
-from skdptune.model_selection._adaptive._journal import described
 from skdptune.model_selection._adaptive._races import Races
-from skdptune.model_selection._adaptive._samplers import (
+from skdptune.model_selection._adaptive._session import AdaptiveChoice, AdaptiveSearchSession
+from skdptune.model_selection._adaptive._studies import (
     PRUNERS,
+    AdaptiveSpace,
+    AdaptiveTrial,
     check_pruner,
     check_sampler,
+    described,
     make_sampler,
 )
-from skdptune.model_selection._adaptive._session import AdaptiveChoice, AdaptiveSearchSession
-from skdptune.model_selection._adaptive._space import AdaptiveSpace
-from skdptune.model_selection._adaptive._studies import AdaptiveTrial
 
 __all__ = [
     "PRUNERS",

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from skdptune._formatting import shown
 from skdptune.accounting import (
     PrivacyProfile,
     SharedCurve,
@@ -140,7 +141,7 @@ class AdaptiveCostModel(TableCostModel):
 
 def _curve_of(setting: FitSetting | None) -> SharedCurve:
     if not isinstance(setting, CurveSetting):
-        raise TypeError(f"setting must be a curve with a pruner; got {setting!r}.")
+        raise TypeError(f"setting must be a curve with a pruner; got {shown(setting)}.")
     return setting.curve
 
 

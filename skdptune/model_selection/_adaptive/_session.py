@@ -3,25 +3,149 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import clone
+
+from skdptune.base import nested_estimators, own_parameters
+from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
+from skdptune.model_selection._cost import CurveSetting, FitSize, copied
+from skdptune.model_selection._running import (
+    Material,
+    Result,
+    Run,
+    child_stream,
+    perform_runs,
+    spawned,
+)
+from skdptune.model_selection._tuning_search import SearchState
+
+if TYPE_CHECKING:
+    from skdptune.model_selection._adaptive_search import DPAdaptiveSearchCV
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skdptune._formatting import shown
+from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune.accounting import PrivacyReport
-from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
 from skdptune.model_selection._adaptive._allowance import Allowance
-from skdptune.model_selection._adaptive._journal import Journal
 from skdptune.model_selection._adaptive._races import Race, Races
-from skdptune.model_selection._adaptive._rung_fits import RungFits
-from skdptune.model_selection._adaptive._samplers import PRUNERS
-from skdptune.model_selection._adaptive._settings import AdaptiveSettings
-from skdptune.model_selection._adaptive._space import AdaptiveSpace
-from skdptune.model_selection._adaptive._studies import AdaptiveTrial, Studies, Told
-from skdptune.model_selection._cost import Plan, copied
-from skdptune.model_selection._running import Result, child_stream, new_lock, one_at_a_time
-from skdptune.model_selection._tuning_search import Choice, SearchState
+from skdptune.model_selection._adaptive._studies import (
+    PRUNERS,
+    AdaptiveSpace,
+    AdaptiveTrial,
+    Journal,
+    Studies,
+    Told,
+)
+from skdptune.model_selection._cost import Plan
+from skdptune.model_selection._tuning_search import Choice
+
+if TYPE_CHECKING:
+    from skdptune.model_selection._adaptive_search import DPAdaptiveSearchCV
+
+
+_EPOCHS = ("epochs", "max_epochs")
+
+
+def with_share(
+    estimator: Any, candidate: dict[str, Any], share: Fraction, size: FitSize
+) -> dict[str, Any]:
+    """Return a candidate with a share of its epochs, where a step counts these.
+
+    Where none does, or their number follows from the budget, it is returned as it is: its fit
+    then has as much more noise.
+    """
+    if share == 1:
+        return candidate
+    made = clone(estimator).set_params(**copied(candidate))
+    found = dict(candidate)
+    for prefix, step in nested_estimators(made):
+        known = own_parameters(step)
+        for name in _EPOCHS:
+            epochs = _epochs_of(step, name, known.get(name), size)
+            if epochs is not None:
+                found[f"{prefix}{name}"] = _shortened(epochs, share)
+    return found
+
+
+def _epochs_of(step: Any, name: str, given: Any, size: FitSize) -> Any:
+    """Return the number of epochs of a step, None if it has none that is known."""
+    if isinstance(given, numbers.Real) and not isinstance(given, bool):
+        return given
+    # Other words are about the budget, from which the number follows.
+    is_by_size = isinstance(given, str) and given == "auto"
+    if not is_by_size or not hasattr(step, "tuning_parameters"):
+        return None
+    found = step.tuning_parameters(size.n_samples, size.n_final).get(name)
+    return found if isinstance(found, numbers.Real) else None
+
+
+def _shortened(epochs: Any, share: Fraction) -> Any:
+    if isinstance(epochs, numbers.Integral):
+        return max(1, round(int(epochs) * float(share)))
+    return float(epochs) * float(share)
+
+
+@dataclass(frozen=True, eq=False)
+class RungFits:
+    """Makes the fits of an adaptive search.
+
+    Parameters
+    ----------
+    search : DPAdaptiveSearchCV
+    state : SearchState
+    model : AdaptiveCostModel
+    material : Material
+        Records, and how they are scored with a whole share of noise.
+    begin : callable
+        Is called as ``begin(trial, place)`` for each fit that is paid for, before data are read.
+    """
+
+    search: DPAdaptiveSearchCV
+    state: SearchState
+    model: AdaptiveCostModel
+    material: Material
+    begin: Callable[[Any, int], None]
+
+    def of(self, trials: Sequence[Any], place: int) -> list[Result]:
+        """Fit and score trials at a rung, side by side."""
+        # Theorem G6.
+        runs = [self._run_of(trial, place) for trial in trials]
+        for trial in trials:
+            self.begin(trial, place)
+        return perform_runs(
+            runs,
+            self._material_at(place),
+            n_jobs=self.search.n_jobs,
+            pre_dispatch=self.search.pre_dispatch,
+        )
+
+    def _run_of(self, trial: Any, place: int) -> Run:
+        """Return the run of a trial, whose cost is known to be what is paid for."""
+        model, share = self.model, self.model.rungs[place]
+        costs, size = model.fit_costs, model.rung_size(share)
+        setting = model.rung_setting(self.state.plan.cost.run_setting, share)
+        candidate = with_share(costs.estimator, trial.params, share / model.rungs[-1], size)
+        if model.prunes and isinstance(setting, CurveSetting):
+            costs.check_below([candidate], setting, size)
+        else:
+            costs.check([candidate], setting, size)
+        made = costs.configured(candidate, setting, size)
+        seeds = child_stream(child_stream(self.state.streams.runs, trial.number), place)
+        return Run(made, *spawned(seeds, 2))
+
+    def _material_at(self, place: int) -> Material:
+        scoring = self.material.scoring
+        noisier = replace(scoring, ratio=scoring.ratio / math.sqrt(self.model.rungs[place]))
+        return replace(self.material, scoring=noisier)
 
 
 @dataclass
@@ -33,7 +157,7 @@ class AdaptiveChoice(Choice):
     journal: Journal | None = None
 
 
-class AdaptiveSearchSession:
+class AdaptiveSearchSession(RunningBudget):
     """An adaptive search in progress, to be driven by a loop or an optimiser of your own.
 
     `DPAdaptiveSearchCV.start` makes one. `ask` returns a trial, whose parameters the search's
@@ -43,7 +167,8 @@ class AdaptiveSearchSession:
     The cost is that of the search, whatever is asked for and however many trials are told; it is
     owed from the first `tell` on, whether or not the session is finished. Condition: what is asked
     for is chosen by what the session has returned, by chance or by public knowledge, and by
-    nothing else that was learned from the data. Threads may share it, and take turns.
+    nothing else that was learned from the data. Threads may share it, and take turns; a forked
+    process may not use it.
 
     Attributes
     ----------
@@ -81,7 +206,13 @@ class AdaptiveSearchSession:
     2.0
     """
 
-    def __init__(self, search: AdaptiveSettings, state: SearchState) -> None:
+    _instead = (
+        "It also holds records. The search that finish returns may be kept, and with a storage "
+        "a search can be resumed."
+    )
+
+    def __init__(self, search: DPAdaptiveSearchCV, state: SearchState) -> None:
+        super().__init__()
         plan = state.plan
         if not isinstance(plan.model, AdaptiveCostModel):
             raise TypeError(f"state must be of an adaptive search; got {type(plan.model)}.")
@@ -102,13 +233,13 @@ class AdaptiveSearchSession:
             search.study_name,
             (scorer.lower, scorer.upper),
         )
+        # Trials that were asked for and not told yet, by their numbers.
+        self._asked: dict[int, AdaptiveTrial] = {}
         self._told: list[Told] = []
         self._details: list[tuple[float, str | None]] = []
         self._next_number = 0
         self._should_stop = False
         self._is_open = True
-        # Threads take turns: what is left is looked at and spent by one of them.
-        self._lock = new_lock()
         if search.storage is not None:
             self._resume(plan)
         self._studies.choose_by(self._sampler(len(self._told)))
@@ -175,6 +306,7 @@ class AdaptiveSearchSession:
             trial = self._studies.ask(self._next_number, given)
         trial._is_own, trial._race = is_own, race
         trial._start = 0 if race is None else race.bracket.start
+        self._asked[trial.number] = trial
         self._next_number += 1
         self._own = {}
         return trial
@@ -199,9 +331,10 @@ class AdaptiveSearchSession:
         """
         self._check_open()
         if not isinstance(trial, AdaptiveTrial):
-            raise TypeError(f"trial must be one that ask has returned; got {trial!r:.60}.")
-        if trial.is_told or not self._studies.owns(trial):
-            raise ValueError(f"trial must be one of this session, told once; got {trial!r:.60}.")
+            raise TypeError(f"trial must be one that ask has returned; got {shown(trial)}.")
+        # The very trial: a copy of one could be told a second time.
+        if self._asked.get(trial.number) is not trial:
+            raise ValueError(f"trial must be one of this session, told once; got {shown(trial)}.")
         self._run([trial])
         return trial.scores[-1]
 
@@ -234,11 +367,11 @@ class AdaptiveSearchSession:
             self._run([self.ask() for _ in range(count)])
 
     @property
+    @one_at_a_time
     def n_left(self) -> int:
         """Number of further trials that are paid for now."""
-        with self._lock:
-            left = self._allowance if self._races is None else self._races
-            return max(left.n_left, 0)
+        left = self._allowance if self._races is None else self._races
+        return max(left.n_left, 0)
 
     @property
     def privacy(self) -> PrivacyReport:
@@ -255,6 +388,7 @@ class AdaptiveSearchSession:
     def _run(self, trials: Sequence[AdaptiveTrial]) -> None:
         """Run trials side by side: each until it ends, or until it has to wait for others."""
         for trial in trials:
+            del self._asked[trial.number]
             trial.is_told = True
         self._state.mark_read()
         if self._races is None:
@@ -395,14 +529,6 @@ class AdaptiveSearchSession:
                 "session must be used before finish; got a call after it. Start another one, "
                 "which costs as much again."
             )
-
-    def __reduce__(self) -> Any:
-        """Refuse to be copied or pickled."""
-        raise TypeError(
-            "AdaptiveSearchSession must be used where it was started; got a request to copy or "
-            "pickle it. It holds records; the search that finish returns may be kept, and with a "
-            "storage a search can be resumed."
-        )
 
     def __repr__(self) -> str:
         """Show the state of the search, all of which is public."""

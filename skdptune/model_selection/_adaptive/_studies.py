@@ -2,19 +2,429 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import math
+import re
 import uuid
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from skdptune.model_selection._adaptive._journal import RUN, Begun
-from skdptune.model_selection._adaptive._samplers import make_pruner
-from skdptune.model_selection._adaptive._space import AdaptiveSpace
-from skdptune.model_selection._adaptive._timeless import timeless_storage, without_times
-from skdptune.model_selection._pareto import open_storage, optuna, quiet_optuna
+from skdptune._formatting import shown, shown_names
+from skdptune._validation import check_kind
+from skdptune.model_selection._adaptive._races import STARTS
+from skdptune.model_selection._cost import is_finite
+from skdptune.model_selection._pareto import SearchSpace, open_storage, optuna, quiet_optuna
+
+_PLAIN = (str, bool, int, float, type(None))
+# scipy's names of distributions that optuna has, too.
+_INTERVALS = {"uniform": (), "loguniform": ("log",), "reciprocal": ("log",), "randint": ()}
+
+
+class Drawn:
+    """Values of one parameter, drawn at random.
+
+    Parameters
+    ----------
+    space : SearchSpace
+        Of this parameter alone.
+    """
+
+    def __init__(self, space: SearchSpace) -> None:
+        self._space = space
+
+    def rvs(self, random_state: np.random.RandomState) -> Any:
+        """Return one value."""
+        (value,) = self._space.from_unit([random_state.random_sample()]).values()
+        return value
+
+
+class AdaptiveSpace:
+    """The parameters that an adaptive search may choose.
+
+    Parameters
+    ----------
+    param_space : mapping of str
+        For each parameter a list or array, a tuple ``(low, high)`` or ``(low, high, "log")``, a
+        frozen scipy distribution, or an optuna distribution.
+    """
+
+    def __init__(self, param_space: Mapping[str, Any]) -> None:
+        if not isinstance(param_space, Mapping):
+            raise TypeError(
+                "param_space must be a dict from parameter names to values; got "
+                f"{shown(param_space)}."
+            )
+        for name, given in param_space.items():
+            if is_finite(given) and len(given) == 0:
+                raise ValueError(
+                    f"param_space[{shown(name)}] must not be empty; got {shown(given)}."
+                )
+        param_space = {name: _translated(given) for name, given in param_space.items()}
+        self._space = SearchSpace(param_space)
+        self._each = {name: SearchSpace({name: given}) for name, given in param_space.items()}
+        self._listed = {
+            name: given.tolist() if isinstance(given, np.ndarray) else list(given)
+            for name, given in param_space.items()
+            if is_finite(given) and not isinstance(given, tuple)
+        }
+        # Others are kept by their index: storages hold no objects, and take 1 for True.
+        self._words = {name for name, values in self._listed.items() if _are_distinct(values)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        return self._space.names
+
+    def costed(self) -> dict[str, Any]:
+        """Return lists and what draws at random, by which the costs of fits are found."""
+        return {name: self._listed.get(name, Drawn(one)) for name, one in self._each.items()}
+
+    def distributions(self) -> dict[str, Any]:
+        """Return the optuna distributions of the parameters."""
+        from optuna.distributions import CategoricalDistribution
+
+        found = self._space.distributions()
+        return {
+            name: CategoricalDistribution(self._listed[name]) if name in self._words else one
+            for name, one in found.items()
+        }
+
+    def from_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters that optuna represents."""
+        return {name: self._from_optuna(name, value) for name, value in params.items()}
+
+    def _from_optuna(self, name: str, value: Any) -> Any:
+        return value if name in self._words else self._each[name].from_optuna({name: value})[name]
+
+    def to_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return optuna's representation of some of the parameters, or raise."""
+        return {name: self._to_optuna(name, value) for name, value in params.items()}
+
+    def _to_optuna(self, name: str, value: Any) -> Any:
+        if name not in self._each:
+            raise ValueError(
+                f"params must be of param_space, which has {sorted(self._each)}; got "
+                f"{shown(name)}."
+            )
+        try:
+            found = self._each[name].to_optuna({name: value})[name]
+            if isinstance(found, np.generic):
+                found = found.item()
+            inside = self._each[name].contains(name, found)
+            if inside and name not in self._listed:
+                # What the space would not draw, such as 2.5 where it has integers, is outside.
+                inside = math.isclose(
+                    float(self._from_optuna(name, found)), float(value), rel_tol=1e-6
+                )
+        except (StopIteration, TypeError, ValueError):
+            inside = False
+        if not inside:
+            raise ValueError(
+                f"params[{shown(name)}] must be in param_space[{shown(name)}]; got {shown(value)}."
+            )
+        return self._listed[name][int(found)] if name in self._words else found
+
+    def holds(self, params: Mapping[str, Any]) -> bool:
+        """Return whether all parameters have values that the space holds."""
+        try:
+            return set(self.to_optuna(params)) == set(self.names)
+        except ValueError:
+            return False
+
+    def describe(self) -> str:
+        """Return a description that is the same in every process."""
+        return self._space.describe()
+
+
+def _translated(given: Any) -> Any:
+    """Return what a distribution is as a tuple or a list, where it is one."""
+    if type(given).__module__ == "optuna.distributions":
+        return _of_optuna(given)
+    name = getattr(getattr(given, "dist", None), "name", None)
+    if name not in _INTERVALS or (_INTERVALS[name] and (len(given.args) != 2 or given.kwds)):
+        return given
+    low, high = (float(end) for end in given.support())
+    if name == "randint":
+        low, high = int(low), int(high)
+    is_interval = np.isfinite([low, high]).all() and low < high
+    return (low, high, *_INTERVALS[name]) if is_interval else given
+
+
+def _of_optuna(given: Any) -> Any:
+    if hasattr(given, "choices"):
+        return list(given.choices)
+    low, high, step = given.low, given.high, given.step
+    if step not in (None, 1) or low == high:
+        count = 1 if low == high else int(round((high - low) / step)) + 1
+        return [low + place * step if place else low for place in range(count)]
+    return (low, high, "log") if given.log else (low, high)
+
+
+def _are_distinct(values: list[Any]) -> bool:
+    """Return whether values are plain, and none equals another."""
+    if not all(type(value) in _PLAIN for value in values):
+        return False
+    return len(set(values)) == len(values) and not any(value != value for value in values)
+
+
+_BEGUN, _SCORED, _FINAL = "begun:", "scored:", "final:"
+_PLAN, _PROCESS = "plan", "process"
+RUN = "run"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A trial that was begun.
+
+    Attributes
+    ----------
+    run : str
+        Its name, another one in each process.
+    number : int
+    params : dict
+        As optuna has them.
+    shares : tuple of Fraction
+        Of its fits that were begun.
+    """
+
+    run: str
+    number: int
+    params: dict[str, Any]
+    shares: tuple[Fraction, ...]
+
+
+class Journal:
+    """Notes in an optuna study what a search begins, before data are read for it.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Of released values alone.
+
+    Notes
+    -----
+    Theorem G6. A note is written first and the sum of all notes is looked at second, so that
+    what was run was within the sum of what all processes had noted.
+    """
+
+    def __init__(self, study: Any) -> None:
+        self._study = study
+        self._process = uuid.uuid4().hex
+
+    def open(self, plan: dict[str, str]) -> None:
+        """Take over the study, or raise if it is one of another plan, or at its end."""
+        known = self._study.user_attrs
+        if _PLAN not in known:
+            self._study.set_user_attr(_PLAN, plan)
+        else:
+            check_same_plan(known[_PLAN], plan, self._study.study_name)
+        if any(name.startswith(_FINAL) for name in known):
+            raise ValueError(
+                "study_name must be that of a search whose final fit has not begun; got "
+                f"{shown(self._study.study_name)}. Its final fit is spent, whether or not it "
+                "came to an end: take a new name, which costs as much again."
+            )
+        self._study.set_user_attr(_PROCESS, self._process)
+
+    def begin(self, begun: Begun, most: int) -> None:
+        """Note a trial's fit, or raise if it is no longer this process's to make."""
+        self._study.set_user_attr(
+            f"{_BEGUN}{begun.run}",
+            {
+                "number": begun.number,
+                "params": begun.params,
+                "shares": [str(share) for share in begun.shares],
+            },
+        )
+        known = self._study.user_attrs
+        if known.get(_PROCESS) != self._process:
+            raise RuntimeError(
+                f"storage must be used by one process at a time; another one has resumed "
+                f"{shown(self._study.study_name)}. It counts what this one had begun."
+            )
+        if sum((share for one in begun_in(known) for share in one.shares), Fraction(0)) > most:
+            raise RuntimeError(
+                "storage must be used by one process at a time; got more than was paid for."
+            )
+
+    def begin_final(self) -> None:
+        """Note the final fit, or raise if another process has begun it."""
+        own = f"{_FINAL}{self._process}"
+        self._study.set_user_attr(own, True)
+        known = self._study.user_attrs
+        others = [name for name in known if name.startswith(_FINAL) and name != own]
+        if others or known.get(_PROCESS) != self._process:
+            raise RuntimeError(
+                "storage must be used by one process at a time; another one has begun the final "
+                f"fit of {shown(self._study.study_name)}."
+            )
+
+    def note_score(self, run: str, place: int, splits: Sequence[float]) -> None:
+        """Note a trial's noisy scores at a rung, after which it may go on."""
+        known = self._study.user_attrs.get(f"{_SCORED}{run}", {})
+        noted = {**known, str(place): list(map(float, splits))}
+        self._study.set_user_attr(f"{_SCORED}{run}", noted)
+
+    def scores(self, run: str) -> dict[int, tuple[float, ...]]:
+        """Return what was noted of a trial's scores, by rung."""
+        noted = self._study.user_attrs.get(f"{_SCORED}{run}", {})
+        return {int(place): tuple(splits) for place, splits in noted.items()}
+
+    def begun(self) -> list[Begun]:
+        """Return all trials that were begun, by any process."""
+        return begun_in(self._study.user_attrs)
+
+
+def begun_in(attributes: dict[str, Any]) -> list[Begun]:
+    """Return what the attributes of a study say was begun, in the order of trials."""
+    # Storages return attributes in any order.
+    found = [
+        Begun(
+            name[len(_BEGUN) :],
+            kept["number"],
+            kept["params"],
+            tuple(map(Fraction, kept["shares"])),
+        )
+        for name, kept in attributes.items()
+        if name.startswith(_BEGUN)
+    ]
+    return sorted(found, key=lambda begun: begun.number)
+
+
+def check_same_plan(known: dict[str, str], plan: dict[str, str], name: str) -> None:
+    """Raise if a stored plan is another one, saying what differs."""
+    differing = sorted(
+        key for key in known.keys() | plan.keys() if known.get(key) != plan.get(key)
+    )
+    if differing:
+        raise ValueError(
+            f"study_name must be new, or that of a search with the same {', '.join(differing)}; "
+            f"got {shown(name)}, which is one of others."
+        )
+
+
+def described(value: Any) -> str:
+    """Return a text of a parameter that is the same in every process."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(described, value))}]"
+    if not isinstance(value, type) and hasattr(value, "get_params"):
+        # scikit-learn's own text leaves out what is long, in which two estimators may differ.
+        own = sorted(
+            (name, each) for name, each in value.get_params(deep=False).items() if name != "ledger"
+        )
+        listed = ", ".join(f"{name}={described(each)}" for name, each in own)
+        return f"{type(value).__name__}({listed})"
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+SAMPLERS = ("auto", "tpe", "gp", "random")
+PRUNERS = tuple(STARTS)
+# Trials at random before the scores are used: this share, and at least so many.
+_RANDOM_SHARE, _FEWEST_RANDOM = 0.25, 4
+
+
+def check_sampler(sampler: Any) -> None:
+    """Raise unless a sampler is a name or an optuna sampler."""
+    _check(sampler, "sampler", SAMPLERS, "sample_relative", "optuna.samplers.TPESampler(seed=0)")
+
+
+def check_pruner(pruner: Any) -> None:
+    """Raise unless a pruner is None, a name or an optuna pruner."""
+    if pruner is not None:
+        _check(pruner, "pruner", PRUNERS, "prune", "optuna.pruners.MedianPruner()")
+
+
+def _check(given: Any, name: str, names: tuple[str, ...], method: str, example: str) -> None:
+    if isinstance(given, str) and given in names:
+        return
+    # A class of samplers is not a sampler.
+    if isinstance(given, str | type) or not hasattr(given, method):
+        listed = shown_names(names)
+        raise ValueError(
+            f"{name} must be one of {listed} or an optuna {name}, such as {example}; got "
+            f"{shown(given)}."
+        )
+
+
+def make_sampler(
+    sampler: Any, n_trials: int, seed: int | None, batch_size: int, *, prunes: bool = False
+) -> Any:
+    """Return an optuna sampler: the one of a name, or a copy of the one that was given."""
+    if not isinstance(sampler, str):
+        return copy.deepcopy(sampler)
+    if sampler == "auto":
+        # Of 20 noisy scores it found better candidates, but it passes over those of pruned trials.
+        sampler = "gp" if find_spec("torch") is not None and not prunes else "tpe"
+    samplers = optuna().samplers
+    n_random = max(_FEWEST_RANDOM, int(_RANDOM_SHARE * n_trials))
+    with warnings.catch_warnings():
+        # Some of it is experimental to optuna.
+        warnings.simplefilter("ignore")
+        if sampler == "random":
+            return samplers.RandomSampler(seed=seed)
+        if sampler == "gp":
+            return samplers.GPSampler(seed=seed, n_startup_trials=n_random)
+        return samplers.TPESampler(
+            seed=seed,
+            n_startup_trials=n_random,
+            multivariate=True,
+            constant_liar=batch_size > 1,
+        )
+
+
+def make_pruner(pruner: Any) -> Any:
+    """Return an optuna pruner, one that prunes nothing for None and for races of our own."""
+    pruners = optuna().pruners
+    if pruner is None or pruner in PRUNERS:
+        return pruners.NopPruner()
+    return copy.deepcopy(pruner)
+
+
+# How long a fit takes can depend on a record: all trials are said to have been made at one time.
+NO_TIME = datetime(2000, 1, 1)
+
+
+def without_times(trial: Any) -> Any:
+    """Return a frozen trial, whose dates are set to one time."""
+    trial.datetime_start = NO_TIME
+    if trial.state.is_finished():
+        trial.datetime_complete = NO_TIME
+    return trial
+
+
+def timeless_storage() -> Any:
+    """Return a new storage in memory that keeps no times."""
+    return _storage_class()()
+
+
+@functools.cache
+def _storage_class() -> Any:
+    package = optuna()
+
+    class TimelessStorage(package.storages.InMemoryStorage):  # type: ignore[name-defined]
+        """Keeps all trials as of one time."""
+
+        def create_new_trial(self, study_id: int, template_trial: Any = None) -> int:
+            state = package.trial.TrialState.RUNNING
+            template = template_trial or package.trial.create_trial(state=state)
+            return int(super().create_new_trial(study_id, without_times(template)))
+
+        def set_trial_state_values(self, trial_id: int, state: Any, values: Any = None) -> bool:
+            is_set = bool(super().set_trial_state_values(trial_id, state, values))
+            # What this storage returns is what it keeps.
+            without_times(self.get_trial(trial_id))
+            return is_set
+
+    return TimelessStorage
+
 
 _DEFAULT_NAME = "adaptive_search"
 _SCORES, _PLACE, _OWN = "scores", "rung", "own_values"
@@ -113,11 +523,16 @@ class Studies:
 
     def __post_init__(self) -> None:
         """Open the released study, and teach the other one what it holds."""
+        name = self.study_name
+        check_kind(name, name="study_name", kind=str | None, domain="None or a str")
+        # Outside of what is silenced: that others could read the file is said.
+        with quiet_optuna():
+            storage = open_storage(self.storage)
         with quiet_optuna(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.released = optuna().create_study(
-                storage=open_storage(self.storage),
-                study_name=self.study_name or _DEFAULT_NAME,
+                storage=storage,
+                study_name=name or _DEFAULT_NAME,
                 direction="maximize",
                 load_if_exists=True,
             )
@@ -159,10 +574,6 @@ class Studies:
     def check(self, params: Mapping[str, Any]) -> None:
         """Raise unless parameters are of the space."""
         self.space.to_optuna(params)
-
-    def owns(self, trial: AdaptiveTrial) -> bool:
-        """Return whether a trial was asked for here."""
-        return trial._chosen.study is self._choosing
 
     def _params_of(self, trial: Any) -> dict[str, Any]:
         return self.space.from_optuna(trial.params)

@@ -2,14 +2,257 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import numbers
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp
 
-from skdptune.model_selection._choosing._kernel import correlations, distances
+from skdptune.model_selection._cost import expected_loss
+
+# What runs deviate by from what a final fit would do, in units of what their noise loses.
+_DEVIATION_OF_LOSS = 0.4
+# Points lost by the noise of runs from which on no choice by their scores has gained anything.
+_LARGEST_LOSS = 4.5
+# And from which on candidates that seem much better are so by standing noise: beyond, runs count
+# for so much less that the default is kept.
+_LARGEST_OF_RULE, _POWER = 3.0, 8
+# Deviation of a difference of two scores by the records that they are made of, times the root of
+# their number: models disagree on few.
+_DEVIATION_OF_RECORDS = 0.25
+# Gains below this many deviations of a score are mostly not found.
+_FOUND = 3.0
+
+
+@dataclass(frozen=True)
+class TableOutlook:
+    """What decides whether a table of noisy scores can be expected to help.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of records; public.
+    epsilon : float
+        The total of the search.
+    noise_ratio : float
+        Noise of a run beside its records, over that of one untuned fit on all records.
+    n_score : int
+        Number of records that a score averages.
+    score_noise : float, default=0.0
+        Deviation of the noise on a score, in units of its range.
+
+    Notes
+    -----
+    Theorem N5: all of this follows from public numbers.
+
+    Runs have many times the noise of the final fit, and twice the noise lost up to
+    ``10000 / (epsilon n)`` points of accuracy wherever it was measured. Where runs lose 4.5 points
+    by this or more, they prefer what stands the noise best, and choosing by them lost accuracy
+    on most data. Below 3 points, their ranking deviates from that of final fits by about 0.4 of
+    the loss; above, the deviation grows with the ninth power of it, so that the default is kept:
+    from 3 to 4.5 points the rule found a tenth of what could be gained and lost up to 5 points.
+
+    Examples
+    --------
+    >>> large = TableOutlook(30_000, 2.0, 20.0, 6000, 0.005)
+    >>> round(large.loss, 1), round(large.deviation, 3), large.reason_against
+    (0.7, 0.007, '')
+    >>> TableOutlook(1000, 1.0, 20.0, 200, 0.3).reason_against
+    'runs with 20 times the noise may lose 43 points of accuracy'
+    """
+
+    n_samples: int
+    epsilon: float
+    noise_ratio: float
+    n_score: int
+    score_noise: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        """Points of accuracy that a run is expected to lose by its noise."""
+        return expected_loss(self.noise_ratio, self.epsilon, self.n_samples)
+
+    @property
+    def run_deviation(self) -> float:
+        """What a score deviates by beside its noise, in units of its range."""
+        # Limited, so that a score says little, and not nothing at all.
+        loss = min(self.loss, 1e4)
+        growth = max(loss / _LARGEST_OF_RULE, 1.0) ** _POWER
+        of_runs = _DEVIATION_OF_LOSS * loss * growth / 100.0
+        return math.hypot(of_runs, _DEVIATION_OF_RECORDS / math.sqrt(max(self.n_score, 1)))
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a score, in units of its range."""
+        return math.hypot(self.run_deviation, self.score_noise)
+
+    @property
+    def smallest_gain(self) -> float:
+        """Gain over the default that is mostly found, in units of the range of a score."""
+        return _FOUND * self.deviation
+
+    @property
+    def reason_against(self) -> str:
+        """Why a table cannot be expected to help; empty if it can."""
+        return "" if self.loss < _LARGEST_LOSS else self._reason
+
+    @property
+    def reason_to_keep(self) -> str:
+        """Why the default is kept whatever the table says; empty if it is not."""
+        return "" if self.loss < _LARGEST_OF_RULE else self._reason
+
+    @property
+    def _reason(self) -> str:
+        return (
+            f"runs with {self.noise_ratio:.3g} times the noise may lose {self.loss:.0f} points of "
+            "accuracy"
+        )
+
+
+# Positive values that span more than this are spaced by their logarithms.
+_LONGEST_LINEAR_SPAN = 10.0
+# What a number and a category share of a squared distance: different categories are 1 apart.
+_INDICATOR = math.sqrt(0.5)
+_NUMBER, _LACKING = "a number", "lacking"
+
+
+def encode(candidates: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """Return candidates as points, so that those with close values are close.
+
+    Parameters
+    ----------
+    candidates : sequence of mappings
+        From names of parameters to values of any kind; a candidate may lack some. Public.
+
+    Returns
+    -------
+    ndarray of shape (n_candidates, n_columns)
+        A parameter's numbers are an axis from 0 to 1, by logarithms where they are positive (or
+        0) and span more than a factor of 10. Everything else, a lacking parameter included, is a
+        category, and two different ones are 1 apart; where a parameter has both, being a number
+        is a category as well. A parameter that all candidates share has no column.
+
+    Examples
+    --------
+    >>> from skdptune.model_selection._choosing import encode
+    >>> encode([{"C": 0.01}, {"C": 1.0}, {"C": 100.0}]).ravel()
+    array([0. , 0.5, 1. ])
+    >>> encode([{"loss": "hinge"}, {"loss": "log"}, {"loss": "hinge"}]).round(1)
+    array([[0.7, 0. ],
+           [0. , 0.7],
+           [0.7, 0. ]])
+    """
+    names = sorted({name for candidate in candidates for name in candidate})
+    columns = [column for name in names for column in _columns_of(candidates, name)]
+    return np.array(columns).reshape(len(columns), len(candidates)).T.copy()
+
+
+def _columns_of(candidates: Sequence[Mapping[str, Any]], name: str) -> list[np.ndarray]:
+    """Return the axis of a parameter's numbers, and the indicators of its categories."""
+    found = [
+        _number_or_key(candidate[name]) if name in candidate else _LACKING
+        for candidate in candidates
+    ]
+    given = np.array([isinstance(value, float) for value in found], dtype=bool)
+    kinds = [_NUMBER if isinstance(value, float) else value for value in found]
+    values = np.array([value if isinstance(value, float) else math.nan for value in found])
+    columns = []
+    if np.unique(values[given]).size > 1:
+        # Of what is no number, the middle is no closer to one end than to the other.
+        column = np.full(len(candidates), 0.5)
+        column[given] = _axis(values[given])
+        columns.append(column)
+    categories = sorted(set(kinds))
+    if len(categories) > 1:
+        columns += [
+            _INDICATOR * np.array([kind == category for kind in kinds], dtype=float)
+            for category in categories
+        ]
+    return columns
+
+
+def _axis(values: np.ndarray) -> np.ndarray:
+    """Return different numbers on an axis from 0 to 1."""
+    positive = values[values > 0.0]
+    if (values >= 0.0).all() and positive.max() / _LONGEST_LINEAR_SPAN > positive.min():
+        values = _logarithms(values)
+    # Halved, since the difference of two doubles may be no double.
+    halves = values / 2.0
+    low, high = halves.min(), halves.max()
+    return (halves - low) / (high - low)
+
+
+def _logarithms(values: np.ndarray) -> np.ndarray:
+    """Return logarithms; 0 is as far below the least positive value as those are apart."""
+    positive = np.unique(values[values > 0.0])
+    step = (math.log(positive[-1]) - math.log(positive[0])) / (positive.size - 1)
+    logarithms = np.log(np.where(values > 0.0, values, 1.0))
+    return np.where(values > 0.0, logarithms, math.log(positive[0]) - step)
+
+
+def _number_or_key(value: Any) -> float | str:
+    """Return a finite number as such, and a text that is the same for equal values of others."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    return _key(value)
+
+
+def _key(value: Any) -> str:
+    """Return a text that is the same for equal values: a representation, but of arrays all."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return f"array {value.shape} {value.dtype} {value.tobytes().hex()}"
+    if isinstance(value, np.ndarray | list | tuple):
+        return f"{type(value).__name__} [{', '.join(map(_key, value))}]"
+    if isinstance(value, np.generic):
+        value = value.item()
+    return f"{type(value).__name__} {value!r}"
+
+
+# Part of what candidates differ by that close ones do not share: grids have cliffs.
+_OWN_SHARE = 0.5
+
+
+def distances(points: np.ndarray) -> np.ndarray:
+    """Return the distances of all pairs of points, 0 where the points are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> distances(np.array([[0.0], [1.0]]))
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    squares = np.zeros((len(points), len(points)))
+    for column in points.T:
+        squares += (column[:, None] - column[None, :]) ** 2
+    return np.sqrt(squares)
+
+
+def correlations(apart: np.ndarray, length_scale: float) -> np.ndarray:
+    """Return the correlations of a process at points with these distances.
+
+    Half of the variance is of a Matérn process that is twice differentiable, and half of white
+    noise, which equal points share. For equal points the correlation is 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> correlations(np.array([0.0, 0.3, 10.0]), 0.3).round(2)
+    array([1.  , 0.26, 0.  ])
+    """
+    steps = math.sqrt(5.0) * apart / length_scale
+    smooth = (1.0 + steps + steps**2 / 3.0) * np.exp(-steps)
+    return np.where(apart > 0.0, (1.0 - _OWN_SHARE) * smooth, 1.0)
+
 
 # What is averaged over: lengths on axes from 0 to 1; deviations of candidates in units of the
 # spread of the scores; and what they are worse than the default on average, in units of that.

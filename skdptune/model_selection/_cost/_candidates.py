@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from skdptune._formatting import shown, shown_names
 from skdptune.base import change_parameters
 
 Space = Mapping[str, Any]
@@ -45,7 +47,7 @@ class Candidates:
         if not isinstance(listed, Sequence) or isinstance(listed, str) or not len(listed):
             raise TypeError(
                 f"{name} must be a dict from parameter names to values, or a list of such; got "
-                f"{spaces!r:.60}."
+                f"{shown(spaces)}."
             )
         self.spaces = tuple(self._checked(space) for space in listed)
 
@@ -87,11 +89,13 @@ class Candidates:
             raise TypeError(f"{self.name} must hold dicts; got {type(space).__name__} in it.")
         for parameter, values in space.items():
             if not isinstance(parameter, str):
-                raise TypeError(f"{self.name} must have names as keys; got {parameter!r}.")
+                raise TypeError(f"{self.name} must have names as keys; got {shown(parameter)}.")
             if not is_finite(values):
                 self._check_distribution(parameter, values)
             elif len(values) == 0:
-                raise ValueError(f"{self.name}[{parameter!r}] must not be empty; got {values!r}.")
+                raise ValueError(
+                    f"{self.name}[{shown(parameter)}] must not be empty; got {shown(values)}."
+                )
         return {key: space[key] for key in sorted(space)}
 
     def _check_distribution(self, parameter: str, values: Any) -> None:
@@ -104,18 +108,40 @@ class Candidates:
             else (" DPRandomSearchCV draws from distributions.")
         )
         raise TypeError(
-            f"{self.name}[{parameter!r}] must be {kinds}; got {type(values).__name__}.{hint}"
+            f"{self.name}[{shown(parameter)}] must be {kinds}; got {type(values).__name__}.{hint}"
         )
 
     def check_names(self, estimator: Any) -> None:
         """Raise unless the estimator takes the parameters that are searched."""
         for space in self.spaces:
             first = {key: values[0] for key, values in space.items() if is_finite(values)}
-            made = change_parameters(clone(estimator), first)
+            made = self._changed(estimator, first)
             known = made.get_params(deep=True)
             # What set_params has taken is a parameter, whatever get_params names.
             for name in sorted(set(space) - set(known) - set(first)):
                 self._check_name(name, space[name], made, sorted(known))
+
+    def _changed(self, estimator: Any, first: Mapping[str, Any]) -> Any:
+        """Return a copy with the first values, or raise for a name that nothing there has."""
+        try:
+            return change_parameters(clone(estimator), first)
+        except (AttributeError, TypeError, ValueError):
+            known = clone(estimator).get_params(deep=True)
+            unknown = sorted(set(first) - set(known))
+            if not unknown:
+                raise
+            # scikit-learn's own message shows the whole pipeline and the names of its top alone.
+            raise self._no_parameter(unknown[0], estimator, sorted(known)) from None
+
+    def _no_parameter(self, name: str, estimator: Any, known: list[str]) -> ValueError:
+        last = name.rpartition("__")[2]
+        meant = [each for each in known if each.rpartition("__")[2] == last]
+        meant = meant or get_close_matches(name, known, n=1)
+        hint = f"Did you mean {shown(meant[0])}?" if meant else f"It has {shown_names(known)}."
+        return ValueError(
+            f"{self.name} must name parameters of {type(estimator).__name__}; got {shown(name)}. "
+            f"{hint}"
+        )
 
     def _check_name(self, name: str, values: Any, estimator: Any, known: list[str]) -> None:
         """Raise unless the estimator's set_params takes a parameter that get_params lacks."""
@@ -123,10 +149,7 @@ class Candidates:
         try:
             estimator.set_params(**{name: value})
         except (AttributeError, TypeError, ValueError):
-            raise ValueError(
-                f"{self.name} must name parameters of {type(estimator).__name__}; got {name!r}. "
-                f"It has {known}."
-            ) from None
+            raise self._no_parameter(name, estimator, known) from None
 
     def with_steps(self, estimator: Any) -> list[Any]:
         """Return the estimator with each of the steps that are searched over, or as it is."""
@@ -175,8 +198,8 @@ class Candidates:
         # The cost of whatever is drawn must be known: estimators have to be listed.
         if holds_step(value):
             raise TypeError(
-                f"{self.name}[{parameter!r}] must draw plain values; got a step, {value!r:.60}. "
-                "List the steps instead."
+                f"{self.name}[{shown(parameter)}] must draw plain values; got a step, "
+                f"{shown(value)}. List the steps instead."
             )
         return value
 

@@ -6,27 +6,230 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
+from skdptune._formatting import shown
+from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import (
+    Binomial,
+    Geometric,
+    Logarithmic,
+    Poisson,
     PrivacyProfile,
     PrivacyReport,
     RunCountDistribution,
     SharedCurve,
+    TruncatedNegativeBinomial,
     calibrate,
+    check_distribution,
     mixture,
     search_on_split,
 )
 from skdptune.base import DEFAULT_DELTA, budget_owners
 from skdptune.base.protocol import Parametrized
 from skdptune.mechanisms import noise_for_budget
-from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
-from skdptune.model_selection._cost._fit_setting import (
+from skdptune.model_selection._cost._candidates import Candidates
+from skdptune.model_selection._cost._fit_costs import (
     BudgetSetting,
     CurveSetting,
+    FitCosts,
     FitSetting,
+    FitSize,
     NoiseSetting,
 )
 from skdptune.model_selection._cost._layout import Layout
+
+_MOST_RUNS = 1e9
+
+
+def _binomial(mean: float) -> RunCountDistribution:
+    # Half of the trials run, which spreads less than Poisson, and costs more.
+    return Binomial.from_mean(mean, max(1, math.ceil(2.0 * mean)))
+
+
+_MAKERS: dict[str, Callable[[float], RunCountDistribution]] = {
+    "geometric": Geometric.from_mean,
+    "logarithmic": Logarithmic.from_mean,
+    "negative_binomial": lambda mean: TruncatedNegativeBinomial.from_mean(mean, 0.5),
+    # Rarely makes few runs, for little more.
+    "concentrated": lambda mean: TruncatedNegativeBinomial.from_mean(mean, 3.0),
+    "poisson": Poisson.from_mean,
+    "binomial": _binomial,
+}
+# Those among which "auto" picks: the others never cost less for the same mean.
+_CHOICE = ("geometric", "logarithmic", "negative_binomial", "concentrated", "poisson")
+DISTRIBUTIONS = ("auto", *_MAKERS)
+
+
+def candidate_distributions(
+    n_iter_distribution: str | RunCountDistribution,
+    n_iter: float,
+    at_least: tuple[int, float] | None,
+) -> list[RunCountDistribution]:
+    """Return the distributions that a search may use; it takes the cheapest.
+
+    Parameters
+    ----------
+    n_iter_distribution : str or RunCountDistribution
+        A name, "auto" for several, or the distribution itself.
+    n_iter : float
+        Mean number of runs.
+    at_least : tuple of int and float, or None
+        ``(k, chance)``: instead of the mean, ask for at least k runs with that chance.
+    """
+    if isinstance(n_iter_distribution, RunCountDistribution):
+        return [check_distribution(n_iter_distribution)]
+    check_option(n_iter_distribution, name="n_iter_distribution", options=DISTRIBUTIONS)
+    names = _CHOICE if n_iter_distribution == "auto" else (n_iter_distribution,)
+    if at_least is not None:
+        count, chance = _checked_wish(at_least)
+        made = [_distribution_of_chance(_MAKERS[name], count, chance) for name in names]
+        # Some make few runs too often, whatever their mean.
+        found = [each for each in made if each is not None]
+        if not found:
+            raise ValueError(
+                "at_least must be attainable with n_iter_distribution="
+                f"{shown(n_iter_distribution)}; got {shown((count, chance))}. "
+                "n_iter_distribution='poisson' rarely makes few runs."
+            )
+        return found
+    mean = check_real(n_iter, name="n_iter", lower=1.0, upper=_MOST_RUNS)
+    if mean == 1.0:
+        return [Binomial(1, 1.0)]
+    return [_MAKERS[name](mean) for name in names]
+
+
+def _checked_wish(at_least: tuple[int, float]) -> tuple[int, float]:
+    try:
+        count, chance = at_least
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"at_least must be (number of runs, chance); got {shown(at_least)}."
+        ) from None
+    check_integer(count, name="at_least[0]", lower=1)
+    return count, check_real(
+        chance, name="at_least[1]", lower=0.0, upper=1.0, lower_open=True, upper_open=True
+    )
+
+
+def _distribution_of_chance(
+    make: Callable[[float], RunCountDistribution], count: int, chance: float
+) -> RunCountDistribution | None:
+    """Return the distribution of least mean with at least `count` runs at the wanted chance.
+
+    None where no mean is enough.
+    """
+
+    def is_enough(mean: float) -> bool:
+        return 1.0 - make(mean).probability_at_most(count - 1) >= chance
+
+    low, high = 1.0 + 1e-9, 2.0
+    while not is_enough(high):
+        low, high = high, 2.0 * high
+        if high > _MOST_RUNS:
+            return None
+    while high - low > 1e-3 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return make(high)
+
+
+def runs_at_most(n_iter_distribution: RunCountDistribution, chance: float) -> int:
+    """Return the least number of runs that is not exceeded with the given chance."""
+    high = 1
+    while n_iter_distribution.probability_at_most(high) < chance:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle)
+            if n_iter_distribution.probability_at_most(middle) >= chance
+            else (middle, high)
+        )
+    return high
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is decided before the data are read.
+
+    Attributes
+    ----------
+    candidates : Candidates
+    model : CostModel
+    cost : Cost
+        The cost of everything, at the setting that meets the budget.
+    components : tuple of PrivacyReport
+        Of the report's tree.
+    asked : float or None
+        The total epsilon that the user gave.
+    advice : str
+        Why a search of a suggested space cannot be expected to help; empty if it can.
+    declined : Plan or None
+        The search that is not made, where the estimator is fitted once, as it is, instead.
+    """
+
+    candidates: Candidates
+    model: CostModel
+    cost: Cost
+    components: tuple[PrivacyReport, ...]
+    asked: float | None
+    advice: str = ""
+    declined: Plan | None = None
+
+    @property
+    def layout(self) -> Layout:
+        """How the records are divided."""
+        return self.model.layout
+
+    @property
+    def delta(self) -> float:
+        """At which the total is stated."""
+        return self.model.delta
+
+    @property
+    def total(self) -> PrivacyProfile:
+        """What everything costs that the fitted search shows."""
+        return self.cost.total
+
+    def with_classes(self, classes: Any) -> Plan:
+        """Return the same plan with estimators that are given the label set."""
+        fit_costs = replace(self.model.fit_costs, classes=classes)
+        return replace(self, model=replace(self.model, fit_costs=fit_costs))
+
+    @cached_property
+    def calibration_in_words(self) -> str:
+        """How the noise of the fits was found, and what that loses; empty if it is given.
+
+        Whether candidates differ in what sets their cost decides.
+        """
+        setting = self.cost.setting
+        if isinstance(setting, NoiseSetting):
+            return "One noise for all candidates, from the exact cost of the search."
+        if isinstance(setting, CurveSetting):
+            return (
+                "Each candidate's own noise, so that its cost stays below one curve for all; this "
+                f"uses {max(self.model.loss(self.cost), 0.0):.1%} of ε."
+            )
+        if setting is None:
+            return ""
+        if self.model.fit_costs.is_held_to_budget:
+            return (
+                "Each candidate's own noise for the ε of a fit; where their costs differ, the "
+                "worst cost of such a fit is assumed."
+            )
+        return "Each candidate's own noise for the ε of a fit, from the exact cost of the search."
+
+    def noise_of_final(self) -> float | None:
+        """Return the noise of the returned model's fit, if the estimator has a `noise_level`."""
+        model = self.model
+        size = model.final_size if self.layout.final else model.train_size
+        made = model.fit_costs.configured({}, self.cost.setting, size)
+        level = getattr(made, "noise_level", None)
+        return None if level is None else float(level(size.n_samples, size.n_features))
+
 
 ProfileOfFit = Callable[[FitSetting | None, FitSize], PrivacyProfile]
 
@@ -446,3 +649,74 @@ def own_delta(estimator: Parametrized) -> float:
     owners = budget_owners(estimator)
     deltas = [owner.delta for owner in owners if owner.delta]
     return max(deltas, default=0.0 if owners else DEFAULT_DELTA)
+
+
+# From epsilon, the number of partitions and of scored records (None if these are public) to the
+# cost of a choice, for records that train and for records that score.
+ChoiceCost = Callable[[float, int, int | None], tuple[PrivacyProfile, PrivacyProfile]]
+# Share of a fit's epsilon that choosing its parameters may cost.
+_CHOICE_SHARE = 0.25
+
+
+def free_choice(
+    epsilon: float, n_partitions: int, n_score: int | None
+) -> tuple[PrivacyProfile, PrivacyProfile]:
+    """Return the cost of a choice that looks at no data."""
+    return PrivacyProfile.pure(0.0), PrivacyProfile.pure(0.0)
+
+
+@dataclass(frozen=True)
+class ChoiceCostModel(CostModel):
+    """The cost of a choice by utilities on partitions, and of one fit on all records.
+
+    Parameters
+    ----------
+    choice_epsilon : float
+        What the choice may cost.
+    choice : callable
+        See `ChoiceCost`.
+    n_partitions : int
+        Number of disjoint partitions.
+    """
+
+    choice_epsilon: float = 0.0
+    choice: ChoiceCost = free_choice
+    n_partitions: int = 0
+
+    def _of_fits(self, profile_of: ProfileOfFit, setting: FitSetting | None) -> Cost:
+        layout = self.layout
+        fit = profile_of(setting, self.final_size)
+        trained, scored = self.choice(self.choice_epsilon, self.n_partitions, self.n_score)
+        final = fit if layout.final else None
+        total = search_on_split(trained, scored, final, validation_fraction=layout.validation)
+        return Cost(total, fit, trained, scored, final, NO_NOISE, setting, setting)
+
+    @property
+    def n_score(self) -> int | None:
+        """Public constant for the number of records that a score averages; None if public."""
+        return None if self.layout.public else self.layout.n_score
+
+    def check(self, cost: Cost) -> None:
+        """Raise unless the final fit of every candidate can be costed."""
+        self.fit_costs.check_spaces(cost.setting, self.final_size)
+
+    def components(self, cost: Cost) -> tuple[PrivacyReport, ...]:
+        """Return the components of the report's tree: the choice and the fit."""
+        choice = PrivacyReport(
+            self.selection(cost),
+            self.delta,
+            name="selection",
+            note=f"{self.note}, {self.n_partitions} disjoint partitions",
+        )
+        if cost.final is None:
+            return (choice,)
+        final = PrivacyReport(cost.final, self.delta, name="final fit", note="on all records")
+        return choice, final
+
+
+def default_choice_epsilon(total: float | None, model: CostModel) -> float:
+    """Return what a choice may cost by default: a share of the total, or of the fit."""
+    if total is None:
+        own = model.fit_costs.profile(None, model.final_size).epsilon(model.delta)
+        total = own if 0.0 < own < math.inf else 1.0
+    return _CHOICE_SHARE * total

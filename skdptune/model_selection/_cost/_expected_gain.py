@@ -16,9 +16,9 @@ FEW_COLUMNS = 150
 
 
 def expected_loss(noise_ratio: float, epsilon: float, n_samples: int) -> float:
-    """Return the points of accuracy that so many times the noise of a fit may lose."""
+    """Return the points of accuracy, 100 at most, that so many times the noise may lose."""
     doublings = math.log2(max(noise_ratio, 1.0))
-    return doublings * LOSS_OF_DOUBLING / (epsilon * n_samples)
+    return min(doublings * LOSS_OF_DOUBLING / (epsilon * n_samples), 100.0)
 
 
 @dataclass(frozen=True)

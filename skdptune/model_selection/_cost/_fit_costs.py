@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import pickle
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import FunctionType
+from typing import Any, Protocol
 
+import joblib
+import numpy as np
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdptune._compat import remove_callbacks
-from skdptune.accounting import PrivacyProfile, UnreachableBudgetError
+from skdptune._formatting import shown, shown_names, shown_params
+from skdptune.accounting import (
+    Calibration,
+    PrivacyProfile,
+    SharedCurve,
+    UnreachableBudgetError,
+    calibrate_to_curve,
+)
 from skdptune.base import (
+    HOLDERS,
+    RESERVED_PARAMETERS,
+    Budget,
+    BudgetOwner,
     budget_owners,
     change_parameters,
     check_secret_size,
@@ -22,9 +38,12 @@ from skdptune.base import (
     declared_cost_parameters,
     disable_caching,
     has_cost,
+    is_set_by_budget,
     nested_estimators,
     own_parameters,
+    replaces_records,
     scale_to_tuning,
+    set_budget,
     set_public_size,
     worst_cost_of_budget,
 )
@@ -35,18 +54,353 @@ from skdptune.model_selection._cost._candidates import (
     holds_step,
     is_finite,
 )
-from skdptune.model_selection._cost._fit_setting import (
-    BudgetSetting,
-    CurveSetting,
-    FitSetting,
-    noise_parameter,
-)
+from skdptune.model_selection._running import is_search
+
+
+def labels_set_the_cost(estimator: Any, candidates: Candidates) -> bool:
+    """Return whether the cost may depend on a label set that nobody has declared yet."""
+    undeclared = [
+        step
+        for _, step in nested_estimators(estimator)
+        if own_parameters(step).get("classes", ()) is None
+    ]
+    if any("classes" in getattr(step, "cost_parameters", ("classes",)) for step in undeclared):
+        return True
+    # Other values of what sets the cost may make it depend on the labels, too.
+    varied = any(cost_parameters(estimator, list(space)) for space in candidates)
+    return varied and (bool(undeclared) or _searches_steps(estimator, candidates))
+
+
+def _searches_steps(estimator: Any, candidates: Candidates) -> bool:
+    own = estimator.get_params(deep=True)
+    return any(
+        hasattr(own.get(name), "get_params")
+        or (is_finite(values) and holds_step(list(values), words=False))
+        for space in candidates
+        for name, values in space.items()
+    )
+
+
+# Profiles of a plan take some ten megabytes.
+_SIZE = 8
+
+
+def plan_key(*content: Any) -> str | None:
+    """Return a key of everything that a plan follows from; None if it cannot be pickled."""
+    try:
+        return str(joblib.hash((_named_in(content), content)))
+    except Exception:
+        # What cannot be pickled is solved anew each time.
+        return None
+
+
+class PlanCache:
+    """The last few plans; safe to use from several threads.
+
+    Parameters
+    ----------
+    size : int, default=8
+        Most plans that are kept.
+    """
+
+    def __init__(self, size: int = _SIZE) -> None:
+        self._size = size
+        self._plans: OrderedDict[str, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: str | None) -> Any:
+        """Return the plan of a key, None if there is none."""
+        with self._lock:
+            return self._plans.get(key) if key is not None else None
+
+    def put(self, key: str | None, plan: Any) -> None:
+        """Keep a plan, and drop the oldest beyond the cache's size."""
+        if key is None:
+            return
+        with self._lock:
+            self._plans[key] = plan
+            while len(self._plans) > self._size:
+                self._plans.popitem(last=False)
+
+
+plan_cache = PlanCache()
+
+
+class _Names(pickle.Pickler):
+    """Notes the classes and functions that are pickled by name.
+
+    One that was defined anew, as in a notebook, has the same name and is another.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO())
+        self.found: list[int] = []
+
+    def reducer_override(self, obj: Any) -> Any:
+        """Note an object's identity; it is pickled as usual."""
+        if isinstance(obj, type | FunctionType):
+            self.found.append(id(obj))
+        return NotImplemented
+
+
+def _named_in(content: Any) -> list[int]:
+    names = _Names()
+    names.dump(content)
+    return names.found
+
+
+_LEAST_NOISE, _USUAL_NOISE, _LARGEST_NOISE = 0.05, 2.0, 1e6
+_LARGEST_EPSILON = 500.0
+
+
+class FitSetting(Protocol):
+    """What every fit of a search is set to."""
+
+    @property
+    def epsilon(self) -> float:
+        """What one fit costs at the search's delta."""
+
+    def apply(self, estimator: Any) -> None:
+        """Set the estimator's parameters."""
+
+    def noisier(self, factor: float, n_fits: int) -> FitSetting:
+        """Return the setting of each of so many fits with this many times the noise."""
+
+
+@dataclass(frozen=True)
+class BudgetSetting:
+    """Each fit may cost an epsilon and a delta, which private steps share.
+
+    Each estimator solves for its own noise. Where several steps or several settings of one step
+    have to meet one figure, there is no single noise to solve for.
+    """
+
+    epsilon: float
+    delta: float
+
+    @property
+    def budget(self) -> Budget:
+        """The budget to be shared."""
+        return Budget(self.epsilon, self.delta)
+
+    def apply(self, estimator: Any) -> None:
+        """Share the budget out among the estimator's private steps."""
+        set_budget(estimator, self.budget)
+
+    def noisier(self, factor: float, n_fits: int) -> BudgetSetting:
+        """Return the setting with as much less epsilon, which is about as much more noise."""
+        return replace(self, epsilon=self.epsilon / factor)
+
+
+@dataclass(frozen=True)
+class NoiseSetting:
+    """The noise of the one private step of every candidate, which the search solves for itself.
+
+    Attributes
+    ----------
+    prefix : str
+        Of the step's parameters, such as ``"clf__"``.
+    parameter : str
+        Which sets its noise, see `skdptune.base.protocol`.
+    noise : float
+    epsilon, delta : float
+        What the noise costs; the step is given these, too, so that it shows them.
+
+    Notes
+    -----
+    Theorem F2.
+    """
+
+    prefix: str
+    parameter: str
+    noise: float
+    epsilon: float
+    delta: float
+
+    def apply(self, estimator: Any) -> None:
+        """Set the noise, and beside it what it costs."""
+        settings = {"epsilon": self.epsilon, "delta": self.delta, self.parameter: self.noise}
+        estimator.set_params(**{f"{self.prefix}{name}": value for name, value in settings.items()})
+
+    def noisier(self, factor: float, n_fits: int) -> NoiseSetting:
+        """Return the setting with this many times the noise, at about its cost."""
+        return replace(self, noise=self.noise * factor, epsilon=self.epsilon / factor)
+
+
+@dataclass(frozen=True)
+class CurveSetting:
+    """Each fit lies below one curve, to which every candidate is calibrated by itself.
+
+    Attributes
+    ----------
+    curve : SharedCurve
+    delta : float
+        The search's, at which budgets are stated.
+
+    Notes
+    -----
+    Theorem F2.
+    """
+
+    curve: SharedCurve
+    delta: float
+
+    @property
+    def epsilon(self) -> float:
+        """What one fit costs at the search's delta."""
+        return self.curve.profile.epsilon(self.delta)
+
+    def apply(self, estimator: Any) -> None:
+        """Set nothing yet: a calibration needs all other parameters, see `calibrate`."""
+
+    def noisier(self, factor: float, n_fits: int) -> CurveSetting:
+        """Return the setting of a curve of as much less shift; all fail as rarely as one did."""
+        curve = SharedCurve(self.curve.shift / factor, self.curve.failure / n_fits)
+        return replace(self, curve=curve)
+
+    def calibrate(self, estimator: Any, n_samples: int, n_features: int | None) -> None:
+        """Give the estimator the least noise with which its whole fit lies below the curve.
+
+        Raises
+        ------
+        UnreachableBudgetError
+            If no noise does.
+        """
+        key = plan_key(estimator, self.curve, self.delta, n_samples, n_features)
+        found = _calibrated.get(key)
+        if found is None:
+            found = self._settings(estimator, (n_samples, n_features))
+            _calibrated.put(key, found)
+        change_parameters(estimator, found)
+
+    def _settings(self, estimator: Any, size: tuple[int, int | None]) -> dict[str, Any]:
+        """Return the parameters, by their names, that make the estimator meet the curve."""
+        owners = budget_owners(estimator)
+        if len(owners) == 1:
+            # What else the estimator does has its cost, too.
+            return self._settings_of(owners[0], estimator, estimator, self.curve, size)
+        steps = dict(nested_estimators(estimator))
+        squares = sum(owner.share**2 for owner in owners)
+        found: dict[str, Any] = {}
+        for owner in owners:
+            curve = self.curve.divided(owner.share**2 / squares, len(owners))
+            step = steps[owner.prefix]
+            found |= self._settings_of(owner, estimator, step, curve, size)
+        return found
+
+    def _settings_of(
+        self,
+        owner: BudgetOwner,
+        estimator: Any,
+        costed: Any,
+        curve: SharedCurve,
+        size: tuple[int, int | None],
+    ) -> dict[str, Any]:
+        """Return the parameters of one private step with which `costed` lies below a curve."""
+        step = dict(nested_estimators(estimator))[owner.prefix]
+        delta = {} if owner.delta is None else {"delta": self.delta if owner.delta > 0.0 else 0.0}
+        change_parameters(estimator, _prefixed(owner, delta))
+        by_itself = getattr(step, "calibrate_to_curve", None)
+        if by_itself is not None:
+            return _prefixed(owner, {**delta, **by_itself(curve, *size)})
+        noise = _noise_parameter_of(step, owner)
+
+        def profile(value: float) -> PrivacyProfile:
+            estimator.set_params(**_prefixed(owner, {noise or "epsilon": value}))
+            return cost_of(costed, *size)
+
+        found: Calibration = calibrate_to_curve(
+            profile,
+            curve,
+            parameter="budget" if noise is None else "noise",
+            lower=1e-4 if noise is None else _LEAST_NOISE,
+            upper=_LARGEST_EPSILON if noise is None else _LARGEST_NOISE,
+            guess=curve.profile.epsilon(self.delta) if noise is None else _USUAL_NOISE,
+        )
+        settings = {**delta, noise or "epsilon": found.value}
+        if noise is not None:
+            # Beside the noise, what it costs, so that the estimator shows it.
+            settings["epsilon"] = found.profile.epsilon(self.delta)
+        return _prefixed(owner, settings)
+
+
+def _prefixed(owner: BudgetOwner, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{owner.prefix}{name}": value for name, value in settings.items()}
+
+
+# Candidates are configured for planning, for checking and for each fit.
+_calibrated = PlanCache(256)
+
+
+def as_budget(setting: FitSetting | None) -> FitSetting | None:
+    """Return the budget that a noise or a curve amounts to, any other setting as it is."""
+    if isinstance(setting, NoiseSetting | CurveSetting):
+        return BudgetSetting(setting.epsilon, setting.delta)
+    return setting
+
+
+def noise_parameter(estimator: Any) -> tuple[str, str] | None:
+    """Return prefix and name of the parameter that sets all noise of an estimator's fit.
+
+    None where a search cannot solve for the noise itself: several steps have a budget, or the one
+    that has does not name its ``noise_parameter``.
+    """
+    owners = budget_owners(estimator)
+    if len(owners) != 1:
+        return None
+    step = dict(nested_estimators(estimator))[owners[0].prefix]
+    name = _noise_parameter_of(step, owners[0])
+    return None if name is None else (owners[0].prefix, name)
+
+
+def _noise_parameter_of(step: Any, owner: BudgetOwner) -> str | None:
+    """Return the parameter that sets all noise of a private step, None if it names none."""
+    name = getattr(step, "noise_parameter", None) if owner.delta else None
+    return name if name in own_parameters(step) else None
+
+
+def neighbours_replace(
+    estimator: Any, candidates: Candidates, n_samples: int, n_features: int | None
+) -> bool:
+    """Return whether neighbours differ by replacing a record; refuse a mixture of relations."""
+    # Theorem F8.
+    searched = [
+        step
+        for space in candidates
+        for values in space.values()
+        if is_finite(values)
+        for step in values
+        if hasattr(step, "get_params")
+    ]
+    steps = [step for one in (estimator, *searched) for _, step in nested_estimators(one)]
+    if not any(replaces_records(step) for step in steps):
+        return False
+    # What costs nothing is of either kind, and compositions are what they hold.
+    if any(_adds_records(step, n_samples, n_features) for step in steps):
+        raise TypeError(
+            "estimator must hold private steps of one kind; got some whose guarantee is about "
+            "adding or removing a record, and some about replacing one."
+        )
+    return True
+
+
+def _adds_records(step: Any, n_samples: int, n_features: int | None) -> bool:
+    """Return whether a step has a cost that is about adding or removing a record."""
+    if replaces_records(step) or not has_cost(step) or isinstance(step, HOLDERS):
+        return False
+    if is_search(step):
+        return False
+    try:
+        return bool(cost_of(step, n_samples, n_features).epsilon(0.0) > 0.0)
+    except (TypeError, ValueError):
+        # Its parameters may be what is searched.
+        return True
+
 
 # With more combinations than these, each candidate is held to its budget alone.
 _MOST_COMBINATIONS = 64
 _FEW_COMBINATIONS = 4
 _SLACK = 1.0 + 1e-9
-COMPOSITIONS = (Pipeline, FeatureUnion, ColumnTransformer)
 
 Combination = dict[str, Any]
 
@@ -367,8 +721,8 @@ class FitCosts:
             made = bare
         if not setting.curve.covers(cost_of(made, size.n_samples, size.n_features)):
             raise self._refusal(
-                f"no noise brings {type(bare).__name__} with {candidate!r:.80} below the curve "
-                "that all candidates share"
+                f"no noise brings {type(bare).__name__} with {shown_params(candidate)} below the "
+                "curve that all candidates share"
             )
         self._check_size(made, size)
 
@@ -389,7 +743,7 @@ class FitCosts:
         owners = {owner.prefix: owner for owner in budget_owners(made)}
         for prefix, step in nested_estimators(made):
             inside = any(prefix.startswith(outer) and prefix != outer for outer in owners)
-            if isinstance(step, COMPOSITIONS) or inside or not has_cost(step):
+            if isinstance(step, HOLDERS) or inside or not has_cost(step):
                 continue
             cost = cost_of(step, size.n_samples, size.n_features)
             owner = owners.get(prefix)
@@ -416,3 +770,113 @@ def make_pure(estimator: Any) -> Any:
         if owner.delta is not None:
             estimator.set_params(**{f"{owner.prefix}delta": 0.0})
     return estimator
+
+
+class CostedCandidates:
+    """Candidates that cost no more than the plan of a search allows.
+
+    Parameters
+    ----------
+    fit_costs : FitCosts
+        Costs of the search's candidates.
+    sets_budget : bool
+        Whether the search sets the estimators' budgets.
+    tuning_estimator : estimator or None
+        What is trained in their place, if something else is.
+
+    Notes
+    -----
+    Theorem D3.
+
+    The cost of a fit follows from the parameters that set it. Where the plan covers every
+    combination of their values, a candidate must agree with one of these, if only by the
+    estimator's own values. Where it holds every candidate to one budget instead, plain values of
+    the searched parameters may be any.
+    """
+
+    def __init__(self, fit_costs: FitCosts, sets_budget: bool, tuning_estimator: Any) -> None:
+        self._fit_costs = fit_costs
+        self._sets_budget = sets_budget
+        self._own = fit_costs.estimator.get_params(deep=True)
+        self._tuned = (
+            None if tuning_estimator is None else set(tuning_estimator.get_params(deep=True))
+        )
+
+    def check(self, candidates: Iterable[dict[str, Any]]) -> None:
+        """Raise unless all candidates are among those that the cost covers."""
+        for candidate in candidates:
+            self._check_names(candidate)
+            self._check_cost(candidate)
+
+    def _check_names(self, candidate: dict[str, Any]) -> None:
+        for name in candidate:
+            if not isinstance(name, str):
+                raise TypeError(f"candidates must have names as keys; got {shown(name)}.")
+            is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
+            is_set = self._sets_budget and is_set_by_budget(self._fit_costs.estimator, name)
+            if is_reserved or is_set:
+                raise ValueError(
+                    f"candidates must leave {shown(name)} to the search; got a value for it."
+                )
+            if self._tuned is not None and name not in self._tuned:
+                raise ValueError(
+                    f"candidates must name parameters of tuning_estimator, too; got {shown(name)}."
+                )
+
+    def _check_cost(self, candidate: dict[str, Any]) -> None:
+        estimator = self._fit_costs.estimator
+        try:
+            made = self._fit_costs.changed(candidate)
+        except (ValueError, AttributeError):
+            raise ValueError(
+                f"candidates must name parameters of {type(estimator).__name__}; got "
+                f"{shown_names(sorted(candidate))}."
+            ) from None
+        costly = cost_parameters(made, list(candidate))
+        if not any(
+            self._has_known_cost(candidate, costly, space, combinations)
+            for space, combinations in self._fit_costs.spaces()
+        ):
+            raise ValueError(
+                f"candidates must have values of {sorted(costly)} that the plan of the "
+                "search covers, as these set the cost; got others. List them in param_grid or "
+                "param_distributions."
+            )
+
+    def _has_known_cost(
+        self,
+        candidate: dict[str, Any],
+        costly: set[str],
+        space: Space,
+        combinations: list[Combination] | None,
+    ) -> bool:
+        if combinations is None:
+            return all(
+                (name in space and not hasattr(candidate[name], "get_params"))
+                or _same(candidate[name], self._own.get(name, _same))
+                for name in costly
+            )
+        return any(
+            all(
+                _same(self._value(candidate, name), self._value(combination, name))
+                for name in costly | set(combination)
+            )
+            for combination in combinations
+        )
+
+    def _value(self, values: dict[str, Any], name: str) -> Any:
+        return values[name] if name in values else self._own.get(name, _same)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two values of a parameter are the same."""
+    if one is other:
+        return True
+    plain = (str, bytes, int, float, np.generic, type(None))
+    if isinstance(one, plain) and isinstance(other, plain):
+        return bool(one == other)
+    try:
+        return bool(joblib.hash(one) == joblib.hash(other))
+    except Exception:
+        # What cannot be compared is taken to be different, which only refuses.
+        return False

@@ -13,6 +13,7 @@ from sklearn.model_selection import (
     ShuffleSplit,
 )
 
+from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import VARIANTS
 from skdptune.metrics import BoundedScorer
@@ -183,7 +184,7 @@ def make_layout(
         check_integer(n_features, name="n_features", lower=1)
     check_option(variant, name="variant", options=VARIANTS)
     if not (refit is True or refit is False or (isinstance(refit, str) and refit == "winner")):
-        raise ValueError(f"refit must be 'winner', True or False; got {refit!r}.")
+        raise ValueError(f"refit must be 'winner', True or False; got {shown(refit)}.")
     validation, folds = (0.0, 0) if public else split_of(cv)
     if replaces:
         _check_no_sampling(tuning_fraction, is_random)
@@ -220,8 +221,9 @@ def _check_no_sampling(wish: Any, is_random: bool) -> None:
     # Theorem F8.
     if is_random or not (wish is None or (isinstance(wish, str) and wish == "auto")):
         raise ValueError(
-            f"tuning_fraction must be None for this estimator; got {wish!r}. Its guarantee is "
-            "about replacing one of a public number of records, and does not grow by sampling."
+            f"tuning_fraction must be None for this estimator; got {shown(wish)}. Its guarantee "
+            "is about replacing one of a public number of records, and does not grow by "
+            "sampling."
         )
 
 
@@ -256,7 +258,7 @@ def _split_of_splitter(cv: Any, hint: str) -> tuple[float, int]:
             return split_of(share)
     raise ValueError(
         "cv must be KFold, ShuffleSplit with one split and a test_size, a fraction or a number "
-        f"of folds; got {cv!r:.80}. Where a record goes must not depend on other records, on "
+        f"of folds; got {shown(cv)}. Where a record goes must not depend on other records, on "
         f"their labels or on their groups. {hint}"
     )
 

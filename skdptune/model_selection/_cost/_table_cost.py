@@ -16,11 +16,11 @@ from skdptune.model_selection._cost._cost_model import (
     untuned_model,
 )
 from skdptune.model_selection._cost._expected_gain import expected_loss
-from skdptune.model_selection._cost._fit_costs import FitSize
-from skdptune.model_selection._cost._fit_setting import (
+from skdptune.model_selection._cost._fit_costs import (
     BudgetSetting,
     CurveSetting,
     FitSetting,
+    FitSize,
     NoiseSetting,
 )
 

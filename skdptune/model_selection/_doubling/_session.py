@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune.accounting import PrivacyReport
 from skdptune.mechanisms import DoublingThreshold, ThresholdRound
 from skdptune.model_selection._cost import Candidates, CostedCandidates, copied
 from skdptune.model_selection._partition_search import PartitionSearch
-from skdptune.model_selection._running import new_lock, one_at_a_time, spawned
+from skdptune.model_selection._running import spawned
 from skdptune.model_selection._tuning_search import Choice, SearchState
 
 
@@ -23,7 +24,7 @@ class ThresholdChoice(Choice):
     trace: tuple[ThresholdRound, ...] = ()
 
 
-class DoublingThresholdSession:
+class DoublingThresholdSession(RunningBudget):
     """A search in progress, to be offered candidates by whoever knows good ones.
 
     `DoublingThresholdSearchCV.start` makes one. Each call of `propose` scores a batch of
@@ -34,7 +35,8 @@ class DoublingThresholdSession:
     The cost is that of the search, whatever is offered and however many rounds are made; it is
     owed from the first `propose` on, whether or not the session is finished. Condition: what is
     offered is chosen by what the session has returned, by chance or by public knowledge, and by
-    nothing else that was learned from the data. Threads may share it, and take turns.
+    nothing else that was learned from the data. Threads may share it, and take turns; a forked
+    process may not use it.
 
     Attributes
     ----------
@@ -86,9 +88,14 @@ class DoublingThresholdSession:
     2.0
     """
 
+    _instead = (
+        "It also holds records and secret noise. The search that finish returns may be kept."
+    )
+
     def __init__(
         self, search: PartitionSearch, rounds: DoublingThreshold, state: SearchState
     ) -> None:
+        super().__init__()
         self._search, self._rounds, self._state = search, rounds, state
         plan = state.plan
         self._report = search._report(plan)
@@ -104,8 +111,6 @@ class DoublingThresholdSession:
         self._first: dict[str, Any] | None = None
         self._best: dict[str, Any] | None = None
         self._is_open = True
-        # Threads take turns, so that each round follows from all before it.
-        self._lock = new_lock()
 
     @one_at_a_time
     def propose(self, candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -233,14 +238,6 @@ class DoublingThresholdSession:
     def privacy(self) -> PrivacyReport:
         """What everything will have cost."""
         return self._report
-
-    def __reduce__(self) -> Any:
-        """Refuse to be copied or pickled."""
-        raise TypeError(
-            "DoublingThresholdSession must be used where it was started; got a request to copy "
-            "or pickle it. It holds records and secret noise; the search that finish returns "
-            "may be kept."
-        )
 
     def __repr__(self) -> str:
         """Show the state of the search, all of which is public."""

@@ -1,9 +1,14 @@
 """Pareto searches: the trade-off between privacy and utility, found by filling optuna studies."""
 
 from skdptune.model_selection._pareto._checks import (
+    ThirdObjective,
     check_pareto_parameters,
     check_picklable,
     check_target,
+    check_third_objective,
+    warn_of_failures,
+    warn_of_few,
+    warn_of_one_cost,
 )
 from skdptune.model_selection._pareto._families import Families
 from skdptune.model_selection._pareto._plan import ParetoPlan, make_pareto_plan, plan_report
@@ -14,18 +19,10 @@ from skdptune.model_selection._pareto._study import (
     Evaluation,
     ParetoOptimizer,
     Record,
+    StorageParameter,
     open_storage,
     optuna,
     quiet_optuna,
-)
-from skdptune.model_selection._pareto._third_objective import (
-    ThirdObjective,
-    check_third_objective,
-)
-from skdptune.model_selection._pareto._warnings import (
-    warn_of_failures,
-    warn_of_few,
-    warn_of_one_cost,
 )
 
 __all__ = [
@@ -37,6 +34,7 @@ __all__ = [
     "ParetoRun",
     "Record",
     "SearchSpace",
+    "StorageParameter",
     "ThirdObjective",
     "check_pareto_parameters",
     "check_picklable",

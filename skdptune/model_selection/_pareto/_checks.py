@@ -2,23 +2,118 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import joblib
+from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import get_tags
 
 from skdptune._compat import cloudpickle
+from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.metrics import BoundedScorer
-from skdptune.model_selection._pareto._costs import check_relation
 from skdptune.model_selection._pareto._families import Families
+from skdptune.model_selection._pareto._plan import check_relation
 from skdptune.model_selection._pareto._sampling import check_sampler
-from skdptune.model_selection._pareto._settings import ParetoSettings
-from skdptune.model_selection._pareto._study import check_epsilon_scale, check_reference_point
-from skdptune.model_selection._pareto._third_objective import (
-    ThirdObjective,
-    check_third_objective,
+from skdptune.model_selection._pareto._study import (
+    Record,
+    check_epsilon_scale,
+    check_reference_point,
 )
+
+if TYPE_CHECKING:
+    from skdptune.model_selection._dpareto_search import DParetoSearchCV
+
+
+TIME = "time"
+# Names of other columns of the results.
+_RESERVED = frozenset(
+    {"", "epsilon", "error", "params", "number", "study_epsilon", TIME}
+    | {"spread", "utilities", "seconds", "failure"}
+)
+
+
+@dataclass(frozen=True)
+class ThirdObjective:
+    """A third objective, to be minimised.
+
+    Attributes
+    ----------
+    name : str
+        Its column in the results.
+    function : callable or None
+        None is the time of an evaluation.
+    """
+
+    name: str
+    function: Callable[..., Any] | None
+
+
+def check_third_objective(given: Any, arguments: str) -> ThirdObjective | None:
+    """Return a third objective, None for None, or raise.
+
+    Parameters
+    ----------
+    given : None, "time" or (str, callable)
+    arguments : str
+        Of the function, for messages.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str) and given == TIME:
+        return ThirdObjective(TIME, None)
+    is_pair = isinstance(given, tuple) and len(given) == 2
+    if not (is_pair and isinstance(given[0], str) and callable(given[1])):
+        raise TypeError(
+            "third_objective must be None, 'time' or a tuple of a name and a function of "
+            f"{arguments}; got {shown(given)}."
+        )
+    if given[0] in _RESERVED:
+        raise ValueError(
+            "third_objective must have a name that no other column of the results has; got "
+            f"{shown(given[0])}."
+        )
+    return ThirdObjective(*given)
+
+
+def warn_of_failures(records: Sequence[Record], *, stacklevel: int) -> None:
+    """Warn of evaluations that failed, with the reason of the first."""
+    failed = [record for record in records if record.evaluation.failure is not None]
+    if failed:
+        warnings.warn(
+            f"{len(failed)} of {len(records)} evaluations failed. The first: "
+            f"{failed[0].evaluation.failure}. evaluations_ names them all.",
+            FitFailedWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_of_one_cost(records: Sequence[Record], *, stacklevel: int) -> None:
+    """Warn if no parameter of the space changes epsilon."""
+    found = [record.evaluation for record in records if record.evaluation.failure is None]
+    if len(found) > 1 and len({evaluation.epsilon for evaluation in found}) == 1:
+        warnings.warn(
+            f"All evaluations cost epsilon={found[0].epsilon:.4g}, so that the front is a single "
+            "point. Let param_space hold what sets the noise, such as epsilon or "
+            "noise_multiplier.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def warn_of_few(count: int, wanted: int, *, stacklevel: int) -> None:
+    """Warn if a release paid for fewer evaluations than the initial ones."""
+    if count < wanted:
+        warnings.warn(
+            f"release must be larger, or param_space hold smaller epsilons, for n_initial={wanted}"
+            f" evaluations; it paid for {count}.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
 
 PRIVACY = ("profile", "moments")
 _COUNTS = {"n_initial": 1, "n_iter": 0, "batch_size": 1, "n_repeats": 1}
@@ -28,7 +123,7 @@ _NOT_RELEASED = {
 }
 
 
-def check_pareto_parameters(settings: ParetoSettings, families: Families) -> None:
+def check_pareto_parameters(settings: DParetoSearchCV, families: Families) -> None:
     """Raise for parameters out of their domains, beside those that all searches have."""
     check_real(settings.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
     for name, least in _COUNTS.items():
@@ -43,7 +138,7 @@ def check_pareto_parameters(settings: ParetoSettings, families: Families) -> Non
         _check_release(settings, families)
 
 
-def third_objective_of(settings: ParetoSettings) -> ThirdObjective | None:
+def third_objective_of(settings: DParetoSearchCV) -> ThirdObjective | None:
     """Return the third objective of a search, or raise."""
     return check_third_objective(settings.third_objective, "(model, X, y)")
 
@@ -56,7 +151,7 @@ def check_target(estimator: Any, y: Any) -> None:
         )
 
 
-def _check_sampler(settings: ParetoSettings, families: Families) -> None:
+def _check_sampler(settings: DParetoSearchCV, families: Families) -> None:
     # A class of samplers is not a sampler.
     if isinstance(settings.sampler, str | type):
         check_sampler(settings.sampler)
@@ -67,7 +162,7 @@ def _check_sampler(settings: ParetoSettings, families: Families) -> None:
             )
 
 
-def _check_refit(settings: ParetoSettings) -> None:
+def _check_refit(settings: DParetoSearchCV) -> None:
     if isinstance(settings.refit, bool):
         if settings.refit and settings.release is not None:
             raise ValueError(
@@ -85,14 +180,14 @@ def _check_refit(settings: ParetoSettings) -> None:
     )
 
 
-def _check_release(settings: ParetoSettings, families: Families) -> None:
+def _check_release(settings: DParetoSearchCV, families: Families) -> None:
     check_real(settings.release, name="release", lower=0.0, lower_open=True, upper=500.0)
     if settings.delta == 0.0:
         raise ValueError("delta must be above 0 with release; got 0.")
     for name, why in _NOT_RELEASED.items():
         given = getattr(settings, name)
         if given is not None:
-            raise ValueError(f"{name} must be None with release: {why}; got {given!r:.60}.")
+            raise ValueError(f"{name} must be None with release: {why}; got {shown(given)}.")
     if not isinstance(settings.sampler, str):
         raise TypeError(
             "sampler must be a name with release; got an optuna sampler, which sees when "
@@ -112,5 +207,5 @@ def check_picklable(scorer: BoundedScorer, families: Families, n_jobs: int | Non
     except Exception as problem:
         raise TypeError(
             "n_jobs must be 1 for an estimator, space or scoring that cannot be pickled; got "
-            f"{n_jobs!r}. {type(problem).__name__}: {problem}"
+            f"{shown(n_jobs)}. {type(problem).__name__}: {problem}"
         ) from problem

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skdptune._formatting import shown, shown_names
 from skdptune.base import RESERVED_PARAMETERS, cost_parameters
 from skdptune.model_selection._pareto._sampling import SearchSpace
 
@@ -119,7 +120,7 @@ def _checked(estimator: Any, name: str) -> Any:
     if not hasattr(estimator, "fit") or isinstance(estimator, type):
         raise TypeError(
             f"{name} must be an estimator with fit, or a list of (name, estimator); got "
-            f"{estimator!r:.60}."
+            f"{shown(estimator)}."
         )
     return estimator
 
@@ -129,25 +130,29 @@ def _named(families: list[Any], param_space: Any) -> tuple[dict[str, Any], dict[
     pairs = [pair for pair in families if isinstance(pair, tuple) and len(pair) == 2]
     names = [name for name, _ in pairs]
     if not families or len(pairs) != len(families) or not all(isinstance(n, str) for n in names):
-        raise TypeError(f"estimator must be a list of (name, estimator); got {families!r:.80}.")
+        raise TypeError(f"estimator must be a list of (name, estimator); got {shown(families)}.")
     if len(set(names)) != len(names) or any("__" in name or not name for name in names):
         raise ValueError(
-            f"estimator must give its families different names without '__'; got {names}."
+            "estimator must give its families different names without '__'; got "
+            f"{shown(families)} with others."
         )
-    members = {name: _checked(member, f"estimator[{name!r}]") for name, member in pairs}
+    members = {
+        name: _checked(member, f"estimator[{place}]") for place, (name, member) in enumerate(pairs)
+    }
     if not isinstance(param_space, Mapping):
         kind = type(param_space).__name__
         raise TypeError(f"param_space must map the families' names to spaces; got {kind}.")
     if set(param_space) != set(names):
         raise ValueError(
-            f"param_space must have the families' names, {names}; got {list(param_space)}."
+            f"param_space must have the families' names, {shown_names(names)}; got "
+            f"{shown_names(param_space)}."
         )
     return members, {name: param_space[name] for name in names}
 
 
 def _check_names(family: str, estimator: Any, space: Any) -> None:
     """Raise unless the estimator has the parameters, and the search may set them."""
-    name = f"param_space[{family!r}]" if family else "param_space"
+    name = f"param_space[{shown(family)}]" if family else "param_space"
     if not isinstance(space, Mapping):
         kind = type(space).__name__
         raise TypeError(f"{name} must be a mapping from names to dimensions; got {kind}.")
@@ -162,9 +167,9 @@ def _check_names(family: str, estimator: Any, space: Any) -> None:
     unknown = sorted(set(space) - set(known))
     if unknown:
         raise ValueError(
-            f"{name} must name parameters of {type(estimator).__name__}; got {unknown[0]!r}. It "
-            f"has {sorted(known)}."
+            f"{name} must name parameters of {type(estimator).__name__}; got "
+            f"{shown(unknown[0])}. It has {sorted(known)}."
         )
     for key in space:
         if key.rpartition("__")[2] in RESERVED_PARAMETERS:
-            raise ValueError(f"{name} must leave {key!r} to the search; got values for it.")
+            raise ValueError(f"{name} must leave {shown(key)} to the search; got values for it.")

@@ -1,9 +1,8 @@
 """Running candidates on the data: the one engine that fits, scores and hides failures."""
 
-from skdptune.model_selection._running._data import Data, Records
+from skdptune.model_selection._running._data import Data, Door, Records
 from skdptune.model_selection._running._domain import (
     PUBLIC_VALIDATION,
-    check_domain,
     check_form,
     check_targets,
     is_search,
@@ -22,7 +21,14 @@ from skdptune.model_selection._running._partition_utilities import (
     partition_utilities,
     permute_and_flip_cost,
 )
-from skdptune.model_selection._running._quiet import Quiet
+from skdptune.model_selection._running._quiet import (
+    Quiet,
+    Streams,
+    child_stream,
+    generator_of,
+    noise_random,
+    spawned,
+)
 from skdptune.model_selection._running._random_split import (
     RandomSplit,
     disjoint_folds,
@@ -31,7 +37,6 @@ from skdptune.model_selection._running._random_split import (
     random_split,
 )
 from skdptune.model_selection._running._record_by_record import check_steps
-from skdptune.model_selection._running._results import results_of
 from skdptune.model_selection._running._runs import (
     ONE_FIT,
     Fold,
@@ -41,19 +46,13 @@ from skdptune.model_selection._running._runs import (
     Run,
     Scoring,
     perform_runs,
+    results_of,
 )
-from skdptune.model_selection._running._streams import (
-    Streams,
-    child_stream,
-    generator_of,
-    noise_random,
-    spawned,
-)
-from skdptune.model_selection._running._turns import new_lock, one_at_a_time
 from skdptune.model_selection._running._winner import WinnerMethods
 
 __all__ = [
     "Data",
+    "Door",
     "Fold",
     "Material",
     "N_TRIED",
@@ -71,7 +70,6 @@ __all__ = [
     "Values",
     "WinnerMethods",
     "auto_partitions",
-    "check_domain",
     "check_fits",
     "check_form",
     "check_steps",
@@ -86,9 +84,7 @@ __all__ = [
     "generator_of",
     "is_failure",
     "is_search",
-    "new_lock",
     "noise_random",
-    "one_at_a_time",
     "partition_utilities",
     "perform_all",
     "perform_runs",

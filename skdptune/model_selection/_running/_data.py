@@ -1,49 +1,159 @@
-"""The data of a search, and the records of them that a fit takes."""
+"""The one door of a search: records are read and converted here, and nowhere behind it.
+
+**Guarantee.** What comes out for one record depends on that record alone, whatever it holds and
+whatever container it came in. Splits, folds, fits and scores see only what came out (Theorem R5).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import get_tags
 
 from skdptune._compat import number_of_samples, safe_indexing
+from skdptune.base import (
+    as_table,
+    finite_rows,
+    kind_of_targets,
+    named_like,
+    read_targets,
+    reads_numbers,
+    target_array,
+    zeroed,
+)
+from skdptune.model_selection._running._made_up import made_up_like
 from skdptune.model_selection._running._record_by_record import fit_record_by_record
 
 Records = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True)
+class Door:
+    """How a search reads records. It follows from public facts, which no record decides.
+
+    Attributes
+    ----------
+    reads_numbers : bool
+        Whether rows become an array or a CSR matrix of numbers. Otherwise the first step of the
+        estimator is handed the records as they came.
+    targets : {"labels", "numbers", "any"}
+        What targets are.
+    labels : sequence or None
+        The public label set.
+    keeps_columns : bool
+        Whether targets in a single column stay two-dimensional.
+    form : array-like
+        A made-up record in the user's own container, with its column names and types.
+    """
+
+    reads_numbers: bool = False
+    targets: str = "any"
+    labels: Sequence[Any] | None = None
+    keeps_columns: bool = False
+    form: Any = None
+
+    @classmethod
+    def of(
+        cls, estimators: Sequence[Any], X: Any, labels: Sequence[Any] | None, *, varies: bool
+    ) -> Door:
+        """Return the door for estimators, and for records of the form of others.
+
+        Parameters
+        ----------
+        estimators : sequence of estimator
+        X : array-like
+            Its form alone is used.
+        labels : sequence or None
+            The public label set.
+        varies : bool
+            Whether candidates may have other steps than the estimators. Rows then stay as they
+            came.
+        """
+        kinds = {kind_of_targets(estimator) for estimator in estimators}
+        return cls(
+            not varies and all(map(reads_numbers, estimators)),
+            "labels" if "labels" in kinds else "any" if "any" in kinds else "numbers",
+            labels,
+            any(get_tags(estimator).target_tags.multi_output for estimator in estimators),
+            made_up_like(X, 1),
+        )
+
+    def open(self, X: Any, y: Any, arguments: dict[str, Any] | None = None) -> Data:
+        """Return the records, each read by itself.
+
+        Parameters
+        ----------
+        X, y : array-like
+            `y` may be None.
+        arguments : dict, optional
+            Of ``fit``; what has one entry per record is divided with the records.
+
+        Notes
+        -----
+        Theorem R5.
+        """
+        n_samples = number_of_samples(X)
+        rows, improper = X, np.zeros(n_samples, dtype=bool)
+        if self.reads_numbers:
+            rows, improper = finite_rows(X)
+        else:
+            rows = as_table(X)
+        targets = None
+        if y is not None:
+            targets, improper = read_targets(
+                y, self.targets, self.labels, improper, keeps_column=self.keeps_columns
+            )
+            if self.targets == "any":
+                # Words are labels that a transformer does not know; no row is lost to them.
+                targets, _ = finite_rows(targets)
+        if self.reads_numbers:
+            rows = named_like(X, zeroed(rows, improper))
+        per_record = {
+            name: _entries(value)
+            for name, value in (arguments or {}).items()
+            if hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_samples
+        }
+        others = {name: v for name, v in (arguments or {}).items() if name not in per_record}
+        return Data(rows, targets, per_record, others, improper, self)
+
+
+def _entries(values: Any) -> NDArray[Any]:
+    """Return an argument of `fit` with one entry per record; an improper weight counts as 0."""
+    entries = target_array(values, None)
+    if entries.dtype.kind not in "fiubO":
+        return entries
+    numbers, wrong = finite_rows(entries)
+    # Where most are words, they are groups.
+    return entries if 2 * np.count_nonzero(wrong) > wrong.size else numbers
+
+
+@dataclass(frozen=True)
 class Data:
-    """Records and targets, and the further arguments of `fit`.
+    """Records and targets as a `Door` makes them, and the further arguments of `fit`.
 
     Attributes
     ----------
     X, y : array-like
-        As given to the search.
     per_record : dict
         Arguments of `fit` with one entry per record.
     constant : dict
         Other arguments of `fit`.
+    improper : ndarray of bool or None
+        Which records are known to be improper. None stands for no record.
+    door : Door
+        By which they came in.
     """
 
     X: Any
     y: Any
     per_record: dict[str, Any] = field(default_factory=dict)
     constant: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def with_arguments(cls, X: Any, y: Any, arguments: dict[str, Any]) -> Data:
-        """Return data with arguments of `fit`; what has one entry per record is divided with X."""
-        n_samples = number_of_samples(X)
-        per_record = {
-            name: value
-            for name, value in arguments.items()
-            if hasattr(value, "__len__") and not isinstance(value, str) and len(value) == n_samples
-        }
-        constant = {name: value for name, value in arguments.items() if name not in per_record}
-        return cls(X, y, per_record, constant)
+    improper: NDArray[np.bool_] | None = None
+    door: Door = Door()
 
     @property
     def n_samples(self) -> int:
@@ -55,10 +165,38 @@ class Data:
         if records is None:
             return self
         chosen = {name: safe_indexing(value, records) for name, value in self.per_record.items()}
-        y = None if self.y is None else safe_indexing(self.y, records)
-        return Data(safe_indexing(self.X, records), y, chosen, self.constant)
+        y = None if self.y is None else self.y[records]
+        improper = None if self.improper is None else self.improper[records]
+        X = safe_indexing(self.X, records)
+        return Data(X, y, chosen, self.constant, improper, self.door)
 
     def fit(self, estimator: Any, **more: Any) -> Any:
         """Fit an estimator to the records, none of which can make the fit fail (Theorem R6)."""
         arguments = {**self.per_record, **self.constant, **more}
-        return fit_record_by_record(estimator, self.X, self.y, **arguments)
+        return fit_record_by_record(estimator, self.X, self.y, self.improper, **arguments)
+
+    def made_up(self, n_samples: int, *, with_words: bool, has_gap: bool = False) -> Data | None:
+        """Return made-up records in the user's container, None where its form is not known.
+
+        Parameters
+        ----------
+        n_samples : int
+        with_words : bool
+            Whether a column whose type allows anything holds words, and not numbers.
+        has_gap : bool, default=False
+            Whether the last record is improper, as far as its types allow.
+
+        Notes
+        -----
+        Theorem R6. They follow from the number of columns, their names and types.
+        """
+        form = made_up_like(self.X, 1) if self.door.form is None else self.door.form
+        rows = made_up_like(form, n_samples, with_words=with_words, has_gap=has_gap)
+        if rows is None:
+            return None
+        columns = () if self.y is None else self.y.shape[1:]
+        labels = np.resize(np.asarray(self.door.labels or [0.0, 1.0]), n_samples)
+        targets = np.broadcast_to(labels.reshape(-1, *[1] * len(columns)), (n_samples, *columns))
+        if has_gap and self.door.targets != "any" and not columns:
+            targets = np.array([*labels.tolist()[:-1], None], dtype=object)
+        return self.door.open(rows, targets.copy())

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.multiclass import check_classification_targets
 
 from skdptune._compat import number_of_samples
 from skdptune.base import (
-    check_column_types,
+    check_rows_form,
+    check_target_shape,
     check_target_type,
     declared_labels,
+    first_step,
+    labels_in,
     nested_estimators,
     own_parameters,
-    proper_labels,
+    target_array,
 )
 
 # An assumption that reports state, by Assumption P0.
@@ -50,12 +51,11 @@ def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) ->
     if declared is not None:
         # Records with other labels are improper, each by itself (Theorem R5).
         return declared
-    labels = np.asarray(y)
+    labels = target_array(y, None)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
         return None
-    labels = labels[~proper_labels(labels, None)[1]]
     if is_random:
         if _lacks_classes(estimator):
             raise ValueError(
@@ -63,8 +63,7 @@ def public_labels(estimator: Any, y: Any, n_samples: int, *, is_random: bool) ->
                 "Which labels a random part of the data has is secret."
             )
         return None
-    check_classification_targets(labels)
-    found = np.unique(labels)
+    found = labels_in(labels)
     if found.size < 2:
         raise ValueError("y must have at least two classes; got one class.")
     return found.tolist()
@@ -79,28 +78,9 @@ def _lacks_classes(estimator: Any) -> bool:
 def check_form(estimator: Any, X: Any) -> None:
     """Refuse what is no table of records, by its shape and by what the estimator takes."""
     check_not_pairwise(estimator)
-    _check_columns(estimator, X)
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    if len(shape) == 1 and get_tags(estimator).input_tags.two_d_array:
-        raise ValueError(
-            f"X must be two-dimensional; got shape {shape}. Reshape your data with "
-            "X.reshape(-1, 1) if it has a single column, X.reshape(1, -1) if a single record."
-        )
-    if len(shape) == 2 and shape[1] == 0:
-        raise ValueError(
-            f"X must have columns; got 0 feature(s) (shape={shape}) while a minimum of 1 is "
-            "required."
-        )
-
-
-def _check_columns(estimator: Any, X: Any) -> None:
-    """Refuse columns of words or dates for an estimator of this package that takes numbers."""
-    first = estimator
-    while isinstance(first, Pipeline) and first.steps:
-        first = first.steps[0][1]
-    is_ours = type(first).__module__.startswith("skdptune.")
-    if hasattr(X, "iloc") and is_ours and not get_tags(first).input_tags.string:
-        check_column_types(X)
+    takes = get_tags(first_step(estimator) or estimator)
+    if takes.input_tags.two_d_array and not takes.no_validation:
+        check_rows_form(X, accept_sparse=True, allow_nd=takes.input_tags.three_d_array)
 
 
 def check_not_pairwise(estimator: Any) -> None:
@@ -138,19 +118,5 @@ def check_targets(estimator: Any, y: Any) -> None:
         check_target_type(y, declared_labels(last), is_classifier=True)
     elif is_regressor(last):
         check_target_type(y, None, is_classifier=False)
-    shape = np.shape(y) if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
-    takes_several = wanted.multi_output or wanted.two_d_labels
-    if len(shape) != 1 and (len(shape) != 2 or (shape[1] != 1 and not takes_several)):
-        raise ValueError(
-            f"y should be a 1d array: {type(last).__name__} takes one target per record; got an "
-            f"array of shape {shape} instead."
-        )
-
-
-def check_domain(X: Any, y: Any) -> None:
-    """Refuse what no estimator takes, by its type; what records hold is read one by one."""
-    for name, values in (("X", X), ("y", y)):
-        if getattr(getattr(values, "dtype", None), "kind", "") == "c":
-            raise ValueError(
-                f"{name} must be real; got {values.dtype}. Complex data not supported."
-            )
+    shape = tuple(y.shape) if hasattr(y, "shape") else target_array(y, None).shape
+    check_target_shape(shape, None if wanted.multi_output or wanted.two_d_labels else 1)

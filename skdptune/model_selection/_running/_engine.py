@@ -96,7 +96,7 @@ def _fitted(models: Sequence[Any], train: Data, raises: bool) -> list[BaseExcept
             arguments = (train.X,) if train.y is None else (train.X, train.y)
             kind = type(models[0])
             # Theorem H4: the search pays for it.
-            with paid_for():
+            with paid_for(*models):
                 outcomes = kind.fit_many(list(models), *arguments, return_exceptions=True)
             return [one if isinstance(one, BaseException) else None for one in outcomes]
         except BaseException as problem:
@@ -160,14 +160,17 @@ def is_failure(problem: BaseException) -> bool:
 
 
 def values_of(scorer: BoundedScorer, model: Any, scored: Data, raises: bool = False) -> Values:
-    """Return one value per record of `scored`; a record that cannot be scored gets the worst.
+    """Return one value per record of `scored`; an improper one, or one that fails, the worst.
 
     No record may change the values of others, so one that makes the model fail is searched for
     by halving, and fails by itself (Theorem D2).
     """
     size = scored.n_samples
     try:
-        return np.asarray(scorer.per_record(model, scored.X, scored.y), dtype=np.float64)
+        values = np.asarray(scorer.per_record(model, scored.X, scored.y), dtype=np.float64)
+        return (
+            values if scored.improper is None else np.where(scored.improper, scorer.lower, values)
+        )
     except BaseException as problem:
         if raises or not is_failure(problem):
             raise

@@ -8,13 +8,35 @@ import numpy as np
 from scipy import sparse
 
 from skdptune._validation import FloatArray
+from skdptune.base import kind_of_list, table_shape
 
 _SEED = 20
 _WORD = "made up"
 _PER_ROW = 3
+# Records with which what fails on fewer is tried again, unless there are fewer.
+_MORE = 1000
+_MOST_NUMBERS = 10**7
 
 
-def made_up_like(X: Any, n_samples: int, *, with_words: bool = True) -> Any:
+def made_up_sizes(X: Any, few: int, n_samples: int) -> list[int]:
+    """Return numbers of made-up records to try in turn: few, more, and as many as there are.
+
+    A step may need as many records as it returns columns, so that it fails on few of them.
+
+    Parameters
+    ----------
+    X : array-like
+        Its number of columns alone is used.
+    few : int
+    n_samples : int
+        Public number of records.
+    """
+    width = int(np.prod(np.shape(X)[1:])) if hasattr(X, "shape") else 1
+    more = sorted({min(n_samples, _MORE), n_samples} - {few})
+    return [few, *(size for size in more if size > few and size * width <= _MOST_NUMBERS)]
+
+
+def made_up_like(X: Any, n_samples: int, *, with_words: bool = True, has_gap: bool = False) -> Any:
     """Return made-up records of the form of others, None where that form is not known.
 
     Parameters
@@ -24,6 +46,8 @@ def made_up_like(X: Any, n_samples: int, *, with_words: bool = True) -> Any:
     n_samples : int
     with_words : bool, default=True
         Whether a column whose type allows anything holds words, and not numbers.
+    has_gap : bool, default=False
+        Whether the last record is an improper one, as far as its types allow.
 
     Notes
     -----
@@ -31,59 +55,85 @@ def made_up_like(X: Any, n_samples: int, *, with_words: bool = True) -> Any:
     """
     rng = np.random.default_rng(_SEED)
     if hasattr(X, "iloc"):
-        return _frame_like(X, n_samples, with_words, rng)
+        return _frame_like(X, n_samples, with_words, has_gap, rng)
     if hasattr(X, "columns"):
-        return _other_frame_like(X, n_samples, with_words, rng)
+        return _other_frame_like(X, n_samples, with_words, has_gap, rng)
     if sparse.issparse(X):
-        return _sparse_like(X, n_samples, rng)
+        return _sparse_like(X, n_samples, has_gap, rng)
     if not hasattr(X, "shape"):
-        return _list_like(X, n_samples, rng)
-    if len(X.shape) < 2 and X.dtype.kind not in "OUS":
+        return _list_like(X, n_samples, has_gap, rng)
+    # A tensor becomes an array: their types have the same names.
+    dtype = X.dtype if isinstance(X, np.ndarray) else np.asarray(X[:0]).dtype
+    if len(X.shape) < 2 and dtype.kind not in "OUS":
         return None
-    return _array(X.dtype, (n_samples, *X.shape[1:]), with_words, rng)
+    made = _array(dtype, (n_samples, *X.shape[1:]), with_words, rng)
+    if has_gap and dtype.kind in "fO":
+        made[-1] = None
+    return made
 
 
-def _frame_like(X: Any, n_samples: int, with_words: bool, rng: np.random.Generator) -> Any:
+def _frame_like(
+    X: Any, n_samples: int, with_words: bool, has_gap: bool, rng: np.random.Generator
+) -> Any:
     import pandas as pd
 
+    def made_up(dtype: Any) -> Any:
+        entries = pd.Series(_column(dtype, n_samples, with_words, rng), dtype=dtype)
+        if not has_gap:
+            return entries
+        try:
+            return pd.Series([*entries.iloc[:-1], None], dtype=dtype)
+        except (TypeError, ValueError):
+            # A type without missing values.
+            return entries
+
     if X.ndim == 1:
-        return pd.Series(_column(X.dtype, n_samples, with_words, rng), dtype=X.dtype, name=X.name)
-    columns = {
-        place: pd.Series(_column(dtype, n_samples, with_words, rng), dtype=dtype)
-        for place, dtype in enumerate(X.dtypes)
-    }
-    made = pd.DataFrame(columns)
+        return made_up(X.dtype).rename(X.name)
+    made = pd.DataFrame({place: made_up(dtype) for place, dtype in enumerate(X.dtypes)})
     made.columns = X.columns
     return made
 
 
-def _other_frame_like(X: Any, n_samples: int, with_words: bool, rng: np.random.Generator) -> Any:
+def _other_frame_like(
+    X: Any, n_samples: int, with_words: bool, has_gap: bool, rng: np.random.Generator
+) -> Any:
     """Return a table of another library than pandas, such as polars."""
     without_rows = X[:0]
-    columns = {
-        name: _array(np.asarray(without_rows[name]).dtype, (n_samples,), with_words, rng).tolist()
-        for name in X.columns
-    }
-    return type(X)(columns)
+    columns = {}
+    for name in X.columns:
+        try:
+            dtype = np.asarray(without_rows[name]).dtype
+        except Exception:
+            # Types that NumPy does not have are of numbers.
+            dtype = np.dtype(np.int64)
+        entries = _array(dtype, (n_samples,), with_words, rng).tolist()
+        columns[name] = [*entries[:-1], None] if has_gap else entries
+    # Lists keep no types such as an enumeration, or times in nanoseconds.
+    types = {"schema": X.schema, "strict": False} if hasattr(X, "schema") else {}
+    return type(X)(columns, **types)
 
 
-def _sparse_like(X: Any, n_samples: int, rng: np.random.Generator) -> Any:
+def _sparse_like(X: Any, n_samples: int, has_gap: bool, rng: np.random.Generator) -> Any:
     rows = np.repeat(np.arange(n_samples), _PER_ROW)
     columns = rng.integers(0, X.shape[1], size=rows.size)
     values = rng.standard_normal(rows.size).astype(X.dtype)
+    if has_gap and values.dtype.kind == "f":
+        values[-1] = np.nan
     return type(X.tocsr())((values, (rows, columns)), shape=(n_samples, X.shape[1]))
 
 
-def _list_like(X: Any, n_samples: int, rng: np.random.Generator) -> Any:
-    """Return a list like a list; of records only the kind and the length of the first count."""
-    first = X[0] if len(X) else None
-    if isinstance(first, str):
-        return [_WORD] * n_samples
-    if isinstance(first, dict):
-        return [{}] * n_samples
-    if isinstance(first, list | tuple | np.ndarray):
-        return rng.standard_normal((n_samples, len(first)))
-    return None
+def _list_like(X: Any, n_samples: int, has_gap: bool, rng: np.random.Generator) -> Any:
+    """Return a list of the kind of records that most of a list are."""
+    kind = kind_of_list(X)
+    if kind == "rows":
+        try:
+            shape = table_shape(X)[1:]
+        except ValueError:
+            return None
+        made = rng.standard_normal((n_samples, *shape)).tolist()
+    else:
+        made = [_WORD if kind == "texts" else {} for _ in range(n_samples if kind else 0)]
+    return ([*made[:-1], None] if has_gap else made) if kind else None
 
 
 def _array(dtype: Any, shape: tuple[int, ...], with_words: bool, rng: np.random.Generator) -> Any:
@@ -112,11 +162,11 @@ def _column(dtype: Any, n_samples: int, with_words: bool, rng: np.random.Generat
             rng.integers(0, len(dtype.categories), size=n_samples), dtype=dtype
         )
     kind = getattr(dtype, "kind", "O")
-    if kind in "fiub":
-        plain = np.dtype(bool if kind == "b" else np.float64 if kind == "f" else np.int64)
+    if kind in "fciub":
+        plain = np.dtype(bool if kind == "b" else np.float64 if kind in "fc" else np.int64)
         return pd.array(_numbers(plain, (n_samples,), rng)).astype(dtype)
     if kind in "mM":
-        return pd.array(np.zeros(n_samples, dtype=np.int64).astype("datetime64[ns]")).astype(dtype)
+        return pd.array(np.zeros(n_samples, dtype=f"{kind}8[ns]")).astype(dtype)
     if with_words:
         return pd.array([_WORD] * n_samples, dtype=dtype)
     numbers = rng.integers(0, 2, size=n_samples)

@@ -8,21 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base import declared_labels, nested_estimators
+from skdptune.base import by_halves
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._engine import is_failure
-from skdptune.model_selection._running._made_up import made_up_like
+from skdptune.model_selection._running._made_up import made_up_sizes
 from skdptune.model_selection._running._quiet import Quiet
-from skdptune.model_selection._running._record_by_record import fit_record_by_record
 
 # Estimators of a search, at most, of which one must be fit for the form of the data.
 N_TRIED = 16
 _PER_LABEL = 3
-# Records with which a fit that fails on fewer is tried again, unless there are fewer.
-_MORE = 1000
-_MOST_NUMBERS = 10**7
-# Whose estimators check their own parameters, and whose steps are checked by `check_steps`.
-_CHECKED = ("skdptune.", "sklearn.")
 
 
 def data_independent_model(estimator: Any, data: Data, n_samples: int) -> Any:
@@ -61,8 +55,7 @@ def check_fits(estimators: Iterable[Any], data: Data, n_samples: int, response: 
     Parameters
     ----------
     estimators : iterable of estimators
-        In turn, until one can be fitted; those of this package's own linear models check their
-        parameters by themselves and are not tried.
+        In turn, until one can be fitted.
     data : Data
         Its form alone is used: columns, names and types.
     n_samples : int
@@ -79,8 +72,6 @@ def check_fits(estimators: Iterable[Any], data: Data, n_samples: int, response: 
     if data.per_record or data.constant:
         return
     for estimator in estimators:
-        if not _has_foreign_code(estimator):
-            return
         try:
             _fitted_to_made_up(estimator, data, n_samples, response)
             return
@@ -99,52 +90,35 @@ def _fitted_to_made_up(
     estimator: Any, data: Data, n_samples: int, response: str | None = None
 ) -> Any:
     """Return a copy that is fitted to made-up data: to few, or to more if that fails."""
-    labels = np.asarray(declared_labels(estimator) or [0.0, 1.0])
-    *others, last = _attempts(data.X, _PER_LABEL * labels.size, n_samples)
+    n_labels = len(data.door.labels or [0.0, 1.0])
+    sizes = made_up_sizes(data.X, _PER_LABEL * n_labels, n_samples)
+    *others, last = ((size, with_words) for size in sizes for with_words in (True, False))
     for size, with_words in others:
         try:
-            return _fitted_to(estimator, data, np.resize(labels, size), with_words, response)
+            return _fitted_to(estimator, data, size, with_words, response)
         except BaseException as problem:
             if not is_failure(problem):
                 raise
-    size, with_words = last
-    return _fitted_to(estimator, data, np.resize(labels, size), with_words, response)
-
-
-def _attempts(X: Any, few: int, n_samples: int) -> list[tuple[int, bool]]:
-    """Return numbers of made-up records, each with words and without in columns for anything."""
-    width = int(np.prod(np.shape(X)[1:])) if hasattr(X, "shape") else 1
-    sizes = [few, *sorted({min(n_samples, _MORE), n_samples} - {few})]
-    return [
-        (size, with_words)
-        for size in sizes
-        if size == few or size * width <= _MOST_NUMBERS
-        for with_words in (True, False)
-    ]
+    return _fitted_to(estimator, data, *last, response)
 
 
 def _fitted_to(
-    estimator: Any, data: Data, labels: Any, with_words: bool, response: str | None
+    estimator: Any, data: Data, size: int, with_words: bool, response: str | None
 ) -> Any:
-    made, blank = clone(estimator), made_up_like(data.X, labels.size, with_words=with_words)
+    # What is tried must bear an improper record, as the user's data may hold one.
+    made = clone(estimator)
+    blank = data.made_up(size, with_words=with_words, has_gap=response is not None)
     if blank is None:
         return made
     with Quiet(), np.errstate(all="ignore"):
-        fit_record_by_record(made, blank, _targets_like(data.y, labels))
+        blank.fit(made)
         if response is not None:
-            getattr(made, response)(blank)
+            _check_response(getattr(made, response), blank.X)
     return made
 
 
-def _targets_like(y: Any, labels: Any) -> Any:
-    """Return targets in as many columns as others have."""
-    columns = np.shape(y)[1:] if hasattr(y, "shape") else ()
-    return np.broadcast_to(labels.reshape(-1, *[1] * len(columns)), (labels.size, *columns)).copy()
-
-
-def _has_foreign_code(estimator: Any) -> bool:
-    """Return whether a fit runs code that is not of this package, by steps or by modules."""
-    return any(
-        not type(step).__module__.startswith(_CHECKED) or hasattr(step, "module")
-        for _, step in nested_estimators(estimator)
-    )
+def _check_response(method: Any, X: Any) -> None:
+    """Raise if a model can predict no record; single ones that it cannot get the worst score."""
+    parts = by_halves(method, X, lambda record: None)
+    if all(result is None for _, result in parts):
+        method(X)

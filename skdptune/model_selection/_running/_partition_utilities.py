@@ -22,7 +22,7 @@ from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._running._data import Data, Records
 from skdptune.model_selection._running._engine import Seed, Values, fit_and_score
 from skdptune.model_selection._running._parallel import perform_all
-from skdptune.model_selection._running._streams import child_stream
+from skdptune.model_selection._running._quiet import child_stream
 
 _CHUNK = 16
 # The papers ask for at least 5 / epsilon partitions; ten times as many make the noise small beside

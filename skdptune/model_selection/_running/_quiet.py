@@ -7,9 +7,58 @@ import logging
 import os
 import threading
 import warnings
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
+
+import numpy as np
 
 from skdptune._progress import muted
+from skdptune.mechanisms import check_seed, secure_generator
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Seeds for the separate uses of randomness; None everywhere if nothing is seeded."""
+
+    random_split: Any
+    draw: Any
+    runs: Any
+    pick: Any
+    final: Any
+
+    @classmethod
+    def of(cls, random_state: Any) -> Streams:
+        """Return streams that depend on the seed alone."""
+        seed = check_seed(random_state)
+        if seed is None:
+            return cls(None, None, None, None, None)
+        return cls(*np.random.SeedSequence(seed).spawn(5))
+
+
+def generator_of(seeds: Any) -> np.random.Generator:
+    """Return a generator from a stream, or of a cryptographic source if nothing is seeded."""
+    # Assumption E0: who is in which part of the data must stay secret, too.
+    return secure_generator() if seeds is None else np.random.default_rng(seeds)
+
+
+def spawned(seeds: Any, count: int) -> list[Any]:
+    """Return independent streams, one per run."""
+    return [None] * count if seeds is None else list(seeds.spawn(count))
+
+
+def child_stream(
+    seed: np.random.SeedSequence | None, number: int
+) -> np.random.SeedSequence | None:
+    """Return a numbered descendant of a stream, the same whoever asks and how often."""
+    if seed is None:
+        return None
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, number))
+
+
+def noise_random(seed: np.random.SeedSequence | None) -> np.random.Generator | None:
+    """Return what noise is drawn from: a stream, or None for the system's safe samplers."""
+    return None if seed is None else np.random.default_rng(seed)
 
 
 class Quiet:

@@ -12,6 +12,7 @@ Theorem R6.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,25 +26,33 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
 from skdptune._compat import number_of_samples, safe_indexing
+from skdptune._formatting import shown
 from skdptune.base import (
+    as_table,
     by_halves,
     cost_of,
     declared_labels,
     finite_rows,
+    named_like,
+    nested_estimators,
     paid_for,
     proper_targets,
+    reads_numbers,
     zeroed,
 )
 from skdptune.model_selection._running._domain import check_not_pairwise
-from skdptune.model_selection._running._made_up import made_up_like
+from skdptune.model_selection._running._made_up import made_up_like, made_up_sizes
 from skdptune.model_selection._running._quiet import Quiet
 
 _KEYWORDS = (None, "passthrough", "drop")
 _ANY_SIZE = 1000
-_N_COMPARED = 6
+_N_COMPARED = 18
+_N_MADE = 6
 
 
-def fit_record_by_record(estimator: Any, X: Any, y: Any, **params: Any) -> Any:
+def fit_record_by_record(
+    estimator: Any, X: Any, y: Any, improper: Any = None, /, **params: Any
+) -> Any:
     """Fit an estimator in place so that no record can make its fit fail; return it.
 
     Parameters
@@ -52,6 +61,8 @@ def fit_record_by_record(estimator: Any, X: Any, y: Any, **params: Any) -> Any:
         A private estimator, or a Pipeline that ends in one.
     X, y : array-like
         `y` may be None.
+    improper : ndarray of bool, optional
+        Which records are known to be improper.
     **params
         Of ``fit``.
 
@@ -61,13 +72,13 @@ def fit_record_by_record(estimator: Any, X: Any, y: Any, **params: Any) -> Any:
     """
     check_not_pairwise(estimator)
     # Theorem H4: the search pays for it.
-    with paid_for(), _guarded(estimator) as guarded:
+    with paid_for(estimator), _guarded(estimator, improper=improper) as guarded:
         arguments = (X,) if y is None else (X, y)
         guarded.fit(*arguments, **params)
     return estimator
 
 
-def check_steps(estimator: Any, X: Any) -> None:
+def check_steps(estimator: Any, X: Any, n_samples: int = _ANY_SIZE) -> None:
     """Raise if steps before the last fail on made-up records, or treat several as one.
 
     Parameters
@@ -75,6 +86,8 @@ def check_steps(estimator: Any, X: Any) -> None:
     estimator : estimator
     X : array-like
         Its form alone is used: columns, names and types.
+    n_samples : int, default=1000
+        Public number of records; steps that fail on fewer are tried on as many.
 
     Notes
     -----
@@ -82,17 +95,23 @@ def check_steps(estimator: Any, X: Any) -> None:
     """
     if not isinstance(estimator, Pipeline) or len(estimator.steps) < 2:
         return
-    for with_words in (True, False):
-        records = made_up_like(X, 3 * _N_COMPARED, with_words=with_words)
+    sizes = made_up_sizes(X, _N_COMPARED, n_samples)
+    for size, with_words in itertools.product(sizes, (True, False)):
+        records = made_up_like(X, size, with_words=with_words)
         if records is None:
             return
         path = clone(Pipeline(estimator.steps[:-1]))
         try:
-            with Quiet(), np.errstate(all="ignore"), paid_for(), _guarded(path, True) as guarded:
+            with (
+                Quiet(),
+                np.errstate(all="ignore"),
+                paid_for(path),
+                _guarded(path, True) as guarded,
+            ):
                 guarded.fit_transform(records, np.arange(number_of_samples(records)) % 2)
             return
         except Exception:
-            if not with_words:
+            if size == sizes[-1] and not with_words:
                 raise
 
 
@@ -115,14 +134,15 @@ class RecordByRecord(BaseEstimator):
         """Fit the step: to the data if it is private, to made-up ones if it learns nothing."""
         learns_nothing = _learns_nothing(self.step)
         if not learns_nothing:
-            self.step.fit(*_proper(self.step, X, y), **params)
+            self.step.fit(_numbers_for(self.step, X)[0], y, **params)
         for with_words in (True, False):
-            made = made_up_like(X, _N_COMPARED, with_words=with_words)
+            made = made_up_like(X, _N_MADE, with_words=with_words)
             if made is None:
                 break
             try:
                 if learns_nothing:
-                    self.step.fit(made, **params)
+                    # A frozen step wants to be given targets, too.
+                    self.step.fit(made, None, **params)
                 self.step.transform(made)
             except Exception:
                 # Words where numbers are wanted, or the reverse: for all that types show.
@@ -143,7 +163,7 @@ class RecordByRecord(BaseEstimator):
         parts = by_halves(self._applied, X, self._replaced)
         if self.compares:
             self._compare(X, parts)
-        return _stacked([result for _, result in parts])
+        return _stacked([result for _, result in parts], X)
 
     def _applied(self, X: Any) -> Any:
         result = self.step.transform(X)
@@ -155,13 +175,13 @@ class RecordByRecord(BaseEstimator):
         return self.step.transform(self._replacement)
 
     def _compare(self, X: Any, parts: list[tuple[Any, Any]]) -> None:
-        whole = _stacked([result for _, result in parts])
-        for place in range(number_of_samples(X)):
+        whole = _stacked([result for _, result in parts], X)
+        for place in range(min(number_of_samples(X), _N_COMPARED)):
             alone = self._applied(safe_indexing(X, np.array([place])))
             if not _same(safe_indexing(whole, np.array([place])), alone):
                 raise ValueError(
                     f"estimator must not mix records before its private steps; got "
-                    f"{type(self.step).__name__} {self.step!r:.60}, whose output for a record "
+                    f"{shown(self.step)}, whose output for a record "
                     "depends on the others. Use a private transformer, such as DPStandardScaler."
                 )
 
@@ -192,16 +212,31 @@ class RecordByRecord(BaseEstimator):
 
 
 class ProperRecords(BaseEstimator):
-    """A private estimator that is handed finite numbers and proper targets alone."""
+    """A private estimator that is handed finite numbers and proper targets alone.
 
-    def __init__(self, step: Any) -> None:
+    Parameters
+    ----------
+    step : estimator
+    improper : ndarray of bool or None, default=None
+        Which records are improper for what is not in their row. None stands for no record.
+    """
+
+    def __init__(self, step: Any, improper: Any = None) -> None:
         self.step = step
+        self.improper = improper
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> ProperRecords:
-        """Fit the estimator to proper records (Theorem R5)."""
-        X, y = _proper(self.step, X, y)
-        arguments = (X,) if y is None else (X, y)
-        self.step.fit(*arguments, **params)
+        """Fit the estimator to proper records."""
+        # Theorem R5: an improper record becomes a row of zeros with a public target.
+        rows, improper = _numbers_for(self.step, X, self.improper)
+        if y is None:
+            self.step.fit(rows, **params)
+            return self
+        is_labelled = is_classifier(self.step)
+        if y.ndim == 1 and (is_labelled or is_regressor(self.step)):
+            labels = declared_labels(self.step) if is_labelled else None
+            y, _ = proper_targets(y, improper, is_classifier=is_labelled, labels=labels)
+        self.step.fit(rows, y, **params)
         return self
 
     def get_metadata_routing(self) -> Any:
@@ -217,40 +252,44 @@ class ProperRecords(BaseEstimator):
 
 
 @contextmanager
-def _guarded(estimator: Any, compares: bool = False) -> Iterator[Any]:
+def _guarded(estimator: Any, compares: bool = False, improper: Any = None) -> Iterator[Any]:
     """Yield the estimator with guarded steps; afterwards it holds the steps themselves again."""
-    guarded = _guard(estimator, compares)
+    for _, step in nested_estimators(estimator):
+        if isinstance(step, ColumnTransformer) and 0.0 < step.sparse_threshold < 1.0:
+            # How many entries are zero is secret, and must not decide the container.
+            step.sparse_threshold = float(_takes_sparse(estimator))
+    guarded = _guard(estimator, compares, improper)
     try:
         yield guarded
     finally:
         _unguard(estimator)
 
 
-def _guard(step: Any, compares: bool, is_last: bool = True) -> Any:
+def _guard(step: Any, compares: bool, improper: Any = None, is_last: bool = True) -> Any:
     """Return a step that no record makes fail; compositions are changed in place."""
     if isinstance(step, str) or step is None:
         return step
     if isinstance(step, Pipeline):
         last = len(step.steps) - 1
         step.steps = [
-            (name, _guard(inner, compares, is_last and place == last))
+            (name, _guard(inner, compares, improper, is_last and place == last))
             for place, (name, inner) in enumerate(step.steps)
         ]
         return step
     if isinstance(step, FeatureUnion):
         step.transformer_list = [
-            (name, _guard(inner, compares, False)) for name, inner in step.transformer_list
+            (name, _guard(inner, compares, is_last=False)) for name, inner in step.transformer_list
         ]
         return step
     if isinstance(step, ColumnTransformer):
         step.transformers = [
-            (name, _guard(inner, compares, False), columns)
+            (name, _guard(inner, compares, is_last=False), columns)
             for name, inner, columns in step.transformers
         ]
-        step.remainder = _guard(step.remainder, compares, False)
+        step.remainder = _guard(step.remainder, compares, is_last=False)
         return step
     if is_last and not hasattr(step, "transform"):
-        return ProperRecords(step)
+        return ProperRecords(step, improper)
     return RecordByRecord(step, compares)
 
 
@@ -274,6 +313,12 @@ def _unguard(step: Any) -> Any:
     return step
 
 
+def _takes_sparse(estimator: Any) -> bool:
+    """Return whether all steps of a pipeline but the first take sparse tables."""
+    steps = [step for _, step in getattr(estimator, "steps", [])[1:]]
+    return all(get_tags(step).input_tags.sparse for step in steps if step not in _KEYWORDS)
+
+
 def _learns_nothing(step: Any) -> bool:
     try:
         return cost_of(step, _ANY_SIZE, None).epsilon(0.0) == 0.0
@@ -285,74 +330,19 @@ def _learns_nothing(step: Any) -> bool:
 # Records ---------------------------------------------------------------------------------------
 
 
-def _proper(estimator: Any, X: Any, y: Any) -> tuple[Any, Any]:
-    """Return the records as an estimator that takes finite numbers can read them."""
-    # Theorem R5.
-    if getattr(type(estimator), "_is_private_search", False):
-        return X, y
-    wrong = np.zeros(number_of_samples(X), dtype=bool)
-    if _is_table(X):
-        X, wrong = _finite(estimator, X)
-    if y is None:
-        return X, y
-    targets = np.asarray(y)
-    if targets.shape[0] != wrong.size or targets.ndim == 0:
-        return X, y
-    is_labelled = is_classifier(estimator)
-    labels = declared_labels(estimator) if is_labelled else None
-    proper, both = proper_targets(targets, wrong, is_classifier=is_labelled, labels=labels)
-    if not both.any() and not is_labelled:
-        return X, y
-    if not is_labelled and not is_regressor(estimator):
-        # Of a transformer: words are labels of a classifier after it, and say nothing of the row.
-        return X, proper
-    return _zeroed(X, both & ~wrong), proper
-
-
-def _finite(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return a table of finite numbers in the form in which it came, and which rows were not."""
-    tags = get_tags(estimator).input_tags
-    takes_words = tags.string or tags.categorical
-    is_numeric = _is_numeric(X)
-    if tags.allow_nan or (takes_words and not is_numeric):
+def _numbers_for(step: Any, X: Any, known: Any = None) -> tuple[Any, Any]:
+    """Return records as a step can read them, and which are improper, some of which are known."""
+    if not reads_numbers(step):
         return X, np.zeros(number_of_samples(X), dtype=bool)
-    rows, wrong = finite_rows(X, np.float64)
-    if is_numeric:
-        return _zeroed(X, wrong), wrong
-    return _like(X, rows), wrong
+    rows, improper = finite_rows(X)
+    if known is not None and known.any():
+        improper = improper | known
+        rows = zeroed(rows, improper)
+    return named_like(X, rows), improper
 
 
-def _zeroed(X: Any, chosen: Any) -> Any:
-    if not chosen.any() or not _is_table(X):
-        return X
-    if hasattr(X, "iloc"):
-        X = X.copy()
-        X.iloc[np.flatnonzero(chosen)] = 0
-        return X
-    return zeroed(X if sparse.issparse(X) else np.asarray(X), chosen)
-
-
-def _like(X: Any, rows: Any) -> Any:
-    """Return rows with the names of the table that they come from."""
-    if not hasattr(X, "iloc"):
-        return rows
-    return type(X)(rows, columns=X.columns, index=X.index)
-
-
-def _is_table(X: Any) -> bool:
-    """Return whether records are rows of a table, and neither texts nor dicts."""
-    if hasattr(X, "shape"):
-        return len(X.shape) >= 2
-    return number_of_samples(X) > 0 and isinstance(X[0], list | tuple | np.ndarray)
-
-
-def _is_numeric(X: Any) -> bool:
-    if hasattr(X, "dtypes") and hasattr(X, "iloc"):
-        return all(getattr(kind, "kind", "O") in "fiub" for kind in X.dtypes)
-    return getattr(getattr(X, "dtype", None), "kind", "O") in "fiub"
-
-
-def _stacked(parts: list[Any]) -> Any:
+def _stacked(parts: list[Any], X: Any) -> Any:
+    """Return results for parts of a table as the one for all of it, whatever its container is."""
     if len(parts) == 1:
         return parts[0]
     if any(sparse.issparse(part) for part in parts):
@@ -360,8 +350,20 @@ def _stacked(parts: list[Any]) -> Any:
     if all(hasattr(part, "iloc") for part in parts):
         import pandas as pd
 
-        return pd.concat(parts, ignore_index=True)
-    return np.concatenate([np.asarray(part) for part in parts])
+        # Compositions put results of several steps side by side by their index.
+        stacked = pd.concat(parts, ignore_index=True)
+        return stacked.set_axis(X.index) if hasattr(X, "iloc") else stacked
+    if all(hasattr(part, "columns") for part in parts):
+        import polars as pl
+
+        return pl.concat(parts, how="vertical_relaxed")
+    if all(isinstance(part, list) for part in parts):
+        return list(itertools.chain.from_iterable(parts))
+    arrays = [np.asarray(as_table(part)) for part in parts]
+    if any(array.dtype.kind not in "fiub" for array in arrays):
+        # NumPy would make words of numbers.
+        arrays = [array.astype(object) for array in arrays]
+    return np.concatenate(arrays)
 
 
 def _same(one: Any, other: Any) -> bool:

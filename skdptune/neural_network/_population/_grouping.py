@@ -59,20 +59,15 @@ def grouping_key(net: TrainableNet) -> Hashable | None:
     return type(net), str(net.device), _structure_of(net.module_), criterion
 
 
-def settings_of(module: nn.Module) -> Hashable:
-    """Return what a module and its parts keep beside parameters, buffers and parts."""
-    return tuple(
-        (name, type(part), tuple(_settings(part))) for name, part in module.named_modules()
-    )
-
-
 def _settings(part: nn.Module) -> Iterator[tuple[str, Hashable]]:
     for key in sorted(set(vars(part)) - _TORCH_ATTRIBUTES):
         yield key, _key_of(vars(part)[key])
 
 
 def _structure_of(module: nn.Module, with_values: bool = False) -> Hashable:
-    entries: list[Hashable] = [settings_of(module)]
+    entries: list[Hashable] = [
+        (name, type(part), tuple(_settings(part))) for name, part in module.named_modules()
+    ]
     # The same part in several places is another structure than several equal parts.
     places: dict[int, int] = {}
     for name, part in module.named_modules(remove_duplicate=False):

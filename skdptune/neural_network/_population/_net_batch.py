@@ -72,8 +72,6 @@ class Replica:
         self._has_ended = True
         for parameter in self.parameters:
             parameter.data = parameter.data.clone()
-            parameter.grad = None
-        self.net.module_.eval()
         self.net.notify("on_train_end", X=None, y=None)
 
 

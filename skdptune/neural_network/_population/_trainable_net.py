@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from skdptune.mechanisms import NoisyGradientPlan, RandomState
+from skdptune.mechanisms import NoisyGradientPlan
 from skdptune.neural_network._training_run import TrainingRun
 
 
@@ -35,7 +35,7 @@ class TrainableNet(ABC):
     device: str | torch.device
     max_grad_norm: float
     max_physical_batch_size: int | None
-    random_state: RandomState
+    random_state: int | None
     callbacks_: list[tuple[str, Any]]
     criterion_: nn.Module
     module_: nn.Module
@@ -77,3 +77,7 @@ class TrainableNet(ABC):
     @abstractmethod
     def _erase_weights(self) -> None:
         """Set all weights to zero, after a step that was not private."""
+
+    @abstractmethod
+    def _publish(self) -> None:
+        """Replace what was trained by copies that no record has met, with the trained weights."""

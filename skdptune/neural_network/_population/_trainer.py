@@ -16,11 +16,7 @@ from skdptune._progress import Progress
 from skdptune._validation import check_integer, check_kind
 from skdptune.base import recorded_together
 from skdptune.neural_network._noisy_steps import NotPrivateError, exact_arithmetic, quiet_hooks
-from skdptune.neural_network._population._grouping import (
-    can_train_together,
-    grouping_key,
-    settings_of,
-)
+from skdptune.neural_network._population._grouping import can_train_together, grouping_key
 from skdptune.neural_network._population._net_batch import NetBatch, Replica
 from skdptune.neural_network._population._stacked_gradients import stacked_gradients
 from skdptune.neural_network._population._trainable_net import TrainableNet
@@ -119,19 +115,26 @@ class PopulationTrainer:
         self._check(nets)
         jobs = _jobs(nets, X, y)
         ready = [job for job in jobs if isinstance(job, _Job)]
-        with Progress(type(self).__name__):
-            with quiet_hooks(), exact_arithmetic():
-                for batch in self._batches_of_nets(ready):
-                    self._train(batch)
+        try:
+            self._train_all(ready)
+        finally:
             for job in ready:
-                if job.outcome is None:
-                    job.outcome = _outcome(job.net._train_alone, job.run.restarted())
+                job.net._publish()
         outcomes = [job.outcome if isinstance(job, _Job) else job for job in jobs]
         if not return_exceptions:
             for outcome in outcomes:
                 if isinstance(outcome, BaseException):
                     raise outcome
         return outcomes
+
+    def _train_all(self, jobs: list[_Job]) -> None:
+        with Progress(type(self).__name__):
+            with quiet_hooks(), exact_arithmetic():
+                for batch in self._batches_of_nets(jobs):
+                    self._train(batch)
+            for job in jobs:
+                if job.outcome is None:
+                    job.outcome = _outcome(job.net._train_alone, job.run.restarted())
 
     def _check(self, nets: list[TrainableNet]) -> None:
         if self.max_memory is not None:
@@ -195,7 +198,6 @@ class PopulationTrainer:
         first, device = jobs[0].net, torch.device(jobs[0].net.device)
         X, targets = runs[0].X, runs[0].targets
         modules = [job.net.module_.train() for job in jobs]
-        before = [settings_of(part) for part in (*modules, first.criterion_)]
         with first._seeded_torch(np.random.default_rng(0)):
             gradients = stacked_gradients(
                 modules,
@@ -204,7 +206,7 @@ class PopulationTrainer:
                 torch.zeros(targets.shape[1:], dtype=targets.dtype, device=device),
                 is_separable=type(first.criterion_) in _SEPARABLE_CRITERIA,
             )
-        if gradients is None or before != [settings_of(p) for p in (*modules, first.criterion_)]:
+        if gradients is None:
             return None
         replicas = [Replica(job.net, run) for job, run in zip(jobs, runs, strict=True)]
         memory = _memory(self.max_memory, device)
@@ -262,14 +264,10 @@ def _jobs(nets: list[TrainableNet], X: Any, y: Any) -> list[_Job | BaseException
         if isinstance(run, BaseException):
             jobs.append(run)
             continue
-        rng = run.rng
-        if isinstance(net.random_state, np.random.Generator):
-            # Several nets may have been given the same one.
-            rng = np.random.default_rng(rng.integers(0, 2**63, size=4).tolist())
         # One copy of equal tensors is enough for all.
         first = first or run
         records, targets = _shared(first.X, run.X), _shared(first.targets, run.targets)
-        jobs.append(_Job(net, replace(run, rng=rng, X=records, targets=targets)))
+        jobs.append(_Job(net, replace(run, X=records, targets=targets)))
     return jobs
 
 

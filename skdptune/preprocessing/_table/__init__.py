@@ -1,26 +1,45 @@
 """Tables described by a public schema: columns, their cells, and what is wrong with either."""
 
+from skdptune.preprocessing._table._cells import is_missing
 from skdptune.preprocessing._table._columns import (
+    CLIPPED,
+    FITS,
+    MISSING,
+    UNMATCHED,
     CategoryColumn,
     Column,
     DroppedColumn,
     NumberColumn,
+    Outcomes,
 )
-from skdptune.preprocessing._table._frames import cells_of, check_form, has_names, sample_cells
+from skdptune.preprocessing._table._frames import (
+    cells_of,
+    check_form,
+    check_types,
+    has_names,
+    sample_cells,
+)
 from skdptune.preprocessing._table._parsing import Problems, parse_columns, parse_target
 from skdptune.preprocessing._table._samples import compare, describe
 
 __all__ = [
+    "CLIPPED",
+    "FITS",
+    "MISSING",
+    "UNMATCHED",
     "CategoryColumn",
     "Column",
     "DroppedColumn",
     "NumberColumn",
+    "Outcomes",
     "Problems",
     "cells_of",
     "check_form",
+    "check_types",
     "compare",
     "describe",
     "has_names",
+    "is_missing",
     "parse_columns",
     "parse_target",
     "sample_cells",

@@ -2,16 +2,16 @@
 
 **Guarantee.** What comes out for a cell follows from its own value: neither from the other cells
 nor from the type of its column, which one record may change. The number 1 is the same as ``1.0``,
-``True``, ``"1"`` or ``" 1 "``. Whatever a cell holds, nothing raises and nothing warns; what
-cannot be read is missing (Theorem R7).
+``True``, ``1+0j``, ``"1"`` or ``" 1 "``. Whatever a cell holds, nothing raises and nothing warns
+(Theorem R7).
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -27,10 +27,13 @@ Key = float | str
 NUMBERS = "fiub"
 TIMES = "M"
 SPANS = "m"
-_NUMERIC = (numbers.Real, Decimal, np.bool_)
+NUMERIC = (numbers.Real, Decimal, np.bool_, complex, np.complexfloating)
+MOMENTS = (date, np.datetime64)
+LENGTHS = (timedelta, np.timedelta64)
 _TRUTHS = {"true": 1.0, "false": 0.0}
 _MICROSECONDS_OF_A_DAY = 86_400e6
 _GAP = float("nan")
+_GAP_WORDS = ("", "nan")
 
 
 # One cell -------------------------------------------------------------------------------------
@@ -55,7 +58,7 @@ def day_of(cell: Any) -> float:
 
 
 def key_of(cell: Any) -> Key | None:
-    """Return what a cell is compared with categories by, None where it is missing.
+    """Return what a cell is compared with categories by, None where it is no number or word.
 
     Numbers and words that are numbers have the number as their key, other words themselves.
     """
@@ -67,17 +70,37 @@ def key_of(cell: Any) -> Key | None:
         number = _number_of_word(word)
         if number == number:
             return number
-        return None if word.lower() in ("", "nan") else word
+        return None if word.lower() in _GAP_WORDS else word
     except Exception:
         return None
 
 
+def is_missing(cell: Any) -> bool:
+    """Return whether a cell says that its value is not known: None, NaN, NaT, NA or no word."""
+    try:
+        if cell is None or type(cell).__name__ == "NAType":
+            return True
+        if _is_numeric(cell):
+            number = _as_float(cell)
+            return number != number
+        if isinstance(cell, MOMENTS + LENGTHS):
+            return bool(cell != cell)
+        return _word_of(cell).lower() in _GAP_WORDS
+    except Exception:
+        return False
+
+
 def _is_numeric(cell: Any) -> bool:
     # A span of time counts as an integer of NumPy, but is a number of unknown units.
-    return isinstance(cell, _NUMERIC) and not isinstance(cell, np.timedelta64)
+    return isinstance(cell, NUMERIC) and not isinstance(cell, np.timedelta64)
 
 
 def _as_float(cell: Any) -> float:
+    if isinstance(cell, complex | np.complexfloating):
+        # One complex cell makes complex numbers of a whole column of real ones.
+        if cell.imag != 0.0:
+            raise TypeError("no real number")
+        return float(cell.real)
     try:
         return float(cell)
     except OverflowError:
@@ -110,7 +133,7 @@ def _moment_of(cell: Any) -> np.datetime64:
     # What pandas holds for a time, or for a missing one.
     if hasattr(cell, "to_datetime64"):
         return cell.to_datetime64()
-    if isinstance(cell, str):
+    if isinstance(cell, str | bytes):
         cell = datetime.fromisoformat(_word_of(cell))
     if isinstance(cell, datetime):
         if cell.tzinfo is not None:
@@ -124,9 +147,22 @@ def _moment_of(cell: Any) -> np.datetime64:
 # Columns --------------------------------------------------------------------------------------
 
 
+def as_cells(values: Sequence[Any]) -> Cells:
+    """Return values of any kind as a column of objects."""
+    made = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        made[place] = value
+    return made
+
+
 def listed(cells: Cells) -> list[Any]:
-    """Return a column's cells; times and spans of NumPy's are missing, and no integers."""
-    return [None] * cells.size if cells.dtype.kind in TIMES + SPANS else cells.tolist()
+    """Return a column's cells; for times and spans of NumPy's, which it lists as integers, `...`.
+
+    `...` is read as neither a number nor a word, as a time is.
+    """
+    if cells.dtype.kind in TIMES + SPANS:
+        return [None if is_gap else ... for is_gap in np.isnat(cells).tolist()]
+    return cells.tolist()
 
 
 def numbers_of(cells: Cells) -> FloatArray:
@@ -160,8 +196,10 @@ def places_of(cells: Cells, places: Mapping[Key, int], other: int, gap: int) -> 
 
     def place_of(cell: Any) -> int:
         key = key_of(cell)
-        # A missing value may itself have been declared as a category.
-        return gap if key is None else places.get(key, other)
+        if key is None:
+            return gap if is_missing(cell) else other
+        # What stands for a missing value has a place, too.
+        return places.get(key, other)
 
     if cells.dtype.kind in NUMBERS:
         values, which = np.unique(cells, return_inverse=True)

@@ -15,12 +15,16 @@ from skdptune._validation import FloatArray
 from skdptune.preprocessing._table._cells import (
     Cells,
     Key,
+    as_cells,
     days_of,
     key_of,
     numbers_of,
     places_of,
 )
 
+# What becomes of a cell.
+FITS, UNMATCHED, CLIPPED, MISSING = range(4)
+Outcomes = NDArray[np.intp]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -41,6 +45,14 @@ class Column(Protocol):
 
     def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
         """Return the features of cells, of shape (n_cells, n_features)."""
+        ...
+
+    def outcomes(self, cells: Cells) -> Outcomes:
+        """Return for each cell whether it fits, or why it does not."""
+        ...
+
+    def announces(self, outcome: int) -> bool:
+        """Return whether the schema says that cells have this outcome."""
         ...
 
     def to_dict(self) -> dict[str, Any] | str:
@@ -99,8 +111,25 @@ class NumberColumn:
         values = read(cells)
         gaps = np.isnan(values)
         if self.gaps:
-            gaps |= np.isin(values, read(_as_cells(self.gaps)))
+            gaps |= np.isin(values, read(as_cells(self.gaps)))
         return values, gaps
+
+    def outcomes(self, cells: Cells) -> Outcomes:
+        """Return for each cell whether it fits, is clipped, is missing or cannot be read."""
+        # Theorem R8.
+        values, gaps = self.read(cells)
+        found = np.where((values < self.low) | (values > self.high), CLIPPED, FITS)
+        found[gaps] = MISSING
+        unread = np.isnan(values)
+        keys = [key for key in map(key_of, self.gaps) if key is not None]
+        found[unread] = places_of(
+            cells[unread], dict.fromkeys(keys, MISSING), other=UNMATCHED, gap=MISSING
+        )
+        return found
+
+    def announces(self, outcome: int) -> bool:
+        """Return whether the schema says that cells have this outcome."""
+        return outcome == MISSING and self.has_gaps
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as the user may write it."""
@@ -204,6 +233,18 @@ class CategoryColumn:
         other, gap = len(self.categories), len(self.categories) + 1
         return places_of(cells, self._known(gap), other, gap)
 
+    def outcomes(self, cells: Cells) -> Outcomes:
+        """Return for each cell whether it is a category, none of them, or missing."""
+        # Theorem R8.
+        size = len(self.categories)
+        table = np.full(size + 2, FITS)
+        table[size:] = UNMATCHED, MISSING
+        return table[self.places(cells)]
+
+    def announces(self, outcome: int) -> bool:
+        """Return whether the schema says that cells have this outcome."""
+        return self.has_gaps if outcome == MISSING else outcome == UNMATCHED and self.has_other
+
     def _known(self, gap: int) -> Mapping[Key, int]:
         places = {}
         for place, category in enumerate(self.categories):
@@ -242,6 +283,14 @@ class DroppedColumn:
         """Return no features."""
         return np.empty((cells.size, 0))
 
+    def outcomes(self, cells: Cells) -> Outcomes:
+        """Return that every cell fits."""
+        return np.full(cells.size, FITS)
+
+    def announces(self, outcome: int) -> bool:
+        """Return that no cell has another outcome than to fit."""
+        return False
+
     def to_dict(self) -> str:
         """Return the word that drops a column."""
         return "drop"
@@ -257,12 +306,6 @@ def _hats(shares: FloatArray, n_knots: int) -> FloatArray:
     features[rows, left] = 1.0 - right_weight
     features[rows, left + 1] = right_weight
     return features
-
-
-def _as_cells(values: tuple[Any, ...]) -> Cells:
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
 
 
 def _listed(gaps: tuple[Any, ...]) -> Any:

@@ -1,20 +1,77 @@
 """The columns of a table, as arrays of cells, found by their names or places alone.
 
-Theorem R7: what raises follows from names and shapes.
+Theorem R7: what raises follows from names, shapes and types of columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import time
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from skdptune.preprocessing._table._cells import NUMBERS, SPANS, TIMES, Cells
-from skdptune.preprocessing._table._columns import Column, DroppedColumn
+from skdptune._formatting import shown
+from skdptune.base import table_of, table_shape
+from skdptune.preprocessing._table._cells import (
+    LENGTHS,
+    MOMENTS,
+    NUMBERS,
+    NUMERIC,
+    SPANS,
+    TIMES,
+    Cells,
+    as_cells,
+    key_of,
+)
+from skdptune.preprocessing._table._columns import (
+    FITS,
+    MISSING,
+    CategoryColumn,
+    Column,
+    DroppedColumn,
+    NumberColumn,
+)
 from skdptune.preprocessing._table._parsing import Problems
+
+# What a column holds, by the class of its cells that its type names: the first that matches.
+_WHAT: Mapping[str, tuple[type, ...]] = {
+    "durations": LENGTHS,
+    "dates": MOMENTS,
+    "times of day": (time,),
+    "numbers": NUMERIC,
+    "words": (str, bytes),
+    "lists": (list, tuple, np.ndarray),
+    "structs": (dict,),
+}
+_NAMED = {"Period": "periods", "Interval": "intervals"}
+_READ_AS = {"a number": ("numbers", "words"), "a date": ("dates", "words")}
+_READ_AS["a category"] = _READ_AS["a number"]
+_DATES = "describe dates by a range of dates, such as ('1990-01-01', '2030-01-01')"
+_TO_WORDS = "for categories convert it to text with .astype(str)"
+_OTHERWISE = "set it to 'drop', or convert it to numbers or text"
+# What to do, by what a column holds and what the schema wants.
+_HINTS = {
+    ("durations", "a number"): "convert it to numbers with .dt.total_seconds()",
+    ("dates", "a number"): _DATES,
+    ("dates", "a category"): f"{_DATES}; {_TO_WORDS}",
+    ("periods", "a number"): f"convert it to dates with .dt.to_timestamp(), and {_DATES}",
+    ("periods", "a date"): "convert it to dates with .dt.to_timestamp()",
+    ("periods", "a category"): _TO_WORDS,
+    ("intervals", "a category"): _TO_WORDS,
+    ("numbers", "a number"): "give the range in the units of the column",
+    ("numbers", "a date"): "convert it to dates with pandas.to_datetime(column, unit=...)",
+    ("numbers", "a category"): (
+        "declare the numbers, such as {'categories': [0, 1]}, or map them to the categories of "
+        "the schema. If the column is empty, use .astype(object)"
+    ),
+    ("categories", "a number"): "convert them to numbers, or declare them as categories",
+    ("categories", "a date"): "convert them to dates with pandas.to_datetime(column)",
+    ("categories", "a category"): "compare them with the schema: spelling, capitals, language",
+}
 
 
 def has_names(X: Any) -> bool:
@@ -37,18 +94,105 @@ def check_form(X: Any, columns: Sequence[Column], target: str | None = None) -> 
     -----
     Theorem R7.
     """
+    if hasattr(X, "collect_schema") and not hasattr(X, "__len__"):
+        raise TypeError(
+            f"X must be a DataFrame, or rows of cells; got {type(X).__name__}. Give X.collect()."
+        )
     if has_names(X):
         _check_names(list(X.columns), columns, target)
         return
     if sparse.issparse(X) or not (isinstance(X, list | tuple) or hasattr(X, "shape")):
         kind = "a sparse matrix" if sparse.issparse(X) else type(X).__name__
         raise TypeError(f"X must be a DataFrame, or rows of cells; got {kind}.")
-    shape = tuple(X.shape) if hasattr(X, "shape") else _shape_of_rows(X)
+    try:
+        shape = table_shape(X)
+    except ValueError:
+        # A list of what are no rows.
+        shape = (len(X),)
     if len(shape) != 2 or shape[1] != len(columns):
         raise ValueError(
             f"X must have the {len(columns)} columns of the schema, in their order, or names; got "
             f"shape {shape}."
         )
+
+
+def check_types(X: Any, columns: Sequence[Column]) -> None:
+    """Raise where a column's type rules out that any of its cells fits; no cell is looked at.
+
+    Parameters
+    ----------
+    X : DataFrame, ndarray or list of rows
+        Of the right form. Columns of objects, of words and of complex numbers pass: one record
+        can make such a column of one of numbers, whose other cells are read as before.
+    columns : sequence of Column
+
+    Notes
+    -----
+    Theorem R7.
+    """
+    problems = Problems()
+    for column, dtype in _types_of(X, columns):
+        wanted = "a category"
+        if isinstance(column, NumberColumn):
+            wanted = "a date" if column.is_date else "a number"
+        what = _misfit(column, dtype, wanted)
+        if what is not None:
+            hint = _HINTS.get((what, wanted), _OTHERWISE)
+            shown = type(dtype).__name__ if what == "categories" else f"type {dtype}"
+            problems.say(
+                column.name, f"holds {what} ({shown}), none of which can be {wanted}: {hint}"
+            )
+    problems.check("X must have columns that can hold what the schema says")
+
+
+def _types_of(X: Any, columns: Sequence[Column]) -> Iterator[tuple[Column, Any]]:
+    """Yield the columns that are used with their types, where a table shows them."""
+    types = list(getattr(X, "dtypes", ()))
+    if has_names(X):
+        by_name = dict(zip(X.columns, types, strict=bool(types)))
+        found = [by_name.get(column.name, object) for column in columns]
+    else:
+        found = types or [getattr(X, "dtype", object)] * len(columns)
+    for column, dtype in zip(columns, found, strict=True):
+        if not isinstance(column, DroppedColumn):
+            yield column, dtype
+
+
+def _misfit(column: Column, dtype: Any, wanted: str) -> str | None:
+    """Return what a column holds by its type, None if some of that may fit or is not known."""
+    categories: Any = getattr(dtype, "categories", None)
+    if hasattr(categories, "__len__"):
+        outcomes = column.outcomes(as_cells(list(categories)))
+        is_gap = outcomes == MISSING
+        return None if is_gap.all() or (outcomes == FITS).any() else "categories"
+    kind = dtype.to_python() if hasattr(dtype, "to_python") else getattr(dtype, "type", object)
+    if not isinstance(kind, type):
+        return None
+    what = next((name for name, kinds in _WHAT.items() if issubclass(kind, kinds)), None)
+    what = what or _NAMED.get(kind.__name__)
+    if what is None or what == "words":
+        return None
+    if what in _READ_AS[wanted] and (what != "numbers" or _has_number(column, kind)):
+        return None
+    return what
+
+
+def _has_number(column: Column, kind: type) -> bool:
+    """Return whether a number of some class fits a column."""
+    low, high, is_whole = -math.inf, math.inf, issubclass(kind, int | np.integer | np.bool_)
+    if issubclass(kind, bool | np.bool_):
+        low, high = 0.0, 1.0
+    elif issubclass(kind, np.integer):
+        low, high = float(np.iinfo(kind).min), float(np.iinfo(kind).max)
+    if isinstance(column, NumberColumn):
+        least, most = max(column.low, low), min(column.high, high)
+        return (math.ceil(least) if is_whole else least) <= most
+    categories = column.categories if isinstance(column, CategoryColumn) else ()
+    keys = [key_of(each) for each in categories]
+    return any(
+        isinstance(key, float) and low <= key <= high and not (is_whole and key % 1.0)
+        for key in keys
+    )
 
 
 def cells_of(X: Any, columns: Sequence[Column]) -> list[Cells]:
@@ -64,7 +208,7 @@ def cells_of(X: Any, columns: Sequence[Column]) -> list[Cells]:
     places = [columns.index(column) for column in wanted]
     if hasattr(X, "iloc"):
         return [_cells_of_column(X.iloc[:, place]) for place in places]
-    table = np.asarray(X) if hasattr(X, "shape") else _array_of_rows(X, len(columns))
+    table = np.asarray(X) if hasattr(X, "shape") else table_of(X, (len(columns),))
     return [_cells_of_array(table[:, place]) for place in places]
 
 
@@ -77,33 +221,17 @@ def _check_names(names: list[str], columns: Sequence[Column], target: str | None
     known = {column.name for column in columns}
     wanted = [column.name for column in columns if not isinstance(column, DroppedColumn)]
     absent = [name for name in wanted if name not in names]
-    problems = Problems(f"{name!r} is missing" for name in absent)
+    problems = Problems(f"{shown(name)} is missing" for name in absent)
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        problems.append(f"{name!r} is there {names.count(name)} times")
+        problems.append(f"{shown(name)} is there {names.count(name)} times")
     for name in names:
         if name == target:
-            problems.append(f"{name!r} is the target, which X must not hold")
+            problems.append(f"{shown(name)} is the target, which X must not hold")
         elif name not in known:
             close = get_close_matches(name, absent, n=1)
-            meant = f"did you mean {close[0]!r}? Else describe" if close else "describe"
-            problems.append(f"{name!r} is not in the schema: {meant} it, or set it to 'drop'")
+            meant = f"did you mean {shown(close[0])}? Else describe" if close else "describe"
+            problems.append(f"{shown(name)} is not in the schema: {meant} it, or set it to 'drop'")
     problems.check("X must have the columns of the schema")
-
-
-def _shape_of_rows(rows: Sequence[Any]) -> tuple[int, ...]:
-    lengths = {len(row) if isinstance(row, list | tuple | np.ndarray) else 0 for row in rows}
-    if len(lengths) > 1:
-        raise ValueError("X must have rows that are all of one length; got others.")
-    return (len(rows), *lengths)
-
-
-def _array_of_rows(rows: Sequence[Any], width: int) -> Cells:
-    """Return rows as an array, in which a cell may be a list itself."""
-    cells = np.empty((len(rows), width), dtype=object)
-    for at, row in enumerate(rows):
-        for place, cell in enumerate(row):
-            cells[at, place] = cell
-    return cells
 
 
 def _cells_of_column(column: Any) -> Cells:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Mapping, Sequence
 from datetime import date
 from difflib import get_close_matches
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from skdptune._formatting import shown, shown_names
 from skdptune.preprocessing._table._cells import day_of, key_of, number_of
 from skdptune.preprocessing._table._columns import (
     CategoryColumn,
@@ -27,6 +27,10 @@ _FORMS = (
     "a range such as (0, 120), categories such as ['farm', 'office'], 'boolean', 'drop', or a "
     "dict with 'range' or 'categories'"
 )
+# So many problems are listed: a column of the table in place of a list has one in each row.
+_MOST_LINES = 40
+# So many categories that are the same are named one by one: more look like a column's cells.
+_MOST_PAIRS = 3
 _NO_TEXT = (
     "free text and identifiers have no public range: set the column to 'drop', or turn it into "
     "numbers first, with a step that treats each record by itself, such as HashingVectorizer"
@@ -43,21 +47,22 @@ class Problems(list[str]):
     def check(self, head: str) -> None:
         """Raise ValueError with all lines, if there are any."""
         if self:
-            lines = "".join(f"\n- {line}" for line in self)
+            lines = "".join(f"\n- {line}" for line in self[:_MOST_LINES])
+            if len(self) > _MOST_LINES:
+                lines += f"\n- and {len(self) - _MOST_LINES} more"
             raise ValueError(f"{head}; {len(self)} thing{'s' * (len(self) > 1)} wrong:{lines}")
 
 
 def parse_columns(columns: Any, problems: Problems) -> list[Column]:
     """Return the columns that a mapping of names describes, those that are right."""
     if not isinstance(columns, Mapping) or not columns:
-        problems.append(
-            f"columns must be a dict from names to {_FORMS}; got {reprlib.repr(columns)}"
-        )
+        problems.append(f"columns must be a dict from names to {_FORMS}; got {shown(columns)}")
         return []
     found = []
     for name, given in columns.items():
         if not isinstance(name, str):
-            problems.say(repr(name), "names of columns must be words; use df.columns.astype(str)")
+            advice = "names of columns must be words; use df.columns.astype(str)"
+            problems.say(shown(name), advice)
             continue
         column = parse_column(name, given, problems)
         if column is not None:
@@ -74,14 +79,18 @@ def parse_target(given: Any, problems: Problems) -> Column | None:
     named = dict(given) if isinstance(given, Mapping) else None
     name = "target" if named is None else named.pop("name", "target")
     if not isinstance(name, str):
-        problems.say("target", f"its name must be a word; got {name!r}")
+        problems.say("target", f"its name must be a word; got {shown(name)}")
         return None
     if named is None and _is_word(given, "drop"):
         problems.say(name, f"a target must be {_FORMS}; got 'drop'")
         return None
     for key in ("missing", "other", "scale"):
         if named and named.get(key):
-            problems.say(name, f"{key!r} has no meaning for a target; leave it out")
+            problems.say(name, f"{shown(key)} has no meaning for a target; leave it out")
+    labels = given if named is None else named.get("categories")
+    if isinstance(labels, list | tuple | np.ndarray) and len(labels) == 1:
+        problems.say(name, "a target must have two labels or more; got one")
+        return None
     return parse_column(name, given if named is None else named, problems)
 
 
@@ -95,7 +104,9 @@ def parse_column(name: str, given: Any, problems: Problems) -> Column | None:
         return None
     unknown = [key for key in settings if key not in _KEYS]
     for key in unknown:
-        problems.say(name, f"unknown key {key!r}{_meant(key, _KEYS)}; known are {_list(_KEYS)}")
+        problems.say(
+            name, f"unknown key {shown(key)}{_meant(key, _KEYS)}; known are {shown_names(_KEYS)}"
+        )
     column = _column_of(name, settings, problems)
     return column if len(problems) == n_before else None
 
@@ -109,7 +120,9 @@ def _column_of(name: str, settings: dict[str, Any], problems: Problems) -> Colum
         problems.say(name, _NO_TEXT)
         return None
     if kind is not None and not _is_word(kind, *_TYPES):
-        problems.say(name, f"type must be {_list(_TYPES)}; got {kind!r}{_meant(kind, _TYPES)}")
+        problems.say(
+            name, f"type must be {shown_names(_TYPES)}; got {shown(kind)}{_meant(kind, _TYPES)}"
+        )
         return None
     if ("range" in settings) == ("categories" in settings):
         got = "both" if "range" in settings else "neither"
@@ -138,13 +151,20 @@ def _as_settings(name: str, given: Any, problems: Problems) -> dict[str, Any] | 
         low, high = map(number_of, given)
         problems.say(
             name,
-            f"a tuple must hold two numbers or dates; got {reprlib.repr(given)}. For a range "
+            f"a tuple must hold two numbers or dates; got {shown(given)}. For a range "
             f"write ({low:.15g}, {high:.15g}), for categories a list",
+        )
+        return None
+    if isinstance(given, tuple) and len(given) == 2 and sum(map(_is_date, given)) == 1:
+        problems.say(
+            name,
+            f"a tuple must hold two numbers or dates; got {shown(given)}, of which one is a date. "
+            "For categories write a list",
         )
         return None
     if isinstance(given, list | tuple) and len(given):
         return {"range" if _is_pair(given) else "categories": list(given)}
-    problems.say(name, f"must be {_FORMS}; got {reprlib.repr(given)}")
+    problems.say(name, f"must be {_FORMS}; got {shown(given)}")
     return None
 
 
@@ -173,13 +193,14 @@ def _number(name: str, settings: Mapping[str, Any], problems: Problems) -> Colum
     ends = settings["range"]
     scale = settings.get("scale", "linear")
     if not _is_word(scale, "linear", "log"):
-        problems.say(name, f"scale must be 'linear' or 'log'; got {scale!r}")
+        problems.say(name, f"scale must be 'linear' or 'log'; got {shown(scale)}")
     gaps, has_gaps = _gaps(name, settings, problems)
     is_sequence = isinstance(ends, list | tuple | np.ndarray) and len(ends) == 2
+    got = shown(tuple(ends) if is_sequence else ends)
     # Times are written as words or as what pandas makes of them.
     is_date = is_sequence and not any(_is_number(end) for end in ends)
     if is_date != _is_word(settings.get("type"), "date") and "type" in settings:
-        problems.say(name, f"range must suit the type {settings['type']!r}; got {ends!r}")
+        problems.say(name, f"range must suit the type {shown(settings['type'])}; got {got}")
         return None
     read = day_of if is_date else number_of
     low, high = (read(end) for end in ends) if is_sequence else (math.nan, math.nan)
@@ -187,16 +208,16 @@ def _number(name: str, settings: Mapping[str, Any], problems: Problems) -> Colum
         kind = "dates" if is_date else "finite numbers"
         problems.say(
             name,
-            f"range must be two {kind}, the first smaller; got {reprlib.repr(ends)}. A number "
+            f"range must be two {kind}, the first smaller; got {got}. A number "
             "without bounds is clipped to those that you give",
         )
         return None
     column = NumberColumn(name, low, high, _is_word(scale, "log"), is_date, gaps, has_gaps)
     if column.is_log and (low < 0.0 or is_date):
-        problems.say(name, f"scale 'log' needs a range of numbers from 0 or above; got {ends!r}")
+        problems.say(name, f"scale 'log' needs a range of numbers from 0 or above; got {got}")
         return None
     if not _is_wide(column):
-        problems.say(name, f"range must be wider than rounding errors; got {ends!r}")
+        problems.say(name, f"range must be wider than rounding errors; got {got}")
     return column
 
 
@@ -214,27 +235,39 @@ def _category(name: str, settings: Mapping[str, Any], problems: Problems) -> Col
     if isinstance(categories, np.ndarray):
         categories = categories.tolist()
     if isinstance(categories, str) or not isinstance(categories, Sequence) or not len(categories):
-        got = reprlib.repr(categories)
-        problems.say(name, f"categories must be a list of words or numbers; got {got}")
+        problems.say(
+            name, f"categories must be a list of words or numbers; got {shown(categories)}"
+        )
         return None
     other = settings.get("other", False)
     if not isinstance(other, bool):
-        problems.say(name, f"other must be True or False; got {other!r}")
+        problems.say(name, f"other must be True or False; got {shown(other)}")
     gaps, has_gaps = _gaps(name, settings, problems)
-    seen: dict[Any, Any] = {}
-    for value in (*categories, *gaps):
+    seen: dict[Any, str] = {}
+    same: list[str] = []
+    for place, value in enumerate((*categories, *gaps)):
+        is_gap = place >= len(categories)
+        where = f"missing[{place - len(categories)}]" if is_gap else f"categories[{place}]"
         key = key_of(value)
         if key is None:
-            if value in categories:
+            if not is_gap:
+                # A missing one holds nothing that could be a record's.
+                is_missing = value is None or isinstance(value, str | float)
+                got = shown(value) if is_missing else type(value).__name__
                 problems.say(
                     name,
-                    f"categories must be words or numbers; got {value!r}. What is missing is "
-                    "announced by 'missing': True",
+                    f"{where} must be a word or a number; got {got}. What is missing is announced "
+                    "by 'missing': True",
                 )
         elif key in seen:
-            problems.say(name, f"{seen[key]!r} and {value!r} are the same to the encoder")
+            same.append(f"{seen[key]} and {where} are the same to the encoder")
         else:
-            seen[key] = value
+            seen[key] = where
+    if len(same) > _MOST_PAIRS:
+        # Which cells of a private column are the same must not be told.
+        same = [f"categories must be named once each; got {len(categories)} with repetitions"]
+    for each in same:
+        problems.say(name, each)
     boolean = _is_word(settings.get("type"), *_BOOLEAN)
     categories = tuple(map(_python, categories))
     # A single category says something only beside what is none.
@@ -255,7 +288,7 @@ def _gaps(
         problems.say(
             name,
             "missing must be True, False, or what stands for a missing value, such as '?'; got "
-            f"{reprlib.repr(given)}",
+            f"{shown(given)}",
         )
         return (), True
     return tuple(map(_python, values)), True
@@ -266,7 +299,7 @@ def _refuse_keys(
 ) -> None:
     for key in keys:
         if key in settings and settings[key] not in (False, None):
-            problems.say(name, f"{key!r} has no meaning for {what}; leave it out")
+            problems.say(name, f"{shown(key)} has no meaning for {what}; leave it out")
 
 
 def _python(value: Any) -> Any:
@@ -285,10 +318,6 @@ def _is_word(value: Any, *words: Any) -> bool:
     return isinstance(value, str | type) and value in words
 
 
-def _list(words: Sequence[str]) -> str:
-    return ", ".join(repr(word) for word in words)
-
-
 def _meant(word: Any, known: Sequence[str]) -> str:
     close = get_close_matches(str(word), known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return f" (did you mean {shown(close[0])}?)" if close else ""

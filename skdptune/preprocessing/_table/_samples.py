@@ -8,21 +8,28 @@ from typing import Any
 import numpy as np
 
 from skdptune.preprocessing._table._cells import (
+    SPANS,
+    TIMES,
     Cells,
     days_of,
     key_of,
     listed,
     number_of,
     numbers_of,
-    places_of,
 )
-from skdptune.preprocessing._table._columns import CategoryColumn, Column, NumberColumn
+from skdptune.preprocessing._table._columns import (
+    CLIPPED,
+    MISSING,
+    UNMATCHED,
+    Column,
+    NumberColumn,
+    Outcomes,
+)
 from skdptune.preprocessing._table._parsing import Problems
 
 _FEW = 20
 _MOST_READ = 1000
 _MOST_QUOTED = 3
-_SILENT = "missing, and without 'missing'"
 _ANSWER = "give the column in columns=, or in drop="
 
 
@@ -63,7 +70,7 @@ def describe(name: str, cells: Cells, most: int, problems: Problems) -> Any:
     return {"categories": sorted(found), **gaps}
 
 
-def compare(column: Column, cells: Cells, problems: Problems) -> None:
+def compare(column: Column, cells: Cells, outcomes: Outcomes, problems: Problems) -> None:
     """Add what of a public sample's cells a column cannot read, or changes.
 
     Parameters
@@ -71,42 +78,29 @@ def compare(column: Column, cells: Cells, problems: Problems) -> None:
     column : Column
     cells : ndarray
         Of a public sample: they are quoted.
+    outcomes : ndarray
+        What becomes of them.
     problems : Problems
     """
+    unread = "in no category, and without 'other'"
     if isinstance(column, NumberColumn):
-        _compare_numbers(column, cells, problems)
-    elif isinstance(column, CategoryColumn):
-        _compare_categories(column, cells, problems)
+        unread = "no dates" if column.is_date else "no numbers"
+    _quote(column, cells, outcomes, UNMATCHED, unread, problems)
+    _quote(column, cells, outcomes, CLIPPED, "beyond the range, and clipped", problems)
+    _quote(column, cells, outcomes, MISSING, "missing, and without 'missing'", problems)
 
 
-def _compare_numbers(column: NumberColumn, cells: Cells, problems: Problems) -> None:
-    values, is_gap = column.read(cells)
-    is_word = np.array([key_of(cell) is not None for cell in listed(cells)], dtype=bool)
-    is_announced = places_of(cells, dict.fromkeys(filter(None, map(key_of, column.gaps)), 1), 0, 0)
-    unread = np.isnan(values) & is_word & (is_announced == 0)
-    kind = "dates" if column.is_date else "numbers"
-    _quote(column, cells, unread, f"no {kind}", problems)
-    beyond = (values < column.low) | (values > column.high)
-    _quote(column, cells, beyond & ~is_gap, "beyond the range, and clipped", problems)
-    if not column.has_gaps:
-        _quote(column, cells, np.isnan(values) & ~is_word, _SILENT, problems)
-
-
-def _compare_categories(column: CategoryColumn, cells: Cells, problems: Problems) -> None:
-    places = column.places(cells)
-    size = len(column.categories)
-    if not column.has_other:
-        _quote(column, cells, places == size, "in no category, and without 'other'", problems)
-    if not column.has_gaps:
-        _quote(column, cells, places == size + 1, _SILENT, problems)
-
-
-def _quote(column: Column, cells: Cells, chosen: Any, what: str, problems: Problems) -> None:
-    if not chosen.any():
+def _quote(
+    column: Column, cells: Cells, outcomes: Outcomes, outcome: int, what: str, problems: Problems
+) -> None:
+    chosen = cells[outcomes == outcome]
+    if not chosen.size or column.announces(outcome):
         return
-    quoted = list(dict.fromkeys(repr(cell) for cell in cells[chosen][:_MOST_READ].tolist()))
+    # NumPy lists times as integers.
+    first = chosen[:_MOST_READ].astype(str if chosen.dtype.kind in TIMES + SPANS else object)
+    quoted = list(dict.fromkeys(map(repr, first.tolist())))
     shown = ", ".join(quoted[:_MOST_QUOTED]) + ", ..." * (len(quoted) > _MOST_QUOTED)
-    problems.say(column.name, f"{chosen.sum()} of {cells.size} cells are {what}: {shown}")
+    problems.say(column.name, f"{chosen.size} of {cells.size} cells are {what}: {shown}")
 
 
 def _described_range(name: str, values: Any, is_date: bool, problems: Problems) -> Any:

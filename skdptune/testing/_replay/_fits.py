@@ -16,7 +16,13 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skdptune._compat import safe_indexing
-from skdptune.base import nested_estimators, own_parameters, set_seeds, table_shape
+from skdptune.base import (
+    expected_refits,
+    nested_estimators,
+    own_parameters,
+    set_seeds,
+    table_shape,
+)
 from skdptune.testing._replay._published import Leaves, Whole, published
 from skdptune.testing._replay._result import FIT
 
@@ -97,6 +103,7 @@ def neighbours(X: Any, y: Any, record: Any) -> Neighbours:
     )
 
 
+@expected_refits()
 def fit(estimator: Any, data: Data, rows: Any, seed: np.random.SeedSequence) -> Leaves:
     """Return all that a copy of an estimator publishes after a seeded fit.
 

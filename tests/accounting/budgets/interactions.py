@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 
@@ -22,19 +21,22 @@ class Interaction:
     def __init__(self, total, choose, parts):
         self.ends = []
         self.depth = 0
-        self._go(total, choose, parts, (), 1.0, 1.0)
+        self._go(total, choose, parts, (), (), 1.0, 1.0)
 
-    def _go(self, total, choose, parts, history, p, q):
+    def _go(self, total, choose, parts, history, recorded, p, q):
         pair, profile = parts[choose(history)]
         if len(history) == DEEPEST or not total.fits(profile):
             self.ends.append((p, q))
             self.depth = max(self.depth, len(history))
             return
-        after = copy.copy(total)
-        after.record(profile)
+        after = total.emptied()
+        for one in (*recorded, profile):
+            after.record(one)
         for outcome, (a, b) in enumerate(pair):
             if a > 0.0 or b > 0.0:
-                self._go(after, choose, parts, (*history, outcome), p * a, q * b)
+                self._go(
+                    after, choose, parts, (*history, outcome), (*recorded, profile), p * a, q * b
+                )
 
     def delta(self, epsilon, mirrored=False):
         p, q = np.array(self.ends).T

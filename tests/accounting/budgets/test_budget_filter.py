@@ -1,9 +1,7 @@
 """The budget filter against exact arithmetic, over all and over random sequences of outcomes."""
 
-import copy
 import itertools
 import math
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -219,17 +217,6 @@ class TestState:
         for name in ("history", "spent", "rounds", "may_continue", "max_possible_rounds", "other"):
             with pytest.raises(AttributeError):
                 setattr(budget_filter, name, 0)
-
-    @pytest.mark.parametrize(
-        "duplicate", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
-    )
-    def test_a_copy_spends_for_itself(self, duplicate):
-        budget_filter = run(BudgetFilter(0.1, 1.0, 7), [True, False])
-        twin = duplicate(budget_filter)
-        assert repr(twin) == repr(budget_filter)
-        run(twin, itertools.repeat(True))
-        assert budget_filter.history == (True, False)
-        assert budget_filter.spent == 0.15
 
     def test_repr_shows_parameters_and_state(self):
         budget_filter = run(BudgetFilter(0.1, 1, 7), [False])

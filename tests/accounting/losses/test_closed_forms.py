@@ -82,7 +82,7 @@ def test_sampling_moves_every_atom(direction, fraction, infinity):
     moved, beyond = sampled_losses(atoms, infinity, fraction, direction)
     largest = max(max(loss for loss, _ in moved), 1e-9)
     grid = np.linspace(0.0, 1.05 * largest, 60)
-    values = formula(losses, grid, fraction)
+    values = formula(losses.delta, grid, fraction)
     for epsilon, value in zip(grid, values, strict=True):
         exact = hockey_stick_of_losses(moved, beyond, epsilon)
         # The atoms themselves lose digits where the fraction is small.
@@ -95,7 +95,7 @@ def test_small_fractions_cancel_nothing(fraction):
     losses, _ = finite_pair(0.01)
     for share in (0.0, 0.3, 0.7, 0.99):
         epsilon = share * fraction
-        value = _closed_forms.subsampled_add(losses, np.array([epsilon]), fraction)[0]
+        value = _closed_forms.subsampled_add(losses.delta, np.array([epsilon]), fraction)[0]
         with mpmath.workdps(400):
             rest = 1 - mpmath.mpf(fraction)
             alpha = mpmath.exp(mpmath.mpf(epsilon))
@@ -108,13 +108,13 @@ def test_small_fractions_cancel_nothing(fraction):
 def test_nothing_is_left_beyond_what_the_sample_hides():
     losses, _ = finite_pair(0.02)
     beyond = -math.log1p(-0.3) + np.array([1e-9, 0.1, 5.0, 500.0])
-    assert _closed_forms.subsampled_add(losses, beyond, 0.3).tolist() == [0.0] * 4
+    assert _closed_forms.subsampled_add(losses.delta, beyond, 0.3).tolist() == [0.0] * 4
 
 
 @given(st.floats(1e-6, 1.0), st.floats(0.0, 600.0))
 def test_remove_direction_is_finite_everywhere(fraction, epsilon):
     losses, _ = finite_pair(0.02)
-    value = _closed_forms.subsampled_remove(losses, np.array([epsilon]), fraction)[0]
+    value = _closed_forms.subsampled_remove(losses.delta, np.array([epsilon]), fraction)[0]
     assert fraction * 0.02 * (1.0 - 1e-12) <= value <= fraction
 
 

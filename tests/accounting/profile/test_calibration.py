@@ -225,6 +225,11 @@ def test_an_unreachable_budget_is_refused_with_the_least_that_can_be_had(guess):
     assert str(caught.value).endswith("got 0.001.")
 
 
+def test_a_delta_that_no_noise_reaches_is_named():
+    with pytest.raises(UnreachableBudgetError, match="delta must be larger; got 1e-300, at which"):
+        calibrate(gaussian, 1.0, 1e-300)
+
+
 def test_an_unreachable_budget_of_a_budget_parameter():
     with pytest.raises(UnreachableBudgetError) as caught:
         calibrate(PrivacyProfile.pure, 0.1, 0.0, parameter="budget", lower=0.5, upper=4.0)

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+import tracemalloc
 import zlib
 
 import numpy as np
@@ -366,3 +367,89 @@ def test_content_is_compact():
     assert content["add"] is None and len(json.dumps(content)) < 1_000
     assert LONG["laplace"].to_dict()["add"] is None
     assert LONG["trained"].to_dict()["add"] is not None
+
+
+def column_of(rows):
+    columns = np.zeros((2, rows), dtype="<f8")
+    raw = columns.view(np.uint8).reshape(-1, 8).T.tobytes()
+    return base64.b64encode(zlib.compress(raw, 9)).decode("ascii")
+
+
+@pytest.mark.parametrize("place", ["remove", "rdp"])
+def test_what_would_fill_the_memory_is_refused_before_it_is_unpacked(place):
+    # Theorem P11.
+    content = pure(0.5).to_dict()
+    large = column_of(2**22)
+    assert len(large) < 2**17
+    content = content | {place: {"infinity": 0.0, "masses": large} if place == "remove" else large}
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="two columns"):
+            PrivacyProfile.from_dict(content)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("last", [2**20 + 1, 2**40, 1e300])
+def test_losses_too_far_apart_are_refused(last):
+    content = pure(0.5).to_dict()
+    masses = _encoded([0.0, last], [0.5, 0.5])
+    content["remove"] = {"infinity": 0.0, "masses": masses}
+    with pytest.raises(ValueError, match="grid numbers"):
+        PrivacyProfile.from_dict(content)
+
+
+STRANGE = (None, True, -1, 0, 1e-300, 1e300, math.nan, math.inf, "", "AAAA", [], {}, [[]], b"x")
+
+
+def damaged(content, rng):
+    """Return a written profile of which one value, or one character of a text, is another."""
+    content = content | {k: dict(v) for k, v in content.items() if isinstance(v, dict)}
+    home = content
+    key = list(home)[rng.integers(len(home))]
+    if isinstance(home[key], dict) and rng.random() < 0.8:
+        home = home[key]
+        key = list(home)[rng.integers(len(home))]
+    value, choice = home[key], rng.random()
+    if choice < 0.1:
+        del home[key]
+    elif isinstance(value, str) and choice < 0.6 and value:
+        place = int(rng.integers(len(value)))
+        home[key] = value[:place] + "ABCxyz019+/= é"[rng.integers(14)] + value[place + 1 :]
+    elif isinstance(value, float) and choice < 0.6:
+        home[key] = value * float(rng.choice([0.5, 1.0 - 1e-6, 1.0 + 1e-6, 2.0, -1.0, 1e9]))
+    else:
+        home[key] = STRANGE[rng.integers(len(STRANGE))]
+    return content, key
+
+
+@pytest.mark.parametrize("name", ["pure", "approximate", "gaussian", "trained", "curve"])
+def test_a_damaged_profile_is_refused_or_claims_no_less(name):
+    # Theorem P11.
+    profile = PROFILES[name]
+    whole = profile.to_dict()
+    points = np.concatenate([[0.0], np.geomspace(1e-3, 20.0, 30)])
+    expected = PrivacyProfile.from_dict(whole).delta(points)
+    refused, rng = 0, np.random.default_rng(7)
+    for _ in range(250):
+        content, key = damaged(whole, rng)
+        try:
+            found = PrivacyProfile.from_dict(content)
+        except (ValueError, TypeError) as error:
+            refused += 1
+            assert " must " in str(error)
+            continue
+        assert np.all(found.delta(points) >= expected), key
+    assert refused > 100
+
+
+def test_profiles_written_before_the_checksum_are_read() -> None:
+    # Ledgers hold such profiles.
+    for profile in (PrivacyProfile.gaussian(1.0), PrivacyProfile.approximate(1.0, 1e-6)):
+        content = profile.to_dict()
+        old = {name: value for name, value in content.items() if name != "checksum"}
+        again = PrivacyProfile.from_dict(old | {"format": 2})
+        assert again == PrivacyProfile.from_dict(content)
+        with pytest.raises(ValueError, match="one that is broken"):
+            PrivacyProfile.from_dict(old)

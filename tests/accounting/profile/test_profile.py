@@ -1,6 +1,7 @@
 """Privacy profiles: against closed forms, exact sums, integrals, and dp_accounting."""
 
 import copy
+import itertools
 import math
 import pickle
 import tracemalloc
@@ -14,6 +15,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import PrivacyProfile
+from skdptune.accounting._profile._format import _checksum
 from tests.accounting.oracles_profile import (
     DIRECTIONS,
     approximate_composition,
@@ -563,6 +565,7 @@ def test_equal_curves_with_unequal_renyi_curves_keep_the_larger_one():
     known = pure(0.5)
     content = known.to_dict()
     content["rdp"] = PrivacyProfile.approximate(0.5, 1e-5).to_dict()["rdp"]
+    content["checksum"] = _checksum(content)
     unknown = PrivacyProfile.from_dict(content)
     assert known == unknown
     assert (known | unknown).rdp(2.0) == (unknown | known).rdp(2.0) == math.inf
@@ -1392,3 +1395,47 @@ def test_any_points_make_a_profile(epsilons, deltas, deltas_add):
         assert np.all(np.diff(slopes) >= -1e-5)
         for epsilon, delta in zip(epsilons, bounds, strict=False):
             assert profile.delta(epsilon, direction) <= delta + 1e-3
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("epsilon", [0.0, 1 / 3, 1.0])
+def test_several_records_of_one_person_multiply_epsilon_and_more_than_delta(
+    count: int, epsilon: float
+) -> None:
+    # Theorem P13: a chain of bits, each of which has the guarantee beside the next one.
+    delta = 1e-6
+    ones = [0.0]
+    for _ in range(count):
+        ones.append(math.exp(epsilon) * ones[-1] + delta)
+    allowed = approximate(epsilon, delta).delta(epsilon) * (1.0 + 1e-6)
+    for one, other in itertools.pairwise(ones):
+        pair = [1.0 - one, one], [1.0 - other, other]
+        assert binary_delta(*pair, epsilon) <= allowed
+        assert binary_delta(*pair[::-1], epsilon) <= allowed
+    bound = sum(math.exp(place * epsilon) for place in range(count)) * delta
+    ends = [1.0 - ones[-1], ones[-1]], [1.0, 0.0]
+    assert binary_delta(*ends, count * epsilon) == close(bound, 1e-9)
+    # Nothing of the kind holds at the delta of one record.
+    assert count == 1 or binary_delta(*ends, count * epsilon) > 1.9 * delta
+
+
+def binary_delta(first, second, epsilon):
+    return sum(max(0.0, p - math.exp(epsilon) * q) for p, q in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("mu", [0.1, 0.5, 1.0])
+def test_several_records_shift_a_gaussian_by_so_many_shifts(count: int, mu: float) -> None:
+    # Theorem P13: the best test of one record, done with the errors of the test before it.
+    several = gaussian(count * mu)
+    for level in (1e-3, 0.1, 0.5):
+        power = level
+        for _ in range(count):
+            power = 1.0 - gaussian_tradeoff(mu, power)
+        assert 1.0 - gaussian_tradeoff(count * mu, level) == close(power, 1e-9)
+        assert 1.0 - several.tradeoff(level) >= power * (1.0 - SLACK)
+    for epsilon in (0.0, 0.3, 1.0, 2.0):
+        shifted = gaussian_delta(count * mu, count * epsilon)
+        assert several.delta(count * epsilon) >= shifted * (1.0 - SLACK)
+        weights = sum(math.exp(place * epsilon) for place in range(count))
+        assert shifted <= weights * gaussian(mu).delta(epsilon) * (1.0 + SLACK)

@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from skdptune.accounting import PrivacyProfile, selection_lower_bound
+from skdptune.accounting._run_counts import _base
 from skdptune.accounting._run_counts._distributions import (
     Binomial,
     Geometric,
@@ -198,3 +200,83 @@ def test_ends_of_the_domains(make, message):
 def test_trials_are_whole(trials):
     with pytest.raises(TypeError, match="^trials must be an integer"):
         Binomial(trials, 0.5)
+
+
+@dataclass(frozen=True)
+class Own(RunCountDistribution):
+    """A Poisson number, written again, of which one part may be wrong."""
+
+    rate: float
+    wrong: str = ""
+
+    @property
+    def mean(self):
+        return self.rate * (0.5 if self.wrong == "mean" else 1.0)
+
+    def _pgf(self, x):
+        scale = {"sum": 0.9, "nan": np.nan}.get(self.wrong, 1.0)
+        return scale * np.exp(-self.rate * (1.0 - x))
+
+    def _pgf_derivative(self, x):
+        if self.wrong == "derivative":
+            return np.full(x.shape, self.rate)
+        sign = -1.0 if self.wrong == "sign" else 1.0
+        return sign * self.rate * np.exp(-self.rate * (1.0 - x))
+
+    def _pgf_second_derivative(self, x):
+        power = 1 if self.wrong == "second" else 2
+        return self.rate**power * np.exp(-self.rate * (1.0 - x))
+
+    def _probability_at_most(self, count):
+        return 0.5 if self.wrong == "chances" else Poisson(self.rate).probability_at_most(count)
+
+    def _draw(self, rng, shape):
+        return rng.poisson(self.rate * (3.0 if self.wrong == "draws" else 1.0), shape)
+
+
+@dataclass(frozen=True)
+class TwoOrNine(Own):
+    """A right distribution, but for a ratio of derivatives that is no line."""
+
+    @property
+    def mean(self):
+        return 5.5
+
+    def _pgf(self, x):
+        return (x**2 + x**9) / 2
+
+    def _pgf_derivative(self, x):
+        return (2 * x + 9 * x**8) / 2
+
+    def _pgf_second_derivative(self, x):
+        return 1.0 + 36 * x**7
+
+    def _probability_at_most(self, count):
+        return 0.0 if count < 2 else 0.5 if count < 9 else 1.0
+
+    def _draw(self, rng, shape):
+        return np.where(rng.random(shape) < 0.5, 2, 9)
+
+
+@pytest.mark.parametrize("rate", [0.3, 4.0, 300.0, 1e5])
+def test_a_right_distribution_of_ones_own_costs_what_it_does(rate):
+    run = PrivacyProfile.gaussian(0.1)
+    found = run.selected(Own(rate)).epsilon(1e-6)
+    assert found == pytest.approx(run.selected(Poisson(rate)).epsilon(1e-6), rel=1e-9)
+
+
+WRONG = ["mean", "sum", "nan", "derivative", "sign", "second", "chances", "draws"]
+
+
+@pytest.mark.parametrize("own", [*(Own(4.0, wrong) for wrong in WRONG), TwoOrNine(1.0)], ids=str)
+def test_a_wrong_distribution_of_ones_own_is_refused(own):
+    # Assumption S0, Theorem S2.
+    run = PrivacyProfile.gaussian(0.1)
+    for use in (run.selected, lambda d: selection_lower_bound(run, d, 1e-6)):
+        with pytest.raises(ValueError, match="^distribution must be one whose"):
+            use(own)
+
+
+def test_distributions_of_the_package_would_pass_the_checks():
+    for distribution in (*DISTRIBUTIONS, Geometric(1e-6), Binomial(1, 1.0), Binomial(60, 1.0)):
+        _base._check_own(distribution)

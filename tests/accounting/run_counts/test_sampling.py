@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 import pytest
-from randomgen import AESCounter
 from scipy import stats
 
+from skdptune._secure_random import SecureGenerator, secure_generator
 from skdptune.accounting._run_counts._distributions import (
     Binomial,
     Geometric,
@@ -55,9 +55,11 @@ def fit(distribution, draws):
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS + LARGE, ids=repr)
-def test_draws_follow_the_distribution(distribution):
-    # Theorem K1.
-    draws = distribution.sample(20240, size=SIZE)
+@pytest.mark.parametrize("is_secure", [False, True])
+def test_draws_follow_the_distribution(distribution, is_secure):
+    # Theorem K1. Searches without a seed draw from AES, which has methods of its own.
+    stream = secure_generator(bytes(16)) if is_secure else 20240
+    draws = distribution.sample(stream, size=3000 if is_secure else SIZE)
     assert fit(distribution, draws) > 1e-3
     assert draws.min() >= (0 if distribution.probability_of_none > 0 else 1)
 
@@ -113,10 +115,11 @@ def test_large_means_are_met(eta):
 
 @pytest.mark.parametrize("eta", [-0.99, -0.01, 0.0, 1e-9, 1.0, 1e6])
 def test_vast_numbers_of_runs_are_cut_not_wrapped(eta):
-    draws = TruncatedNegativeBinomial(eta, 1e-140).sample(1, size=1000)
-    assert draws.min() >= 1 and draws.max() <= 2**61
-    if eta >= 0:
-        assert draws.max() == 2**61
+    for stream in (1, secure_generator(bytes(16))):
+        draws = TruncatedNegativeBinomial(eta, 1e-140).sample(stream, size=1000)
+        assert draws.min() >= 1 and draws.max() <= 2**61
+        if eta >= 0:
+            assert draws.max() == 2**61
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
@@ -190,5 +193,5 @@ def test_negative_seeds_are_refused():
 
 def test_what_is_not_seeded_is_cryptographic():
     # Assumption E0.
-    assert isinstance(make_generator(None).bit_generator, AESCounter)
-    assert not isinstance(make_generator(3).bit_generator, AESCounter)
+    assert isinstance(make_generator(None), SecureGenerator)
+    assert not isinstance(make_generator(3), SecureGenerator)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from datetime import date
 from typing import Any
 
@@ -55,7 +56,25 @@ def test_a_name_that_only_sounds_like_a_search_is_none() -> None:
     for name in ("preselection", "SelectKBest", "selections"):
         part = PrivacyReport(PrivacyProfile.pure(0.1), 0.0, name=name)
         report = PrivacyReport(PrivacyProfile.pure(0.1), 0.0, name="model", parts=[part])
-        assert "tunes nothing" in report.statement().tuning
+        assert report.statement().tuning.startswith("No search is part of this release.")
+
+
+def test_what_nobody_counted_is_not_known() -> None:
+    assert FIT.fits_seen is None
+    assert "How many fits were made is not known" in FIT.statement().tuning
+    assert "How many fits were made is not known" in FIT.statement().facts.other_releases
+
+
+def test_fits_that_were_counted_are_stated() -> None:
+    count = [1]
+    part = PrivacyReport(PrivacyProfile.pure(0.5), 0.0, name="model")
+    part.counted_by(lambda: count[0])
+    assert part.fits_seen == 1 and "has seen 1 fit of model" in part.statement().tuning
+    count[0] = 41
+    report = PrivacyReport(PrivacyProfile.pure(0.5), 0.0, name="pipeline", parts=[part])
+    assert report.fits_seen is None and "41 fits of model" in report.statement().tuning
+    again = pickle.loads(pickle.dumps(part))
+    assert again == part and again.fits_seen is None
 
 
 def test_what_is_not_given_is_not_stated() -> None:

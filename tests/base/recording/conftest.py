@@ -21,3 +21,8 @@ def ledger():
 def on_disk(tmp_path):
     path = str(tmp_path / "budget.ledger")
     return PrivacyLedger.create(path, "patients", epsilon=500.0, delta=1e-5)
+
+
+@pytest.fixture
+def counts(tmp_path):
+    return tmp_path / "counts"

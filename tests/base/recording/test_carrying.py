@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import os
 import pickle
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import BaggingClassifier
 from sklearn.pipeline import make_pipeline
 
+from skdptune._compat import cloudpickle
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin, register_profile
 from skdptune.base._recording import _carrying
 from skdptune.base._recording._carrying import KEY, Carried, carried_by, carried_settings
-from skdptune.base._recording._payments import current_payment, paid_for
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
-from tests.base.counted import LABELS, ROWS, Counted
+from tests.base.counted import LABELS, ROWS, Counted, count_of
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture
@@ -125,64 +134,116 @@ def test_thread_that_cannot_tell_sends_a_refusal(monkeypatch, elsewhere):
         there.fit(ROWS, LABELS)
 
 
+class Holding(Counted):
+    """Fits clones of what it holds, or does something else in the middle of its fit."""
+
+    def __init__(self, base=None, during=None, epsilon=0.25, delta=0.0, ledger=None):
+        super().__init__(epsilon=epsilon, delta=delta, ledger=ledger)
+        self.base, self.during = base, during
+
+    def fit(self, X, y):
+        self.during(self)
+        return super().fit(X, y)
+
+
+def names_of(ledger):
+    return [record.name for record in ledger.history()]
+
+
 class TestPayments:
     """Theorem H4: copies that are made on the way are paid for, and only as long as that lasts."""
 
     def test_clone_is_paid_for_while_the_payment_lasts(self, ledger):
+        made = []
         with ledger:
-            with paid_for(is_passed_on=True):
-                made = clone(Counted())
-                assert carried_by(made).payment is current_payment()
-            made.fit(ROWS, LABELS)
-        assert len(ledger.history()) == 1
+            Holding(Counted(), lambda model: made.append(clone(model.base))).fit(ROWS, LABELS)
+            made[0].fit(ROWS, LABELS)
+        assert names_of(ledger) == ["Holding", "Counted"]
 
-    def test_payment_reaches_a_worker_and_no_further(self, ledger, elsewhere):
-        with ledger, paid_for(is_passed_on=True):
-            there = elsewhere(Counted())
-        assert carried_by(there).is_paid
-        assert carried_by(clone(there)).is_paid
-        there.fit(ROWS, LABELS)
-        assert ledger.history() == []
-        assert not carried_by(pickle.loads(pickle.dumps(there))).is_paid
+    def test_it_reaches_workers_while_the_fit_goes_on(self, on_disk, monkeypatch):
+        def send(model):
+            pickled = pickle.dumps(clone(model.base))
+            with monkeypatch.context() as patch:
+                patch.setattr(_carrying, "process_identity", lambda: "elsewhere")
+                there = pickle.loads(pickled)
+                # Locks are a process's own: in this one it finds its own lock open.
+                patch.setattr(_carrying, "is_pledged", os.path.exists)
+                in_a_thread(lambda: there.fit(ROWS, LABELS))
+                in_a_thread(lambda: clone(there).fit(ROWS, LABELS))
+                in_a_thread(lambda: pickle.loads(pickle.dumps(there)).fit(ROWS, LABELS))
 
-    def test_search_passes_nothing_on(self, ledger):
-        with ledger, paid_for():
-            assert KEY not in vars(clone(Counted()))
-            assert KEY not in vars(pickle.loads(pickle.dumps(Counted())))
+        with on_disk:
+            Holding(Counted(), send).fit(ROWS, LABELS)
+        assert names_of(on_disk) == ["Holding"]
+
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_joblib_is_paid_for(self, on_disk, counts, n_jobs):
+        """Theorem H4: by a fit that hands clones of its steps to other processes."""
+        with on_disk:
+            Bagging(Counted(str(counts)), n_jobs).fit(ROWS, LABELS)
+        assert names_of(on_disk) == ["Bagging"]
+        assert len(count_of(counts)) == 3
+
+
+class Bagging(Counted):
+    """Fits clones of what it holds in processes of joblib."""
+
+    def __init__(self, base=None, n_jobs=1, epsilon=0.25, delta=0.0):
+        super().__init__(epsilon=epsilon, delta=delta)
+        self.base, self.n_jobs = base, n_jobs
+
+    def fit(self, X, y):
+        bag = BaggingClassifier(self.base, 3, bootstrap=False, n_jobs=self.n_jobs)
+        self.bag_ = bag.fit(X, y)
+        return super().fit(X, y)
 
 
 class TestSavedOnTheWay:
     """Theorem H4: what a callback saves is paid for no longer than the fit goes on."""
 
-    def test_it_is_recorded_after_the_fit(self, on_disk, monkeypatch):
-        saved = []
+    @pytest.mark.parametrize("ends", ["well", "badly"])
+    @pytest.mark.parametrize("kind", ["file", "memory"])
+    def test_it_is_recorded_after_the_fit(self, on_disk, ledger, monkeypatch, ends, kind):
+        used, saved = {"file": on_disk, "memory": ledger}[kind], []
 
-        class Saving(Counted):
-            def fit(self, X, y):
-                saved.append(pickle.dumps(Counted()))
-                return super().fit(X, y)
+        def save(model):
+            saved.append(pickle.dumps(clone(model.base)))
+            if ends == "badly":
+                raise RuntimeError("in the middle")
 
-        with on_disk:
-            Saving().fit(ROWS, LABELS)
+        with used, contextlib.suppress(RuntimeError):
+            Holding(Counted(), save).fit(ROWS, LABELS)
+        pickle.loads(saved[0]).fit(ROWS, LABELS)
+        assert names_of(used) == ["Holding"]
         monkeypatch.setattr(_carrying, "process_identity", lambda: "elsewhere")
         for _ in range(2):
             pickle.loads(saved[0]).fit(ROWS, LABELS)
-        assert [record.name for record in on_disk.history()] == ["Saving", "Counted", "Counted"]
+        assert names_of(used) == ["Holding", "Counted", "Counted"]
 
-    def test_it_is_paid_for_while_the_fit_goes_on(self, on_disk, monkeypatch):
-        class Sending(Counted):
-            def fit(self, X, y):
-                pickled = pickle.dumps(Counted())
-                with monkeypatch.context() as patch:
-                    patch.setattr(_carrying, "process_identity", lambda: "elsewhere")
-                    there = pickle.loads(pickled)
-                    in_a_thread(lambda: clone(there).fit(X, y))
-                    assert carried_by(there).still_pays()
-                return super().fit(X, y)
-
-        with on_disk:
-            Sending().fit(ROWS, LABELS)
-        assert [record.name for record in on_disk.history()] == ["Sending"]
+    def test_it_is_recorded_if_its_fit_was_killed(self, on_disk, tmp_path):
+        saved = tmp_path / "saved"
+        code = (
+            "import os, pickle, sys\n"
+            "from sklearn.base import BaseEstimator, clone\n"
+            "from skdptune.accounting import PrivacyProfile\n"
+            "from skdptune.base import PrivateEstimatorMixin\n"
+            "from skdptune.ledger import PrivacyLedger\n"
+            "from skdptune.preprocessing import DPStandardScaler\n"
+            "class Dying(PrivateEstimatorMixin, BaseEstimator):\n"
+            "    def __init__(self, base=None): self.base = base\n"
+            "    def privacy_profile(self, *sizes): return PrivacyProfile.pure(0.5)\n"
+            "    def fit(self, X, y=None):\n"
+            "        with open(sys.argv[2], 'wb') as file:\n"
+            "            pickle.dump(clone(self.base), file)\n"
+            "        os.kill(os.getpid(), 9)\n"
+            "with PrivacyLedger(sys.argv[1], 'patients'):\n"
+            "    Dying(DPStandardScaler(bounds=(-3, 3))).fit([[0.0]] * 9)\n"
+        )
+        command = [sys.executable, "-c", code, str(tmp_path / "budget.ledger"), str(saved)]
+        assert subprocess.run(command, cwd=ROOT).returncode == -9
+        assert names_of(on_disk) == ["Dying"]
+        pickle.loads(saved.read_bytes()).fit(ROWS, LABELS)
+        assert names_of(on_disk) == ["Dying", "DPStandardScaler"]
 
 
 class WithOwnRestore(BaseEstimator):

@@ -169,7 +169,9 @@ def test_whole_release_stays_within_its_profile(mode, size, alpha):
         warnings.simplefilter("ignore", PrivacyWarning)
         sums = SufficientStatistics(1.0, 1.0, False).update(x[:, None], y)
         fitted = [
-            model.set_params(random_state=generator).fit_statistics(sums).coef_[0]
+            model.set_params(random_state=int(generator.integers(2**31)))
+            .fit_statistics(sums)
+            .coef_[0]
             for _ in range(300)
         ]
     wanted = larger.draw(3000, generator)[2]

@@ -87,6 +87,15 @@ def test_sensitivity_matches_the_recursion():
     assert path_sensitivity(problem, steps) == pytest.approx(worst, rel=1e-8)
 
 
+def test_a_step_that_forgets_where_it_began_leaves_a_number():
+    # Theorem M4.
+    problem = PublicProblem(LOGISTIC, 1.3, 4.0, 3, 20)
+    steps = np.array([[1.0, 5.0], [1.0, 2.0]])
+    # From the second step on: a record of the first batch counts once, of the second after it.
+    expected = 1.3 * (2 / 20) * max(1.0 * (1 - 2.0 / 5.0), 2.0 + 5.0 * (1 - 1.0 / 5.0) * 0.6)
+    assert path_sensitivity(problem, steps) == pytest.approx(expected, rel=1e-8)
+
+
 def test_many_decreasing_steps_tend_to_the_sensitivity_of_the_minimum():
     plan = plan_permutation(
         PublicProblem(LOGISTIC, 2**0.5, 20.0, 3, 50),

@@ -11,7 +11,7 @@ import pytest
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPAdaptiveSearchCV
 from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
-from skdptune.model_selection._adaptive._rung_fits import RungFits
+from skdptune.model_selection._adaptive._session import RungFits
 
 pytest.importorskip("optuna")
 

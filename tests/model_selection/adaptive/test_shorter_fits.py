@@ -10,7 +10,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection._adaptive._shorter_fits import with_share
+from skdptune.model_selection._adaptive._session import with_share
 from skdptune.model_selection._cost import FitSize
 from skdptune.preprocessing import RowNormClipper
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from skdptune.model_selection._adaptive._space import AdaptiveSpace
-from skdptune.model_selection._adaptive._studies import AdaptiveTrial, Studies
+from skdptune.model_selection._adaptive._studies import AdaptiveSpace, AdaptiveTrial, Studies
 
 optuna = pytest.importorskip("optuna")
 States = optuna.trial.TrialState
@@ -132,10 +131,3 @@ def test_a_callback_may_stop() -> None:
     assert studies.call(stopping, studies.released.trials[0])
     assert seen == [0]
     assert "stop" not in vars(studies.released)
-
-
-def test_a_trial_of_another_session_is_not_owned() -> None:
-    one, other = made(), made()
-    trial = one.ask(0)
-    assert one.owns(trial)
-    assert not other.owns(trial)

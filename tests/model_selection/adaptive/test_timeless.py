@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skdptune.model_selection._adaptive._timeless import NO_TIME, timeless_storage
+from skdptune.model_selection._adaptive._studies import NO_TIME, timeless_storage
 
 optuna = pytest.importorskip("optuna")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from skdptune.model_selection._choosing import encode
-from skdptune.model_selection._choosing._kernel import distances
+from skdptune.model_selection._choosing._posterior import distances
 
 
 def points_of(*values: Any) -> np.ndarray:

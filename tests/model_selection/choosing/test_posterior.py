@@ -10,8 +10,12 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from skdptune.model_selection._choosing import TableChoice, choose_from_table, encode
-from skdptune.model_selection._choosing._kernel import correlations, distances
-from skdptune.model_selection._choosing._posterior import _of_process, _Table
+from skdptune.model_selection._choosing._posterior import (
+    _of_process,
+    _Table,
+    correlations,
+    distances,
+)
 
 RATES = [0.01, 0.1, 1.0, 10.0, 100.0]
 POINTS = encode([{"learning_rate": rate} for rate in RATES])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import uniform
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from skdptune.model_selection._cost._candidates import Candidates, is_finite
 from tests.model_selection.learners import Scripted
@@ -49,6 +49,15 @@ def test_unknown_names_are_listed() -> None:
         grid({"qualty": [1]}).check_names(Scripted())
     with pytest.raises(ValueError, match="param_distributions must name .* got 'qualty'"):
         drawn({"qualty": uniform()}).check_names(Scripted())
+
+
+@pytest.mark.parametrize("values", [[1.0], uniform()], ids=["list", "distribution"])
+@pytest.mark.parametrize("name", ["quality", "scriptd__quality", "scripted__qualty"])
+def test_the_parameter_that_was_meant_is_named(name: str, values: object) -> None:
+    # scikit-learn's own message shows the whole pipeline, and no parameter of its steps.
+    with pytest.raises(ValueError, match="must name parameters of Pipeline") as refusal:
+        drawn({name: values}).check_names(make_pipeline(Scripted()))
+    assert str(refusal.value).endswith("Did you mean 'scripted__quality'?")
 
 
 def test_grid_is_the_product_of_its_lists() -> None:

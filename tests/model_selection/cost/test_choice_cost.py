@@ -6,7 +6,7 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.model_selection import DPGridSearchCV
-from skdptune.model_selection._cost._choice_cost import (
+from skdptune.model_selection._cost._cost_model import (
     ChoiceCostModel,
     default_choice_epsilon,
     free_choice,

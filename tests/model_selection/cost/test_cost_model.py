@@ -7,8 +7,7 @@ import pytest
 from skdptune.accounting import Geometric, PrivacyProfile
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._cost_model import CostModel, own_delta
-from skdptune.model_selection._cost._fit_costs import FitCosts
-from skdptune.model_selection._cost._fit_setting import BudgetSetting
+from skdptune.model_selection._cost._fit_costs import BudgetSetting, FitCosts
 from skdptune.model_selection._cost._layout import make_layout
 from tests.model_selection.learners import Scripted
 

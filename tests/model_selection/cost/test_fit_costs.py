@@ -19,8 +19,7 @@ from skdptune.base import _costs as costs
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._cost._candidates import Candidates
-from skdptune.model_selection._cost._fit_costs import FitCosts, FitSize
-from skdptune.model_selection._cost._fit_setting import BudgetSetting
+from skdptune.model_selection._cost._fit_costs import BudgetSetting, FitCosts, FitSize
 from tests.model_selection.learners import Scripted, table
 
 SIZE = FitSize(100, 400, 3, False)

@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection._cost._candidates import Candidates
-from skdptune.model_selection._cost._labels import labels_set_the_cost
+from skdptune.model_selection._cost._fit_costs import labels_set_the_cost
 from tests.model_selection.learners import Scripted
 
 

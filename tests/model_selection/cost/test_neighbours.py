@@ -8,7 +8,7 @@ from sklearn.preprocessing import Normalizer
 
 from skdptune.base import _costs as costs
 from skdptune.model_selection._cost._candidates import Candidates
-from skdptune.model_selection._cost._neighbours import neighbours_replace
+from skdptune.model_selection._cost._fit_costs import neighbours_replace
 from tests.model_selection.learners import Scripted
 
 

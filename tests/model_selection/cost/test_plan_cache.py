@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdptune.model_selection._cost._plan_cache import PlanCache, _named_in, plan_key
+from skdptune.model_selection._cost._fit_costs import PlanCache, _named_in, plan_key
 
 
 def test_the_last_few_are_kept() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from skdptune.model_selection._cost._plan_html import to_html
+from skdptune.model_selection._cost._search_plan import to_html
 
 HTML = to_html(
     "ε < 1", ("", "noise", "shows"), [("<mine>", "1", "a"), ("b", "2", "c")], ["x & y"], "<i>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skdptune.accounting import Geometric, Poisson
-from skdptune.model_selection._cost._run_counts_by_name import (
+from skdptune.model_selection._cost._cost_model import (
     DISTRIBUTIONS,
     candidate_distributions,
     runs_at_most,
@@ -25,6 +25,15 @@ def test_mean_is_as_wanted(name: str) -> None:
 def test_at_least_is_met_and_hardly_more(name: str) -> None:
     (distribution,) = candidate_distributions(name, 1, (5, 0.9))
     assert 0.9 <= 1.0 - distribution.probability_at_most(4) <= 0.903
+
+
+def test_auto_leaves_out_what_attains_no_such_chance() -> None:
+    # A logarithmic number of runs is 1 too often, whatever its mean.
+    with pytest.raises(ValueError, match=r"with n_iter_distribution='logarithmic'; got \(5, 0.99"):
+        candidate_distributions("logarithmic", 1, (5, 0.99))
+    found = candidate_distributions("auto", 1, (5, 0.99))
+    assert any(isinstance(each, Poisson) for each in found)
+    assert all(1.0 - each.probability_at_most(4) >= 0.99 for each in found)
 
 
 def test_one_run_is_one_run() -> None:

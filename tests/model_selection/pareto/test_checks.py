@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from skdptune.metrics import neg_brier_score
 from skdptune.model_selection import DParetoSearchCV
-from skdptune.model_selection._pareto import _costs
+from skdptune.model_selection._pareto import _plan
 from skdptune.model_selection._pareto._checks import check_target
 from tests.model_selection.learners import Scripted
 
@@ -59,7 +59,7 @@ def test_scorer_must_suit_every_family() -> None:
 def test_replacing_guarantees_cannot_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scripted, "__module__", "diffprivlib.models")
     monkeypatch.setattr(
-        "skdptune.model_selection._pareto._costs.replaces_records",
+        "skdptune.model_selection._pareto._plan.replaces_records",
         lambda part: type(part).__module__.startswith("diffprivlib"),
     )
     check()
@@ -77,9 +77,9 @@ def test_replacing_guarantees_among_the_values_are_found(monkeypatch: pytest.Mon
     class Replacing(Scripted):
         pass
 
-    replaces = _costs.replaces_records
+    replaces = _plan.replaces_records
     monkeypatch.setattr(
-        _costs,
+        _plan,
         "replaces_records",
         lambda part: isinstance(part, Replacing) or replaces(part),
     )

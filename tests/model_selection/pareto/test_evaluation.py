@@ -11,15 +11,15 @@ import pytest
 from skdptune.accounting import PrivacyProfile
 from skdptune.metrics import accuracy, neg_brier_score
 from skdptune.model_selection._cost import NO_NOISE, ScoreNoise, make_layout
-from skdptune.model_selection._pareto._costs import ParameterCosts
-from skdptune.model_selection._pareto._evaluation import (
+from skdptune.model_selection._pareto._checks import ThirdObjective
+from skdptune.model_selection._pareto._families import Families
+from skdptune.model_selection._pareto._plan import ParameterCosts
+from skdptune.model_selection._pareto._run import (
     ExactEvaluator,
     NoisyEvaluator,
     score_of_all,
     unit_utility,
 )
-from skdptune.model_selection._pareto._families import Families
-from skdptune.model_selection._pareto._third_objective import ThirdObjective
 from skdptune.model_selection._running import ONE_FIT, Data, Material, Scoring
 from tests.model_selection.learners import Loud, Scripted, Told, table
 
@@ -134,7 +134,7 @@ def test_lost_workers_score_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*_: Any, **__: Any) -> Any:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr("skdptune.model_selection._pareto._evaluation.perform_all", lost)
+    monkeypatch.setattr("skdptune.model_selection._pareto._run.perform_all", lost)
     found = noisy(exact(), ratio=4.0)({"quality": 0.9, "epsilon": 1.0}, 0, SEED)
     assert found.failure is None and found.utilities[0] < 0.2
 

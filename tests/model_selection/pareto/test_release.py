@@ -16,7 +16,7 @@ from skdptune.accounting import GaussianFilter, PrivacyProfile, RenyiFilter
 from skdptune.accounting._losses import ORDERS
 from skdptune.metrics import accuracy
 from skdptune.model_selection import DParetoSearchCV
-from skdptune.model_selection._pareto import _evaluation as evaluation
+from skdptune.model_selection._pareto import _run as evaluation
 from tests.model_selection.learners import Private, Scripted, table
 from tests.model_selection.pareto.release.plans import (
     DELTA,
@@ -241,7 +241,7 @@ def test_nothing_else_is_found(
 
     monkeypatch.setattr(evaluation.Scoring, "released", noting)
     monkeypatch.setattr(
-        "skdptune.model_selection._pareto._study._workers.time.perf_counter",
+        "skdptune.model_selection._pareto._study._loop.time.perf_counter",
         lambda: next(times) * 98765.25,
     )
     fitted = search(sampler, n_repeats=2, verbose=0, refit=3.0).fit(X, Y)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skdptune.model_selection._pareto._third_objective import (
+from skdptune.model_selection._pareto._checks import (
     ThirdObjective,
     check_third_objective,
 )

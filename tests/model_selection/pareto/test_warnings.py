@@ -8,12 +8,12 @@ import warnings
 import pytest
 from sklearn.exceptions import FitFailedWarning
 
-from skdptune.model_selection._pareto._study import Evaluation, Record
-from skdptune.model_selection._pareto._warnings import (
+from skdptune.model_selection._pareto._checks import (
     warn_of_failures,
     warn_of_few,
     warn_of_one_cost,
 )
+from skdptune.model_selection._pareto._study import Evaluation, Record
 
 FAILED = Record(2, {"quality": 0.1}, Evaluation(math.nan, failure="ValueError: no"))
 
@@ -22,8 +22,8 @@ def records(*epsilons: float) -> list[Record]:
     return [Record(n, {}, Evaluation(epsilon, (0.9,))) for n, epsilon in enumerate(epsilons)]
 
 
-def test_failures_are_counted_and_the_first_is_named() -> None:
-    words = "2 of 4 evaluations failed. The first, of {'quality': 0.1}: ValueError: no"
+def test_failures_are_counted_and_the_first_is_explained() -> None:
+    words = "2 of 4 evaluations failed. The first: ValueError: no"
     with pytest.warns(FitFailedWarning, match=words):
         warn_of_failures([*records(1.0, 2.0), FAILED, FAILED], stacklevel=2)
 

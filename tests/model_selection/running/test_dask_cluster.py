@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import pytest
 
-from skdptune.model_selection._running._dask_cluster import active_client, perform_on_cluster
+from skdptune.model_selection._running._parallel import active_client, perform_on_cluster
 from tests.model_selection.learners import cloudpickle, table
 from tests.model_selection.running.dying_workers import Slow, kill_the_first
 from tests.model_selection.ways import WAYS

@@ -24,6 +24,7 @@ FRAME = pd.DataFrame(
         "word": pd.Series(["secret", "x"], dtype=object),
         "kind": pd.Categorical(["b", "a"], categories=["a", "b", "c"]),
         "when": pd.to_datetime(["2020", "2021"]),
+        "span": pd.to_timedelta([1, 2], unit="s"),
         "text": pd.array(["secret", "y"], dtype="string"),
     }
 )
@@ -81,7 +82,10 @@ def test_sparse_tables(make: Any) -> None:
 def test_lists() -> None:
     assert made_up_like(["a", "b"], 2) == ["made up", "made up"]
     assert made_up_like([{"a": 1}], 2) == [{}, {}]
-    assert made_up_like([[1, 2, 3]], 2).shape == (2, 3)
+    assert np.shape(made_up_like([[1, 2, 3]], 2)) == (2, 3)
+    # What most records are decides, never the first one.
+    assert made_up_like([None, "a", "b"], 2) == ["made up", "made up"]
+    assert np.shape(made_up_like([[1], "word", [1, 2, 3], (4, 5, 6)], 2)) == (2, 3)
 
 
 @pytest.mark.parametrize("X", [[], [object()], np.ones(3)])
@@ -129,3 +133,14 @@ def test_frames_of_other_libraries_are_searched() -> None:
     )
     search.fit(frame, (frame["x"] > 0).astype(int))
     assert set(search.predict(frame)) <= {0, 1}
+
+
+def test_types_of_polars_are_kept() -> None:
+    """Theorem R6: what a step refuses by a type, it refuses before records are read."""
+    polars = pytest.importorskip("polars")
+    types = [polars.Enum(["a"]), polars.Datetime("ns"), polars.Datetime("us", "UTC")]
+    types += [polars.Duration("ns"), polars.Null, polars.Float32, polars.String, polars.Decimal]
+    X = polars.DataFrame({f"x{at}": polars.Series([], dtype=t) for at, t in enumerate(types)})
+    made = made_up_like(X, 3)
+    assert made.schema == X.schema
+    assert len(made) == 3

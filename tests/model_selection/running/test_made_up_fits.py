@@ -81,9 +81,10 @@ def test_one_that_can_be_fitted_is_enough() -> None:
         check_fits([AtLeast(8), AtLeast(9)], data, 2, "predict")
 
 
-def test_own_models_and_fits_with_arguments_are_not_tried() -> None:
+def test_own_models_are_tried_as_well_but_not_fits_with_arguments() -> None:
     data = Data(np.ones((4, 2)), np.array([0, 1, 0, 1]), {}, {})
-    check_fits([DPLogisticRegression(solver="output", epsilon=-1.0)], data, 4, "predict")
+    with pytest.raises(ValueError, match="epsilon must be"):
+        check_fits([DPLogisticRegression(solver="output", epsilon=-1.0)], data, 4, "predict")
     check_fits([AtLeast(9)], Data(data.X, data.y, {"ages": np.ones(4)}, {}), 4, "predict")
 
 

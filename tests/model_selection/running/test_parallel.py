@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from skdptune.model_selection._running import _parallel
-from skdptune.model_selection._running._parallel import perform_all
-from skdptune.model_selection._running._private_folder import private_folder
+from skdptune.model_selection._running._parallel import perform_all, private_folder
 
 
 class TerminatedWorkerError(Exception):

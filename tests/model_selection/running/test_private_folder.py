@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from skdptune.model_selection._running import _private_folder
-from skdptune.model_selection._running._private_folder import private_folder, remove_stale
+from skdptune.model_selection._running import _parallel
+from skdptune.model_selection._running._parallel import private_folder, remove_stale
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="locks and modes of files")
 
 # A process that shares secret records in its folder, says where, and waits.
 SCRIPT = """
 import sys, time
-from skdptune.model_selection._running._private_folder import private_folder
+from skdptune.model_selection._running._parallel import private_folder
 folder = private_folder()
 open(folder + "/records", "w").write("secret")
 print(folder, flush=True)
@@ -33,9 +33,9 @@ if sys.argv[1] == "wait":
 def parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the place of folders, those of other processes included."""
     monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
-    _private_folder._folder_of.cache_clear()
+    _parallel._folder_of.cache_clear()
     yield tmp_path
-    _private_folder._folder_of.cache_clear()
+    _parallel._folder_of.cache_clear()
 
 
 def start(what: str) -> tuple[subprocess.Popen[str], Path]:
@@ -97,26 +97,48 @@ def test_folders_of_others_stay(parent: Path) -> None:
     ]
 
 
-def test_folders_that_were_never_finished_are_removed_later(parent: Path) -> None:
+@pytest.mark.parametrize("prefix", ["skdptune-", ".skdptune-"])
+@pytest.mark.parametrize("lock", [None, b"", b"mine", _parallel._MARK + b"and more"])
+def test_a_folder_of_the_users_own_stays(parent: Path, prefix: str, lock: bytes | None) -> None:
     # Theorem F10.
-    young, old = parent / ".skdptune-young", parent / ".skdptune-old"
-    young.mkdir()
-    old.mkdir()
-    os.utime(old, (time.time() - 7200.0,) * 2)
+    own = parent / f"{prefix}results"
+    own.mkdir()
+    (own / "thesis").write_text("of two years")
+    if lock is not None:
+        (own / "lock").write_bytes(lock)
+    os.utime(own, (time.time() - 7200.0,) * 2)
     remove_stale(parent)
-    assert young.exists()
-    assert not old.exists()
+    assert (own / "thesis").read_text() == "of two years"
+
+
+def test_the_mark_is_not_read_through_a_link_or_a_pipe(parent: Path) -> None:
+    (parent / "mark").write_bytes(_parallel._MARK)
+    for name in ("skdptune-link", "skdptune-pipe"):
+        (parent / name).mkdir()
+    (parent / "skdptune-link" / "lock").symlink_to(parent / "mark")
+    os.mkfifo(parent / "skdptune-pipe" / "lock")
+    remove_stale(parent)
+    assert len(list(parent.iterdir())) == 3
+
+
+def test_a_folder_that_was_never_finished_is_removed(parent: Path) -> None:
+    # Theorem F10: its process was killed when it had marked the folder and not yet renamed it.
+    unfinished = parent / ".skdptune-unfinished"
+    unfinished.mkdir()
+    (unfinished / "lock").write_bytes(_parallel._MARK)
+    remove_stale(parent)
+    assert not unfinished.exists()
 
 
 def test_a_forked_process_has_a_folder_of_its_own(parent: Path) -> None:
     own = private_folder()
-    assert _private_folder._folder_of(-1) != own
+    assert _parallel._folder_of(-1) != own
 
 
 def test_small_shared_memory_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("JOBLIB_TEMP_FOLDER", raising=False)
-    monkeypatch.setattr(_private_folder, "_LEAST_SHARED_MEMORY", 1 << 80)
-    monkeypatch.setattr(_private_folder.tempfile, "gettempdir", lambda: str(tmp_path))
-    assert _private_folder._parent() == tmp_path
+    monkeypatch.setattr(_parallel, "_LEAST_SHARED_MEMORY", 1 << 80)
+    monkeypatch.setattr(_parallel.tempfile, "gettempdir", lambda: str(tmp_path))
+    assert _parallel._parent() == tmp_path

@@ -17,6 +17,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import SimpleImputer
@@ -33,6 +34,7 @@ from sklearn.preprocessing import (
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection._running._data import Door
 from skdptune.model_selection._running._record_by_record import (
     ProperRecords,
     RecordByRecord,
@@ -232,11 +234,12 @@ def test_words_for_labels_leave_rows_to_private_transformers(target: Any) -> Non
     # Theorem R6: neighbouring data differ in one row, and no row is lost to a word.
     X, _ = table_with([0.0, 0.0])
     y = np.where(np.arange(N) % 2, "yes", "no").astype(object)
-    carrier = fit_record_by_record(Carrier(), X, y)
+    door = Door.of([Carrier()], X, None, varies=False)
+    carrier = door.open(X, y).fit(Carrier())
     assert_array_equal(carrier.rows_, X)
     longer = np.empty(N + 1, dtype=object)
     longer[:N], longer[N] = y, target
-    more = fit_record_by_record(Carrier(), np.vstack([X, [1.0, 2.0]]), longer)
+    more = door.open(np.vstack([X, [1.0, 2.0]]), longer).fit(Carrier())
     assert_array_equal(more.rows_[:N], X)
     assert_array_equal(more.targets_[:N], carrier.targets_)
     assert np.isfinite(more.targets_.astype(float)).all()
@@ -313,6 +316,25 @@ def test_functions_that_mix_records_are_refused(function: Any) -> None:
 @pytest.mark.parametrize("name", STEPS)
 def test_steps_that_do_not_mix_records_pass(name: str) -> None:
     check_steps(make_pipeline(STEPS[name], Recorder()), table_with([0.0, 0.0])[0])
+
+
+class PricedPCA(PCA):
+    """A user's own transformer, whose cost is known and which wants many records."""
+
+    def privacy_profile(self, n_samples: int, n_features: int | None = None) -> PrivacyProfile:
+        return PrivacyProfile.pure(0.5)
+
+
+@pytest.mark.parametrize("size", [20, 64])
+def test_steps_are_tried_on_as_many_records_as_they_want(size: int) -> None:
+    # Theorem R6.
+    X = np.zeros((100, 64))
+    check_steps(make_pipeline(PricedPCA(size), Recorder()), X, n_samples=len(X))
+    with pytest.raises(ValueError, match="n_components=65"):
+        check_steps(make_pipeline(PricedPCA(65), Recorder()), X, n_samples=len(X))
+    with pytest.raises(ValueError, match="must not mix records"):
+        mixing = FunctionTransformer(lambda X: X - X.mean(axis=0))
+        check_steps(make_pipeline(PricedPCA(size), mixing, Recorder()), X, n_samples=len(X))
 
 
 def test_steps_that_can_never_work_are_refused_before_data_are_read() -> None:

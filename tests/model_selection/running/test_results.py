@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import _search
 from sklearn.preprocessing import Binarizer, Normalizer
 
-from skdptune.model_selection._running._results import results_of
+from skdptune.model_selection._running._runs import results_of
 
 
 def test_rows_have_the_form_of_scikit_learns() -> None:

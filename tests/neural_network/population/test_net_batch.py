@@ -1,7 +1,5 @@
 """Steps of several replicas: batches, noise, checks, and when each of them ends."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -14,10 +12,10 @@ from tests.neural_network.nets import data, net_of, weights_of
 X, Y = data(90)
 
 
-def replicas_of(nets):
+def replicas_of(nets, targets=None):
     made = []
-    for net in nets:
-        run = net._training_run(X, Y)
+    for place, net in enumerate(nets):
+        run = net._training_run(X, Y if targets is None else targets[place])
         with net._seeded_torch(run.rng):
             net._start(run)
         made.append(Replica(net, run))
@@ -60,8 +58,7 @@ def test_replicas_end_with_their_training_runs(length):
 
 def test_replicas_may_have_targets_of_their_own():
     nets = [net_of(random_state=seed) for seed in range(2)]
-    replicas = replicas_of(nets)
-    replicas[1].run = replace(replicas[1].run, targets=1 - replicas[1].run.targets)
+    replicas = replicas_of(nets, targets=(Y, 1 - Y))
     net_batch_of(replicas).train()
     alone = net_of(random_state=1)
     run = alone._training_run(X, 1 - Y)

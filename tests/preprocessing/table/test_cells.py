@@ -17,6 +17,7 @@ from numpy.testing import assert_array_equal
 from skdptune.preprocessing._table._cells import (
     day_of,
     days_of,
+    is_missing,
     key_of,
     number_of,
     numbers_of,
@@ -25,8 +26,8 @@ from skdptune.preprocessing._table._cells import (
 from tests.base.nasty_records import CELLS, as_column
 
 ONE = [1, 1.0, True, "1", " 1.0 ", "1e0", "true", "TRUE", b"1", np.int8(1), np.float16(1)]
-ONE += [Decimal(1), Fraction(1), np.bool_(True), np.str_("1"), "01"]
-NO_NUMBER = [None, "", "word", {}, [], (1,), 1j, np.complex64(1), pd.NA, pd.NaT, "nan"]
+ONE += [Decimal(1), Fraction(1), np.bool_(True), np.str_("1"), "01", 1 + 0j, np.complex64(1)]
+NO_NUMBER = [None, "", "word", {}, [], (1,), 1j, np.complex64(1j), pd.NA, pd.NaT, "nan"]
 NO_NUMBER += [np.datetime64("2020"), np.timedelta64(1, "D"), datetime.date(2020, 1, 1), math.nan]
 NO_NUMBER += [np.array([1.0]), np.array(1.0), pd.Timestamp("2020"), Decimal("sNaN")]
 
@@ -59,6 +60,7 @@ DAY = 18262.0  # 1 January 2020
         "2020-01-01",
         "2020-01-01T00:00",
         " 2020-01-01 00:00:00+00:00",
+        b"2020-01-01",
         "2020-01-01T01:00+01:00",
         datetime.date(2020, 1, 1),
         datetime.datetime(2020, 1, 1),
@@ -98,7 +100,11 @@ def test_columns_are_read_cell_by_cell() -> None:
     assert_array_equal(days_of(column), [day_of(cell) for cell in CELLS])
     places = {1.0: 0, "a": 1, 0.0: 2}
     keys = [key_of(cell) for cell in CELLS]
-    wanted = [8 if key is None else places.get(key, 9) for key in keys]
+    unread = [8 if is_missing(cell) else 9 for cell in CELLS]
+    wanted = [
+        place if key is None else places.get(key, 9)
+        for key, place in zip(keys, unread, strict=True)
+    ]
     assert places_of(column, places, other=9, gap=8).tolist() == wanted
     assert {0, 1, 2, 8, 9} <= set(wanted)
 
@@ -124,9 +130,24 @@ def test_times_and_spans_are_no_numbers(unit) -> None:
         cells = np.array([1, 2]).astype(f"{kind}[{unit}]")
         for column in (cells, as_column(list(cells))):
             assert np.isnan(numbers_of(column)).all()
-            assert places_of(column, {1.0: 0}, 9, 8).tolist() == [8, 8]
+            assert places_of(column, {1.0: 0}, 9, 8).tolist() == [9, 9]
+        gaps = np.array(["NaT", 1]).astype(f"{kind}[{unit}]")
+        for column in (gaps, as_column(list(gaps))):
+            assert places_of(column, {1.0: 0}, 9, 8).tolist() == [8, 9]
     spans = np.array([1, 2]).astype(f"m8[{unit}]")
     assert np.isnan(days_of(spans)).all()
+
+
+MISSING_CELLS = [None, math.nan, np.float32("nan"), Decimal("NaN"), pd.NA, pd.NaT, "", " ", "NaN"]
+MISSING_CELLS += [complex("nan"), b"", np.datetime64("NaT"), np.timedelta64("NaT"), np.str_("nan")]
+
+
+def test_missing_cells_are_told_from_unreadable_ones() -> None:
+    # Theorem R8.
+    assert all(map(is_missing, MISSING_CELLS))
+    unknown = [cell for cell in CELLS if is_missing(cell)]
+    assert {repr(cell) for cell in unknown} <= {repr(cell) for cell in MISSING_CELLS} | {"'nan'"}
+    assert all(key_of(cell) is None for cell in unknown)
 
 
 @given(

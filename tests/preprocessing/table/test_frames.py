@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from skdptune.preprocessing._table._columns import CategoryColumn, DroppedColumn, NumberColumn
-from skdptune.preprocessing._table._frames import cells_of, check_form, has_names, sample_cells
+from skdptune.preprocessing import Schema
+from skdptune.preprocessing._table._columns import (
+    FITS,
+    CategoryColumn,
+    DroppedColumn,
+    NumberColumn,
+)
+from skdptune.preprocessing._table._frames import (
+    cells_of,
+    check_form,
+    check_types,
+    has_names,
+    sample_cells,
+)
 
 COLUMNS = [NumberColumn("a", 0.0, 1.0), DroppedColumn("b"), CategoryColumn("c", ("x", "y", "z"))]
 FRAME = pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": ["x", "y"]})
@@ -96,3 +111,200 @@ def test_times_of_other_libraries_are_not_integers() -> None:
 
     (cells,) = cells_of(Frame(), [NumberColumn("t", 0.0, 2.0, is_date=True)])
     assert cells.dtype.kind == "M"
+
+
+# Types of columns -------------------------------------------------------------------------------
+
+KINDS = {
+    "range": (0, 120),
+    "log": {"range": (1, 1e6), "scale": "log", "missing": True},
+    "dates": ("1990-01-01", "2030-01-01"),
+    "words": {"categories": ["farm", "office", "mill"], "other": True, "missing": "?"},
+    "codes": {"categories": [0, 1, 2]},
+    "boolean": "boolean",
+}
+WORDS = ["1", "farm", "2020-01-01"]
+TIMES = ["2020-01-01", "2021-06-01"]
+
+
+def of_pandas(values: Any, dtype: Any) -> Callable[[str], Any]:
+    return lambda name: pd.DataFrame({name: pd.Series(values, dtype=dtype)})
+
+
+def of_arrow(values: Any, kind: Callable[[Any], Any]) -> Callable[[str], Any]:
+    def made(name: str) -> Any:
+        arrow = pytest.importorskip("pyarrow")
+        return pd.DataFrame({name: pd.Series(values, dtype=pd.ArrowDtype(kind(arrow)))})
+
+    return made
+
+
+def of_polars(values: Any, kind: Callable[[Any], Any]) -> Callable[[str], Any]:
+    def made(name: str) -> Any:
+        polars = pytest.importorskip("polars")
+        return polars.DataFrame({name: polars.Series(name, values, dtype=kind(polars))})
+
+    return made
+
+
+DAYS = [datetime.date(2020, 1, 1), datetime.date(2021, 6, 1)]
+SPANS = [datetime.timedelta(1), datetime.timedelta(2)]
+HOURS = [datetime.time(1), datetime.time(2)]
+# For each type, cells that fit a column if cells of that type can, and the columns that they fit.
+NUMBERS_FIT = "range log codes boolean"
+ALL_FIT = "range log dates words codes boolean"
+COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
+    "float64": (of_pandas([1.0, None], "float64"), NUMBERS_FIT),
+    "float16": (of_pandas([1.0], "float16"), NUMBERS_FIT),
+    "int8": (of_pandas([1], "int8"), NUMBERS_FIT),
+    "uint64": (of_pandas([1], "uint64"), NUMBERS_FIT),
+    "bool": (of_pandas([True], "bool"), NUMBERS_FIT),
+    "complex": (of_pandas([1.0, 1j], None), NUMBERS_FIT),
+    "object": (of_pandas(WORDS, "object"), ALL_FIT),
+    "datetime": (of_pandas(TIMES, "datetime64[ns]"), "dates"),
+    "datetime s": (of_pandas(TIMES, "datetime64[s]"), "dates"),
+    "datetime tz": (of_pandas(pd.to_datetime(TIMES, utc=True), None), "dates"),
+    "timedelta": (of_pandas([1, 2], "timedelta64[ns]"), ""),
+    "Int64": (of_pandas([1, None], "Int64"), NUMBERS_FIT),
+    "Float32": (of_pandas([1, None], "Float32"), NUMBERS_FIT),
+    "boolean": (of_pandas([True, None], "boolean"), NUMBERS_FIT),
+    "string": (of_pandas(WORDS, "string"), ALL_FIT),
+    "str": (of_pandas(WORDS, "str"), ALL_FIT),
+    "category": (of_pandas(WORDS, "category"), ALL_FIT),
+    "category, others": (of_pandas(["Farm", "x"], "category"), ""),
+    "category, farm": (of_pandas(["farm", "x"], "category"), "words"),
+    "category, numbers": (of_pandas([1, 2], "category"), NUMBERS_FIT),
+    "category, dates": (of_pandas(pd.to_datetime(TIMES), "category"), "dates"),
+    "category, far": (of_pandas([-5, 1e9], "category"), ""),
+    "category, intervals": (of_pandas(pd.interval_range(0, 2), "category"), ""),
+    "Sparse": (of_pandas([1, 0], "Sparse[int64]"), NUMBERS_FIT),
+    "period": (of_pandas(TIMES, "period[D]"), ""),
+    "interval": (of_pandas(pd.interval_range(0, 2), None), ""),
+    "arrow int": (of_arrow([1, None], lambda a: a.int64()), NUMBERS_FIT),
+    "arrow double": (of_arrow([1.0, None], lambda a: a.float64()), NUMBERS_FIT),
+    "arrow bool": (of_arrow([True, None], lambda a: a.bool_()), NUMBERS_FIT),
+    "arrow string": (of_arrow(WORDS, lambda a: a.string()), ALL_FIT),
+    "arrow binary": (of_arrow([w.encode() for w in WORDS], lambda a: a.binary()), ALL_FIT),
+    "arrow decimal": (of_arrow([Decimal(1)], lambda a: a.decimal128(5, 2)), NUMBERS_FIT),
+    "arrow date": (of_arrow(DAYS, lambda a: a.date32()), "dates"),
+    "arrow timestamp": (of_arrow(DAYS, lambda a: a.timestamp("us")), "dates"),
+    "arrow duration": (of_arrow(SPANS, lambda a: a.duration("s")), ""),
+    "arrow time": (of_arrow(HOURS, lambda a: a.time64("us")), ""),
+    "arrow list": (of_arrow([[1], [2]], lambda a: a.list_(a.int64())), ""),
+    "arrow struct": (of_arrow([{"a": 1}], lambda a: a.struct([("a", a.int64())])), ""),
+    "arrow dictionary": (
+        of_arrow(WORDS, lambda a: a.dictionary(a.int32(), a.string())),
+        ALL_FIT,
+    ),
+    "polars int": (of_polars([1, None], lambda p: p.Int8), NUMBERS_FIT),
+    "polars float": (of_polars([1.0, None], lambda p: p.Float32), NUMBERS_FIT),
+    "polars boolean": (of_polars([True, None], lambda p: p.Boolean), NUMBERS_FIT),
+    "polars string": (of_polars(WORDS, lambda p: p.String), ALL_FIT),
+    "polars categorical": (of_polars(WORDS, lambda p: p.Categorical), ALL_FIT),
+    "polars enum": (of_polars(WORDS, lambda p: p.Enum(WORDS)), ALL_FIT),
+    "polars enum, others": (of_polars(["x"], lambda p: p.Enum(["x"])), ""),
+    "polars binary": (of_polars([w.encode() for w in WORDS], lambda p: p.Binary), ALL_FIT),
+    "polars decimal": (of_polars([Decimal(1)], lambda p: p.Decimal(5, 2)), NUMBERS_FIT),
+    "polars date": (of_polars(DAYS, lambda p: p.Date), "dates"),
+    "polars datetime": (of_polars(DAYS, lambda p: p.Datetime("ns")), "dates"),
+    "polars datetime tz": (of_polars(DAYS, lambda p: p.Datetime("us", "UTC")), "dates"),
+    "polars duration": (of_polars(SPANS, lambda p: p.Duration), ""),
+    "polars time": (of_polars(HOURS, lambda p: p.Time), ""),
+    "polars list": (of_polars([[1], [2]], lambda p: p.List(p.Int64)), ""),
+    "polars object": (of_polars(WORDS, lambda p: p.Object), ALL_FIT),
+    "array": (lambda name: np.array([[1.0]]), NUMBERS_FIT),
+    "array of words": (lambda name: np.array([[word] for word in WORDS]), ALL_FIT),
+    "array of times": (lambda name: np.array([["2020"]], dtype="M8[s]"), "dates"),
+    "array of objects": (lambda name: np.array([[word] for word in WORDS], object), ALL_FIT),
+    "list": (lambda name: [[word] for word in WORDS], ALL_FIT),
+    "numbered": (lambda name: pd.DataFrame([[1.5], [2.5]]), "range log"),
+}
+
+
+def is_refused(table: Any, columns: list[Any]) -> bool:
+    try:
+        check_types(table, columns)
+    except ValueError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("dtype", COLUMN_TYPES)
+def test_types_are_refused_where_no_cell_of_theirs_fits(dtype: str) -> None:
+    """Theorem R7: a fit refuses a type that no cell of it fits, and no other, cells unseen."""
+    make, fitting = COLUMN_TYPES[dtype]
+    for name, described in KINDS.items():
+        (column,) = Schema({name: described}).used
+        table = make(name)
+        (cells,) = cells_of(table, [column])
+        fits = bool((column.outcomes(cells) == FITS).any())
+        assert fits == (name in fitting.split()), name
+        # The numbers 1.5 and 2.5 are not codes, but their type can hold codes.
+        can_fit = fits or (dtype == "numbered" and name in NUMBERS_FIT.split())
+        assert is_refused(table, [column]) != can_fit, name
+        assert not is_refused(table, [DroppedColumn(name)])
+
+
+def test_types_that_say_nothing_pass() -> None:
+    tables = [pd.DataFrame({"x": pd.Series([None, None], dtype="category")})]
+    tables += [pd.DataFrame({"x": pd.Series(["?", None], dtype="category")}), [[None]]]
+    tables += [np.array([[None]]), of_pandas([None], "object")("x")]
+    for table in tables:
+        for described in KINDS.values():
+            columns = Schema({"x": described}).used
+            is_gap = "?" in str(described) or "?" not in str(table)
+            assert is_refused(table, columns) != is_gap
+
+
+@pytest.mark.parametrize(
+    ("dtype", "described", "fits"),
+    [
+        ("int8", (1000, 2000), False),
+        ("int16", (1000, 2000), True),
+        ("int8", (-1000, 5), True),
+        ("int64", (0.2, 0.8), False),
+        ("float32", (0.2, 0.8), True),
+        ("bool", (18, 90), False),
+        ("bool", (-1, 0), True),
+        ("bool", {"categories": ["yes", "no"]}, False),
+        ("bool", {"categories": ["true", "false"]}, True),
+        ("bool", {"categories": [1, 2, 3]}, True),
+        ("bool", {"categories": [2, 3]}, False),
+        ("uint8", {"categories": [-1, 300]}, False),
+        ("int64", {"categories": [0.5, 1.5]}, False),
+        ("int64", {"categories": ["1", "farm"]}, True),
+        ("int64", {"categories": ["a", "b"], "missing": -1, "other": True}, False),
+    ],
+    ids=str,
+)
+def test_numbers_fit_as_far_as_their_type_reaches(dtype: str, described: Any, fits: bool) -> None:
+    # Theorem R7.
+    table = pd.DataFrame({"x": pd.Series([0, 1], dtype=dtype)})
+    assert is_refused(table, Schema({"x": described}).used) != fits
+
+
+def test_all_types_that_do_not_fit_are_listed_with_what_to_do() -> None:
+    # Theorem R7: categories of a type may be those of records, and are not shown.
+    table = pd.DataFrame(
+        {
+            "age": pd.Series([1], dtype="timedelta64[s]"),
+            "sector": pd.Series(["secret"], dtype="category"),
+            "since": [2020],
+            "fine": [1],
+            "gone": pd.Series([1], dtype="timedelta64[s]"),
+        }
+    )
+    described = {"age": (0, 9), "sector": ["a", "b"], "since": ("2020-01-01", "2030-01-01")}
+    schema = Schema({**described, "fine": (0, 1)}, drop=["gone"])
+    with pytest.raises(ValueError) as refusal:
+        check_types(table, schema.columns)
+    head, *lines = str(refusal.value).splitlines()
+    assert head == "X must have columns that can hold what the schema says; 3 things wrong:"
+    assert lines == [
+        "- age: holds durations (type timedelta64[s]), none of which can be a number: convert it "
+        "to numbers with .dt.total_seconds()",
+        "- sector: holds categories (CategoricalDtype), none of which can be a category: compare "
+        "them with the schema: spelling, capitals, language",
+        "- since: holds numbers (type int64), none of which can be a date: convert it to dates "
+        "with pandas.to_datetime(column, unit=...)",
+    ]

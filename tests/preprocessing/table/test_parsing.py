@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skdptune.preprocessing import Schema
 from skdptune.preprocessing._table._columns import CategoryColumn, DroppedColumn, NumberColumn
 from skdptune.preprocessing._table._parsing import (
     Problems,
@@ -71,7 +72,7 @@ WRONG: list[tuple[Any, str]] = [
     (3, "must be a range such as"),
     ([], "must be a range such as"),
     ("nubmer", "must be a range such as"),
-    ((9, 0), "range must be two finite numbers, the first smaller; got [9, 0]"),
+    ((9, 0), "range must be two finite numbers, the first smaller; got (9, 0)"),
     ((0, 0), "range must be two finite numbers"),
     (
         ("18", "100"),
@@ -80,7 +81,7 @@ WRONG: list[tuple[Any, str]] = [
     ),
     ((0, " 1.5"), "For a range write (0, 1.5), for categories a list"),
     (("1970", "1971"), "For a range write (1970, 1971), for categories a list"),
-    ((0, np.inf), "range must be two finite numbers, the first smaller; got [0, inf]. A number"),
+    ((0, np.inf), "range must be two finite numbers, the first smaller; got (0, inf). A number"),
     ((np.nan, 1), "range must be two finite numbers"),
     ({"range": [0, 1, 2]}, "range must be two"),
     ({"range": 3}, "range must be two"),
@@ -104,13 +105,16 @@ WRONG: list[tuple[Any, str]] = [
     ({"type": "boolean", "range": [0, 1]}, "'range' has no meaning for a boolean"),
     ("text", "free text and identifiers have no public range: set the column to 'drop'"),
     ({"type": "id"}, "free text and identifiers"),
-    (["a", "b", " a"], "'a' and ' a' are the same to the encoder"),
-    ([1, "1.0", "x"], "1 and '1.0' are the same to the encoder"),
+    (["a", "b", " a"], "categories[0] and categories[2] are the same to the encoder"),
+    ([1, "1.0", "x"], "categories[0] and categories[1] are the same to the encoder"),
     ({"categories": [True, 1]}, "are the same to the encoder"),
-    ({"categories": ["a", "?"], "missing": "?"}, "'?' and '?' are the same to the encoder"),
-    (["a", None], "categories must be words or numbers; got None"),
-    (["a", ""], "categories must be words or numbers; got ''"),
-    (["a", {}], "categories must be words or numbers; got {}"),
+    (
+        {"categories": ["a", "?"], "missing": "?"},
+        "categories[1] and missing[0] are the same to the encoder",
+    ),
+    (["a", None], "categories[1] must be a word or a number; got None"),
+    (["a", ""], "categories[1] must be a word or a number; got ''"),
+    (["a", {}], "categories[1] must be a word or a number; got dict"),
     ({"categories": "abc"}, "categories must be a list of words or numbers; got 'abc'"),
     ({"categories": []}, "categories must be a list"),
     (["a"], "one category needs 'other' or 'missing'"),
@@ -126,6 +130,31 @@ def test_wrong_columns(given, words) -> None:
     assert len(problems) == 1
     assert problems[0].startswith("x: ")
     assert words in problems[0]
+
+
+@pytest.mark.parametrize("given", [("2020-13-01", "2021-01-01"), ("2020-01-01", "today")])
+def test_half_a_range_of_dates_is_no_pair_of_categories(given) -> None:
+    problems = Problems()
+    assert parse_column("x", given, problems) is None
+    assert "of which one is a date. For categories write a list" in problems[0]
+    assert parse_column("x", list(given), Problems()) is not None
+
+
+@pytest.mark.parametrize("given", [["a"], ("a",), {"categories": ["a"]}], ids=str)
+def test_a_target_has_two_labels(given) -> None:
+    problems = Problems()
+    assert parse_target(given, problems) is None
+    assert problems == ["target: a target must have two labels or more; got one"]
+
+
+def test_a_column_of_the_table_in_place_of_a_list_is_not_told() -> None:
+    # Which rows are the same is as private as what they hold.
+    with pytest.raises(ValueError, match="got 5000 with repetitions") as refusal:
+        Schema({"x": (0, 1)}, target=np.array(["ill", "well"] * 2500))
+    assert "[0]" not in str(refusal.value)
+    with pytest.raises(ValueError, match="300 things wrong") as refusal:
+        Schema({"x": [None] * 300})
+    assert str(refusal.value).count("\n") == 41
 
 
 def test_all_that_is_wrong_is_listed() -> None:

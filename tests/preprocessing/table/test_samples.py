@@ -81,7 +81,8 @@ WORD = CategoryColumn("x", ("a", "b"))
     ("column", "cells", "found"),
     [
         (NUMBER, [1, "2", True], []),
-        (NUMBER, [1, "two", {}], ["1 of 3 cells are no numbers: 'two'", _MISSING + "{}"]),
+        (NUMBER, [1, "two", {}], ["2 of 3 cells are no numbers: 'two', {}"]),
+        (NUMBER, [1, "two", None], ["1 of 3 cells are no numbers: 'two'", _MISSING + "None"]),
         (NUMBER, [-1, 9.5, 1], ["2 of 3 cells are beyond the range, and clipped: -1, 9.5"]),
         (replace(NUMBER, has_gaps=True, gaps=("-", -1)), [None, "-", -1.0, ""], []),
         (replace(NUMBER, has_gaps=True), ["-"], ["1 of 1 cells are no numbers: '-'"]),
@@ -101,20 +102,28 @@ WORD = CategoryColumn("x", ("a", "b"))
         (replace(WORD, has_gaps=True, has_other=True), ["c", None], []),
         (DroppedColumn("x"), ["whatever"], []),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_what_does_not_fit(column, cells, found) -> None:
     problems = Problems()
-    compare(column, as_column(cells), problems)
+    column_of_cells = as_column(cells)
+    compare(column, column_of_cells, column.outcomes(column_of_cells), problems)
     assert len(problems) == len(found)
     for problem, words in zip(problems, found, strict=True):
         assert problem.startswith(f"x: {words}")
 
 
 def test_columns_of_numbers_and_times_fit() -> None:
-    problems = Problems()
-    compare(NUMBER, np.array([1.0, 9.0]), problems)
-    compare(DATE, np.array([0, 1], dtype="datetime64[D]"), problems)
-    assert problems == []
-    compare(NUMBER, np.array([0, 1], dtype="datetime64[D]"), problems)
-    assert problems[0].startswith("x: 2 of 2 cells are missing")
+    times = np.array(["2020-01-01", "NaT"], dtype="datetime64[ns]")
+    for column, cells, found in (
+        (NUMBER, np.array([1.0, 9.0]), []),
+        (DATE, np.array([0, 1], dtype="datetime64[D]"), []),
+        (
+            NUMBER,
+            times,
+            ["x: 1 of 2 cells are no numbers: '2020", "x: 1 of 2 cells are missing"],
+        ),
+    ):
+        problems = Problems()
+        compare(column, cells, column.outcomes(cells), problems)
+        assert [line[: len(start)] for line, start in zip(problems, found, strict=True)] == found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from skdptune._formatting import shown
 from skdptune.accounting import (
     GaussianFilter,
     PrivacyProfile,
@@ -17,9 +17,9 @@ from skdptune.accounting import (
 )
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection._cost import Layout
-from skdptune.model_selection._pareto._release._budget import ReleaseBudget
 from skdptune.model_selection._pareto._release._plan import (
     NOTHING,
+    ReleaseBudget,
     ReleasePlan,
     chance_of_empty_fit,
 )
@@ -93,7 +93,7 @@ def plan_release(
     if share <= chance:
         raise UnreachableBudgetError(
             f"delta must be above {chance * delta / share:.3g}, the probability that some fit has "
-            f"no record; got {delta!r}.",
+            f"no record; got {shown(delta)}.",
             math.inf,
         )
     for slack in _SLACKS:
@@ -106,7 +106,7 @@ def plan_release(
         if plan.total.epsilon(delta) <= epsilon + (final or 0.0):
             return plan
     raise UnreachableBudgetError(
-        f"release must be larger for curves to be composed; got {epsilon!r}.", math.inf
+        f"release must be larger for curves to be composed; got {shown(epsilon)}.", math.inf
     )
 
 
@@ -187,7 +187,7 @@ def _filtered(plan: ReleasePlan, fits: Sequence[PrivacyProfile]) -> ReleasePlan:
         plan = _with_shift(plan, math.sqrt(_SCORE_SHARE * _squares(total)))
     if not any(ReleaseBudget(plan).charge(fit) for fit in fits):
         raise UnreachableBudgetError(
-            f"release must pay for one evaluation at least; got {plan.epsilon!r} at "
+            f"release must pay for one evaluation at least; got {shown(plan.epsilon)} at "
             f"delta={plan.delta:g}. Where estimators state a guarantee at one delta alone, give "
             "them one that is far smaller than the delta of the search.",
             math.inf,
@@ -237,8 +237,8 @@ def _mean_share(total: _Filter, evaluations: Sequence[PrivacyProfile]) -> float:
 
 
 def _after(total: _Filter, evaluation: PrivacyProfile) -> _Filter:
-    """Return a copy of a filter in which an evaluation is recorded, if it fits."""
-    twin = copy.copy(total)
+    """Return a filter of the same total in which an evaluation is recorded, if it fits."""
+    twin = total.emptied()
     if twin.fits(evaluation):
         twin.record(evaluation)
     return twin
@@ -255,6 +255,6 @@ def _unreachable(
     least = min(evaluation.epsilon(plan.usable_delta) for evaluation in evaluations)
     return UnreachableBudgetError(
         f"release must be above {least:.3g} at delta={plan.delta:g} to pay for one evaluation; "
-        f"got {plan.epsilon!r}. It pays for the fits of all evaluations together.",
+        f"got {shown(plan.epsilon)}. It pays for the fits of all evaluations together.",
         least,
     )

@@ -6,23 +6,21 @@ from skdptune.model_selection._pareto._sampling._fronts import (
     non_dominated,
 )
 from skdptune.model_selection._pareto._sampling._samplers import (
-    SamplerSettings,
-    check_sampler,
-    feature_groups,
-    make_sampler,
-    predictions,
-)
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
-from skdptune.model_selection._pareto._sampling._surrogates import Scales, Surrogate
-from skdptune.model_selection._pareto._sampling._trials import (
     EVALUATION,
     NUMBER,
     PROPOSAL,
     REFUSED,
     WITHDRAWN,
+    SamplerSettings,
+    check_sampler,
     evaluation_numbers,
+    feature_groups,
+    make_sampler,
+    predictions,
     proposal_numbers,
 )
+from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
+from skdptune.model_selection._pareto._sampling._surrogates import Scales, Surrogate
 
 __all__ = [
     "EVALUATION",

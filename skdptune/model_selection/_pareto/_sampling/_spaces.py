@@ -11,6 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from skdptune._formatting import shown, shown_names
+
 FloatArray = NDArray[np.float64]
 
 # At a level of 0 or 1 the quantile of a normal distribution is infinite.
@@ -111,7 +113,7 @@ class Interval:
 
     def describe(self) -> str:
         """Return the ends and the scale."""
-        return f"({self.low!r}, {self.high!r}, {'log' if self.log else 'even'})"
+        return f"({shown(self.low)}, {shown(self.high)}, {'log' if self.log else 'even'})"
 
 
 class Quantiles:
@@ -249,7 +251,7 @@ class SearchSpace:
         self.dimensions: dict[str, Dimension] = {}
         for name, given in param_space.items():
             if not isinstance(name, str):
-                raise TypeError(f"param_space's names must be strings; got {name!r}.")
+                raise TypeError(f"param_space's names must be strings; got {shown(name)}.")
             self.dimensions[name] = _dimension(name, given)
 
     @property
@@ -316,29 +318,31 @@ def _dimension(name: str, given: Any) -> Dimension:
         given = given.tolist()
     if isinstance(given, list):
         if not given:
-            raise ValueError(f"param_space[{name!r}] must hold at least one category; got [].")
+            raise ValueError(
+                f"param_space[{shown(name)}] must hold at least one category; got []."
+            )
         return Categories(given)
     if callable(getattr(given, "ppf", None)) and hasattr(given, "dist"):
         return Quantiles(_finite(name, given))
     raise TypeError(
-        f"param_space[{name!r}] must be a list or array of categories, a tuple (low, high) "
-        f"or (low, high, 'log'), or a frozen scipy distribution; got {given!r}."
+        f"param_space[{shown(name)}] must be a list or array of categories, a tuple (low, high) "
+        f"or (low, high, 'log'), or a frozen scipy distribution; got {shown(given)}."
     )
 
 
 def _interval(name: str, given: tuple[Any, ...]) -> Interval:
-    domain = f"param_space[{name!r}] must be (low, high) or (low, high, 'log')"
+    domain = f"param_space[{shown(name)}] must be (low, high) or (low, high, 'log')"
     is_log = given[2:] == ("log",)
     if len(given) != 2 and not is_log:
-        raise ValueError(f"{domain}; got {given!r}. Categories go into a list.")
+        raise ValueError(f"{domain}; got {shown(given)}. Categories go into a list.")
     ends = given[:2]
     for end in ends:
         if isinstance(end, bool | np.bool_) or not isinstance(end, numbers.Real):
-            raise TypeError(f"{domain} of numbers; got {given!r}. Categories go into a list.")
+            raise TypeError(f"{domain} of numbers; got {shown(given)}. Categories go into a list.")
     if not (all(map(math.isfinite, ends)) and ends[0] < ends[1]):
-        raise ValueError(f"{domain} with finite low < high; got {given!r}.")
+        raise ValueError(f"{domain} with finite low < high; got {shown(given)}.")
     if is_log and ends[0] <= 0:
-        raise ValueError(f"{domain} with low above 0 on a logarithmic scale; got {given!r}.")
+        raise ValueError(f"{domain} with low above 0 on a logarithmic scale; got {shown(given)}.")
     whole = all(isinstance(end, numbers.Integral) for end in ends)
     low, high = (int(end) if whole else float(end) for end in ends)
     return Interval(low, high, log=is_log)
@@ -348,9 +352,9 @@ def _finite(name: str, frozen: Any) -> Any:
     """Return a distribution whose quantiles are numbers, or raise."""
     quantiles = np.asarray(frozen.ppf([_EDGE, 0.5, 1.0 - _EDGE]), dtype=float)
     if quantiles.shape != (3,) or not np.isfinite(quantiles).all():
-        text = f"{getattr(frozen.dist, 'name', frozen.dist)}{frozen.args}"
+        text = f"{getattr(frozen.dist, 'name', 'one')}({shown_names(frozen.args)})"
         raise ValueError(
-            f"param_space[{name!r}] must be a distribution with valid arguments; got {text}."
+            f"param_space[{shown(name)}] must be a distribution with valid arguments; got {text}."
         )
     return frozen
 

@@ -7,17 +7,32 @@ withdrawn, since other processes had started all that was left.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import math
+import numbers
+import os
+import pickle
+import socket
+import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future
-from dataclasses import dataclass
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
+from joblib.executor import get_memmapping_executor
+from joblib.parallel import get_active_backend
 
+from skdptune._compat import dumps_for_workers
+from skdptune._formatting import shown
 from skdptune._progress import current_progress
 from skdptune.model_selection._pareto._sampling import (
+    EVALUATION,
     NUMBER,
     PROPOSAL,
     REFUSED,
@@ -26,16 +41,301 @@ from skdptune.model_selection._pareto._sampling import (
     evaluation_numbers,
     proposal_numbers,
 )
-from skdptune.model_selection._pareto._study._heartbeat import Heartbeat
-from skdptune.model_selection._pareto._study._records import (
-    Evaluation,
-    is_evaluated,
-    read_evaluation,
-    records_of,
-    write_evaluation,
-)
 from skdptune.model_selection._pareto._study._storage import optuna
-from skdptune.model_selection._pareto._study._workers import Workers
+
+
+def perform(
+    evaluate: Evaluate, params: dict[str, Any], number: int, seed: np.random.SeedSequence
+) -> Evaluation:
+    """Return an evaluation; one that failed if ``evaluate`` raises."""
+    start = time.perf_counter()
+    try:
+        found = checked_evaluation(evaluate(params, number, seed))
+    # An oracle may raise anything; the search continues without the point.
+    except Exception as problem:
+        found = failed_evaluation(problem)
+    return replace(found, seconds=time.perf_counter() - start)
+
+
+class Deferred(Future[Any]):
+    """A future whose work is done in this thread, by `run`."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__()
+        self._work = work
+
+    def run(self) -> None:
+        """Do the work."""
+        self.set_result(self._work())
+
+
+class Inline(Executor):
+    """Runs work in this thread when its result is waited for."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Return a future whose work is done later."""
+        return Deferred(functools.partial(fn, *args, **kwargs))
+
+
+class Workers:
+    """Run evaluations in this thread, in threads or in joblib's processes.
+
+    Threads are used where joblib's active backend is threading, and where ``evaluate`` cannot
+    be pickled.
+
+    Parameters
+    ----------
+    evaluate : callable
+        See :class:`ParetoOptimizer`.
+    n_jobs : int or None
+        Number of workers, as in scikit-learn.
+    most : int
+        Largest number of workers.
+    """
+
+    def __init__(self, evaluate: Evaluate, n_jobs: int | None, most: int) -> None:
+        self.n_workers = min(effective_n_jobs(n_jobs), most)
+        self._evaluate, self._payload = evaluate, b""
+        self._executor = self._make()
+
+    def _make(self) -> Executor:
+        if self.n_workers == 1:
+            return Inline()
+        backend, _ = get_active_backend()
+        if "Threading" not in type(backend).__name__ and self._pickles():
+            # loky has one pool per process, which joblib can only share if it is of this kind.
+            executor: Executor = get_memmapping_executor(self.n_workers)
+            return executor
+        return ThreadPoolExecutor(self.n_workers)
+
+    def _pickles(self) -> bool:
+        try:
+            self._payload = bytes(dumps_for_workers(self._evaluate))
+        # Objects that cannot be pickled raise anything.
+        except Exception:
+            return False
+        return True
+
+    def submit(
+        self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
+    ) -> Future[Evaluation]:
+        """Start an evaluation."""
+        if self._payload:
+            return self._executor.submit(_perform_pickled, self._payload, params, number, seed)
+        return self._executor.submit(perform, self._evaluate, params, number, seed)
+
+    def first(self, futures: Sequence[Future[Evaluation]]) -> list[Future[Evaluation]]:
+        """Wait until at least one future is done, and return those that are, in order."""
+        if isinstance(futures[0], Deferred):
+            futures[0].run()
+        finished = wait(futures, return_when=FIRST_COMPLETED).done
+        return [future for future in futures if future in finished]
+
+    def result(self, future: Future[Evaluation]) -> Evaluation:
+        """Return a finished evaluation; one whose worker died has failed."""
+        problem = future.exception()
+        if problem is None:
+            return future.result()
+        if not isinstance(problem, Exception):
+            raise problem
+        # A broken pool takes no more work.
+        if self._payload:
+            self._executor = self._make()
+        return failed_evaluation(problem)
+
+    def close(self) -> None:
+        """Stop threads; joblib keeps its processes for the next call."""
+        if isinstance(self._executor, ThreadPoolExecutor):
+            self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+def _perform_pickled(
+    payload: bytes, params: dict[str, Any], number: int, seed: np.random.SeedSequence
+) -> Evaluation:
+    return perform(_loaded(payload), params, number, seed)
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(payload: bytes) -> Evaluate:
+    """Return the unpickled function; cached, so that a worker unpickles the data once."""
+    evaluate: Evaluate = pickle.loads(payload)
+    return evaluate
+
+
+# Of the study's user attributes.
+_PREFIX = "process "
+_INTERVAL = 30.0
+# A process of another machine that was silent for so long is gone.
+_GRACE_PERIOD = 180.0
+
+
+class Heartbeat:
+    """Shows other processes that this one works on a study, and which ones do.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Each process writes the time to its user attributes now and then.
+
+    Attributes
+    ----------
+    process : str
+        Name of this process: host, process id, and a random part.
+    """
+
+    def __init__(self, study: Any) -> None:
+        self.study = study
+        self.process = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Heartbeat:
+        """Start."""
+        self._beat()
+        self._thread = threading.Thread(target=self._keep_beating, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Stop, and show the other processes so."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.study.set_user_attr(_PREFIX + self.process, 0.0)
+
+    def _beat(self) -> None:
+        self.study.set_user_attr(_PREFIX + self.process, time.time())
+
+    def _keep_beating(self) -> None:
+        while not self._stopped.wait(_INTERVAL):
+            # A storage that is busy now is written to next time.
+            with contextlib.suppress(Exception):
+                self._beat()
+
+    def alive(self) -> set[str]:
+        """Return the names of the processes that work on the study."""
+        attributes = self.study.user_attrs
+        beats = {key: beat for key, beat in attributes.items() if key.startswith(_PREFIX)}
+        processes = {key.removeprefix(_PREFIX): float(beat) for key, beat in beats.items()}
+        return {name for name, beat in processes.items() if self._is_alive(name, beat)}
+
+    def _is_alive(self, process: str, beat: float) -> bool:
+        if process == self.process:
+            return True
+        host, pid, _ = process.rsplit(":", 2)
+        is_local = host == socket.gethostname() and os.name == "posix"
+        return time.time() - beat < _GRACE_PERIOD and not (is_local and _is_gone(int(pid)))
+
+
+def _is_gone(pid: int) -> bool:
+    """Return whether no process of this machine has an id; signal 0 does nothing to it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The objectives of parameters, or why they could not be evaluated.
+
+    Attributes
+    ----------
+    epsilon : float
+        The privacy of the parameters; ``inf`` is none.
+    utilities : tuple of float
+        One utility in [0, 1] per repeat.
+    third : float or None
+        The third objective, to be minimised.
+    failure : str or None
+        Why the evaluation failed; None is success, and the other attributes then hold.
+    seconds : float
+        The duration of the evaluation.
+    """
+
+    epsilon: float
+    utilities: tuple[float, ...] = ()
+    third: float | None = None
+    failure: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """1 minus the mean utility."""
+        return max(1.0 - float(np.mean(self.utilities)), 0.0)
+
+
+Evaluate = Callable[[dict[str, Any], int, np.random.SeedSequence], Evaluation]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished evaluation, also a failed one, with its number and parameters."""
+
+    number: int
+    params: dict[str, Any]
+    evaluation: Evaluation
+
+
+def failed_evaluation(problem: BaseException) -> Evaluation:
+    """Return an evaluation that failed with an exception."""
+    return Evaluation(math.nan, failure=f"{type(problem).__name__}: {problem}")
+
+
+def checked_evaluation(found: Evaluation) -> Evaluation:
+    """Return an evaluation of plain numbers, or raise for objectives out of their domains."""
+    if found.failure is not None:
+        return found
+    epsilon = _number(found.epsilon, "epsilon", math.inf)
+    utilities = tuple(_number(value, "utility", 1.0) for value in found.utilities)
+    if not utilities:
+        raise ValueError("utilities must hold at least one number; got none.")
+    third = found.third if found.third is None else float(found.third)
+    if third is not None and not math.isfinite(third):
+        raise ValueError(f"The third objective must be a finite number; got {third}.")
+    return Evaluation(epsilon, utilities, third)
+
+
+def _number(value: Any, name: str, upper: float) -> float:
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a number; got {type(value).__name__}.")
+    number = float(value)
+    if not 0.0 <= number <= upper:
+        raise ValueError(f"{name} must be a number in [0, {upper:g}]; got {shown(number)}.")
+    return number
+
+
+def write_evaluation(trial: Any, found: Evaluation) -> None:
+    """Keep an evaluation in a trial."""
+    trial.set_user_attr(EVALUATION, asdict(found))
+
+
+def read_evaluation(trial: Any) -> Evaluation | None:
+    """Return the evaluation that a trial keeps, None if it has none."""
+    kept = trial.user_attrs.get(EVALUATION)
+    return None if kept is None else Evaluation(**{**kept, "utilities": tuple(kept["utilities"])})
+
+
+def is_evaluated(trial: Any) -> bool:
+    """Return whether a trial is a finished evaluation, perhaps a failed one."""
+    return bool(trial.state.is_finished()) and EVALUATION in trial.user_attrs
+
+
+def records_of(study: Any, space: SearchSpace) -> list[Record]:
+    """Return the finished evaluations of an optuna study in order of completion."""
+    trials = study.get_trials(deepcopy=False)
+    numbers_of = evaluation_numbers(trials)
+    finished = [trial for trial in trials if is_evaluated(trial)]
+    finished.sort(key=lambda trial: (trial.datetime_complete, trial.number))
+    return [
+        Record(numbers_of[trial.number], space.from_optuna(trial.params), found)
+        for trial in finished
+        if (found := read_evaluation(trial)) is not None
+    ]
+
 
 _PROCESS = "process"
 _POLLING_INTERVAL = 0.2
@@ -195,11 +495,8 @@ class EvaluationLoop:
         records = records_of(self.study, self.settings.space)
         self.has_succeeded = any(record.evaluation.failure is None for record in records)
         if not self.has_succeeded:
-            first = records[0]
-            raise ValueError(
-                f"All {len(records)} evaluations failed. "
-                f"The first, of {first.params}: {first.evaluation.failure}"
-            )
+            failure = records[0].evaluation.failure
+            raise ValueError(f"All {len(records)} evaluations failed. The first: {failure}")
 
     # Work of processes that died ------------------------------------------------------------
 

@@ -9,18 +9,24 @@ from typing import Any
 
 from joblib import effective_n_jobs
 
+from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_n_jobs, check_option
 from skdptune.model_selection._pareto._sampling import SamplerSettings, SearchSpace, make_sampler
-from skdptune.model_selection._pareto._study._heartbeat import Heartbeat
-from skdptune.model_selection._pareto._study._loop import EvaluationLoop, LoopSettings
-from skdptune.model_selection._pareto._study._records import Evaluate, Record, records_of
+from skdptune.model_selection._pareto._study._loop import (
+    Evaluate,
+    EvaluationLoop,
+    Heartbeat,
+    LoopSettings,
+    Record,
+    Workers,
+    records_of,
+)
 from skdptune.model_selection._pareto._study._storage import (
     StudySeeds,
     open_study,
     quiet_optuna,
     study_seeds,
 )
-from skdptune.model_selection._pareto._study._workers import Workers
 
 EPSILON_SCALES = ("linear", "log")
 
@@ -156,17 +162,20 @@ def check_epsilon_scale(epsilon_scale: Any) -> str:
 def check_reference_point(reference_point: Any, third: str | None) -> tuple[float, ...]:
     """Return the reference point as floats, or raise."""
     wanted = 3 if third else 2
-    point = tuple(float(value) for value in reference_point)
+    try:
+        point = tuple(map(float, reference_point))
+    except (TypeError, ValueError):
+        point = ()
     if len(point) != wanted:
         raise ValueError(
             f"reference_point must be {wanted} numbers, the worst epsilon, error"
-            f"{f' and {third}' if third else ''} that count; got {reference_point!r}."
+            f"{f' and {third}' if third else ''} that count; got {shown(reference_point)}."
         )
     if not (
         0.0 < point[0] < math.inf and 0.0 < point[1] <= 1.0 and all(map(math.isfinite, point))
     ):
         raise ValueError(
             "reference_point must be a finite epsilon above 0, an error in (0, 1]"
-            f"{' and a finite number' if third else ''}; got {reference_point!r}."
+            f"{' and a finite number' if third else ''}; got {shown(reference_point)}."
         )
     return point

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import hmac
 import os
+import re
+import stat
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+
+from skdptune._formatting import shown, shown_path
+from skdptune._validation import check_kind
+from skdptune.base import PrivacyWarning, legacy_generator
 
 _DEFAULT_NAME = "pareto_search"
 _FINGERPRINT = "fingerprint"
@@ -21,6 +28,8 @@ _FINGERPRINT = "fingerprint"
 _ENTROPY = "entropy"
 _PROPOSALS = "proposals"
 _SALT_BYTES = 16
+# A file of SQLite, and those that it keeps beside it.
+_ENDS = ("", "-journal", "-wal", "-shm")
 # So that guesses at the data are slow as well.
 _HASH_ROUNDS = 100_000
 # What a study must have in common with one that it is resumed from, in words.
@@ -30,7 +39,7 @@ _IN_WORDS = {
     _FINGERPRINT: "data, estimators and settings",
 }
 _REFUSAL = (
-    "study_name must be new, or that of a study of the same {0}, {3}; got {1!r}, which has {2}."
+    "study_name must be new, or that of a study of the same {}; got {}, which is one of others."
 )
 
 
@@ -59,8 +68,86 @@ def quiet_optuna() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
+# What stands in a URL before a password, the password, and what follows; and secret options.
+_PASSWORD = re.compile(r"^([^:/?#]+://[^:/?#@]*):(.*)(@[^@]*)$", re.DOTALL)
+_SECRET_OPTION = re.compile(r"([?&](?:ssl)?(?:password|passwd|pwd|secret|token)=)[^&]*", re.I)
+_HIDDEN = "***"
+# URLs of this process, by how they are shown: never in a pickle or a message.
+_URLS: dict[str, str] = {}
+
+
+class HiddenUrl(str):
+    """A URL as it may be shown: what is secret in it is known to this process alone.
+
+    It is the text without the secrets, for whoever prints, logs or pickles it. `secret_url` is
+    the whole one.
+    """
+
+    __slots__ = ("secret_url",)
+
+    secret_url: str
+
+    def __copy__(self) -> HiddenUrl:
+        """Return the URL itself."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HiddenUrl:
+        """Return the URL itself."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        """Pickle what may be shown."""
+        return _shown_again, (str(self),)
+
+
+def hide_secrets(storage: Any) -> Any:
+    """Return a storage as it may be shown: of a URL with a password the URL without it."""
+    if not isinstance(storage, str) or isinstance(storage, HiddenUrl) or "://" not in storage:
+        return storage
+    visible = _SECRET_OPTION.sub(rf"\1{_HIDDEN}", _PASSWORD.sub(rf"\1:{_HIDDEN}\3", storage))
+    if visible == storage:
+        return storage
+    hidden = HiddenUrl(visible)
+    hidden.secret_url = _URLS[visible] = storage
+    return hidden
+
+
+def _shown_again(visible: str) -> HiddenUrl:
+    """Return what was pickled, in another process without the secrets."""
+    hidden = HiddenUrl(visible)
+    bare = visible.replace(f":{_HIDDEN}@", "@")
+    hidden.secret_url = _URLS.get(visible, re.sub(rf"[?&][^?&=]*={re.escape(_HIDDEN)}", "", bare))
+    return hidden
+
+
+class StorageParameter:
+    """A parameter of a search that shows no password, wherever it is set.
+
+    As in `PrivacyLedger`, a password stays in its process. Workers do not need it, and what was
+    unpickled elsewhere takes it from where the data base's driver looks for it (PGPASSFILE or
+    PGPASSWORD for PostgreSQL), or is given the URL again.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Note what it is called."""
+        self._name = name
+
+    def __get__(self, search: Any, owner: type | None = None) -> Any:
+        """Return what was given, without a password."""
+        if search is None:
+            return self
+        if self._name not in vars(search):
+            raise AttributeError(f"{type(search).__name__!r} has no attribute {self._name!r}.")
+        return vars(search)[self._name]
+
+    def __set__(self, search: Any, value: Any) -> None:
+        """Keep a value, of which nothing secret will be shown."""
+        vars(search)[self._name] = hide_secrets(value)
+
+
 def open_storage(storage: Any) -> Any:
     """Return an optuna storage for None (memory), a path (SQLite), a URL, or one of optuna's."""
+    storage = hide_secrets(storage)
     package = optuna()
     if storage is None:
         return package.storages.InMemoryStorage()
@@ -77,10 +164,44 @@ def open_storage(storage: Any) -> Any:
 
 
 def create_private(path: Path) -> None:
-    """Create an empty file that only the user may read and write, if there is none."""
+    """Create an empty file that only the user may read and write, or take one from all others.
+
+    Also the files that SQLite keeps beside it. Raises ValueError where that cannot be done.
+    """
     # Theorem F10.
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            return
+        if not path.is_file():
+            raise ValueError(
+                f"storage must be a file; got a folder or device, {shown_path(path)}."
+            )
+        taken = [_take_from_others(Path(f"{path.resolve()}{end}")) for end in _ENDS]
+    except (OSError, UnicodeEncodeError) as error:
+        words = (error.strerror if isinstance(error, OSError) else None) or "it is no path here"
+        raise ValueError(
+            "storage must be a file of yours that can be made, and that others may neither read "
+            f"nor write; got {shown_path(path)} ({words})."
+        ) from None
+    if any(taken):
+        warnings.warn(
+            "storage must be a file that others may neither read nor write; got "
+            f"{shown_path(path)}, which they could. From now on you alone may (mode 0600).",
+            PrivacyWarning,
+            stacklevel=2,
+        )
+
+
+def _take_from_others(path: Path) -> bool:
+    """Let only its user read and write a file; return whether others could."""
+    if os.name != "posix" or not path.exists():
+        return False
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        # By its name: closing a file of SQLite's would free the locks of this process.
+        os.chmod(path, mode & 0o700)
+    return bool(mode & 0o077)
 
 
 def _data_base(url: str, **given: Any) -> Any:
@@ -89,9 +210,15 @@ def _data_base(url: str, **given: Any) -> Any:
     Of several processes that create its tables at the same time all but one fail; they try again.
     """
     from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.exc import ArgumentError, DBAPIError
 
-    place = make_url(url)
+    visible, url = url, getattr(url, "secret_url", url)
+    try:
+        place = make_url(url)
+    except (ArgumentError, ValueError):
+        raise ValueError(
+            f"storage must be a URL that can be read; got {shown(str(visible))}."
+        ) from None
     file = place.database or ":memory:"
     # SQLite also takes names of other things than files.
     if place.get_backend_name() == "sqlite" and not file.startswith((":", "file:")):
@@ -99,20 +226,46 @@ def _data_base(url: str, **given: Any) -> Any:
 
     for seconds in (0.1, 0.3, 1.0):
         with contextlib.suppress(DBAPIError):
-            return optuna().storages.RDBStorage(url, **given)
+            return _storage_class()(url, **given)
         time.sleep(seconds)
     try:
-        return optuna().storages.RDBStorage(url, **given)
+        return _storage_class()(url, **given)
     except DBAPIError as error:
+        words = str(error.orig).strip().replace(place.password or _HIDDEN, _HIDDEN)
         raise ValueError(
-            f"storage must be a file or a data base that can be opened; got {url!r}: {error.orig}."
-        ) from error
+            "storage must be a file or a data base that can be opened; got "
+            f"{shown(str(visible))}: {words}. A password is in no pickle: give the URL again."
+        ) from None
+
+
+@functools.cache
+def _storage_class() -> Any:
+    package = optuna()
+
+    class PrivateStorage(package.storages.RDBStorage):  # type: ignore[name-defined]
+        """A storage whose pickles, and so those of a search's study, hold no password."""
+
+        def __reduce__(self) -> Any:
+            state: Any = self.__getstate__()
+            return _restored, ({**state, "url": hide_secrets(self.url)},)
+
+    return PrivateStorage
+
+
+def _restored(state: dict[str, Any]) -> Any:
+    """Return the storage of a pickle."""
+    kind = _storage_class()
+    restored = kind.__new__(kind)
+    url = state["url"]
+    restored.__setstate__({**state, "url": getattr(url, "secret_url", url)})
+    return restored
 
 
 def open_study(
     storage: Any, study_name: str | None, objectives: list[str], space: str, fingerprint: str = ""
 ) -> Any:
     """Return a new study or the stored one of the name; raise if that is one of something else."""
+    check_kind(study_name, name="study_name", kind=str | None, domain="None or a str")
     study = optuna().create_study(
         storage=open_storage(storage),
         study_name=study_name or _DEFAULT_NAME,
@@ -124,7 +277,7 @@ def open_study(
         if known is None:
             study.set_user_attr(name, value)
         elif known != value:
-            raise ValueError(_REFUSAL.format(_IN_WORDS[name], study.study_name, known, value))
+            raise ValueError(_REFUSAL.format(_IN_WORDS[name], shown(study.study_name)))
     if fingerprint:
         _check_fingerprint(study, fingerprint)
     return study
@@ -139,10 +292,7 @@ def _check_fingerprint(study: Any, fingerprint: str) -> None:
         return
     salt = bytes.fromhex(str(known).partition("$")[0])
     if not hmac.compare_digest(salted(fingerprint, salt), str(known)):
-        raise ValueError(
-            f"study_name must be new, or that of a study of the same {_IN_WORDS[_FINGERPRINT]}; "
-            f"got {study.study_name!r}, which is one of others."
-        )
+        raise ValueError(_REFUSAL.format(_IN_WORDS[_FINGERPRINT], shown(study.study_name)))
 
 
 def salted(fingerprint: str, salt: bytes) -> str:
@@ -196,4 +346,4 @@ def _entropy(random_state: Any) -> int:
         return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    return int(legacy_generator(random_state).randint(2**31 - 1))

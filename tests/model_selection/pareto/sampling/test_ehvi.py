@@ -8,14 +8,14 @@ from scipy import special
 
 pytest.importorskip("moocore")
 
-from skdptune.model_selection._pareto._sampling._ehvi import (
+from skdptune.model_selection._pareto._sampling._samplers import (
     expected_improvement,
+    improvement,  # noqa: E402
     logit_normal_shortfall,
     lognormal_shortfall,
     normal_shortfall,
     screened_expected_improvement,
 )
-from skdptune.model_selection._pareto._sampling._hvpoi import improvement  # noqa: E402
 from skdptune.model_selection._pareto._sampling._surrogates import Scales  # noqa: E402
 
 POINTS = np.array([[0.5, 0.6], [2.0, 0.3], [np.inf, 0.1], [6.0, 0.05]])

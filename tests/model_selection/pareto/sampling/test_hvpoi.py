@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 pytest.importorskip("moocore")
 
 from skdptune.model_selection._pareto._sampling._fronts import hypervolume  # noqa: E402
-from skdptune.model_selection._pareto._sampling._hvpoi import (
+from skdptune.model_selection._pareto._sampling._samplers import (
     hvpoi,
     improvement,
     probability_of_improvement,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune.model_selection._pareto._sampling._proposals import (
+from skdptune.model_selection._pareto._sampling._samplers import (
     best_point,
     grid_points,
     initial_point,

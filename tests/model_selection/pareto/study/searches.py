@@ -9,8 +9,8 @@ import cloudpickle
 import numpy as np
 
 from skdptune.model_selection._pareto._sampling import SearchSpace
+from skdptune.model_selection._pareto._study._loop import Evaluation
 from skdptune.model_selection._pareto._study._optimizer import ParetoOptimizer
-from skdptune.model_selection._pareto._study._records import Evaluation
 
 # Another package may be named tests where workers look for it.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -11,8 +11,8 @@ import pytest
 
 optuna = pytest.importorskip("optuna")
 
-from skdptune.model_selection._pareto._study import _heartbeat  # noqa: E402
-from skdptune.model_selection._pareto._study._heartbeat import Heartbeat  # noqa: E402
+from skdptune.model_selection._pareto._study import _loop  # noqa: E402
+from skdptune.model_selection._pareto._study._loop import Heartbeat  # noqa: E402
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_process_of_another_machine_that_fell_silent_is_gone(study: optuna.Study
 
 
 def test_heart_beats_at_intervals(study: optuna.Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_heartbeat, "_INTERVAL", 0.01)
+    monkeypatch.setattr(_loop, "_INTERVAL", 0.01)
     with Heartbeat(study) as heartbeat:
         key = f"process {heartbeat.process}"
         first, deadline = study.user_attrs[key], time.monotonic() + 10

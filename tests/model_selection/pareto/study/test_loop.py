@@ -16,9 +16,9 @@ optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
 from skdptune.model_selection._pareto._study import _loop  # noqa: E402
-from skdptune.model_selection._pareto._study._heartbeat import Heartbeat  # noqa: E402
-from skdptune.model_selection._pareto._study._records import (  # noqa: E402
+from skdptune.model_selection._pareto._study._loop import (  # noqa: E402
     Evaluation,
+    Heartbeat,  # noqa: E402
     write_evaluation,
 )
 from tests.model_selection.pareto.study.searches import (  # noqa: E402
@@ -163,7 +163,7 @@ def test_search_of_failures_alone_ends_with_the_first_of_them() -> None:
         calls.append(number)
         raise RuntimeError("no data")
 
-    with pytest.raises(ValueError, match=r"All 5 evaluations failed.*'noise'.*Error: no data"):
+    with pytest.raises(ValueError, match=r"All 5 evaluations failed.*Error: no data"):
         ran(broken)
     assert calls == list(range(5))
 

@@ -17,7 +17,7 @@ optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
 from skdptune._progress import Progress  # noqa: E402
-from skdptune.model_selection._pareto._study._records import (  # noqa: E402
+from skdptune.model_selection._pareto._study._loop import (  # noqa: E402
     Evaluation,
     Record,
 )

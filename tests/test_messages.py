@@ -1,0 +1,363 @@
+"""No message shows what an argument holds: a table can land in any of them.
+
+The source of the package is read for texts that quote an object, and every public callable is
+given tables in place of each argument.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import io
+import logging
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+import skdptune
+from skdptune._formatting import shown, shown_names, shown_params
+from tests.fuzz import recipes, run
+from tests.structure import Module, our_modules
+
+# What a record says, in words and as a number; put together here, so that no source shows it.
+WORD, NUMBER = "SECRET-" + "7731", float("771.2" + "345")
+SIZE = 30
+
+
+# How a value is shown --------------------------------------------------------------------------
+
+
+VALUES: list[tuple[Any, str]] = [
+    *((None, "None"), (True, "True"), (-1.5, "-1.5"), (3, "3"), ("max", "'max'")),
+    (np.str_("max"), "'max'"),
+    ((1.0, 0.0), "(1.0, 0.0)"),
+    ((0.1, 10, "log"), "(0.1, 10, 'log')"),
+    ((7,), "(7,)"),
+    ((), "tuple of length 0"),
+    ((1, 2, 3, 4), "tuple of length 4"),
+    ((1, [WORD]), "tuple of length 2"),
+    ([WORD, NUMBER], "list of length 2"),
+    ({"a": WORD}, "dict of length 1"),
+    ({WORD}, "set of length 1"),
+    (np.full((3, 2), NUMBER), "ndarray of shape (3, 2)"),
+    (np.array(NUMBER), "ndarray of shape ()"),
+    (pd.Series([NUMBER]), "Series of shape (1,)"),
+    (pd.DataFrame({"a": [WORD]}), "DataFrame of shape (1, 1)"),
+    (sparse.eye(2).tocsr(), "csr_matrix of shape (2, 2)"),
+    (WORD * 50, "str of 550 characters"),
+    (f"{WORD}\n{WORD}", "str of 23 characters"),
+    (WORD.encode(), "bytes of length 11"),
+    (np.bytes_(WORD), "bytes_ of shape ()"),
+    (10**5000, "int"),
+    (ValueError(WORD), "ValueError"),
+    (ValueError, "the class ValueError"),
+    (lambda: WORD, "function"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), VALUES, ids=[text for _, text in VALUES])
+def test_a_value_is_shown_without_what_it_holds(value: Any, text: str) -> None:
+    assert shown(value) == text
+
+
+class Rude:
+    """An object whose every answer holds a record, or fails."""
+
+    shape = property(lambda self: 1 / 0)
+
+    def __repr__(self) -> str:
+        return WORD
+
+    __str__ = __repr__
+
+    def __len__(self) -> int:
+        raise ValueError(WORD)
+
+
+def test_an_object_is_not_asked_what_it_is() -> None:
+    assert shown(Rude()) == "Rude"
+    assert shown_params({"C": 1.0, "step": Rude()}) == "C=1.0, step=Rude"
+    assert shown_names(["C", Rude()]) == "'C', Rude"
+    assert shown_names(range(1000)).endswith("38, 39, and 960 more")
+
+
+# The source ------------------------------------------------------------------------------------
+
+# Methods that show an object to whoever has it, and names of attributes.
+OWN_TEXTS = {"__repr__", "__str__", "__get__", "__getattr__", "__setattr__", "__delattr__"}
+# Texts that quote something else than an argument, by module and expression, and why they may.
+ALLOWED = {
+    ("skdptune._formatting", "repr"): "of numbers and short words, which it has checked",
+    ("skdptune.accounting._statement._yaml", "repr"): "of a number, in a file that is asked for",
+    ("skdptune.inspection._score_table", "repr"): "a key, which is not shown",
+    ("skdptune.model_selection._adaptive._studies", "repr"): "of settings, in the user's storage",
+    ("skdptune.model_selection._choosing._posterior", "value"): "a key, which is not shown",
+    ("skdptune.model_selection._cost._fit_costs", "repr"): "a key, which is not shown",
+    ("skdptune.model_selection._pareto._sampling._spaces", "repr"): "of settings, in the storage",
+    ("skdptune.model_selection._running._runs", "repr"): "of an error, for diagnostics=True",
+    ("skdptune.model_selection._suggested_search", "repr"): "of words that an estimator suggests",
+    ("skdptune.preprocessing._schema", "repr"): "a key, which is not shown",
+    ("skdptune.model_selection._pareto._result", "self"): "two numbers, checked",
+    ("skdptune.testing._replay._published", "repr"): "a key, which is not shown",
+    ("skdptune.preprocessing._table._samples", "repr"): "of cells that the user says are public",
+}
+# The place of a ledger is a str, checked, and as long as paths are.
+PLACES = {"location", "path", "self.path", "self._path", "self._location", "storage.location"}
+# Types whose values say no more than they are for.
+PLAIN = {
+    "str",
+    "int",
+    "float",
+    "bool",
+    "None",
+    "RunCountDistribution",
+    "tuple[int, ...]",
+    "tuple[int, int]",
+}
+
+
+def quotes(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield the line and the expression of every text in a module that may quote an object."""
+    for node, parents in _with_parents(module.tree):
+        functions = [each for each in parents if isinstance(each, ast.FunctionDef)]
+        if any(each.name in OWN_TEXTS for each in functions):
+            continue
+        if isinstance(node, ast.FormattedValue):
+            text = ast.unparse(node.value)
+            is_message = any(map(_is_message, parents))
+            if node.conversion != -1 and not text.strip("_").isupper() and text != "__name__":
+                yield node.lineno, text
+            elif is_message and node.format_spec is None and _is_raw(node.value, parents):
+                yield node.lineno, text
+        elif isinstance(node, ast.Name) and node.id in ("repr", "ascii", "reprlib"):
+            around = parents[-2] if isinstance(parents[-1], ast.Call) else None
+            # The shortest decimal that reads back as a number.
+            if not (isinstance(around, ast.Call) and _name(around) in ("Decimal", "Fraction")):
+                yield node.lineno, node.id
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            is_docstring = isinstance(parents[-1], ast.Expr)
+            if not is_docstring and any(each in node.value for each in ("%r", "!r}", "!s}")):
+                yield node.lineno, node.value
+
+
+def _with_parents(
+    node: ast.AST, parents: tuple[ast.AST, ...] = ()
+) -> Iterator[tuple[ast.AST, tuple[ast.AST, ...]]]:
+    yield node, parents
+    for child in ast.iter_child_nodes(node):
+        yield from _with_parents(child, (*parents, node))
+
+
+def _name(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+def _is_message(node: ast.AST) -> bool:
+    """Return whether a node raises, warns, or makes an error or a line of a log."""
+    if isinstance(node, ast.Raise):
+        return True
+    logs = ("warn", "say", "debug", "info", "warning", "error", "exception", "Refusal")
+    return isinstance(node, ast.Call) and (_name(node) in logs or _name(node).endswith("Error"))
+
+
+def _is_raw(value: ast.expr, parents: tuple[ast.AST, ...]) -> bool:
+    """Return whether an expression is an argument of no plain type, as it was given."""
+    if isinstance(value, ast.Name):
+        functions = [each for each in parents if isinstance(each, ast.FunctionDef)]
+        return any(_takes(each, value.id) for each in functions[-1:])
+    if isinstance(value, ast.Attribute) and ast.unparse(value.value) == "self":
+        classes = [each for each in parents if isinstance(each, ast.ClassDef)]
+        made = [each for one in classes[-1:] for each in one.body if _is_init(each)]
+        return any(_takes(each, value.attr) for each in made)
+    return False
+
+
+def _is_init(node: ast.AST) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == "__init__"
+
+
+def _takes(function: ast.AST, name: str) -> bool:
+    assert isinstance(function, ast.FunctionDef)
+    given = function.args
+    for each in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        if each.arg == name:
+            words = ast.unparse(each.annotation).split(" | ") if each.annotation else ["Any"]
+            return not set(words) <= PLAIN
+    return False
+
+
+def complaints(name: str, module: Module) -> list[str]:
+    return [
+        f"{name}:{line}: {text}"
+        for line, text in quotes(module)
+        if (name, text) not in ALLOWED
+        and not (name.startswith("skdptune.ledger.") and text in PLACES)
+    ]
+
+
+def test_messages_quote_no_argument() -> None:
+    found = [line for name, each in our_modules().items() for line in complaints(name, each)]
+    assert found == [], "use skdptune._formatting.shown"
+
+
+def test_every_exception_is_needed() -> None:
+    found = {(name, text) for name, module in our_modules().items() for _, text in quotes(module)}
+    assert set(ALLOWED) <= found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'raise ValueError(f"x must be a number; got {x!r}.")',
+        'raise ValueError(f"x must be a number; got {x!r:.60}.")',
+        'raise ValueError(f"x must be a number; got {x}.")',
+        'warnings.warn(f"got {x}")',
+        'text = "got " + repr(x)',
+        'text = ", ".join(map(repr, x))',
+        'text = "got %r" % x',
+        'text = "got {!r}".format(x)',
+    ],
+)
+def test_a_line_that_quotes_an_argument_is_found(line: str) -> None:
+    from pathlib import Path
+
+    assert complaints("m", Module(Path("m.py"), ast.parse(f"def f(x: Any):\n    {line}\n")))
+    safe = line.replace("{x!r:.60}", "{shown(x)}").replace("{x!r}", "{shown(x)}")
+    safe = safe.replace("{x}", "{shown(x)}").replace("repr(x)", "shown(x)")
+    safe = safe.replace("map(repr, x)", "map(shown, x)").replace("%r", "%d").replace("!r", "")
+    assert not complaints("m", Module(Path("m.py"), ast.parse(f"def f(x: Any):\n    {safe}\n")))
+
+
+# What is raised, warned of and printed -----------------------------------------------------------
+
+
+def tables() -> dict[str, Any]:
+    """Return tables of all kinds, every record of which holds the secret word or number."""
+    mixed = [WORD if place % 2 else NUMBER for place in range(SIZE)]
+    columns = {"name": [WORD] * SIZE, "income": [NUMBER] * SIZE}
+    return {
+        "frame": pd.DataFrame(columns),
+        "words": pd.Series([WORD] * SIZE),
+        "numbers": pd.Series([NUMBER] * SIZE),
+        "array": np.array([[WORD, NUMBER]] * SIZE, dtype=object),
+        "vector": np.full(SIZE, NUMBER),
+        "labels": [WORD] * SIZE,
+        "values": [NUMBER] * SIZE,
+        "rows": [[WORD, NUMBER]] * SIZE,
+        "records": [(WORD, NUMBER)] * SIZE,
+        "columns": columns,
+        "by index": dict(enumerate(mixed)),
+    }
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[list[str]]:
+    """Collect what a call raises, chained errors included, warns of, prints and logs."""
+    texts: list[str] = []
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logging.getLogger().addHandler(handler)
+    try:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            contextlib.redirect_stdout(stream),
+            contextlib.redirect_stderr(stream),
+        ):
+            warnings.simplefilter("always")
+            try:
+                yield texts
+            except Exception as error:
+                texts.append("".join(traceback.format_exception(error)))
+    finally:
+        logging.getLogger().removeHandler(handler)
+    texts += [str(each.message) for each in caught]
+    texts.append(stream.getvalue())
+
+
+def leaks(call: Callable[[], Any]) -> list[str]:
+    """Return the lines that a call says and that hold the secret word or number."""
+    with heard() as texts:
+        call()
+    lines = "\n".join(texts).splitlines()
+    return [line for line in lines if WORD in line or str(NUMBER) in line]
+
+
+def proper_arguments(name: str, thing: Any) -> dict[str, Any]:
+    """Return right arguments of a public callable."""
+    found = recipes.recipe(name, thing)
+    return {key: run._fresh(key, values[0]) for key, values in found.items()}
+
+
+def proper_data() -> tuple[np.ndarray, np.ndarray]:
+    return np.random.default_rng(0).normal(size=(24, 2)), np.arange(24) % 2
+
+
+def use(name: str, thing: Any, given: dict[str, Any]) -> None:
+    """Make something of arguments; fit, plan, check and draw it as far as it can be."""
+    made = run.made_of(thing, given)
+    uses: list[Callable[[], Any]] = []
+    if recipes.is_estimator(thing):
+        uses += [
+            lambda: made.plan(24, 2),
+            lambda: skdptune.check(made, n_samples=24),
+            lambda: made.privacy_profile(24, 2),
+            lambda: made.fit(*proper_data()),
+        ]
+    if hasattr(made, "plot"):
+        uses.append(lambda: made.plot())
+    for each in uses:
+        # An error of one does not keep from the next.
+        with heard() as texts:
+            each()
+        print("\n".join(texts))
+
+
+@pytest.mark.parametrize("name", sorted(name for name, _ in recipes.public_callables()))
+def test_no_message_shows_a_table_that_lands_in_an_argument(
+    name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    thing = dict(recipes.public_callables())[name]
+    for key in inspect.signature(thing).parameters:
+        for kind, table in tables().items():
+            given = proper_arguments(name, thing) | {key: table}
+            assert leaks(lambda given=given: use(name, thing, given)) == [], (key, kind)
+
+
+ESTIMATORS = [pair for pair in recipes.public_callables() if recipes.is_estimator(pair[1])]
+
+
+@pytest.mark.parametrize(("name", "thing"), ESTIMATORS, ids=[name for name, _ in ESTIMATORS])
+def test_no_message_shows_a_table_that_lands_in_a_method(
+    name: str, thing: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = proper_data()
+    fitted = run.made_of(thing, proper_arguments(name, thing))
+    with heard():
+        fitted.fit(X, y)
+    for kind, table in tables().items():
+        made = run.made_of(thing, proper_arguments(name, thing))
+        calls: dict[str, Callable[[], Any]] = {
+            "X": lambda made=made, table=table: made.fit(table, y),
+            "y": lambda made=made, table=table: made.fit(X, table),
+            "table": lambda made=made, table=table: made.fit(table),
+            "groups": lambda made=made, table=table: made.fit(X, y, groups=table),
+            "X_val": lambda made=made, table=table: made.fit(X, y, X_val=table, y_val=table),
+            "n_samples": lambda made=made, table=table: made.privacy_profile(table),
+            "plan": lambda made=made, table=table: made.plan(table, table),
+            "check": lambda made=made, table=table: skdptune.check(made, n_samples=table),
+            "unknown": lambda made=made, table=table: made.set_params(unknown=table),
+            "predict": lambda table=table: fitted.predict(table),
+            "transform": lambda table=table: fitted.transform(table),
+            "score": lambda table=table: fitted.score(X, table),
+        }
+        for way, call in calls.items():
+            assert leaks(call) == [], (way, kind)
