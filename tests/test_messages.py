@@ -106,7 +106,7 @@ ALLOWED = {
     ("skdptune.preprocessing._schema", "repr"): "a key, which is not shown",
     ("skdptune.model_selection._pareto._result", "self"): "two numbers, checked",
     ("skdptune.testing._replay._published", "repr"): "a key, which is not shown",
-    ("skdptune.preprocessing._table._samples", "repr"): "of cells that the user says are public",
+    ("skdptune.preprocessing._table._frames", "repr"): "of cells that the user says are public",
 }
 # The place of a ledger is a str, checked, and as long as paths are.
 PLACES = {"location", "path", "self.path", "self._path", "self._location", "storage.location"}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from skdptune.ledger._ledger import PrivacyLedger
-from skdptune.ledger._record import LedgerRecord
+from skdptune.ledger._report import LedgerRecord
 from skdptune.ledger._storage import LedgerError
 
 _COLUMNS = "{:>6}  {:<24}  {:<9}  {:>12}  {:<24}  {}"

@@ -9,8 +9,15 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from skdptune._formatting import shown
-from skdptune.ledger._sql import Execute, SqlTransaction, missing, newer
-from skdptune.ledger._storage import LedgerError, Transaction, damaged
+from skdptune.ledger._storage import (
+    Execute,
+    LedgerError,
+    SqlTransaction,
+    Transaction,
+    damaged,
+    missing,
+    newer,
+)
 
 T = TypeVar("T")
 

@@ -10,14 +10,10 @@ from typing import Any, Literal, overload
 
 from skdptune._validation import check_flag, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyStatement
-from skdptune.ledger._books import Books, Replay, State, key_of
-from skdptune.ledger._checks import now, who_records
-from skdptune.ledger._record import LedgerRecord, add_records, who_of
-from skdptune.ledger._reference import LedgerReference
-from skdptune.ledger._report import LedgerReport
-from skdptune.ledger._statement import facts_of
+from skdptune.ledger._books import Books, Charges, Replay, State, Totals, Ways, key_of
+from skdptune.ledger._reference import LedgerReference, now, who_records
+from skdptune.ledger._report import LedgerRecord, LedgerReport, add_records, facts_of, who_of
 from skdptune.ledger._storage import LedgerError, Transaction
-from skdptune.ledger._ways import Charges, Totals, Ways
 
 # Up to as many different profiles are composed one by one; more, by their totals.
 _FEW_PROFILES = 6

@@ -1,17 +1,143 @@
-"""What was spent of a ledger and what is left, as text and as HTML."""
+"""What a ledger shows: its records, what is spent and left, and a statement for auditors."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any
 
 from skdptune._formatting import shown, shown_delta, shown_epsilon, shown_number
 from skdptune._validation import check_integer
-from skdptune.accounting import ReportView, Row, one_line, to_html, to_text
+from skdptune.accounting import (
+    ReleaseFacts,
+    ReportView,
+    Row,
+    includes_tuning,
+    one_line,
+    to_html,
+    to_text,
+)
 from skdptune.ledger._books import Terms
-from skdptune.ledger._record import LedgerRecord
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """One reservation of a ledger: what was asked for, when, at which cost, and what became of it.
+
+    Parameters
+    ----------
+    sequence : int
+        Number of the reservation's event. Records are in this order, whatever clocks said.
+    reservation : str
+        Identifier.
+    name : str
+        What it is for, such as the estimator's name.
+    status : {"reserved", "read", "confirmed", "cancelled"}
+        All but "cancelled" count as spent.
+    epsilon : float
+        What the release costs by itself, at the delta of the ledger; may be infinite.
+    delta : float
+        Delta of the ledger.
+    share : float
+        Part of the budget that it takes if shares are added up (Theorem H1).
+    profile : str
+        Key of its profile, equal for equal profiles.
+    time, changed : str
+        When it was reserved, and when its status last changed, by the clock of the machine, in
+        UTC.
+    version : str
+        Version of skdptune that reserved it.
+    assumptions : tuple of str
+        What must hold for its cost.
+    details : dict
+        Public facts, as given.
+    who : str
+        Who reserved it, as "ana@server"; empty in entries of older versions.
+    note : str
+        A text of the user's, maybe empty.
+    reason : str
+        Why it was cancelled.
+    neighbouring : str
+        How the neighbouring data sets differ that the cost is about.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile
+    >>> from skdptune.ledger import PrivacyLedger
+    >>> ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
+    >>> with ledger.reserve(PrivacyProfile.pure(0.5), name="mean age"):
+    ...     pass
+    >>> (record,) = ledger.history()
+    >>> record.name, record.status, round(record.epsilon, 3)
+    ('mean age', 'confirmed', 0.5)
+    """
+
+    sequence: int
+    reservation: str
+    name: str
+    status: str
+    epsilon: float
+    delta: float
+    share: float
+    profile: str
+    time: str
+    changed: str
+    version: str
+    assumptions: tuple[str, ...]
+    details: dict[str, Any]
+    who: str
+    note: str
+    reason: str
+    neighbouring: str
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it counts towards the budget."""
+        return self.status != "cancelled"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, fit for strict JSON: an infinite epsilon is "inf"."""
+        content = asdict(self)
+        content["assumptions"] = list(self.assumptions)
+        content["epsilon"] = "inf" if self.epsilon == float("inf") else self.epsilon
+        return content
+
+
+def who_of(content: dict[str, Any]) -> str:
+    """Return who recorded an event; of an older version the machine, if it was kept."""
+    return str(content.get("who") or content.get("host") or "")
+
+
+def add_records(
+    records: dict[str, LedgerRecord],
+    events: Iterable[tuple[int, str, dict[str, Any]]],
+    delta: float,
+) -> None:
+    """Add what later events say to the records of reservations, in the order of these."""
+    found: dict[str, dict[str, Any]] = {}
+    for sequence, reservation, content in events:
+        values = found.setdefault(reservation, {})
+        if content["event"] == "reserved":
+            kept = ("name", "profile", "time", "version", "details", "neighbouring")
+            values.update({key: content[key] for key in kept})
+            values.update(
+                sequence=sequence,
+                reservation=reservation,
+                epsilon=float(content["epsilon"]),
+                delta=delta,
+                share=content["charges"]["share"],
+                assumptions=tuple(content["assumptions"]),
+                who=who_of(content),
+                note=content.get("note", ""),
+            )
+        values["status"], values["changed"] = content["event"], content["time"]
+        values["reason"] = content.get("reason", "")
+    for reservation, values in found.items():
+        known = records.get(reservation)
+        records[reservation] = replace(known, **values) if known else LedgerRecord(**values)
+
 
 _FLOOR = Context(prec=3, rounding=ROUND_FLOOR)
 
@@ -143,3 +269,48 @@ def _assumptions(records: Sequence[LedgerRecord]) -> list[str]:
         if record.is_spent
         for sentence in record.assumptions
     ]
+
+
+def facts_of(terms: Terms, records: Sequence[LedgerRecord], report: LedgerReport) -> ReleaseFacts:
+    """Return what is known of all releases: they stay within the budget, also those to come."""
+    spent = [record for record in records if record.is_spent]
+    sentences = (one_line(sentence) for record in spent for sentence in record.assumptions)
+    return ReleaseFacts(
+        name=one_line(terms.dataset),
+        epsilon=terms.epsilon,
+        delta=terms.delta,
+        neighbouring=_neighbouring(spent),
+        unit=one_line(terms.unit),
+        assumptions=tuple(dict.fromkeys(sentences)),
+        composition=(
+            "Each release is admitted before it reads the data, and only if all releases together "
+            "stay within the budget: by the sum of the shares that they take of it, or by the sum "
+            "of the squared shifts of Gaussian mechanisms that cover them. Both hold also where "
+            "costs are chosen in view of earlier results."
+        ),
+        tuning=_tuning(spent),
+        other_releases=(
+            f"Recorded since {terms.created[:10]}: {len(spent)}. All releases that draw "
+            "from the ledger, past and future, are within the guarantee; none but these may "
+            "be made from the data."
+        ),
+        tree=str(report),
+        is_continual=True,
+    )
+
+
+def _neighbouring(records: Sequence[LedgerRecord]) -> str:
+    found = dict.fromkeys(getattr(record, "neighbouring", None) for record in records)
+    return "; ".join(filter(None, found)) or "as the releases state"
+
+
+def _tuning(records: Sequence[LedgerRecord]) -> str:
+    """Say which of the releases tune within their cost, by their names."""
+    searches = sorted({one_line(r.name) for r in records if includes_tuning([r.name])})
+    beyond = (
+        "Every fit that the ledger records counts, also one that was made to try parameters out; "
+        "one that it does not record is not accounted for."
+    )
+    if not searches:
+        return f"No release is a search for hyperparameters. {beyond}"
+    return f"Yes, in full by {', '.join(searches)}: fits, scores, choice and final fit. {beyond}"

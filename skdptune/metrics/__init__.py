@@ -6,10 +6,10 @@ use instead.
 """
 
 from skdptune.metrics._bounded import BoundedScorer, make_bounded_scorer
-from skdptune.metrics._names import get_bounded_scorer
 from skdptune.metrics._scorers import (
     accuracy,
     balanced_accuracy,
+    get_bounded_scorer,
     neg_absolute_error,
     neg_brier_score,
     neg_log_loss,

@@ -14,8 +14,12 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, rows_with_gaps, validate_rows
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import as_generator, check_seed, private_quantile, pure_profile
-from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds, check_feature_range
-from skdptune.preprocessing._stateless import FLOATS
+from skdptune.preprocessing._stateless import (
+    FLOATS,
+    bounds_per_feature,
+    check_bounds,
+    check_feature_range,
+)
 
 # A smaller part of the bounds' distance than this is taken for no distance at all.
 _LEAST_SHARE = 2.0**-16

@@ -20,8 +20,7 @@ from skdptune.mechanisms import (
     noise_for_budget,
     unit_sum,
 )
-from skdptune.preprocessing._bounds import bounds_per_feature, check_bounds
-from skdptune.preprocessing._stateless import FLOATS
+from skdptune.preprocessing._stateless import FLOATS, bounds_per_feature, check_bounds
 
 # Where the square of a feature in [-1, 1] is centred, so that the larger its first moment, the
 # smaller its second: see the Notes of DPStandardScaler.

@@ -10,7 +10,7 @@ import pytest
 from skdptune.accounting import PrivacyProfile
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._books import STATUS_AFTER
-from skdptune.ledger._sql import SqlTransaction
+from skdptune.ledger._storage import SqlTransaction
 
 PURE, TINY = PrivacyProfile.pure(0.5), PrivacyProfile.pure(0.01)
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile, calibrate
-from skdptune.ledger import LedgerError, PrivacyLedger, _checks
+from skdptune.ledger import LedgerError, PrivacyLedger, _reference
 from skdptune.linear_model import DPLogisticRegression
 from tests.ledger.children import spend_in_processes
 
@@ -277,4 +277,4 @@ def test_paths_are_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir("/")
     assert ledger.path == str(tmp_path / "here.ledger")
     assert ledger.remaining() == 1.0
-    assert _checks.check_path(":memory:") == ":memory:"
+    assert _reference.check_path(":memory:") == ":memory:"

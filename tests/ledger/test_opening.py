@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skdptune.ledger._opening import storage_at
+from skdptune.ledger._reference import storage_at
 from skdptune.ledger._sqlite import SqliteFile, SqliteMemory
 
 

@@ -21,10 +21,10 @@ pytest.importorskip("psycopg")
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
 from skdptune.ledger import LedgerError, PrivacyLedger, _books, _postgresql
-from skdptune.ledger._opening import storage_at
+from skdptune.ledger._books import Ways
 from skdptune.ledger._postgresql import PostgresqlServer
+from skdptune.ledger._reference import storage_at
 from skdptune.ledger._storage import Account, StoredEvent
-from skdptune.ledger._ways import Ways
 from tests.ledger.children import PATIENCE_S, check_notes, finish, spend_until_lost, started
 from tests.ledger.server import USER
 

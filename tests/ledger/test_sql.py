@@ -6,8 +6,7 @@ import sqlite3
 
 import pytest
 
-from skdptune.ledger._sql import SqlTransaction, missing, newer
-from skdptune.ledger._storage import Account, StoredEvent
+from skdptune.ledger._storage import Account, SqlTransaction, StoredEvent, missing, newer
 
 
 @pytest.fixture

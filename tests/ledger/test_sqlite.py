@@ -16,7 +16,7 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.ledger import LedgerError, PrivacyLedger, _books, _sqlite
-from skdptune.ledger._checks import who_records
+from skdptune.ledger._reference import who_records
 from skdptune.ledger._sqlite import SqliteFile, SqliteMemory, create_file
 from skdptune.ledger._storage import Account, StoredEvent
 from tests.ledger.children import (

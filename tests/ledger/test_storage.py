@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skdptune.ledger._opening import storage_at
+from skdptune.ledger._reference import storage_at
 from skdptune.ledger._storage import Account, LedgerError, StoredEvent, damaged
 
 EVENTS = [StoredEvent(i, f"r{i % 2}", f'{{"number":{i}}}', f"d{i}") for i in range(1, 6)]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import Geometric, PrivacyProfile, calibrate
-from skdptune.ledger._ways import BEYOND, SLACK, Charges, Totals, Ways
+from skdptune.ledger._books import BEYOND, SLACK, Charges, Totals, Ways
 from tests.accounting.budgets.interactions import (
     LEAKY,
     PURE,

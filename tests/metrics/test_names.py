@@ -21,7 +21,7 @@ from sklearn.metrics import (
 )
 
 from skdptune import metrics
-from skdptune.metrics import _names as module
+from skdptune.metrics import _scorers as module
 from skdptune.metrics import accuracy, get_bounded_scorer, neg_brier_score
 
 KNOWN = {"accuracy": accuracy, "neg_brier_score": neg_brier_score}

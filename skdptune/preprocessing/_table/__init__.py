@@ -1,6 +1,5 @@
 """Tables described by a public schema: columns, their cells, and what is wrong with either."""
 
-from skdptune.preprocessing._table._cells import is_missing
 from skdptune.preprocessing._table._columns import (
     CLIPPED,
     FITS,
@@ -11,16 +10,18 @@ from skdptune.preprocessing._table._columns import (
     DroppedColumn,
     NumberColumn,
     Outcomes,
+    is_missing,
 )
 from skdptune.preprocessing._table._frames import (
     cells_of,
     check_form,
     check_types,
+    compare,
+    describe,
     has_names,
     sample_cells,
 )
 from skdptune.preprocessing._table._parsing import Problems, parse_columns, parse_target
-from skdptune.preprocessing._table._samples import compare, describe
 
 __all__ = [
     "CLIPPED",

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from skdptune._formatting import shown, shown_names
-from skdptune.preprocessing._table._cells import day_of, key_of, number_of
 from skdptune.preprocessing._table._columns import (
     CategoryColumn,
     Column,
     DroppedColumn,
     NumberColumn,
+    day_of,
+    key_of,
+    number_of,
 )
 
 _KEYS = ("type", "range", "categories", "missing", "other", "scale")

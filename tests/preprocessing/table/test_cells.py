@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from skdptune.preprocessing._table._cells import (
+from skdptune.preprocessing._table._columns import (
     day_of,
     days_of,
     is_missing,

@@ -13,8 +13,8 @@ from skdptune.preprocessing._table._columns import (
     DroppedColumn,
     NumberColumn,
 )
+from skdptune.preprocessing._table._frames import compare, describe
 from skdptune.preprocessing._table._parsing import Problems
-from skdptune.preprocessing._table._samples import compare, describe
 from tests.base.nasty_records import as_column
 
 _MISSING = "1 of 3 cells are missing, and without 'missing': "
