@@ -105,7 +105,7 @@ ALLOWED = {
     ("skdptune.model_selection._suggested_search", "repr"): "of words that an estimator suggests",
     ("skdptune.preprocessing._schema", "repr"): "a key, which is not shown",
     ("skdptune.model_selection._pareto._result", "self"): "two numbers, checked",
-    ("skdptune.testing._replay._published", "repr"): "a key, which is not shown",
+    ("skdptune.testing._published", "repr"): "a key, which is not shown",
     ("skdptune.preprocessing._table._frames", "repr"): "of cells that the user says are public",
 }
 # The place of a ledger is a str, checked, and as long as paths are.

@@ -9,7 +9,7 @@ import pytest
 from packaging.version import Version
 
 import skdptune
-from skdptune.checks._codes import PAGE
+from skdptune.checks._report import PAGE
 
 ROOT = Path(__file__).parents[1]
 

@@ -10,13 +10,13 @@ from typing import Any
 from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.checks._codes import check_codes
-from skdptune.checks._finding import Finding, issue
-from skdptune.checks._of_numbers import findings_of_numbers
-from skdptune.checks._of_refusals import findings_of_refusals
-from skdptune.checks._of_searches import findings_of_searches
-from skdptune.checks._of_steps import findings_of_steps
-from skdptune.checks._report import CheckReport
+from skdptune.checks._findings import (
+    findings_of_numbers,
+    findings_of_refusals,
+    findings_of_searches,
+    findings_of_steps,
+)
+from skdptune.checks._report import CheckReport, Finding, check_codes, issue
 from skdptune.checks._subject import Part, Subject, is_estimator, is_search, total_of
 from skdptune.preprocessing import as_schema
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import EstimatorCheckFailedWarning
 
 from skdptune._validation import check_option
 from skdptune.base import expected_refits
-from skdptune.testing import _fit_checks, _profile_checks, _replay_checks, _search_checks
+from skdptune.testing import _fit_checks, _profile_checks
 from skdptune.testing._subject import CheckDoesNotApply, Subject, made_up_data
 
 # Those that need no data come first, searches last.
@@ -33,10 +33,10 @@ _CHECKS: tuple[Callable[[Subject], None], ...] = (
     _fit_checks.check_random_state,
     _fit_checks.check_fit_many,
     _fit_checks.check_pickle,
-    _replay_checks.check_neighbours,
-    _search_checks.check_pipeline,
-    _search_checks.check_grid_search,
-    _search_checks.check_random_search,
+    _fit_checks.check_neighbours,
+    _fit_checks.check_pipeline,
+    _fit_checks.check_grid_search,
+    _fit_checks.check_random_search,
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from skdptune import check
 from skdptune.checks import CODES
-from skdptune.checks._codes import CRITICAL, NEGLIGIBLE, PAGE, THEORETICAL, check_codes, page_of
+from skdptune.checks._report import CRITICAL, NEGLIGIBLE, PAGE, THEORETICAL, check_codes, page_of
 from tests.checks.examples import EXAMPLES, HAS_DIFFPRIVLIB, Example
 
 SOURCE = Path(__file__).resolve().parents[2] / "docs" / "checks.md"

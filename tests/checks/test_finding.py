@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skdptune.checks import CODES
-from skdptune.checks._finding import ISSUE, TIP, issue, tip
+from skdptune.checks._report import ISSUE, TIP, issue, tip
 
 
 def test_finding_has_what_its_code_says() -> None:

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdptune import check
 from skdptune.base import Refusal, _refusals, no_profile
-from skdptune.checks._of_refusals import code_of_refusal
+from skdptune.checks._findings import code_of_refusal
 from tests.checks.examples import model, random_search
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import uniform
 
 from skdptune import DPGridSearchCV, check
-from skdptune.checks._of_searches import is_listed
+from skdptune.checks._findings import is_listed
 from skdptune.ledger import PrivacyLedger, config_context
 from tests.checks.examples import model, named, random_search
 

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from skdptune.checks import CheckReport
-from skdptune.checks._codes import PAGE
-from skdptune.checks._finding import issue, tip
+from skdptune.checks._report import PAGE, issue, tip
 
 BAD = issue("SKP005", "Some.random_state", "random_state is 0", "random_state=None")
 WORSE = issue("SKP001", 'Pipeline.steps["<b>"]', "it learns means & more", "TableEncoder(schema)")

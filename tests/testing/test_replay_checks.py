@@ -8,7 +8,7 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.testing import check_private_estimator
-from skdptune.testing._replay_checks import check_neighbours
+from skdptune.testing._fit_checks import check_neighbours
 from skdptune.testing._subject import CheckDoesNotApply, Subject, made_up_data
 from tests.testing import estimators as toys
 

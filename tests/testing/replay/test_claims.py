@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.testing._replay._claims import agreement_chance, allowed_shift
+from skdptune.testing._judgement import agreement_chance, allowed_shift
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 4.0, 10.0])

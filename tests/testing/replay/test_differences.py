@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.testing._replay._claims import agreement_chance
-from skdptune.testing._replay._differences import (
+from skdptune.testing._judgement import (
+    agreement_chance,
     difference,
     is_replayed,
     least_shift,
     size_power,
     tables,
 )
-from skdptune.testing._replay._published import Whole
+from skdptune.testing._published import Whole
 
 RNG = np.random.default_rng(0)
 

@@ -13,14 +13,14 @@ from sklearn.pipeline import make_pipeline
 
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.preprocessing import DPStandardScaler
-from skdptune.testing._replay._fits import (
+from skdptune.testing._published import (
     error_of,
     fit,
     has_returned,
     neighbours,
+    same,
     with_public_size,
 )
-from skdptune.testing._replay._published import same
 
 X = np.arange(12.0).reshape(4, 3)
 Y = np.array([0, 1, 0, 1])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdptune.testing._replay._judgement import (
+from skdptune.testing._judgement import (
     ADDED,
     REPLACED,
     Claim,
@@ -16,7 +16,7 @@ from skdptune.testing._replay._judgement import (
     judged_sizes,
     noiseless,
 )
-from skdptune.testing._replay._published import Whole
+from skdptune.testing._published import Whole
 
 CLAIM = Claim(
     shift=1.0,

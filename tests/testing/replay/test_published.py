@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.testing._replay._published import MISSING, Whole, published, same
+from skdptune.testing._published import MISSING, Whole, published, same
 from tests.base.nasty_records import Stubborn
 from tests.testing.replay.leaks import Box
 

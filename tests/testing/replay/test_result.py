@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skdptune.testing._replay._result import (
+from skdptune.testing._replay_result import (
     COVERED,
     FIT,
     IDENTICAL,

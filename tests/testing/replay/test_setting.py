@@ -10,9 +10,8 @@ from sklearn.preprocessing import Normalizer
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPRandomSearchCV
 from skdptune.preprocessing import DPStandardScaler, RowNormClipper
-from skdptune.testing._replay._fits import fit, neighbours
-from skdptune.testing._replay._published import same
-from skdptune.testing._replay._setting import make_setting
+from skdptune.testing._published import fit, neighbours, same
+from skdptune.testing._replay_neighbours import make_setting
 from tests.testing.replay import leaks
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(60, 3))

@@ -1,4 +1,4 @@
-"""What a replay on neighbouring data has shown, as a table and as findings."""
+"""The result of comparing fits on neighbouring data."""
 
 from __future__ import annotations
 
