@@ -2,8 +2,8 @@
 
 from skdptune.audit._audit import audit_epsilon
 from skdptune.audit._canaries import Canary, worst_canary
-from skdptune.audit._one_run import OneRunResult, one_run_audit
-from skdptune.audit._result import AuditResult
+from skdptune.audit._one_run_audit import one_run_audit
+from skdptune.audit._result import AuditResult, OneRunResult
 
 __all__ = [
     "AuditResult",

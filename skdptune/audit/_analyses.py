@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from skdptune.accounting import PrivacyProfile, gaussian_delta
 from skdptune.audit._bounds import (
     LARGEST_SHIFT,
+    AuditPower,
+    ClaimCurve,
     Event,
     Refutation,
     best_event,
@@ -21,12 +23,10 @@ from skdptune.audit._bounds import (
     gaussian_shift,
     most_damning_event,
     normality,
+    power_of,
     refutation_by,
 )
-from skdptune.audit._claims import ClaimCurve
-from skdptune.audit._directions import Direction
-from skdptune.audit._games import Trials
-from skdptune.audit._power import AuditPower, power_of
+from skdptune.audit._games import Direction, Trials
 from skdptune.audit._result import GaussianBound
 from skdptune.audit._sequential import SequentialTest, bet_on_all, looks
 

@@ -2,21 +2,214 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from skdptune._compat import number_of_samples
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+
+from skdptune._compat import number_of_features, number_of_samples, safe_indexing
 from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_n_jobs, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit._analyses import METHODS, analysis
-from skdptune.audit._canaries import Canary
-from skdptune.audit._claims import ClaimCurve, read_claim
-from skdptune.audit._games import Game, Players, Trials, as_seed, read_numbers
-from skdptune.audit._neighbours import canary_for
-from skdptune.audit._published_numbers import PublishedNumbers
+from skdptune.audit._bounds import ClaimCurve, read_claim
+from skdptune.audit._canaries import Canary, worst_canary
+from skdptune.audit._games import Game, Players, Trials, as_seed, numbers_of, read_numbers
 from skdptune.audit._result import AuditResult
+from skdptune.base import (
+    ADD_OR_REMOVE,
+    REPLACE,
+    assumptions_of,
+    neighbouring_of,
+    nested_estimators,
+    own_parameters,
+    profile_of,
+)
+from skdptune.testing import published
+
+_PUBLIC_SIZE = "number of records is public"
+
+
+def canary_for(estimator: Any, X: Any, y: Any, canary: Any) -> Canary:
+    """Return the neighbouring data sets of an audit.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X, y : array-like
+        The other records, and targets or None.
+    canary : "auto", Canary, or a record
+        A row where `y` is None, else a pair of a row and a target.
+    """
+    if isinstance(canary, Canary):
+        return canary
+    if isinstance(canary, str):
+        if canary != "auto":
+            raise ValueError(f'canary must be "auto", a Canary or a record; got {shown(canary)}.')
+        return worst_canary(estimator, X, y)
+    return _with_record(estimator, X, y, *_parts(canary, X, y))
+
+
+def _parts(record: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    row, target = record, None
+    if y is not None:
+        if not isinstance(record, tuple) or len(record) != 2:
+            raise ValueError(
+                "canary must be a pair (row, target), since y is given; got "
+                f"{type(record).__name__}."
+            )
+        row, target = record
+    try:
+        shape = np.shape(row)
+    except ValueError:
+        shape = ()
+    wanted = tuple(X.shape[1:]) if hasattr(X, "shape") else np.shape(X)[1:]
+    if shape != wanted:
+        raise ValueError(f"canary must have a row of the shape {wanted}; got shape {shape}.")
+    return np.asarray(row), target
+
+
+def _with_record(estimator: Any, X: Any, y: Any, row: Any, target: Any) -> Canary:
+    """Return the data with one record more, or with one replaced where the claim is about that."""
+    relation, size = neighbouring_of(estimator), number_of_samples(X)
+    kept = np.arange(size - 1 if relation == REPLACE else size)
+    others = safe_indexing(X, kept)
+    targets = None if y is None else safe_indexing(y, kept)
+    return Canary(
+        _longer(others, row),
+        None if y is None else _longer(targets, target),
+        X,
+        y,
+        relation,
+        lambda fitted: numbers_of(fitted, row, target),
+        _constant(estimator, X, relation),
+        "the given record",
+    )
+
+
+def _constant(estimator: Any, X: Any, relation: str) -> int | None:
+    """Return the constant that stands for the number of records, if there is one.
+
+    Raises
+    ------
+    ValueError
+        If the claim holds for a public number of records, which one record more changes.
+    """
+    size, width = number_of_samples(X), number_of_features(X)
+    if relation == REPLACE:
+        return None
+    sized, constants = clone(estimator), []
+    for prefix, part in list(nested_estimators(sized)):
+        constant = own_parameters(part).get("n_public", 0)
+        if constant is None:
+            sized.set_params(**{f"{prefix}n_public": size})
+        if constant != 0:
+            constants.append(constant)
+    try:
+        if None in constants:
+            profile_of(sized, size, width)
+        # The constant is public in place of the real number.
+        stated = () if constants else assumptions_of(estimator, size, width)
+    except (TypeError, ValueError):
+        # Some take no constant with their other parameters.
+        constants, stated = [], (_PUBLIC_SIZE,)
+    if relation != ADD_OR_REMOVE or any(_PUBLIC_SIZE in sentence for sentence in stated):
+        raise ValueError(
+            "canary must be a Canary of two data sets of one size, since the claim of "
+            f"{type(estimator).__name__} holds where the number of records is public; got a "
+            'record. "auto" makes one.'
+        )
+    return size if None in constants else None
+
+
+def _longer(rows: Any, row: Any) -> Any:
+    """Return a table, or a column, with one entry more."""
+    if sparse.issparse(rows):
+        return sparse.vstack([rows, sparse.csr_matrix(np.asarray(row)[None])]).tocsr()
+    if hasattr(rows, "columns"):
+        longer = rows.reset_index(drop=True)
+        longer.loc[len(longer)] = list(row)
+        return longer
+    column = np.asarray(rows)
+    entry = np.asarray(row)[None]
+    kind = np.result_type(column, entry) if column.dtype.kind in "biuf" else column.dtype
+    return np.concatenate([column.astype(kind), entry.astype(kind)])
+
+
+FloatArray = NDArray[np.float64]
+
+_MOST = 4096
+# Clocks are no part of any claim (Assumption F6).
+_CLOCKS = ("time", "seconds", "history", "dur_")
+
+
+class PublishedNumbers:
+    """The numbers of a fit that an audit looks at: named ones first, then all it publishes.
+
+    Parameters
+    ----------
+    first : callable or None
+        From a fitted estimator to some numbers.
+    row : array-like
+        What the fitted object is asked about.
+    examples : list of estimator
+        Fitted; places that all of them have, with as many numbers, are looked at.
+
+    Attributes
+    ----------
+    n_first : int
+        How many numbers `first` gives.
+    """
+
+    def __init__(self, first: Callable[[Any], Any] | None, row: Any, examples: list[Any]) -> None:
+        self._first, self._row = first, row
+        self.n_first = 0 if first is None else int(np.size(first(examples[0])))
+        found = [self._places(fitted) for fitted in examples]
+        self._sizes = {
+            place: numbers.size
+            for place, numbers in found[0].items()
+            if all(place in other and other[place].size == numbers.size for other in found)
+        }
+        total = sum(self._sizes.values())
+        self._kept = np.unique(np.linspace(0, total - 1, min(total, _MOST)).round().astype(int))
+
+    def __call__(self, fitted: Any) -> FloatArray:
+        """Return the numbers of a fit; those that it lacks are NaN."""
+        places = self._places(fitted)
+        rest = [np.empty(0)]
+        for place, size in self._sizes.items():
+            found = places.get(place)
+            rest.append(found if found is not None and found.size == size else _missing(size))
+        first = [] if self._first is None else [np.ravel(self._first(fitted))]
+        return np.concatenate([*first, np.concatenate(rest)[self._kept]])
+
+    def _places(self, fitted: Any) -> dict[str, FloatArray]:
+        clocks = _clocked_columns(fitted)
+        return {
+            place: leaf
+            for place, leaf in published(fitted, self._row).items()
+            if isinstance(leaf, np.ndarray)
+            and not place.startswith(clocks)
+            and not any(clock in place for clock in _CLOCKS)
+        }
+
+
+def _missing(size: int) -> FloatArray:
+    return np.full(size, np.nan)
+
+
+def _clocked_columns(fitted: Any) -> tuple[str, ...]:
+    """Return the places of a search's columns of times, which are numbered."""
+    results = getattr(fitted, "cv_results_", None)
+    if not isinstance(results, Mapping):
+        return ()
+    places = [place for place, name in enumerate(results) if "time" in str(name)]
+    return tuple(f"cv_results_[{place}]" for place in places)
+
 
 _STATISTICS = ("auto", "response", "direction")
 _FEWEST = 40

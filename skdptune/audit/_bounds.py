@@ -1,24 +1,117 @@
-"""Lower bounds on epsilon from one number per fit, with and without a record.
+"""Claims, and what numbers of fits with and without a record say of them: bounds and power.
 
-Each holds with probability of at least 1 - risk: those that count an event whatever a mechanism
-does, those of normal statistics where both sides are normal with one standard deviation.
+Each bound on epsilon holds with probability of at least 1 - risk: those that count an event
+whatever a mechanism does, those of normal statistics where both sides are normal with one
+standard deviation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import expit
+from scipy.special import expit, logit
 
+from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.audit._claims import ClaimCurve
+from skdptune.base import DEFAULT_DELTA, privacy_of
 
 FloatArray = NDArray[np.float64]
+
+_N_LINES = 48
+# Where no delta is asked for, the curve is read down to here.
+_LEAST_DELTA = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimCurve:
+    """A claimed profile, as half-planes of the probabilities of an event on two neighbours.
+
+    An event of probability p on one side and q on the other is allowed where
+    ``p <= exp(epsilon) * q + delta`` for each of the profile's points.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        What is claimed.
+    delta : float
+        At which epsilons are compared.
+
+    Attributes
+    ----------
+    epsilon : float
+        Claimed at `delta`.
+    epsilons, deltas : ndarray
+        Points of the profile, from epsilon 0 to that at `delta`, which is the last.
+    """
+
+    profile: PrivacyProfile
+    delta: float
+    epsilon: float = field(init=False)
+    epsilons: FloatArray = field(init=False)
+    deltas: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read the points of the profile."""
+        epsilon = self.profile.epsilon(self.delta)
+        top = epsilon
+        if math.isinf(top):
+            top = self.profile.epsilon(max(self.delta, _LEAST_DELTA))
+        points = np.linspace(0.0, top, _N_LINES) if math.isfinite(top) else np.zeros(1)
+        deltas = np.asarray(self.profile.delta(points), dtype=np.float64)
+        if math.isfinite(epsilon):
+            deltas[-1] = max(deltas[-1], self.delta)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "epsilons", points)
+        object.__setattr__(self, "deltas", deltas)
+
+
+def read_claim(
+    fitted: Sequence[Any], n_samples: int, claim: Any, delta: Any, *, can_be_zero: bool = True
+) -> tuple[PrivacyProfile, float]:
+    """Return what is claimed, and the delta at which epsilons are compared.
+
+    Parameters
+    ----------
+    fitted : sequence of estimators
+        Fits to both of two neighbouring data sets, or one fit.
+    n_samples : int
+        Records that they saw, where their statements depend on it.
+    claim : PrivacyProfile, float or None
+        As given to an audit; None for what the fits state, the larger of the two.
+    delta : float or None
+        As given to an audit.
+    can_be_zero : bool, default=True
+        Whether a number may be 0.
+    """
+    if delta is not None:
+        delta = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    if claim is None:
+        reports = [privacy_of(one, n_samples=n_samples) for one in fitted]
+        profile, stated = reports[0].profile, float(reports[0].delta)
+        if reports[-1].profile != profile:
+            profile = profile | reports[-1].profile
+    elif isinstance(claim, PrivacyProfile):
+        profile, stated = claim, 0.0 if math.isfinite(claim.epsilon(0.0)) else DEFAULT_DELTA
+    else:
+        hint = "A PrivacyProfile is taken as well."
+        epsilon = check_real(
+            claim, name="claim", lower=0.0, lower_open=not can_be_zero, upper_open=True, hint=hint
+        )
+        stated = float(getattr(getattr(fitted[0], "privacy_", None), "delta", 0.0))
+        profile = PrivacyProfile.approximate(epsilon, stated if delta is None else delta)
+    where = stated if delta is None else delta
+    if math.isinf(profile.epsilon(where)):
+        raise ValueError(
+            f"claim must be finite at delta={where:g}; got one that allows everything there."
+        )
+    return profile, where
+
 
 # Of Gaussian profiles; what is farther apart is told apart by a single fit.
 LARGEST_SHIFT = 30.0
@@ -289,3 +382,151 @@ def normality(together: FloatArray, without: FloatArray) -> float:
         return 0.0
     found = stats.normaltest(residuals).pvalue, stats.levene(*sides).pvalue
     return float(min(1.0, 2.0 * min(found)))
+
+
+# From numbers with and without the record to whether they refute the claim.
+Verdict = Callable[[FloatArray, FloatArray], bool]
+
+PROBABILITY = 0.9
+_N_REPEATS = 20
+_N_HALVINGS = 5
+_LEAST_FACTOR = 0.02
+# Of more values a statistic is taken for continuous.
+_MOST_VALUES = 10
+
+
+class AuditPower(NamedTuple):
+    """The least fault that an audit would have found.
+
+    Attributes
+    ----------
+    noise_factor : float or None
+        Noise of at most this factor of what there was would have been found; None where none
+        would.
+    epsilon : float or None
+        What the claim would be with its noise multiplied by this factor.
+    probability : float
+        Of finding it.
+    """
+
+    noise_factor: float | None
+    epsilon: float | None
+    probability: float = PROBABILITY
+
+
+def power_of(
+    together: FloatArray,
+    without: FloatArray,
+    n_pairs: int,
+    claim: ClaimCurve,
+    refutes: Verdict,
+) -> AuditPower:
+    """Return by how much smaller noise an audit would have refuted a claim in nine of ten cases.
+
+    Audits of as many fits are drawn from the distributions that the fits show: means, nearer by
+    their standard error, and distances from them, smoothed and multiplied by the factor; of a
+    statistic of few values, log-odds between the two sides divided by it.
+
+    Parameters
+    ----------
+    together, without : ndarray
+        One number per fit.
+    n_pairs : int
+        Fits of the audit on each side.
+    claim : ClaimCurve
+    refutes : callable
+        The audit.
+    """
+    draw = _sampler(together, without)
+
+    def is_found(factor: float) -> bool:
+        found = 0
+        for repeat in range(_N_REPEATS):
+            sides = draw(factor, n_pairs, np.random.default_rng(repeat))
+            found += refutes(*sides)
+            if found + _N_REPEATS - repeat - 1 < PROBABILITY * _N_REPEATS:
+                return False
+        return True
+
+    low, high = math.log(_LEAST_FACTOR), 0.0
+    if not is_found(_LEAST_FACTOR):
+        return AuditPower(None, None)
+    if is_found(1.0):
+        return AuditPower(1.0, claim.epsilon)
+    for _ in range(_N_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if is_found(math.exp(middle)) else (low, middle)
+    factor = math.exp(low)
+    return AuditPower(factor, epsilon_with_less_noise(claim, factor))
+
+
+def epsilon_with_less_noise(claim: ClaimCurve, factor: float) -> float:
+    """Return the epsilon of Laplace noise, or of the Gaussian curve of a claim, times a factor."""
+    if claim.delta == 0.0 or math.isinf(claim.epsilon):
+        return claim.epsilon / factor
+    low, high = 0.0, LARGEST_SHIFT
+    while high - low > 1e-9 * high:
+        middle = 0.5 * (low + high)
+        is_less = PrivacyProfile.gaussian(middle).epsilon(claim.delta) < claim.epsilon
+        low, high = (middle, high) if is_less else (low, middle)
+    shift = high / factor
+    return (
+        PrivacyProfile.gaussian(shift).epsilon(claim.delta) if shift < LARGEST_SHIFT else math.inf
+    )
+
+
+Sampler = Callable[[float, int, np.random.Generator], tuple[FloatArray, FloatArray]]
+
+
+def _sampler(together: FloatArray, without: FloatArray) -> Sampler:
+    values = np.unique(np.concatenate([together, without]))
+    if values.size <= _MOST_VALUES or not np.isfinite(values).all():
+        return _few_values(together, without, values)
+    return _many_values(together, without)
+
+
+def _many_values(together: FloatArray, without: FloatArray) -> Sampler:
+    sides = together, without
+    means = [float(side.mean()) for side in sides]
+    residuals = [side - mean for side, mean in zip(sides, means, strict=True)]
+    spreads = [float(side.std()) for side in residuals]
+    # Silverman's width, after which the spread is as before.
+    widths = [0.9 * s * r.size**-0.2 for s, r in zip(spreads, residuals, strict=True)]
+    error = math.hypot(*(s / math.sqrt(r.size) for s, r in zip(spreads, residuals, strict=True)))
+    middle, half = sum(means) / 2.0, (means[0] - means[1]) / 2.0
+    half = math.copysign(max(abs(half) - error / 2.0, 0.0), half)
+
+    def draw(factor: float, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        drawn = []
+        for sign, rest, spread, width in zip((1.0, -1.0), residuals, spreads, widths, strict=True):
+            noise = rng.choice(rest, size) + width * rng.normal(size=size)
+            if spread > 0.0:
+                noise *= spread / math.hypot(spread, width)
+            drawn.append(middle + sign * half + factor * noise)
+        return drawn[0], drawn[1]
+
+    return draw
+
+
+def _few_values(together: FloatArray, without: FloatArray, values: FloatArray) -> Sampler:
+    chances = [
+        (np.array([(side == value).sum() for value in values]) + 0.5)
+        / (side.size + 0.5 * values.size)
+        for side in (together, without)
+    ]
+    odds = [logit(chance) for chance in chances]
+    errors = [
+        1.0 / np.sqrt(side.size * chance * (1.0 - chance))
+        for side, chance in zip((together, without), chances, strict=True)
+    ]
+    half = 0.5 * (odds[0] - odds[1])
+    half = np.copysign(np.maximum(np.abs(half) - 0.5 * np.hypot(*errors), 0.0), half)
+
+    def draw(factor: float, size: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+        middle, drawn = 0.5 * (odds[0] + odds[1]), []
+        for sign in (1.0, -1.0):
+            chance = expit(middle + sign * half / factor)
+            drawn.append(rng.choice(values, size, p=chance / chance.sum()))
+        return drawn[0], drawn[1]
+
+    return draw

@@ -1,12 +1,13 @@
-"""The game of an audit: fits with and without a record, each with noise of its own."""
+"""Fits with and without a record, many times, and the numbers by which they are compared."""
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -14,17 +15,288 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from skdptune._compat import Parallel, delayed
 from skdptune._formatting import shown
 from skdptune._progress import Progress
 from skdptune.accounting import BudgetExceededError
-from skdptune.audit._directions import Direction, learnt_direction
 from skdptune.base import expected_refits, set_seeds
 from skdptune.ledger import LedgerError
 from skdptune.testing import global_generators
 
+# What scalers learn, summed over features: a record at the bounds moves all of them alike.
+_LEARNT = ("mean_", "var_", "data_min_", "data_max_", "center_", "scale_")
+# Odds beyond these are rounded away.
+_LEAST_CHANCE = 1e-300
+
+
+def numbers_of(fitted: Any, row: np.ndarray, target: Any) -> np.ndarray:
+    """Return the numbers of a fit that an extreme record moves, as a vector.
+
+    Parameters
+    ----------
+    fitted : estimator
+        After its fit; of a pipeline those of all steps, of a search its scores, too.
+    row : ndarray
+        The record.
+    target : object
+        Its label or target; not used where it has none.
+
+    Returns
+    -------
+    ndarray
+        Not empty; numbers that are not finite are 0.
+    """
+    found = np.array(list(_numbers(fitted, row[None], target)), dtype=np.float64)
+    if found.size == 0:
+        raise TypeError(
+            f"estimator must have coef_, a response or what a scaler learns after its fit; got "
+            f"{type(fitted).__name__}. Give the audit a statistic."
+        )
+    return np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _numbers(fitted: Any, rows: Any, target: Any) -> Iterator[float]:
+    if isinstance(fitted, Pipeline):
+        yield from _of_steps(fitted, rows, target)
+        return
+    results = getattr(fitted, "cv_results_", None)
+    if results is not None and "mean_test_score" in results:
+        yield float(np.sum(results["mean_test_score"]))
+    best = getattr(fitted, "best_score_", None)
+    if best is not None:
+        yield float(best)
+    if hasattr(fitted, "best_estimator_"):
+        yield from _numbers(fitted.best_estimator_, rows, target)
+    elif not hasattr(fitted, "predict"):
+        for name in _LEARNT:
+            if getattr(fitted, name, None) is not None:
+                yield float(np.sum(getattr(fitted, name)))
+    else:
+        yield response(fitted, rows, [target])[0]
+
+
+def _of_steps(fitted: Pipeline, rows: Any, target: Any) -> Iterator[float]:
+    for _, step in fitted.steps:
+        if step in (None, "passthrough"):
+            continue
+        yield from _numbers(step, rows, target)
+        if hasattr(step, "transform"):
+            rows = step.transform(rows)
+
+
+def response(fitted: Any, rows: Any, targets: Any) -> np.ndarray:
+    """Return how strongly a model says what each record does: the larger, the better it knows it.
+
+    Parameters
+    ----------
+    fitted : estimator
+    rows : array-like
+    targets : sequence
+        Labels of a classifier. What a regression predicts is taken as it is.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        For classifiers the margin of a decision function or of a net's outputs, the label's less
+        the mean of the others', or the same of logarithms of probabilities; for others the
+        prediction.
+    """
+    classes = getattr(fitted, "classes_", None)
+    if classes is None:
+        return np.ravel(np.asarray(fitted.predict(rows), dtype=np.float64))
+    places = np.searchsorted(np.asarray(classes), np.asarray(targets))
+    if hasattr(fitted, "decision_function"):
+        return margins(np.asarray(fitted.decision_function(rows), dtype=np.float64), places)
+    chances = np.asarray(fitted.predict_proba(rows), dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return margins(np.log(np.maximum(chances, _LEAST_CHANCE)), places)
+
+
+def margins(scores: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Return each row's score of one class, less the mean of the others.
+
+    It is linear in the scores, so that noise on them stays what it is.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        One number per row is the second of two classes' score less the first one's.
+    places : ndarray of int
+        The class of each row.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+    """
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        return np.where(places == 1, 1.0, -1.0) * scores.reshape(len(scores))
+    own = scores[np.arange(len(scores)), places]
+    return np.asarray(own - (scores.sum(axis=1) - own) / (scores.shape[1] - 1))
+
+
 FloatArray = NDArray[np.float64]
+# From standardised rows of both sides to weights.
+Kind = Callable[[FloatArray, FloatArray], FloatArray]
+
+# Of more numbers the covariance would take too long.
+_MOST_CORRELATED = 256
+# In standard deviations; what has no noise is farther than any.
+_FARTHEST = 100.0
+_LEAST_SPREAD = 1e-9
+_FEWEST = 4
+
+
+class Fold(NamedTuple):
+    """Distances from what is usual on the side that varies less, in its standard deviations.
+
+    Attributes
+    ----------
+    centre, spread : ndarray of shape (n_numbers,)
+    """
+
+    centre: FloatArray
+    spread: FloatArray
+
+    def of(self, numbers: FloatArray) -> FloatArray:
+        """Return how far each number is; those that are missing stay so."""
+        with np.errstate(all="ignore"):
+            return np.minimum(np.abs((numbers - self.centre) / self.spread), _FARTHEST)
+
+
+class Direction(NamedTuple):
+    """A weighted sum of standardised numbers, or of standardised distances.
+
+    Attributes
+    ----------
+    centre, spread, weights : ndarray of shape (n_numbers,)
+    fold : Fold or None
+        What makes distances of numbers.
+    """
+
+    centre: FloatArray
+    spread: FloatArray
+    weights: FloatArray
+    fold: Fold | None = None
+
+    def of(self, numbers: FloatArray) -> FloatArray:
+        """Return the sum for each row; numbers that are missing count as the centre."""
+        if self.fold is not None:
+            numbers = self.fold.of(numbers)
+        return _standardised(numbers, self.centre, self.spread) @ self.weights
+
+
+def learnt_direction(
+    together: FloatArray, without: FloatArray, n_first: int | None = None
+) -> Direction:
+    """Return the direction that tells two sides apart, by rows of numbers of both.
+
+    It is the difference of means of all numbers, of those alone where it is clear, or weighted by
+    the shrunk covariance of all or of the first ones (Ledoit and Wolf 2004), or the clear
+    difference of distances: that which separates one half of the rows best when it is learnt from
+    the other half. Distances show a record that moves a number up or down by chance, as it does
+    an exact score that counts it as right or as wrong.
+
+    Parameters
+    ----------
+    together, without : ndarray of shape (n_fits, n_numbers)
+    n_first : int, optional
+        How many of the numbers are likely to tell most.
+    """
+    width = together.shape[1]
+    rows = min(len(together), len(without)) // 2
+    kinds: list[Kind] = [_difference, _clear_difference]
+    if n_first is not None and n_first < width:
+        kinds.insert(0, functools.partial(_of_first, n_first))
+    if width <= _MOST_CORRELATED:
+        kinds.append(_decorrelated)
+    if rows < _FEWEST:
+        return _learnt(kinds[0], together, without)
+    ways = [functools.partial(_learnt, kind) for kind in kinds] + [_learnt_of_distances]
+
+    def separation(learn: Callable[[FloatArray, FloatArray], Direction]) -> float:
+        found = learn(together[:rows], without[:rows])
+        sides = found.of(together[rows:]), found.of(without[rows:])
+        spread = math.sqrt(sides[0].var() + sides[1].var())
+        return float(sides[0].mean() - sides[1].mean()) / max(spread, _LEAST_SPREAD)
+
+    return max(ways, key=separation)(together, without)
+
+
+def _learnt(kind: Kind, together: FloatArray, without: FloatArray) -> Direction:
+    sides = together, without
+    means, squares = _moments(sides)
+    difference = means[0] - means[1]
+    centre = 0.5 * (means[0] + means[1])
+    least = _LEAST_SPREAD * (np.abs(difference) + np.abs(centre))
+    spread = np.maximum(np.sqrt(0.5 * (squares[0] + squares[1])), least)
+    spread = np.where(spread > 0.0, spread, 1.0)
+    weights = kind(*(_standardised(side, centre, spread) for side in sides))
+    return Direction(centre, spread, weights)
+
+
+def _learnt_of_distances(together: FloatArray, without: FloatArray) -> Direction:
+    means, squares = _moments((together, without))
+    is_first = squares[0] < squares[1]
+    centre = np.where(is_first, means[0], means[1])
+    usual, other = (np.sqrt(pick(squares[0], squares[1])) for pick in (np.minimum, np.maximum))
+    spread = np.maximum(usual, _LEAST_SPREAD * (np.abs(centre) + other))
+    fold = Fold(centre, np.where(spread > 0.0, spread, 1.0))
+    found = _learnt(_clear_difference, fold.of(together), fold.of(without))
+    return found._replace(fold=fold)
+
+
+def _moments(
+    sides: tuple[FloatArray, FloatArray],
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Return means and variances of all numbers, of both sides."""
+    with np.errstate(all="ignore"):
+        means = [_column_means(side) for side in sides]
+        squares = [_column_means((side - m) ** 2) for side, m in zip(sides, means, strict=True)]
+    return means, squares
+
+
+def _column_means(rows: FloatArray) -> FloatArray:
+    """Return means over numbers that are there, 0 where none is."""
+    known = np.isfinite(rows)
+    return np.where(known, rows, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+
+
+def _standardised(numbers: FloatArray, centre: FloatArray, spread: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        found = np.clip((numbers - centre) / spread, -_FARTHEST, _FARTHEST)
+    return np.where(np.isnan(found), 0.0, found)
+
+
+def _difference(together: FloatArray, without: FloatArray) -> FloatArray:
+    return together.mean(axis=0) - without.mean(axis=0)
+
+
+def _clear_difference(together: FloatArray, without: FloatArray) -> FloatArray:
+    """Return differences that are farther from 0 than the farthest of as many without any."""
+    difference = _difference(together, without)
+    clear = math.sqrt(2.0 * math.log(2.0 * difference.size))
+    error = math.sqrt(1.0 / len(together) + 1.0 / len(without))
+    size = np.abs(difference)
+    return np.where(size >= min(clear * error, size.max()), difference, 0.0)
+
+
+def _of_first(number: int, together: FloatArray, without: FloatArray) -> FloatArray:
+    weights = np.zeros(together.shape[1])
+    weights[:number] = _decorrelated(together[:, :number], without[:, :number])
+    return weights
+
+
+def _decorrelated(together: FloatArray, without: FloatArray) -> FloatArray:
+    from sklearn.covariance import ledoit_wolf
+
+    residuals = [side - side.mean(axis=0) for side in (together, without)]
+    covariance = ledoit_wolf(np.concatenate(residuals), assume_centered=True)[0]
+    # Numbers without any noise leave a singular matrix.
+    covariance = covariance + 1e-9 * np.eye(len(covariance))
+    return np.linalg.solve(covariance, _difference(together, without))
+
 
 _FAILED = -math.inf
 _REFUSALS = (BudgetExceededError, LedgerError, MemoryError)

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.audit._bounds import Counts, Events, count, possible_events
-from skdptune.audit._claims import ClaimCurve
+from skdptune.audit._bounds import ClaimCurve, Counts, Events, count, possible_events
 
 FloatArray = NDArray[np.float64]
 

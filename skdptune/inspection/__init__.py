@@ -10,10 +10,8 @@ from skdptune.inspection._epsilon_curve import EpsilonCurveDisplay
 from skdptune.inspection._grid_scores import GridScoresDisplay
 from skdptune.inspection._ledger_display import LedgerDisplay
 from skdptune.inspection._pareto_front import ParetoFrontDisplay
-from skdptune.inspection._privacy_profile import PrivacyProfileDisplay
-from skdptune.inspection._search_plan import SearchPlanDisplay
-from skdptune.inspection._trade_off import TradeOffDisplay
-from skdptune.inspection._tuning_cost import TuningCostDisplay
+from skdptune.inspection._privacy_profile import PrivacyProfileDisplay, TradeOffDisplay
+from skdptune.inspection._search_plan import SearchPlanDisplay, TuningCostDisplay
 
 __all__ = [
     "AuditDisplay",

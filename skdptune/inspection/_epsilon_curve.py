@@ -25,12 +25,13 @@ from skdptune._validation import (
 )
 from skdptune.accounting import PrivacyReport
 from skdptune.base import expected_refits, privacy_of, set_seeds
-from skdptune.inspection._epsilon_axis import dress_epsilons, epsilon_label
 from skdptune.inspection._plotting import (
     COLOURS,
     add_legend,
     add_title,
     axes_for,
+    dress_epsilons,
+    epsilon_label,
     ink,
     line_look,
     tidy,

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from skdptune._formatting import shown_delta
 from skdptune._validation import check_kind
 
 # Okabe and Ito's colours, without yellow and black, which are lost on white or on black; grey.
@@ -215,3 +216,36 @@ def room_for(words: Sequence[str], inches: float) -> float:
     needed = LETTER * (max(map(len, words), default=0) + 2)
     width = max(inches, 1.5 * needed)
     return width / (width - needed)
+
+
+# Up to this factor between its ends, an axis has few powers of ten.
+_FEW_POWERS = 30.0
+
+
+def dress_epsilons(ax: Any, ends: tuple[float, float], delta: float | None = None) -> None:
+    """Make the horizontal axis a logarithmic one of epsilons, with its name and plain numbers.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    ends : tuple of float
+        Least and largest epsilon to be shown.
+    delta : float, optional
+        At which the epsilons are stated.
+    """
+    ax.set_xscale("log")
+    ax.set_xlim(*ends)
+    ax.set_xlabel(epsilon_label(delta))
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.xaxis.set_minor_formatter(_minor_label if ends[1] < _FEW_POWERS * ends[0] else "")
+
+
+def epsilon_label(delta: float | None) -> str:
+    """Return what epsilons are called, by the delta at which they are stated."""
+    return "ε" if delta is None else f"ε at δ = {shown_delta(delta)}"
+
+
+def _minor_label(value: float, _: Any) -> str:
+    """Return a label at 2 and 5 times powers of ten."""
+    text = f"{value:g}"
+    return text if text.strip("0.") in ("2", "5") else ""

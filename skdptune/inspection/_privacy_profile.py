@@ -1,18 +1,22 @@
-"""Plots of privacy profiles: every (epsilon, delta) that a release guarantees."""
+"""Plots of guarantees: the privacy profile, and the trade-off curve of an attacker."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdptune._formatting import shown, shown_delta, shown_epsilon
-from skdptune._validation import check_real, check_vector
+from skdptune._validation import check_flag, check_kind, check_option, check_real, check_vector
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
+from skdptune.base import ADD_OR_REMOVE, REPLACE, ZERO_OUT
 from skdptune.inspection._plotting import (
     add_legend,
+    add_title,
     axes_for,
     ink,
     line_look,
@@ -20,11 +24,7 @@ from skdptune.inspection._plotting import (
     quiet,
     tidy,
 )
-from skdptune.inspection._sources import (
-    CurveOfReport,
-    checked_profile,
-    checked_report,
-)
+from skdptune.inspection._sources import CurveOfReport, checked_profile, checked_report
 
 FloatArray = NDArray[np.float64]
 
@@ -288,3 +288,317 @@ def _checked_point(asked: Any) -> tuple[float, float]:
         check_real(epsilon, name="asked[0]", lower=0.0),
         check_real(delta, name="asked[1]", lower=0.0, upper=1.0),
     )
+
+
+_KINDS = ("found", "missed")
+# Rates on both scales, so that curves are smooth on either.
+_LEAST_RATE = 1e-6
+_RATES = np.unique(
+    np.concatenate(
+        [
+            np.linspace(0.0, 1.0, 201),
+            np.geomspace(_LEAST_RATE, 1.0, 121),
+            1.0 - np.geomspace(_LEAST_RATE, 1.0, 61),
+        ]
+    )
+)
+_LEAST_SHOWN = 1e-4
+_HUNDRED = Decimal(100)
+# Whom an attacker accuses wrongly and rightly, by how neighbouring data sets differ.
+_WORDS = {
+    ADD_OR_REMOVE: ("of the absent", "of the present"),
+    REPLACE: ("of those who were replaced", "of those who were not"),
+    ZERO_OUT: ("of those who were zeroed out", "of those who were not"),
+}
+_OTHERS = ("of the one kind of neighbours", "of the other")
+
+
+class TradeOffDisplay(CurveOfReport):
+    """Plot of the trade-off curve: how many records an attacker finds for how many false alarms.
+
+    An attacker sees the release and says whether a record was in the data. However clever, and
+    whatever else is known, the rate at which records that were there are found is below the curve.
+    It is best made by `from_profile`, `from_report`, `from_estimator` or `from_search`.
+
+    Parameters
+    ----------
+    false_positive_rates : array-like
+        Increasing, in [0, 1]: the share of the absent that the attacker accuses.
+    true_positive_rates : array-like
+        The largest share of the present that can then be found.
+    marked : sequence of (float, float), default=()
+        Rates to mark and to say in words.
+    neighbouring : str, default="add or remove one record"
+        How neighbouring data sets differ.
+    label : str, optional
+        In the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Drawn on.
+    figure_ : matplotlib Figure
+        Of these axes.
+    line_ : matplotlib Line2D
+        The curve.
+    points_ : matplotlib Line2D or None
+        What is marked.
+    guessing_ : matplotlib Line2D
+        What guessing finds.
+
+    See Also
+    --------
+    PrivacyProfileDisplay : The same guarantee as pairs of epsilon and delta.
+
+    Notes
+    -----
+    Theorem P2. The curve is `PrivacyProfile.tradeoff`: the false-negative rate of a test is no
+    less than that at its false-positive rate, whichever of two neighbouring data sets is the
+    hypothesis (Dong, Roth and Su 2022). Figures in words are rounded so that they stay true.
+
+    Examples
+    --------
+    >>> from skdptune.inspection import TradeOffDisplay
+    >>> display = TradeOffDisplay([0.0, 0.01, 1.0], [0.0, 0.046, 1.0], marked=[(0.01, 0.046)])
+    >>> display.statement
+    'An attacker who accuses 1 % of the absent finds at most 4.6 % of the present.'
+    """
+
+    def __init__(
+        self,
+        false_positive_rates: ArrayLike,
+        true_positive_rates: ArrayLike,
+        *,
+        marked: Sequence[tuple[float, float]] = (),
+        neighbouring: str = ADD_OR_REMOVE,
+        label: str | None = None,
+    ) -> None:
+        absent = _checked_rates(false_positive_rates, "false_positive_rates")
+        present = _checked_rates(true_positive_rates, "true_positive_rates")
+        if absent.size != present.size or np.any(np.diff(absent) <= 0.0):
+            raise ValueError(
+                "false_positive_rates must be increasing, and as many as true_positive_rates; got "
+                f"{absent.size} for {present.size}."
+            )
+        self.false_positive_rates, self.true_positive_rates = absent, present
+        self.marked = _checked_pairs(marked)
+        self.neighbouring = check_kind(neighbouring, name="neighbouring", kind=str, domain="a str")
+        self.label = label
+
+    @property
+    def statement(self) -> str:
+        """What the marked points mean, in words."""
+        wrongly, rightly = _WORDS.get(self.neighbouring, _OTHERS)
+        if not self.marked:
+            return ""
+        accused = _listed([_percent(absent, ROUND_FLOOR) for absent, _ in self.marked])
+        found = _listed([_percent(present, ROUND_CEILING) for _, present in self.marked])
+        return f"An attacker who accuses {accused} {wrongly} finds at most {found} {rightly}."
+
+    # Making ---------------------------------------------------------------------------------
+
+    @classmethod
+    def from_profile(
+        cls,
+        profile: PrivacyProfile,
+        *,
+        false_positive_rates: float | Sequence[float] = 0.01,
+        neighbouring: str = ADD_OR_REMOVE,
+        label: str | None = None,
+        ax: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Draw the trade-off curve of a profile.
+
+        Parameters
+        ----------
+        profile : PrivacyProfile
+        false_positive_rates : float or sequence of float, default=0.01
+            To mark, and to say in words.
+        neighbouring : str, default="add or remove one record"
+            How neighbouring data sets differ.
+        label : str, optional
+            In the legend.
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        **options
+            `kind` and `log` as for `plot`, and options of matplotlib's line.
+
+        Returns
+        -------
+        TradeOffDisplay
+        """
+        checked_profile(profile)
+        marked = _checked_rates(
+            np.atleast_1d(np.asarray(false_positive_rates)), "false_positive_rates"
+        )
+        display = cls(
+            _RATES,
+            _found(profile, _RATES),
+            marked=list(zip(marked.tolist(), _found(profile, marked).tolist(), strict=True)),
+            neighbouring=neighbouring,
+            label=label,
+        )
+        return display.plot(ax=ax, **options)
+
+    @classmethod
+    def from_report(
+        cls, report: PrivacyReport, *, label: str | None = None, ax: Any = None, **options: Any
+    ) -> Self:
+        """Draw the trade-off curve of a report.
+
+        Parameters
+        ----------
+        report : PrivacyReport
+        label, ax, **options
+            As for `from_profile`; the label is by default the report's name.
+
+        Returns
+        -------
+        TradeOffDisplay
+        """
+        checked_report(report)
+        return cls.from_profile(
+            report.profile,
+            neighbouring=report.neighbouring,
+            label=report.name if label is None else label,
+            ax=ax,
+            **options,
+        )
+
+    # Drawing --------------------------------------------------------------------------------
+
+    def plot(
+        self, *, ax: Any = None, kind: str = "found", log: bool = False, **options: Any
+    ) -> Self:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+        kind : {"found", "missed"}, default="found"
+            Whether to draw true-positive rates, or false-negative rates as the literature on
+            trade-off functions does.
+        log : bool, default=False
+            Whether both axes are logarithmic, which shows small false-positive rates.
+        **options
+            Of matplotlib's line.
+
+        Returns
+        -------
+        TradeOffDisplay
+            Itself.
+        """
+        check_option(kind, name="kind", options=_KINDS)
+        check_flag(log, name="log")
+        ax = axes_for(self, ax)
+        is_first = not ax.lines
+        self.guessing_ = _guessing(ax, kind) if is_first else ax.lines[0]
+        look = line_look(next_place(ax) - 1) | {"label": self._name()} | options
+        shown = _shown(self.true_positive_rates, kind)
+        (self.line_,) = ax.plot(self.false_positive_rates, shown, **look)
+        self.points_ = self._mark(ax, kind)
+        if is_first:
+            _dress(ax, kind, log, self.neighbouring)
+            if self.marked:
+                add_title(ax, self.statement)
+        else:
+            # One sentence cannot be about several curves, nor one kind of neighbours.
+            ax.set_title("", loc="left")
+            if ax.get_xlabel() != _axis_labels(kind, self.neighbouring)[0]:
+                _name_axes(ax, kind, "")
+        add_legend(ax, loc="upper right" if kind == "missed" else "lower right")
+        return self
+
+    def _name(self) -> str | None:
+        """Return what the legend says of the curve, with the figures of one marked point."""
+        if self.label is None or len(self.marked) != 1:
+            return self.label
+        ((absent, present),) = self.marked
+        found, accused = _percent(present, ROUND_CEILING), _percent(absent, ROUND_FLOOR)
+        return f"{self.label}: at most {found} at {accused}"
+
+    def _mark(self, ax: Any, kind: str) -> Any:
+        if not self.marked:
+            return None
+        absent, present = np.array(self.marked).T
+        look = {"marker": "o", "markersize": 7, "linestyle": "none", "zorder": 5, "clip_on": False}
+        edge = {"markeredgecolor": self.line_.get_color(), "markeredgewidth": 1.8}
+        (points,) = ax.plot(
+            absent, _shown(present, kind), markerfacecolor=ax.get_facecolor(), **look, **edge
+        )
+        return points
+
+
+def _guessing(ax: Any, kind: str) -> Any:
+    """Draw what guessing at each false-positive rate finds."""
+    look = {"color": quiet(ax), "linewidth": 1.0, "linestyle": ":", "label": "guessing"}
+    (line,) = ax.plot(_RATES, _shown(_RATES, kind), **look)
+    return line
+
+
+def _dress(ax: Any, kind: str, log: bool, neighbouring: str) -> None:
+    _name_axes(ax, kind, neighbouring)
+    if log:
+        ax.set(xscale="log", yscale="log", xlim=(_LEAST_SHOWN, 1.0), ylim=(_LEAST_SHOWN, 1.0))
+    else:
+        ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0))
+    tidy(ax)
+
+
+def _name_axes(ax: Any, kind: str, neighbouring: str) -> None:
+    x, y = _axis_labels(kind, neighbouring)
+    ax.set(xlabel=x, ylabel=y)
+
+
+def _axis_labels(kind: str, neighbouring: str) -> tuple[str, str]:
+    wrongly, rightly = _WORDS.get(neighbouring, _OTHERS)
+    rate = "true-positive rate" if kind == "found" else "false-negative rate"
+    return f"accused {wrongly} (false-positive rate)", f"{kind} {rightly} ({rate})"
+
+
+def _found(profile: PrivacyProfile, rates: FloatArray) -> FloatArray:
+    """Return the largest true-positive rates, rounded up, of tests with false-positive rates."""
+    missed = np.asarray(profile.tradeoff(rates), dtype=np.float64)
+    # What a subtraction rounds off lies below the last digit that repr needs.
+    found = [float(1 - Decimal(repr(each))) for each in missed.tolist()]
+    return np.clip(np.maximum(found, rates), 0.0, 1.0)
+
+
+def _shown(found: Any, kind: str) -> Any:
+    return found if kind == "found" else 1.0 - np.asarray(found)
+
+
+def _checked_rates(rates: ArrayLike, name: str) -> FloatArray:
+    return check_vector(rates, name=name, lower=0.0, upper=1.0).astype(np.float64)
+
+
+def _percent(rate: float, rounding: str) -> str:
+    """Return a rate in percent, with two digits, or three from ten percent on, rounded."""
+    exact = _HUNDRED * Decimal(repr(rate))
+    rounded = Context(prec=3 if exact >= 10 else 2, rounding=rounding).plus(exact)
+    return f"{rounded.normalize():f} %"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Return "1 %", "1 % or 2 %", "1 %, 2 % or 3 %"."""
+    *before, last = words
+    return f"{', '.join(before)} or {last}" if before else last
+
+
+def _checked_pairs(marked: Any) -> tuple[tuple[float, float], ...]:
+    try:
+        pairs = [tuple(pair) for pair in marked]
+    except TypeError:
+        raise TypeError(f"marked must be pairs of rates; got {shown(marked)}.") from None
+    found = []
+    for place, pair in enumerate(pairs):
+        if len(pair) != 2:
+            raise ValueError(f"marked must be pairs of rates; got {len(pair)} in place {place}.")
+        rates = [
+            check_real(rate, name=f"marked[{place}]", lower=0.0, upper=1.0, is_entry=True)
+            for rate in pair
+        ]
+        found.append((rates[0], rates[1]))
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""Plots of what a search will do: who uses which records, and what other ways would take."""
+"""Plots of what a search will cost: its plan, and its bounds beside others."""
 
 from __future__ import annotations
 
@@ -7,13 +7,25 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from skdptune._formatting import shown, shown_delta, shown_number
-from skdptune._validation import check_kind, check_option, check_real
+from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_number
+from skdptune._validation import check_kind, check_option, check_real, check_vector
+from skdptune.accounting import (
+    BoundNotApplicableError,
+    PrivacyProfile,
+    PrivacyReport,
+    RunCountDistribution,
+    compare_bounds,
+    tune_then_fit,
+)
 from skdptune.inspection._plotting import (
+    add_legend,
     add_title,
     axes_for,
     bar_look,
+    ink,
+    line_look,
     load_pyplot,
     name_rows,
     quiet,
@@ -22,7 +34,7 @@ from skdptune.inspection._plotting import (
     wrapped,
     write_beside,
 )
-from skdptune.inspection._sources import check_search
+from skdptune.inspection._sources import check_search, checked_profile
 from skdptune.model_selection import PlanRow, SearchPlan
 
 _MEASURES = {
@@ -301,3 +313,364 @@ def _checked_uses(uses: Any) -> dict[str, tuple[float, float]]:
         end = check_real(end, name=name, lower=start, upper=1.0, is_entry=True)
         found[str(use)] = (start, end)
     return found
+
+
+FloatArray = NDArray[np.float64]
+
+# From the names of `compare_bounds`, in its order, to words.
+UNTUNED = "no tuning: one fit"
+LOWER_BOUND = "no valid bound is smaller"
+_WAYS = {
+    "one run": UNTUNED,
+    "composition": "all runs published",
+    "rdp": "best run, Rényi bound",
+    "profile": "best run, profile bound",
+    "envelope": "best run, envelope",
+    "lower bound": LOWER_BOUND,
+}
+# Of a search on a part of the records, with a final fit on the others, by the bound.
+_ON_A_PART = {
+    "rdp": "best run on {part} of records, then one fit: Rényi bound",
+    "profile": "best run on {part} of records, then one fit: envelope",
+}
+# In inches: the width, the height of a line of words, and of what is above and below the bars.
+_COST_WIDTH, _COST_LINE, _COST_REST = 7.2, 0.2, 1.15
+_COST_BETWEEN = 0.7
+_SIZE_OF_LINES = (7.2, 5.0)
+
+
+class TuningCostDisplay:
+    """Plot of what tuning costs: epsilon by each bound, for one search or over numbers of runs.
+
+    The noise of the fits is the same throughout. For one number of runs there is a bar for each
+    bound; for several, a line. It is best made by `from_profile` or `from_search`.
+
+    Parameters
+    ----------
+    epsilons : dict of str to array-like
+        From the names of bounds to epsilons, one for each number of runs; infinite where a bound
+        does not apply.
+    means : array-like
+        Increasing mean numbers of runs.
+    delta : float
+        At which the epsilons are stated.
+    highlighted : str, optional
+        The bound of the search itself.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Drawn on.
+    figure_ : matplotlib Figure
+        Of these axes.
+    artists_ : dict of str to matplotlib artist
+        From the names of bounds to their bars or lines.
+
+    See Also
+    --------
+    skdptune.accounting.compare_bounds : The same figures, as a table.
+    SearchPlanDisplay : What each way takes of noise, for one budget.
+
+    Notes
+    -----
+    Theorem T7 bounds all bounds from below. "All runs published" is the composition of the mean
+    number of runs, rounded up. The bounds of the best run are those of Papernot and Steinke 2022
+    (Rényi), of Koskela, Redberg and Wang 2024 (profile), and the envelope, the default here. A
+    fit on some of the records costs less than one on all, but its noise counts for more.
+
+    Examples
+    --------
+    >>> from skdptune.inspection import TuningCostDisplay
+    >>> epsilons = {"no tuning": [1.0], "all runs published": [3.3], "envelope": [1.5]}
+    >>> display = TuningCostDisplay(epsilons, [10.0], delta=1e-5)
+    >>> display.epsilons["envelope"].tolist()
+    [1.5]
+    """
+
+    def __init__(
+        self,
+        epsilons: Mapping[str, ArrayLike],
+        means: ArrayLike,
+        *,
+        delta: float,
+        highlighted: str | None = None,
+    ) -> None:
+        check_kind(epsilons, name="epsilons", kind=Mapping, domain="a dict of names to epsilons")
+        self.means = check_vector(means, name="means", lower=0.0, lower_open=True)
+        self.epsilons = {
+            name: check_vector(values, name=f"epsilons[{shown(name)}]", lower=0.0)
+            for name, values in epsilons.items()
+        }
+        if not self.means.size or np.any(np.diff(self.means) <= 0.0) or not self.epsilons:
+            raise ValueError(
+                "means must be increasing and epsilons not empty; got "
+                f"{self.means.size} means and {len(self.epsilons)} epsilons."
+            )
+        for name, values in self.epsilons.items():
+            if values.size != self.means.size:
+                raise ValueError(
+                    f"epsilons must be as many as means; got {values.size} of {shown(name)} for "
+                    f"{self.means.size}."
+                )
+        self.delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
+        if highlighted is not None and highlighted not in self.epsilons:
+            raise ValueError(f"highlighted must be one of epsilons; got {shown(highlighted)}.")
+        self.highlighted = highlighted
+
+    # Making ---------------------------------------------------------------------------------
+
+    @classmethod
+    def from_profile(
+        cls,
+        profile: PrivacyProfile,
+        distribution: RunCountDistribution | Sequence[RunCountDistribution],
+        *,
+        delta: float = 1e-5,
+        tuning_fraction: float | None = None,
+        ax: Any = None,
+    ) -> TuningCostDisplay:
+        """Draw what the best of a random number of runs costs.
+
+        Parameters
+        ----------
+        profile : PrivacyProfile
+            One run.
+        distribution : RunCountDistribution, or sequence of such
+            Of the number of runs: one for bars, several for lines over their means.
+        delta : float, default=1e-5
+            In (0, 1).
+        tuning_fraction : float, optional
+            Share of the records for a search on a part of them, whose winner is fitted to the
+            others. It is drawn only where this is given.
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+
+        Returns
+        -------
+        TuningCostDisplay
+        """
+        checked_profile(profile)
+        distributions = _checked_distributions(distribution)
+        if tuning_fraction is not None:
+            check_real(
+                tuning_fraction,
+                name="tuning_fraction",
+                lower=0.0,
+                upper=1.0,
+                lower_open=True,
+                upper_open=True,
+            )
+        tables = [_ways(profile, each, delta, profile, tuning_fraction) for each in distributions]
+        means = [each.mean for each in distributions]
+        return cls(_by_name(tables), means, delta=delta).plot(ax=ax)
+
+    @classmethod
+    def from_search(
+        cls,
+        search: Any,
+        n_samples: int,
+        n_features: int | None = None,
+        *,
+        ax: Any = None,
+    ) -> TuningCostDisplay:
+        """Draw what a search of so many records costs, with its noise, by each bound.
+
+        Parameters
+        ----------
+        search : search
+            That makes a random number of runs, fitted or not.
+        n_samples, n_features : int
+            Public sizes.
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+
+        Returns
+        -------
+        TuningCostDisplay
+        """
+        check_search(search)
+        plan = search.plan(n_samples, n_features, compare=False)
+        parts = {part.name: part for part in plan.report.parts}
+        if plan.distribution is None or "selection" not in parts:
+            raise ValueError(
+                "search must make a random number of runs; got a "
+                f"{type(search).__name__} with a fixed one. from_profile compares bounds of any "
+                "run and any distribution."
+            )
+        run: PrivacyReport = parts["selection"].parts[0]
+        final = parts.get("final fit", run.parts[0]).profile
+        # What the search does with the parts of its records is known to its plan.
+        table = _ways(run.profile, plan.distribution, plan.delta, final, None)
+        own = f"{type(search).__name__}, as planned"
+        if plan.tuning_fraction is not None:
+            own += f": on {_percent(plan.tuning_fraction)} of records, then one fit"
+        epsilons = {own: [plan.epsilon]} | _by_name([table])
+        mean = [plan.distribution.mean]
+        return cls(epsilons, mean, delta=plan.delta, highlighted=own).plot(ax=ax)
+
+    # Drawing --------------------------------------------------------------------------------
+
+    def plot(self, *, ax: Any = None) -> TuningCostDisplay:
+        """Draw bars for one number of runs, or lines over several.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            To draw on; by default new ones.
+
+        Returns
+        -------
+        TuningCostDisplay
+            Itself.
+        """
+        if self.means.size == 1:
+            self._draw_bars(ax)
+        else:
+            self._draw_lines(ax)
+        return self
+
+    def _draw_bars(self, ax: Any) -> None:
+        shown = {name: float(each[0]) for name, each in self.epsilons.items()}
+        least = shown.pop(LOWER_BOUND, None)
+        names = [wrapped(name, _LONGEST_NAME) for name in shown]
+        lines = np.array([1 + name.count("\n") for name in names]) + _COST_BETWEEN
+        heights = np.cumsum(lines) - 0.5 * lines
+        ax = axes_for(self, ax, (_COST_WIDTH, _COST_REST + _COST_LINE * float(lines.sum())))
+        finite = [value for value in shown.values() if math.isfinite(value)]
+        words = [self._figure(name, value) for name, value in shown.items()]
+        end = max(finite, default=0.0) or 1.0
+        self.artists_ = {}
+        for place, (name, value) in enumerate(shown.items()):
+            look = self._look(ax, name)
+            length = value if math.isfinite(value) else 0.0
+            (self.artists_[name],) = ax.barh(heights[place], length, 1.0, **look)
+            write_beside(ax, words[place], length, heights[place])
+        name_rows(ax, names, heights, _NAMES)
+        ax.set_ylim(heights[-1] + 1.0, heights[0] - 1.0)
+        ax.set_xlim(0.0, end * room_for(words, _COST_WIDTH - _NAMES - 0.3))
+        label = f"ε at δ = {shown_delta(self.delta)}"
+        if least is not None:
+            self.artists_[LOWER_BOUND] = self._draw_least(ax, least, shown, heights)
+            label += "\ndashed: no valid bound of the best run is smaller"
+        ax.set_xlabel(label, fontsize="small")
+        tidy(ax, grid="x")
+        runs = f"Best of about {self.means[0]:.3g} runs, all with the same noise."
+        add_title(ax, runs, _COST_WIDTH - _NAMES - 0.3)
+
+    def _figure(self, name: str, epsilon: float) -> str:
+        """Return what is written beside a bar: without a bound nothing is known of the cost."""
+        if math.isfinite(epsilon):
+            return shown_number(epsilon)
+        return NOT_PRIVATE if name in (UNTUNED, self.highlighted) else "does not apply"
+
+    def _look(self, ax: Any, name: str) -> dict[str, Any]:
+        if name == (self.highlighted or UNTUNED):
+            return bar_look(0)
+        return {"facecolor": quiet(ax, 0.3), "edgecolor": quiet(ax), "linewidth": 0.8}
+
+    def _draw_least(self, ax: Any, least: float, shown: dict[str, float], heights: Any) -> Any:
+        """Draw the bound of bounds across the bars that it is about."""
+        about = [place for place, name in enumerate(shown) if name in _OF_THE_BEST]
+        if not about:
+            return None
+        ends = heights[about[0]] - 0.7, heights[about[-1]] + 0.7
+        return ax.vlines(least, *ends, color=ink(), linewidth=1.4, linestyle="--", zorder=3)
+
+    def _draw_lines(self, ax: Any) -> None:
+        ax = axes_for(self, ax, _SIZE_OF_LINES)
+        self.artists_ = {}
+        finite = np.concatenate(list(self.epsilons.values()))
+        finite = finite[np.isfinite(finite) & (finite > 0.0)]
+        for place, (name, values) in enumerate(self.epsilons.items()):
+            look = line_look(place, markers=True) | {"label": name}
+            if name == LOWER_BOUND:
+                look |= {"color": ink(), "linestyle": ":", "marker": "", "linewidth": 1.2}
+            drawn = np.where(np.isfinite(values), values, np.nan)
+            (self.artists_[name],) = ax.plot(self.means, drawn, **look)
+        ax.set_xscale("log")
+        if finite.size:
+            ax.set_yscale("log")
+        ticks = self.means if self.means.size <= 8 else self.means[:: self.means.size // 6]
+        ax.set_xticks(ticks, [f"{mean:.3g}" for mean in ticks])
+        ax.minorticks_off()
+        ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        ax.yaxis.set_major_locator(_few_ticks())
+        ax.set_xlabel("mean number of runs")
+        ax.set_ylabel(f"ε at δ = {shown_delta(self.delta)}")
+        tidy(ax)
+        add_title(ax, "All runs with the same noise.")
+        # Below the axes: so many names would hide some line.
+        add_legend(ax, loc="upper left", bbox_to_anchor=(0.0, -0.13), ncols=2)
+
+
+_OF_THE_BEST = {_WAYS[name] for name in ("rdp", "profile", "envelope")}
+
+
+def _few_ticks() -> Any:
+    """Return where logarithmic axes of a few units have their ticks: at 1, 2 and 5."""
+    from matplotlib.ticker import LogLocator
+
+    return LogLocator(subs=(1.0, 2.0, 5.0))
+
+
+def _ways(
+    run: PrivacyProfile,
+    distribution: RunCountDistribution,
+    delta: float,
+    final: PrivacyProfile,
+    tuning_fraction: float | None,
+) -> dict[str, float]:
+    """Return what each way of tuning costs, by name."""
+    table = {row.name: row.epsilon for row in compare_bounds(run, distribution, delta).rows}
+    found = {words: table[name] for name, words in _WAYS.items()}
+    found[UNTUNED] = final.epsilon(delta)
+    least = found.pop(LOWER_BOUND)
+    if tuning_fraction is not None:
+        part = _percent(tuning_fraction)
+        for bound, words in _ON_A_PART.items():
+            found[words.format(part=part)] = _on_a_part(
+                run, distribution, delta, final, tuning_fraction, bound
+            )
+    return found | {LOWER_BOUND: least}
+
+
+def _on_a_part(
+    run: PrivacyProfile,
+    distribution: RunCountDistribution,
+    delta: float,
+    final: PrivacyProfile,
+    fraction: float,
+    bound: str,
+) -> float:
+    try:
+        # Each bound begins with its own bound of the selection.
+        best = run.selected(distribution, "rdp" if bound == "rdp" else "envelope")
+        return tune_then_fit(best, final, fraction, bound=bound).epsilon(delta)
+    except BoundNotApplicableError:
+        return math.inf
+
+
+def _by_name(tables: Sequence[dict[str, float]]) -> dict[str, list[float]]:
+    return {name: [table[name] for table in tables] for name in tables[0]}
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.3g} %"
+
+
+def _checked_distributions(distributions: Any) -> list[RunCountDistribution]:
+    """Return one or more distributions in the order of their means, or raise."""
+    if isinstance(distributions, RunCountDistribution):
+        return [distributions]
+    domain = "a RunCountDistribution or a sequence of such"
+    check_kind(distributions, name="distribution", kind=Sequence, domain=domain)
+    for place, each in enumerate(distributions):
+        check_kind(
+            each,
+            name=f"distribution[{place}]",
+            kind=RunCountDistribution,
+            domain="a RunCountDistribution",
+        )
+    if not distributions:
+        raise ValueError(f"distribution must be {domain}; got none.")
+    return sorted(distributions, key=lambda each: float(each.mean))

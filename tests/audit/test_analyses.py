@@ -9,7 +9,7 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit._analyses import METHODS, Findings, analysis
-from skdptune.audit._claims import ClaimCurve
+from skdptune.audit._bounds import ClaimCurve
 from skdptune.audit._games import Outcome, Trials
 
 CLAIM = ClaimCurve(PrivacyProfile.gaussian(1.0), 1e-5)

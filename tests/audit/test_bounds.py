@@ -11,7 +11,7 @@ from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit import _bounds as bounds
-from skdptune.audit._claims import ClaimCurve
+from skdptune.audit._bounds import ClaimCurve
 
 RISK = 1e-5
 BOUNDS = {"counts": bounds.counted_epsilon, "gaussian": bounds.gaussian_epsilon}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.audit._claims import ClaimCurve, read_claim
+from skdptune.audit._bounds import ClaimCurve, read_claim
 
 GAUSSIAN = PrivacyProfile.gaussian(1.0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdptune.audit._directions import Direction, learnt_direction
+from skdptune.audit._games import Direction, learnt_direction
 
 
 def separation(direction: Direction, together: np.ndarray, without: np.ndarray) -> float:

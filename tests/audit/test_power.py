@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.audit._bounds import gaussian_shift
-from skdptune.audit._claims import ClaimCurve
-from skdptune.audit._power import AuditPower, epsilon_with_less_noise, power_of
+from skdptune.audit._bounds import (
+    AuditPower,
+    ClaimCurve,
+    epsilon_with_less_noise,
+    gaussian_shift,
+    power_of,
+)
 
 CLAIM = ClaimCurve(PrivacyProfile.gaussian(1.0), 1e-5)
 

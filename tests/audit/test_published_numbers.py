@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from skdptune.audit._published_numbers import PublishedNumbers
+from skdptune.audit._audit import PublishedNumbers
 from tests.audit.released import RECORD, RECORDS, NoisySum, sum_of
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from skdptune.audit import AuditResult
-from skdptune.audit._bounds import Refutation
-from skdptune.audit._power import AuditPower
+from skdptune.audit._bounds import AuditPower, Refutation
 from skdptune.audit._result import GaussianBound
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from skdptune.audit._result_text import as_html, as_text, bound_in_words, shown_bound
+from skdptune.audit._result import as_html, as_text, bound_in_words, shown_bound
 
 ROWS = [("fits", "100"), ("<b>", "a < b")]
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit import _sequential as sequential
-from skdptune.audit._claims import ClaimCurve
+from skdptune.audit._bounds import ClaimCurve
 
 CLAIM = ClaimCurve(PrivacyProfile.gaussian(1.0), 1e-5)
 GRID = np.linspace(0.02, 0.98, 13)

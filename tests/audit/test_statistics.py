@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skdptune.audit._statistics import margins, numbers_of, response
+from skdptune.audit._games import margins, numbers_of, response
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 ROW = np.array([2.0, -1.0])

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from skdptune.audit._worst_rows import generic_extremes, known_extremes, last_step
+from skdptune.audit._canaries import generic_extremes, known_extremes, last_step
 from skdptune.ensemble import DPExplainableBoostingRegressor
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.model_selection import DPRandomSearchCV

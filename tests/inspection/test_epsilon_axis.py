@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skdptune.inspection._epsilon_axis import dress_epsilons
+from skdptune.inspection._plotting import dress_epsilons
 from tests.inspection.pictures import drawing
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.inspection._front_points import (
+from skdptune.inspection._pareto_front import (
     best_of,
     front_of,
     pairs_of,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from skdptune.inspection import ParetoFrontDisplay
-from skdptune.inspection._front_points import Front
+from skdptune.inspection._pareto_front import Front
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("matplotlib.pyplot")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skdptune.inspection import _score_artists as artists
+from skdptune.inspection import _grid_scores as artists
 from skdptune.inspection._score_table import ScoreTable
 from tests.inspection.pictures import drawing
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdptune.audit._one_run._counting import (
+from skdptune.audit._one_run_bounds import (
     chance_of_right_guesses,
     counted_epsilon,
     mean_peak,

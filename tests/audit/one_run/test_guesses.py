@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdptune.audit._one_run._guesses import Guesses, guessed, numbers_of_guesses
+from skdptune.audit._one_run_bounds import Guesses, guessed, numbers_of_guesses
 
 
 def test_the_highest_scores_are_guessed_to_be_in_and_the_lowest_not():

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skdptune.audit._one_run._many_canaries import (
+from skdptune.audit._canaries import orthogonal_rows
+from skdptune.audit._one_run_audit import (
     given_canaries,
     mislabelled_canaries,
     orthogonal_canaries,
 )
-from skdptune.audit._worst_rows import orthogonal_rows
 from skdptune.base import ADD_OR_REMOVE, REPLACE, ZERO_OUT
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge

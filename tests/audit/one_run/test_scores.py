@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdptune.audit._one_run._many_canaries import given_canaries, orthogonal_canaries
-from skdptune.audit._one_run._scores import scores_of, seeded_fit, untrained
+from skdptune.audit._one_run_audit import (
+    given_canaries,
+    orthogonal_canaries,
+    scores_of,
+    seeded_fit,
+    untrained,
+)
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from tests.fuzz.recipes import HAS_NETS
 

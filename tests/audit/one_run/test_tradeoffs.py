@@ -9,10 +9,10 @@ import pytest
 from scipy import special, stats
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.audit._one_run._guesses import guessed
-from skdptune.audit._one_run._tradeoffs import (
+from skdptune.audit._one_run_bounds import (
     LeastError,
     ScaledClaim,
+    guessed,
     is_possible,
     largest_refuted_factor,
 )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.audit._one_run._counting import counted_epsilon
-from skdptune.audit._one_run._guesses import Guesses
-from skdptune.audit._one_run._verdicts import epsilon_verdict, profile_verdict
+from skdptune.audit._one_run_bounds import (
+    Guesses,
+    counted_epsilon,
+    epsilon_verdict,
+    profile_verdict,
+)
 
 CLAIM = PrivacyProfile.gaussian(0.5)
 FOUND = [Guesses(100, 100, 120), Guesses(25, 25, 48)]

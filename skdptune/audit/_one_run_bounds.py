@@ -1,0 +1,477 @@
+"""Lower bounds on epsilon from guesses which of many canaries were in one fit."""
+
+from __future__ import annotations
+
+import functools
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from skdptune._formatting import shown
+from skdptune._validation import check_integer
+from skdptune.accounting import PrivacyProfile
+
+_LARGEST_EPSILON = 1e3
+_HALVINGS_OF_COUNTS = 60
+
+
+def chance_of_right_guesses(
+    n_right: int, n_guesses: int, n_canaries: int, epsilon: float, delta: float
+) -> float:
+    """Bound the chance that so many guesses, or more, are right.
+
+    Parameters
+    ----------
+    n_right, n_guesses, n_canaries : int
+        Numbers v, r and m; r is fixed before anything is seen, v <= r <= m.
+    epsilon, delta : float
+        The guarantee, for one coin.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    Theorem A4: ``f(v) + m delta / (1 + exp(epsilon)) * peaks(r)``, where f is the upper tail of a
+    binomial distribution of r trials with the chance q of randomised response.
+    """
+    rate = float(special.expit(epsilon))
+    tail = float(stats.binom.sf(n_right - 1, n_guesses, rate))
+    if delta > 0.0 and n_guesses > 0:
+        tail += n_canaries * delta * (1.0 - rate) * mean_peak(n_guesses, rate)
+    return min(tail, 1.0)
+
+
+@functools.lru_cache(maxsize=256)
+def mean_peak(n_guesses: int, rate: float) -> float:
+    """Return the mean of the largest probabilities of binomials of 0 to n - 1 trials."""
+    trials = np.arange(n_guesses)
+    modes = np.floor((trials + 1) * rate)
+    return float(stats.binom.pmf(np.minimum(modes, trials), trials, rate).mean())
+
+
+def counted_epsilon(
+    n_right: int, n_guesses: int, n_canaries: int, delta: float, risk: float
+) -> float:
+    """Return an epsilon that is above the true one at `delta` with a chance of at most `risk`.
+
+    Notes
+    -----
+    Theorem A4. A guarantee holds for all larger epsilons, too, so that whichever epsilon is
+    refuted refutes all smaller ones: the bound is one that is refuted.
+    """
+    if _is_possible(0.0, n_right, n_guesses, n_canaries, delta, risk):
+        return 0.0
+    low, high = 0.0, 1.0
+    while not _is_possible(high, n_right, n_guesses, n_canaries, delta, risk):
+        low, high = high, 2.0 * high
+        if high > _LARGEST_EPSILON:
+            return low
+    for _ in range(_HALVINGS_OF_COUNTS):
+        middle = 0.5 * (low + high)
+        if _is_possible(middle, n_right, n_guesses, n_canaries, delta, risk):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _is_possible(
+    epsilon: float, n_right: int, n_guesses: int, n_canaries: int, delta: float, risk: float
+) -> bool:
+    chance = chance_of_right_guesses(n_right, n_guesses, n_canaries, epsilon, delta)
+    return math.isnan(chance) or chance > risk
+
+
+FloatArray = NDArray[np.float64]
+
+# Rounding may not refute; probabilities are added up some thousand times.
+_SLACK = 1e-9
+# Powers at which a curve is read, as normal quantiles, and points of a profile.
+_FARTHEST, _N_POINTS, _N_EPSILONS = 7.5, 601, 800
+_LEAST_DELTA, _LARGEST_READ = 1e-15, 600.0
+
+
+@dataclass(frozen=True)
+class LeastError:
+    """A convex function: how likely an event must be on a neighbour, by its probability on one.
+
+    It is the largest of 0 and some lines.
+
+    Attributes
+    ----------
+    starts : list of float
+        Where each line begins to be the largest; the first is 0.
+    slopes, offsets : list of float
+        Of the lines, with slopes in ascending order.
+    """
+
+    starts: list[float]
+    slopes: list[float]
+    offsets: list[float]
+
+    def __call__(self, probability: float) -> float:
+        """Return the least probability of the event on the neighbour."""
+        place = bisect_right(self.starts, probability) - 1
+        return max(self.offsets[place] + self.slopes[place] * probability, 0.0)
+
+    @classmethod
+    def of_lines(cls, slopes: FloatArray, offsets: FloatArray) -> LeastError:
+        """Return the largest of some lines and 0."""
+        slopes = np.append(slopes, 0.0)
+        offsets = np.append(offsets, 0.0)
+        starts: list[float] = []
+        kept: list[int] = []
+        for place in np.lexsort((offsets, slopes)).tolist():
+            start = 0.0
+            while kept:
+                rise = slopes[place] - slopes[kept[-1]]
+                drop = offsets[kept[-1]] - offsets[place]
+                start = 0.0 if drop <= 0.0 else (drop / rise if rise > 0.0 else np.inf)
+                if start > starts[-1]:
+                    break
+                starts.pop()
+                kept.pop()
+                start = 0.0
+            if start < 1.0:
+                starts.append(float(start))
+                kept.append(place)
+        return cls(starts, slopes[kept].tolist(), offsets[kept].tolist())
+
+    @classmethod
+    def of_profile(cls, profile: PrivacyProfile) -> LeastError:
+        """Return the function of a claim, from points of its profile.
+
+        Notes
+        -----
+        Theorem A5: events of probability p and q obey ``p <= exp(e) q + delta(e)``, and so do
+        their complements. Fewer points only make the function smaller.
+        """
+        # Beyond the largest finite loss nothing but its delta is left.
+        left = float(profile.delta(_LARGEST_READ)) * (1.0 + 1e-6)
+        top = min(profile.epsilon(min(max(left, _LEAST_DELTA), 1.0)), _LARGEST_READ)
+        epsilons = np.linspace(0.0, top, _N_EPSILONS)
+        deltas = np.asarray(profile.delta(epsilons), dtype=np.float64)
+        growth = np.exp(epsilons)
+        slopes = np.concatenate([1.0 / growth, growth])
+        offsets = np.concatenate([-deltas / growth, 1.0 - deltas - growth])
+        return cls.of_lines(slopes, offsets)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledClaim:
+    """Curves of a claim's kind, with its noise by a factor.
+
+    At each type I error the normal quantile of the claim's power is moved away from that of the
+    error, or towards it. A claim of Gaussian noise becomes one of more or less Gaussian noise.
+
+    Attributes
+    ----------
+    quantiles : ndarray
+        Normal quantiles of type I errors, ascending.
+    shifts : ndarray
+        By how much the claim's power lies above each.
+    at_zero : float
+        Power without any type I error.
+    """
+
+    quantiles: FloatArray
+    shifts: FloatArray
+    at_zero: float
+
+    @classmethod
+    def of(cls, profile: PrivacyProfile) -> ScaledClaim:
+        """Return the curves of a claim."""
+        reached = np.linspace(-_FARTHEST, _FARTHEST, _N_POINTS)
+        least = LeastError.of_profile(profile)
+        powers = special.ndtr(reached)
+        errors = np.array([least(power) for power in powers.tolist()])
+        certain = errors <= 0.0
+        quantiles = special.ndtri(errors[~certain])
+        reached = reached[~certain]
+        # The other half mirrors the one with small errors, whose complements would be rounded.
+        half = quantiles + reached <= 0.0
+        quantiles = np.concatenate([quantiles[half], -reached[half][::-1]])
+        reached = np.concatenate([reached[half], -quantiles[: half.sum()][::-1]])
+        return cls(
+            quantiles,
+            np.clip(reached - quantiles, 0.0, None),
+            float(powers[certain].max(initial=0.0)),
+        )
+
+    def least_error(self, factor: float) -> LeastError:
+        """Return the function of the least concave curve above the powers of a factor.
+
+        Notes
+        -----
+        Theorem A5. The inverse of a concave function of straight pieces is convex, and the largest
+        of its pieces' lines.
+        """
+        x, y = _concave(*self._dots(factor))
+        keep = np.diff(y) > 0.0
+        slopes = np.diff(x)[keep] / np.diff(y)[keep]
+        return LeastError.of_lines(slopes, x[:-1][keep] - slopes * y[:-1][keep])
+
+    def epsilon(self, factor: float, delta: float) -> float:
+        """Return the epsilon of that curve at a delta."""
+        x, y = self._dots(factor)
+        found = (y > delta) & (y > x)
+        if factor == 0.0 or not found.any():
+            return 0.0
+        with np.errstate(divide="ignore"):
+            return max(float(np.log((y[found] - delta) / x[found]).max()), 0.0)
+
+    def _dots(self, factor: float) -> tuple[FloatArray, FloatArray]:
+        powers = special.ndtr(self.quantiles + factor * self.shifts)
+        x = np.concatenate([[0.0], special.ndtr(self.quantiles), [1.0]])
+        y = np.concatenate([[self.at_zero if factor > 0.0 else 0.0], powers, [1.0]])
+        return x, np.maximum.accumulate(y)
+
+
+def _concave(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the dots of the least concave function above some dots."""
+    kept: list[int] = []
+    for place in range(x.size):
+        while len(kept) > 1:
+            first, last = kept[-2], kept[-1]
+            turn = (x[last] - x[first]) * (y[place] - y[first]) - (y[last] - y[first]) * (
+                x[place] - x[first]
+            )
+            if turn < 0.0:
+                break
+            kept.pop()
+        kept.append(place)
+    return x[kept], y[kept]
+
+
+def is_possible(
+    least_error: LeastError, n_right: int, n_guesses: int, n_slots: float, chance: float
+) -> bool:
+    """Return whether so many right guesses, or more, may have the given chance.
+
+    Parameters
+    ----------
+    least_error : LeastError
+        What the claim demands.
+    n_right, n_guesses : int
+        Of canaries and of both kinds of guesses; fixed before anything is seen.
+    n_slots : float
+        Canaries, or half of them where all guesses are of one kind.
+    chance : float
+
+    Notes
+    -----
+    Theorem A5: the least probability of all outcomes together, given this one's, is at most 1.
+    """
+    total = chance
+    right = n_right * chance / n_slots
+    wrong = (n_guesses - n_right) * chance / n_slots
+    for number in range(n_right - 1, -1, -1):
+        more = least_error(right) - wrong
+        if more > 0.0:
+            wrong += more
+            right += number / (n_guesses - number) * more
+            total += n_slots / (n_guesses - number) * more
+            if total > 1.0 + _SLACK:
+                return False
+    return True
+
+
+def largest_refuted_factor(
+    claim: ScaledClaim, guesses: Sequence[tuple[int, int, float]], risk: float, largest: float
+) -> float:
+    """Return the largest factor of a claim's noise that some guesses refute, 0 if none does.
+
+    Parameters
+    ----------
+    claim : ScaledClaim
+    guesses : sequence of (n_right, n_guesses, n_slots)
+        Each is tested at the whole of `risk`.
+    risk, largest : float
+    """
+
+    def refutes(factor: float) -> bool:
+        least = claim.least_error(factor)
+        return not all(is_possible(least, *each, risk) for each in guesses)
+
+    low, high = 0.0, largest
+    if refutes(high):
+        return high
+    for _ in range(24):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if refutes(middle) else (low, middle)
+    return low
+
+
+# Shares of all canaries that are guessed, half of them to be in and half of them not: where the
+# noise is Gaussian, few sure guesses say more than all; where it is lacking, all are sure. Fewer
+# than so many say hardly anything.
+_SHARES = (0.75, 0.5, 0.25, 0.125, 0.0625)
+_FEWEST = 12
+
+
+class Guesses(NamedTuple):
+    """How many guesses of each kind are made, and how many of all are right.
+
+    Attributes
+    ----------
+    n_in, n_out : int
+        Canaries guessed to be in the data, and not to be.
+    n_right : int
+    """
+
+    n_in: int
+    n_out: int
+    n_right: int
+
+    @property
+    def n_guesses(self) -> int:
+        """Number of guesses of both kinds."""
+        return self.n_in + self.n_out
+
+    @property
+    def share_of_slots(self) -> float:
+        """Share of pairs of a canary and a kind of guess that there may be: half for one kind."""
+        return 1.0 if self.n_in and self.n_out else 0.5
+
+
+def numbers_of_guesses(n_canaries: int, given: Any = None) -> list[tuple[int, int]]:
+    """Return how many canaries are guessed to be in, and not: several pairs to be tried.
+
+    Parameters
+    ----------
+    n_canaries : int
+    given : None, int, or pair of int
+        A number of guesses in all, or of each kind; None for several, which follow from the
+        number of canaries alone.
+
+    Notes
+    -----
+    Theorem A6.
+    """
+    if given is None:
+        sizes = {int(n_canaries * share / 2) for share in _SHARES}
+        # Of sure guesses all are right only if no more are made than there are of each kind.
+        sizes.add(int(n_canaries / 2 - math.sqrt(n_canaries)))
+        kept = sorted((size for size in sizes if 2 * size >= _FEWEST), reverse=True)
+        return [(size, size) for size in kept] or [(n_canaries // 2, n_canaries // 2)]
+    if isinstance(given, tuple):
+        if len(given) != 2:
+            raise ValueError(f"n_guesses must be a number or a pair of them; got {shown(given)}.")
+        pair = tuple(check_integer(one, name="each of n_guesses", lower=0) for one in given)
+    else:
+        total = check_integer(given, name="n_guesses", lower=1)
+        pair = (total - total // 2, total // 2)
+    if not 1 <= sum(pair) <= n_canaries:
+        raise ValueError(
+            f"n_guesses must be between 1 and the number of canaries, {n_canaries}; got "
+            f"{shown(given)}."
+        )
+    return [(pair[0], pair[1])]
+
+
+def guessed(
+    scores: FloatArray, is_in: NDArray[np.bool_], sizes: Sequence[tuple[int, int]]
+) -> list[Guesses]:
+    """Return how many guesses are right: the highest scores are in, the lowest are not.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_canaries,)
+        Those of equal scores are taken in their order, which no coin has chosen.
+    is_in : ndarray of bool
+        Which canaries were included.
+    sizes : sequence of (n_in, n_out)
+    """
+    order = np.argsort(-np.nan_to_num(scores), kind="stable")
+    found = is_in[order]
+    size = found.size
+    return [
+        Guesses(high, low, int(found[:high].sum() + low - found[size - low :].sum()))
+        for high, low in sizes
+    ]
+
+
+# Noise so many times too small is as good as none.
+_LARGEST_FACTOR = 16.0
+_N_HALVINGS = 30
+
+
+def epsilon_verdict(
+    found: list[Guesses], n_canaries: int, profile: PrivacyProfile, delta: float, risk: float
+) -> tuple[float, float, Guesses]:
+    """Return a bound on epsilon at a delta, the chance under the claim, and the best guesses.
+
+    Parameters
+    ----------
+    found : list of Guesses
+        Each is tested at the same risk.
+    n_canaries : int
+    profile : PrivacyProfile
+        The claim.
+    delta, risk : float
+
+    Notes
+    -----
+    Theorem A4, Theorem A6.
+    """
+    bounds = [counted_epsilon(g.n_right, g.n_guesses, n_canaries, delta, risk) for g in found]
+    claimed = profile.epsilon(delta)
+    chances = [
+        chance_of_right_guesses(g.n_right, g.n_guesses, n_canaries, claimed, delta) for g in found
+    ]
+    p_value = min(min(chances) * len(found), 1.0)
+    return max(bounds), p_value, found[int(np.argmax(bounds))]
+
+
+def profile_verdict(
+    found: list[Guesses], n_canaries: int, profile: PrivacyProfile, delta: float, risk: float
+) -> tuple[float, float, Guesses]:
+    """Return the same for a whole profile, and curves of its kind.
+
+    Parameters
+    ----------
+    found : list of Guesses
+        Each is tested at the same risk.
+    n_canaries : int
+    profile : PrivacyProfile
+        The claim.
+    delta, risk : float
+
+    Notes
+    -----
+    Theorem A5, Theorem A6.
+    """
+    least = LeastError.of_profile(profile)
+    cases = [(g.n_right, g.n_guesses, g.share_of_slots * n_canaries) for g in found]
+    chances = [_largest_chance(least, case) for case in cases]
+    p_value = min(min(chances) * len(found), 1.0)
+    claim = ScaledClaim.of(profile)
+    factors = [largest_refuted_factor(claim, [case], risk, _LARGEST_FACTOR) for case in cases]
+    bound, claimed = claim.epsilon(max(factors), delta), profile.epsilon(delta)
+    if p_value > risk * len(found):
+        # Curves are made of dots, and the claim itself is read at others.
+        bound = min(bound, claimed)
+    return bound, p_value, found[int(np.argmax(factors))]
+
+
+def _largest_chance(least: LeastError, case: tuple[int, int, float]) -> float:
+    """Return the largest chance that a claim lets such guesses have."""
+    low, high = 0.0, 1.0
+    if is_possible(least, *case, high):
+        return high
+    # In logarithms, since the chance may be of any size.
+    low, high = -50.0, 0.0
+    for _ in range(_N_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (
+            (middle, high) if is_possible(least, *case, math.exp(middle)) else (low, middle)
+        )
+    return math.exp(high)
