@@ -1,7 +1,7 @@
 """Differentially private hyperparameter tuning in the manner of scikit-learn.
 
-The searches, the ledger and `check` are here, too. They and the packages are loaded when they are
-first asked for.
+All estimators and searches, the ledger and `check` can be imported from here as well as from their
+packages. They are loaded when they are first used.
 Docstrings cite the statements and proofs of docs/theorems.md by name, such as "Theorem S1".
 """
 
@@ -9,13 +9,29 @@ from typing import TYPE_CHECKING
 
 from skdptune._version import __version__ as __version__
 
+# The nets are importable, too, but need torch: ``from skdptune import *`` must work without it.
 __all__ = [
+    "AdaOPSLinearRegression",
+    "AdaSSPLinearRegression",
+    "BoundedScaler",
     "DPAdaptiveSearchCV",
+    "DPExplainableBoostingClassifier",
+    "DPExplainableBoostingRegressor",
     "DPGridSearchCV",
+    "DPLinearSVC",
+    "DPLogisticRegression",
+    "DPMinMaxScaler",
     "DPRandomSearchCV",
+    "DPStandardScaler",
     "DParetoSearchCV",
     "DoublingThresholdSearchCV",
+    "NoisyStatisticsRidge",
+    "OPSLinearRegression",
+    "OutputPerturbationLinearRegression",
+    "PTRLinearRegression",
     "PrivacyLedger",
+    "RowNormClipper",
+    "TableEncoder",
     "check",
     "config_context",
     "get_config",
@@ -39,53 +55,94 @@ if TYPE_CHECKING:
     from skdptune import preprocessing as preprocessing
     from skdptune import testing as testing
     from skdptune.checks import check as check
+    from skdptune.ensemble import (
+        DPExplainableBoostingClassifier as DPExplainableBoostingClassifier,
+    )
+    from skdptune.ensemble import DPExplainableBoostingRegressor as DPExplainableBoostingRegressor
     from skdptune.ledger import PrivacyLedger as PrivacyLedger
     from skdptune.ledger import config_context as config_context
     from skdptune.ledger import get_config as get_config
     from skdptune.ledger import set_config as set_config
+    from skdptune.linear_model import AdaOPSLinearRegression as AdaOPSLinearRegression
+    from skdptune.linear_model import AdaSSPLinearRegression as AdaSSPLinearRegression
+    from skdptune.linear_model import DPLinearSVC as DPLinearSVC
+    from skdptune.linear_model import DPLogisticRegression as DPLogisticRegression
+    from skdptune.linear_model import NoisyStatisticsRidge as NoisyStatisticsRidge
+    from skdptune.linear_model import OPSLinearRegression as OPSLinearRegression
+    from skdptune.linear_model import (
+        OutputPerturbationLinearRegression as OutputPerturbationLinearRegression,
+    )
+    from skdptune.linear_model import PTRLinearRegression as PTRLinearRegression
     from skdptune.model_selection import DoublingThresholdSearchCV as DoublingThresholdSearchCV
     from skdptune.model_selection import DPAdaptiveSearchCV as DPAdaptiveSearchCV
     from skdptune.model_selection import DParetoSearchCV as DParetoSearchCV
     from skdptune.model_selection import DPGridSearchCV as DPGridSearchCV
     from skdptune.model_selection import DPRandomSearchCV as DPRandomSearchCV
     from skdptune.model_selection import pareto_search as pareto_search
+    from skdptune.neural_network import DPNeuralNetBinaryClassifier as DPNeuralNetBinaryClassifier
+    from skdptune.neural_network import DPNeuralNetClassifier as DPNeuralNetClassifier
+    from skdptune.neural_network import DPNeuralNetRegressor as DPNeuralNetRegressor
+    from skdptune.preprocessing import BoundedScaler as BoundedScaler
+    from skdptune.preprocessing import DPMinMaxScaler as DPMinMaxScaler
+    from skdptune.preprocessing import DPStandardScaler as DPStandardScaler
+    from skdptune.preprocessing import RowNormClipper as RowNormClipper
+    from skdptune.preprocessing import TableEncoder as TableEncoder
 else:
-    # Type checkers must not see this, or no name would be unknown to them.
-    _PACKAGES = frozenset(
-        {
-            "accounting",
-            "audit",
-            "base",
-            "checks",
-            "ensemble",
-            "inspection",
-            "ledger",
-            "linear_model",
-            "mechanisms",
-            "metrics",
-            "model_selection",
-            "neural_network",
-            "preprocessing",
-            "testing",
-        }
-    )
-
-    _OF_LEDGER = frozenset({"PrivacyLedger", "config_context", "get_config", "set_config"})
+    # Type checkers must not see this: with a module's __getattr__, no name is unknown to them.
+    _NAMES = {
+        "accounting": (),
+        "audit": (),
+        "base": (),
+        "checks": ("check",),
+        "ensemble": ("DPExplainableBoostingClassifier", "DPExplainableBoostingRegressor"),
+        "inspection": (),
+        "ledger": ("PrivacyLedger", "config_context", "get_config", "set_config"),
+        "linear_model": (
+            "AdaOPSLinearRegression",
+            "AdaSSPLinearRegression",
+            "DPLinearSVC",
+            "DPLogisticRegression",
+            "NoisyStatisticsRidge",
+            "OPSLinearRegression",
+            "OutputPerturbationLinearRegression",
+            "PTRLinearRegression",
+        ),
+        "mechanisms": (),
+        "metrics": (),
+        "model_selection": (
+            "DPAdaptiveSearchCV",
+            "DPGridSearchCV",
+            "DPRandomSearchCV",
+            "DParetoSearchCV",
+            "DoublingThresholdSearchCV",
+            "pareto_search",
+        ),
+        "neural_network": (
+            "DPNeuralNetBinaryClassifier",
+            "DPNeuralNetClassifier",
+            "DPNeuralNetRegressor",
+        ),
+        "preprocessing": (
+            "BoundedScaler",
+            "DPMinMaxScaler",
+            "DPStandardScaler",
+            "RowNormClipper",
+            "TableEncoder",
+        ),
+        "testing": (),
+    }
+    _FOLDERS = {name: folder for folder, names in _NAMES.items() for name in names}
 
     def __getattr__(name):
-        """Load what is asked for: who wants the accounting alone needs no scikit-learn."""
+        """Load a package or a name of one: the accounting alone needs no scikit-learn."""
         from importlib import import_module
 
-        if name in _PACKAGES:
+        if name in _NAMES:
             return import_module(f"skdptune.{name}")
-        if name in _OF_LEDGER:
-            return getattr(import_module("skdptune.ledger"), name)
-        if name == "check":
-            return import_module("skdptune.checks").check
-        if name in __all__:
-            return getattr(import_module("skdptune.model_selection"), name)
+        if name in _FOLDERS:
+            return getattr(import_module(f"skdptune.{_FOLDERS[name]}"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        """List the packages, the searches, the ledger, `check` and the version."""
-        return sorted({"__version__", *_PACKAGES, *__all__})
+        """List the packages, their names that are here, too, and the version."""
+        return sorted({"__version__", *_NAMES, *_FOLDERS})

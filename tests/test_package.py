@@ -9,6 +9,7 @@ import pkgutil
 import re
 import subprocess
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +50,40 @@ def test_types_are_shipped() -> None:
     assert importlib.resources.files("skdptune").joinpath("py.typed").is_file()
 
 
-def test_root_offers_the_folders_the_searches_and_the_version() -> None:
+def public_estimators() -> list[tuple[str, str]]:
+    """Return folder and name of every public estimator and search; without torch no nets."""
+    has_nets = all(find_spec(name) for name in ("torch", "skorch", "opacus"))
+    return [
+        (module.removeprefix("skdptune."), name)
+        for module, name in public_objects()
+        if (has_nets or module != "skdptune.neural_network")
+        and inspect.isclass(thing := public_object(module, name))
+        and hasattr(thing, "fit")
+        and hasattr(thing, "get_params")
+        and not inspect.isabstract(thing)
+        and not getattr(thing, "_is_protocol", False)
+    ]
+
+
+def test_root_offers_every_estimator_and_search() -> None:
+    found = [pair for pair in public_estimators() if pair[0] != "skdptune"]
+    assert len(found) > 15
+    for folder, name in found:
+        assert getattr(skdptune, name) is public_object(f"skdptune.{folder}", name)
+        assert name in dir(skdptune)
+
+
+def test_root_lists_its_folders_and_names() -> None:
     folders = {name.split(".")[1] for name in public_modules() if name != "skdptune"}
-    assert dir(skdptune) == sorted({*folders, *skdptune.__all__, "__version__"})
     for name in folders:
         assert getattr(skdptune, name) is importlib.import_module(f"skdptune.{name}")
-    homes = {"PrivacyLedger": "ledger", "check": "checks"}
-    homes |= dict.fromkeys(("config_context", "get_config", "set_config"), "ledger")
-    for name in skdptune.__all__:
-        home = homes.get(name, "model_selection")
-        assert getattr(skdptune, name).__module__.startswith(f"skdptune.{home}.")
+    nets = {name for name in skdptune.neural_network.__all__ if name.startswith("DPNeuralNet")}
+    # `from skdptune import *` must work without torch.
+    assert not nets & set(skdptune.__all__)
+    assert dir(skdptune) == sorted({*folders, *skdptune.__all__, *nets, "__version__"})
+    namespace: dict[str, Any] = {}
+    exec("from skdptune import *", namespace)
+    assert namespace.keys() - {"__builtins__"} == set(skdptune.__all__)
 
 
 def test_root_does_not_know_what_it_does_not_offer() -> None:

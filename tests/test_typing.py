@@ -14,6 +14,7 @@ from typing import assert_type
 import skdptune
 from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV, pareto_search
 from skdptune import DoublingThresholdSearchCV, DPAdaptiveSearchCV
+from skdptune import DPNeuralNetClassifier, NoisyStatisticsRidge as RidgeOfRoot
 from skdptune import DPRandomSerachCV  # attr-defined
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
 from skdptune.base import privacy_of, profile_of
@@ -69,6 +70,10 @@ DoublingThresholdSearchCV(model, space, delta="a")  # arg-type
 
 assert_type(skdptune.linear_model.DPLogisticRegression(), DPLogisticRegression)
 assert_type(skdptune.__version__, str)
+assert_type(skdptune.DPLogisticRegression(), DPLogisticRegression)
+assert_type(RidgeOfRoot(), NoisyStatisticsRidge)
+RidgeOfRoot(alpha="a")  # arg-type
+DPNeuralNetClassifier(epsilon="a")  # arg-type
 skdptune.linear  # attr-defined
 skdptune.importlib  # attr-defined
 skdptune.model_selection.importlib  # attr-defined
