@@ -18,16 +18,14 @@ from pareto_problems import a1a
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
-from skdptune.model_selection._pareto._sampling import (
+from skdptune.model_selection._pareto._samplers import feature_groups, hvpoi, predictions
+from skdptune.model_selection._pareto._surrogates import (
     Scales,
-    SearchSpace,
     Surrogate,
-    feature_groups,
     front,
     hypervolume_history,
-    predictions,
 )
-from skdptune.model_selection._pareto._sampling._samplers import hvpoi
+from skdptune.model_selection._space import SearchSpace
 
 # Their functions are also the ground truth of tests, which is where they live.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "model_selection"))

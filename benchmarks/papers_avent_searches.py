@@ -19,7 +19,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from skdptune.model_selection import DParetoSearchCV
-from skdptune.model_selection._pareto._sampling import front, hypervolume_history
+from skdptune.model_selection._pareto._surrogates import front, hypervolume_history
 
 DELTA, INITIAL = 1e-5, 16
 REFERENCE = (10.0, 1.0)

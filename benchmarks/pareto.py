@@ -35,7 +35,7 @@ from pareto_problems import ADULT, ADULT_TRAIN, PROBLEMS, Problem, search_space
 from scipy import stats
 
 from skdptune.model_selection import DParetoSearchCV, pareto_search
-from skdptune.model_selection._pareto import SearchSpace
+from skdptune.model_selection._space import SearchSpace
 
 DELTA, INITIAL = 1e-5, 16
 # Table 2 of the paper: mean difference of the hypervolume to random sampling at 256 points.

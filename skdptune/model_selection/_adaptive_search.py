@@ -19,7 +19,6 @@ from skdptune.model_selection._adaptive import (
     AdaptiveChoice,
     AdaptiveCostModel,
     AdaptiveSearchSession,
-    AdaptiveSpace,
     Allowance,
     Races,
     check_pruner,
@@ -31,7 +30,8 @@ from skdptune.model_selection._choosing import TableOutlook
 from skdptune.model_selection._cost import Candidates, Cost, CostModel, FitCosts, Layout, Plan
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._other_ways import WAYS, one_space
-from skdptune.model_selection._pareto import StorageParameter, optuna
+from skdptune.model_selection._space import AdaptiveSpace
+from skdptune.model_selection._study import StorageParameter, optuna
 from skdptune.model_selection._table_search import TableSearch, own_place
 from skdptune.model_selection._tuning_search import Choice, SearchState
 

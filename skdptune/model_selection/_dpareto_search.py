@@ -29,7 +29,6 @@ from skdptune.model_selection._pareto import (
     ParetoResult,
     ParetoRun,
     Record,
-    StorageParameter,
     check_pareto_parameters,
     check_picklable,
     check_target,
@@ -41,6 +40,7 @@ from skdptune.model_selection._pareto import (
     warn_of_one_cost,
 )
 from skdptune.model_selection._running import Data, Door, Streams, spawned
+from skdptune.model_selection._study import StorageParameter
 
 # Columns of exact evaluations, which no release pays for.
 _NOT_RELEASED = ("seconds", "spread", "utilities", "failure")

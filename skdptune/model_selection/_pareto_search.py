@@ -16,11 +16,11 @@ from skdptune.model_selection._pareto import (
     Evaluation,
     ParetoOptimizer,
     ParetoResult,
-    SearchSpace,
     ThirdObjective,
     check_third_objective,
     warn_of_failures,
 )
+from skdptune.model_selection._space import SearchSpace
 
 Oracle = Callable[..., Any]
 

@@ -9,12 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from skdptune._validation import check_option, check_real
-from skdptune.model_selection._choosing import (
-    TableChoice,
-    TableOutlook,
-    choose_from_table,
-    encode,
-)
+from skdptune.model_selection._choosing import TableChoice, TableOutlook, choose_from_table, encode
 from skdptune.model_selection._cost import (
     Candidates,
     CompositionCostModel,

@@ -24,12 +24,9 @@ optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
 from skdptune import pareto_search  # noqa: E402
-from skdptune.model_selection._pareto import SearchSpace  # noqa: E402
-from skdptune.model_selection._pareto._sampling._fronts import (  # noqa: E402
-    hypervolume,
-    hypervolume_history,
-)
+from skdptune.model_selection._pareto._surrogates import hypervolume, hypervolume_history  # noqa: E402
 from skdptune.model_selection._pareto_search import takes_seed  # noqa: E402
+from skdptune.model_selection._space import SearchSpace  # noqa: E402
 
 # Another package may be named tests where workers look for it.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -6,7 +6,6 @@ from skdptune.model_selection._adaptive._races import Races
 from skdptune.model_selection._adaptive._session import AdaptiveChoice, AdaptiveSearchSession
 from skdptune.model_selection._adaptive._studies import (
     PRUNERS,
-    AdaptiveSpace,
     AdaptiveTrial,
     check_pruner,
     check_sampler,
@@ -19,7 +18,6 @@ __all__ = [
     "AdaptiveChoice",
     "AdaptiveCostModel",
     "AdaptiveSearchSession",
-    "AdaptiveSpace",
     "AdaptiveTrial",
     "Allowance",
     "Races",

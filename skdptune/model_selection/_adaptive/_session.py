@@ -37,15 +37,10 @@ from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune.accounting import PrivacyReport
 from skdptune.model_selection._adaptive._allowance import Allowance
 from skdptune.model_selection._adaptive._races import Race, Races
-from skdptune.model_selection._adaptive._studies import (
-    PRUNERS,
-    AdaptiveSpace,
-    AdaptiveTrial,
-    Journal,
-    Studies,
-    Told,
-)
+from skdptune.model_selection._adaptive._studies import PRUNERS, AdaptiveTrial, Studies, Told
 from skdptune.model_selection._cost import Plan
+from skdptune.model_selection._space import AdaptiveSpace
+from skdptune.model_selection._study import Journal
 from skdptune.model_selection._tuning_search import Choice
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Pareto searches: the trade-off between privacy and utility, found by filling optuna studies."""
 
-from skdptune.model_selection._pareto._checks import (
+from skdptune.model_selection._pareto._families import (
+    Families,
     ThirdObjective,
     check_pareto_parameters,
     check_picklable,
@@ -10,20 +11,10 @@ from skdptune.model_selection._pareto._checks import (
     warn_of_few,
     warn_of_one_cost,
 )
-from skdptune.model_selection._pareto._families import Families
+from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
 from skdptune.model_selection._pareto._plan import ParetoPlan, make_pareto_plan, plan_report
 from skdptune.model_selection._pareto._result import ParetoResult
 from skdptune.model_selection._pareto._run import ParetoRun
-from skdptune.model_selection._pareto._sampling import SearchSpace
-from skdptune.model_selection._pareto._study import (
-    Evaluation,
-    ParetoOptimizer,
-    Record,
-    StorageParameter,
-    open_storage,
-    optuna,
-    quiet_optuna,
-)
 
 __all__ = [
     "Evaluation",
@@ -33,18 +24,13 @@ __all__ = [
     "ParetoResult",
     "ParetoRun",
     "Record",
-    "SearchSpace",
-    "StorageParameter",
     "ThirdObjective",
     "check_pareto_parameters",
     "check_picklable",
     "check_target",
     "check_third_objective",
     "make_pareto_plan",
-    "open_storage",
-    "optuna",
     "plan_report",
-    "quiet_optuna",
     "warn_of_failures",
     "warn_of_few",
     "warn_of_one_cost",

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import check_secret_size, cost_of, nested_estimators, replaces_records
+from skdptune.base import check_secret_size, cost_of
 from skdptune.model_selection._cost import Candidates, FitCosts, FitSize, Layout
-from skdptune.model_selection._pareto._families import Families
-from skdptune.model_selection._pareto._release import ReleaseBudget, ReleasePlan, plan_release
+from skdptune.model_selection._pareto._families import Families, check_relation
+from skdptune.model_selection._pareto._released import ReleaseBudget, ReleasePlan, plan_release
 from skdptune.model_selection._running import Quiet
 
 if TYPE_CHECKING:
@@ -90,15 +90,6 @@ class ParameterCosts:
         """Size of a fit on all records."""
         layout = self.layout
         return FitSize(layout.n_final, layout.n_final, layout.n_features, layout.final_is_random)
-
-
-def check_relation(estimator: Any) -> None:
-    """Raise for a guarantee about replacing records: a release is about adding or removing one."""
-    if any(replaces_records(part) for _, part in nested_estimators(estimator)):
-        raise TypeError(
-            "estimator must have a guarantee about adding or removing a record with release; "
-            "got one about replacing."
-        )
 
 
 def moments_epsilon(profile: PrivacyProfile, delta: float) -> float:

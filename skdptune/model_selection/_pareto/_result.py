@@ -12,21 +12,20 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from skdptune._validation import check_real
-from skdptune.model_selection._pareto._sampling import (
-    Scales,
-    SearchSpace,
-    Surrogate,
-    feature_groups,
-    front,
-    hypervolume_history,
-    non_dominated,
-    predictions,
-)
-from skdptune.model_selection._pareto._study import (
+from skdptune.model_selection._pareto._optimizer import (
     Record,
     check_epsilon_scale,
     check_reference_point,
 )
+from skdptune.model_selection._pareto._samplers import feature_groups, predictions
+from skdptune.model_selection._pareto._surrogates import (
+    Scales,
+    Surrogate,
+    front,
+    hypervolume_history,
+    non_dominated,
+)
+from skdptune.model_selection._space import SearchSpace
 
 FloatArray = NDArray[np.float64]
 Privacy = Callable[[dict[str, Any]], float]

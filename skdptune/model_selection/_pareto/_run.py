@@ -16,10 +16,10 @@ from skdptune._formatting import shown
 from skdptune.base import forget_seeds, own_seeds, set_seeds
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import Layout, ScoreNoise
-from skdptune.model_selection._pareto._checks import ThirdObjective, third_objective_of
+from skdptune.model_selection._pareto._families import ThirdObjective, third_objective_of
+from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
 from skdptune.model_selection._pareto._plan import ParameterCosts, ParetoPlan, ProposalFilter
-from skdptune.model_selection._pareto._release import ReleasePlan
-from skdptune.model_selection._pareto._study import Evaluation, ParetoOptimizer, Record
+from skdptune.model_selection._pareto._released import ReleasePlan
 from skdptune.model_selection._running import (
     N_TRIED,
     ONE_FIT,

@@ -11,7 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdptune.model_selection import DPAdaptiveSearchCV
-from skdptune.model_selection._adaptive._studies import Begun, Journal, described
+from skdptune.model_selection._adaptive._studies import described
+from skdptune.model_selection._study import Begun, Journal
 from tests.model_selection.learners import Scripted
 
 PLAN = {"n_trials": "2", "epsilon": "1.0"}

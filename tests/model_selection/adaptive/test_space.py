@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune.model_selection._adaptive._studies import AdaptiveSpace
+from skdptune.model_selection._space import AdaptiveSpace
 
 distributions = pytest.importorskip("optuna").distributions
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from skdptune.model_selection._adaptive._studies import AdaptiveSpace, AdaptiveTrial, Studies
+from skdptune.model_selection._adaptive._studies import AdaptiveTrial, Studies
+from skdptune.model_selection._space import AdaptiveSpace
 
 optuna = pytest.importorskip("optuna")
 States = optuna.trial.TrialState

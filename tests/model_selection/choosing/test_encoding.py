@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from skdptune.model_selection._choosing import encode
-from skdptune.model_selection._choosing._posterior import distances
+from skdptune.model_selection._choosing import distances, encode
 
 
 def points_of(*values: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import Matern
 
-from skdptune.model_selection._choosing._posterior import correlations, distances
+from skdptune.model_selection._choosing import correlations, distances
 
 
 def test_distances_are_those_of_points() -> None:

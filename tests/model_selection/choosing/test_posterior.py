@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from skdptune.model_selection._choosing import TableChoice, choose_from_table, encode
-from skdptune.model_selection._choosing._posterior import (
+from skdptune.model_selection._choosing import (
+    TableChoice,
     _of_process,
     _Table,
+    choose_from_table,
     correlations,
     distances,
+    encode,
 )
 
 RATES = [0.01, 0.1, 1.0, 10.0, 100.0]

@@ -9,8 +9,8 @@ from sklearn.pipeline import Pipeline
 
 from skdptune.metrics import neg_brier_score
 from skdptune.model_selection import DParetoSearchCV
-from skdptune.model_selection._pareto import _plan
-from skdptune.model_selection._pareto._checks import check_target
+from skdptune.model_selection._pareto import _families
+from skdptune.model_selection._pareto._families import check_target
 from tests.model_selection.learners import Scripted
 
 SPACE = {"quality": (0.1, 0.9)}
@@ -59,7 +59,7 @@ def test_scorer_must_suit_every_family() -> None:
 def test_replacing_guarantees_cannot_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Scripted, "__module__", "diffprivlib.models")
     monkeypatch.setattr(
-        "skdptune.model_selection._pareto._plan.replaces_records",
+        "skdptune.model_selection._pareto._families.replaces_records",
         lambda part: type(part).__module__.startswith("diffprivlib"),
     )
     check()
@@ -77,9 +77,9 @@ def test_replacing_guarantees_among_the_values_are_found(monkeypatch: pytest.Mon
     class Replacing(Scripted):
         pass
 
-    replaces = _plan.replaces_records
+    replaces = _families.replaces_records
     monkeypatch.setattr(
-        _plan,
+        _families,
         "replaces_records",
         lambda part: isinstance(part, Replacing) or replaces(part),
     )

@@ -11,8 +11,7 @@ import pytest
 from skdptune.accounting import PrivacyProfile
 from skdptune.metrics import accuracy, neg_brier_score
 from skdptune.model_selection._cost import NO_NOISE, ScoreNoise, make_layout
-from skdptune.model_selection._pareto._checks import ThirdObjective
-from skdptune.model_selection._pareto._families import Families
+from skdptune.model_selection._pareto._families import Families, ThirdObjective
 from skdptune.model_selection._pareto._plan import ParameterCosts
 from skdptune.model_selection._pareto._run import (
     ExactEvaluator,

@@ -241,7 +241,7 @@ def test_nothing_else_is_found(
 
     monkeypatch.setattr(evaluation.Scoring, "released", noting)
     monkeypatch.setattr(
-        "skdptune.model_selection._pareto._study._loop.time.perf_counter",
+        "skdptune.model_selection._pareto._optimizer.time.perf_counter",
         lambda: next(times) * 98765.25,
     )
     fitted = search(sampler, n_repeats=2, verbose=0, refit=3.0).fit(X, Y)

@@ -12,10 +12,10 @@ import pytest
 pytest.importorskip("moocore")
 pytest.importorskip("optuna")
 
+from skdptune.model_selection._pareto._optimizer import Evaluation, Record  # noqa: E402
 from skdptune.model_selection._pareto._result import ParetoResult  # noqa: E402
-from skdptune.model_selection._pareto._sampling._fronts import hypervolume  # noqa: E402
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace  # noqa: E402
-from skdptune.model_selection._pareto._study import Evaluation, Record  # noqa: E402
+from skdptune.model_selection._pareto._surrogates import hypervolume  # noqa: E402
+from skdptune.model_selection._space import SearchSpace  # noqa: E402
 
 SPACE = SearchSpace({"epsilon": (0.1, 10.0), "kind": ["a", [1, 2]]})
 FOUND = [

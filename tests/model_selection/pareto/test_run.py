@@ -9,8 +9,8 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.metrics import accuracy
+from skdptune.model_selection._pareto._optimizer import Evaluation, Record
 from skdptune.model_selection._pareto._run import ParetoRun
-from skdptune.model_selection._pareto._study import Evaluation, Record
 from skdptune.model_selection._running import Data, Streams
 from tests.model_selection.learners import Scripted, table
 

@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from skdptune.model_selection._pareto._checks import (
-    ThirdObjective,
-    check_third_objective,
-)
+from skdptune.model_selection._pareto._families import ThirdObjective, check_third_objective
 
 
 def test_third_objective_is_the_time_or_a_named_function() -> None:

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("moocore")
 pytest.importorskip("optuna")
 
+from skdptune.model_selection._pareto._optimizer import Evaluation, Record  # noqa: E402
 from skdptune.model_selection._pareto._result import WantedPoint  # noqa: E402
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace  # noqa: E402
-from skdptune.model_selection._pareto._study import Evaluation, Record  # noqa: E402
+from skdptune.model_selection._space import SearchSpace  # noqa: E402
 
 SPACE = SearchSpace({"noise": (0.1, 10.0, "log"), "rate": (0.0, 1.0)})
 REFERENCE = (10.0, 1.0)

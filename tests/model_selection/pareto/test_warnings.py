@@ -8,12 +8,12 @@ import warnings
 import pytest
 from sklearn.exceptions import FitFailedWarning
 
-from skdptune.model_selection._pareto._checks import (
+from skdptune.model_selection._pareto._families import (
     warn_of_failures,
     warn_of_few,
     warn_of_one_cost,
 )
-from skdptune.model_selection._pareto._study import Evaluation, Record
+from skdptune.model_selection._pareto._optimizer import Evaluation, Record
 
 FAILED = Record(2, {"quality": 0.1}, Evaluation(math.nan, failure="ValueError: no"))
 

@@ -10,7 +10,7 @@ from scipy import optimize, special
 
 from skdptune.accounting import PrivacyProfile, RenyiFilter, suitable_order
 from skdptune.model_selection._cost import Layout, make_layout
-from skdptune.model_selection._pareto._release import ReleasePlan, plan_release
+from skdptune.model_selection._pareto._released import ReleasePlan, plan_release
 
 DELTA = 1e-5
 LAYOUTS: dict[str, dict[str, Any]] = {

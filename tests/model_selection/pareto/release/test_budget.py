@@ -16,7 +16,7 @@ from skdptune.accounting import (
     PrivacyProfile,
     UnreachableBudgetError,
 )
-from skdptune.model_selection._pareto._release import ReleaseBudget, plan_release
+from skdptune.model_selection._pareto._released import ReleaseBudget, plan_release
 from tests.model_selection.pareto.release.plans import (
     DELTA,
     LAYOUTS,

@@ -15,7 +15,7 @@ from skdptune.accounting import (
     UnreachableBudgetError,
     suitable_order,
 )
-from skdptune.model_selection._pareto._release import plan_release
+from skdptune.model_selection._pareto._released import plan_release
 from tests.model_selection.pareto.release.plans import (
     DELTA,
     gaussian,

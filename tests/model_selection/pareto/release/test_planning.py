@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skdptune.accounting import UnreachableBudgetError
-from skdptune.model_selection._pareto._release import plan_release
+from skdptune.model_selection._pareto._released import plan_release
 from tests.model_selection.pareto.release.plans import (
     DELTA,
     LAYOUTS,

@@ -8,15 +8,15 @@ from scipy import special
 
 pytest.importorskip("moocore")
 
-from skdptune.model_selection._pareto._sampling._samplers import (
+from skdptune.model_selection._pareto._samplers import (  # noqa: E402
     expected_improvement,
-    improvement,  # noqa: E402
+    improvement,
     logit_normal_shortfall,
     lognormal_shortfall,
     normal_shortfall,
     screened_expected_improvement,
 )
-from skdptune.model_selection._pareto._sampling._surrogates import Scales  # noqa: E402
+from skdptune.model_selection._pareto._surrogates import Scales  # noqa: E402
 
 POINTS = np.array([[0.5, 0.6], [2.0, 0.3], [np.inf, 0.1], [6.0, 0.05]])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("moocore")
 
-from skdptune.model_selection._pareto._sampling._fronts import (
+from skdptune.model_selection._pareto._surrogates import (
     LEAST_SHARE,
     front,
     hypervolume,

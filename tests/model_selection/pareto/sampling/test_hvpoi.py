@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 pytest.importorskip("moocore")
 
-from skdptune.model_selection._pareto._sampling._fronts import hypervolume  # noqa: E402
-from skdptune.model_selection._pareto._sampling._samplers import (
+from skdptune.model_selection._pareto._samplers import (
     hvpoi,
     improvement,
     probability_of_improvement,
 )
-from skdptune.model_selection._pareto._sampling._surrogates import Scales  # noqa: E402
+from skdptune.model_selection._pareto._surrogates import (
+    Scales,  # noqa: E402
+    hypervolume,  # noqa: E402
+)
 
 
 def cloud(seed: int, dimensions: int, number: int = 12) -> np.ndarray:

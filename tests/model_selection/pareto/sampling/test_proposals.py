@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune.model_selection._pareto._sampling._samplers import (
+from skdptune.model_selection._pareto._samplers import (
     best_point,
     grid_points,
     initial_point,
     proposal_generator,
 )
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
+from skdptune.model_selection._space import SearchSpace
 
 NONE = np.empty((0, 2))
 

@@ -12,13 +12,13 @@ from scipy import stats
 optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
-from skdptune.model_selection._pareto._sampling._samplers import (  # noqa: E402
-    EVALUATION,  # noqa: E402
+from skdptune.model_selection._pareto._samplers import (  # noqa: E402
     SamplerSettings,
     feature_groups,
     make_sampler,
 )
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace  # noqa: E402
+from skdptune.model_selection._space import SearchSpace  # noqa: E402
+from skdptune.model_selection._study import EVALUATION  # noqa: E402
 
 SPACE = SearchSpace({"noise": stats.expon(0.1, 2.0), "depth": (1, 8), "kind": ["a", None]})
 STATES = optuna.trial.TrialState

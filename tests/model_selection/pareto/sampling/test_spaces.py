@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
+from skdptune.model_selection._space import SearchSpace
 
 SPACE = {
     "rate": (0.1, 10.0),

@@ -7,8 +7,8 @@ import pytest
 from scipy import optimize
 from scipy.spatial.distance import cdist
 
-from skdptune.model_selection._pareto._sampling import _surrogates
-from skdptune.model_selection._pareto._sampling._surrogates import (
+from skdptune.model_selection._pareto import _surrogates
+from skdptune.model_selection._pareto._surrogates import (
     Posterior,
     Scales,
     Surrogate,

@@ -8,7 +8,7 @@ import pytest
 
 optuna = pytest.importorskip("optuna")
 
-from skdptune.model_selection._pareto._sampling._samplers import (  # noqa: E402
+from skdptune.model_selection._study import (  # noqa: E402
     EVALUATION,
     NUMBER,
     PROPOSAL,

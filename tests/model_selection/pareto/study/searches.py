@@ -8,9 +8,8 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from skdptune.model_selection._pareto._sampling import SearchSpace
-from skdptune.model_selection._pareto._study._loop import Evaluation
-from skdptune.model_selection._pareto._study._optimizer import ParetoOptimizer
+from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer
+from skdptune.model_selection._space import SearchSpace
 
 # Another package may be named tests where workers look for it.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

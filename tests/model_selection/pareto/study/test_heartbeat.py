@@ -11,8 +11,8 @@ import pytest
 
 optuna = pytest.importorskip("optuna")
 
-from skdptune.model_selection._pareto._study import _loop  # noqa: E402
-from skdptune.model_selection._pareto._study._loop import Heartbeat  # noqa: E402
+from skdptune.model_selection import _study as _loop  # noqa: E402
+from skdptune.model_selection._study import Heartbeat  # noqa: E402
 
 
 @pytest.fixture

@@ -15,12 +15,9 @@ import pytest
 optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
-from skdptune.model_selection._pareto._study import _loop  # noqa: E402
-from skdptune.model_selection._pareto._study._loop import (  # noqa: E402
-    Evaluation,
-    Heartbeat,  # noqa: E402
-    write_evaluation,
-)
+from skdptune.model_selection._pareto import _optimizer as _loop  # noqa: E402
+from skdptune.model_selection._pareto._optimizer import Evaluation, write_evaluation  # noqa: E402
+from skdptune.model_selection._study import Heartbeat  # noqa: E402
 from tests.model_selection.pareto.study.searches import (  # noqa: E402
     SPACE,
     evaluate,

@@ -17,10 +17,7 @@ optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
 from skdptune._progress import Progress  # noqa: E402
-from skdptune.model_selection._pareto._study._loop import (  # noqa: E402
-    Evaluation,
-    Record,
-)
+from skdptune.model_selection._pareto._optimizer import Evaluation, Record  # noqa: E402
 from tests.model_selection.pareto.study.searches import (  # noqa: E402
     evaluate,
     optimizer,

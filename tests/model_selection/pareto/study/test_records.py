@@ -9,18 +9,18 @@ import pytest
 
 optuna = pytest.importorskip("optuna")
 
-from skdptune.model_selection._pareto._sampling import SearchSpace  # noqa: E402
-from skdptune.model_selection._pareto._study._loop import (  # noqa: E402
+from skdptune.model_selection._pareto._optimizer import (  # noqa: E402
     Evaluation,
     Record,
     checked_evaluation,
     failed_evaluation,
     is_evaluated,
-    perform,  # noqa: E402
+    perform,
     read_evaluation,
     records_of,
     write_evaluation,
 )
+from skdptune.model_selection._space import SearchSpace  # noqa: E402
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ from skdptune.model_selection import (  # noqa: E402
     DParetoSearchCV,
     pareto_search,
 )
-from skdptune.model_selection._pareto._study import _storage  # noqa: E402
-from skdptune.model_selection._pareto._study._storage import (  # noqa: E402
+from skdptune.model_selection import _study as _storage  # noqa: E402
+from skdptune.model_selection._study import (  # noqa: E402
     hide_secrets,
     open_storage,
     open_study,

@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 import pytest
 
-from skdptune.model_selection._pareto._study._loop import Evaluation, Workers, perform
+from skdptune.model_selection._pareto._optimizer import Evaluation, Workers, perform
 
 # Another package may be named tests where workers look for it.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

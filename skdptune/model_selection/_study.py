@@ -1,4 +1,4 @@
-"""The optuna study of a Pareto search: new, or one that is resumed from its storage."""
+"""Studies that can be resumed: their storage, seeds, the processes at work, and what was begun."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import hashlib
 import hmac
 import os
 import re
+import socket
 import stat
+import threading
 import time
+import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -347,3 +351,248 @@ def _entropy(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     return int(legacy_generator(random_state).randint(2**31 - 1))
+
+
+# User attributes of trials. A trial that repeats a lost one keeps the lost one's two numbers.
+NUMBER, PROPOSAL = "number", "proposal"
+# The evaluation that a trial holds, or why it was closed without one.
+EVALUATION, REFUSED, WITHDRAWN = "evaluation", "refused", "withdrawn"
+
+
+def proposal_numbers(trials: Sequence[Any]) -> list[int]:
+    """Return which proposal each trial is, from 0; a repeated one has its first trial's number."""
+    numbers, n_repeated = [], 0
+    for trial in trials:
+        is_repeated = PROPOSAL in trial.user_attrs
+        numbers.append(
+            int(trial.user_attrs[PROPOSAL]) if is_repeated else trial.number - n_repeated
+        )
+        n_repeated += is_repeated
+    return numbers
+
+
+def evaluation_numbers(trials: Sequence[Any]) -> list[int]:
+    """Return which evaluation each trial is: proposals that were dismissed are not counted."""
+    numbers, n_dismissed = [], 0
+    for trial, proposal in zip(trials, proposal_numbers(trials), strict=True):
+        attributes = trial.user_attrs
+        numbers.append(int(attributes.get(NUMBER, proposal - n_dismissed)))
+        n_dismissed += REFUSED in attributes or WITHDRAWN in attributes
+    return numbers
+
+
+def failed_by_parameters(trial: Any) -> bool:
+    """Return whether a failed trial's parameters, not its process, are why it failed."""
+    return EVALUATION in trial.user_attrs or REFUSED in trial.user_attrs
+
+
+# Of the study's user attributes.
+_PREFIX = "process "
+_INTERVAL = 30.0
+# A process of another machine that was silent for so long is gone.
+_GRACE_PERIOD = 180.0
+
+
+class Heartbeat:
+    """Shows other processes that this one works on a study, and which ones do.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Each process writes the time to its user attributes now and then.
+
+    Attributes
+    ----------
+    process : str
+        Name of this process: host, process id, and a random part.
+    """
+
+    def __init__(self, study: Any) -> None:
+        self.study = study
+        self.process = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Heartbeat:
+        """Start."""
+        self._beat()
+        self._thread = threading.Thread(target=self._keep_beating, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Stop, and show the other processes so."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.study.set_user_attr(_PREFIX + self.process, 0.0)
+
+    def _beat(self) -> None:
+        self.study.set_user_attr(_PREFIX + self.process, time.time())
+
+    def _keep_beating(self) -> None:
+        while not self._stopped.wait(_INTERVAL):
+            # A storage that is busy now is written to next time.
+            with contextlib.suppress(Exception):
+                self._beat()
+
+    def alive(self) -> set[str]:
+        """Return the names of the processes that work on the study."""
+        attributes = self.study.user_attrs
+        beats = {key: beat for key, beat in attributes.items() if key.startswith(_PREFIX)}
+        processes = {key.removeprefix(_PREFIX): float(beat) for key, beat in beats.items()}
+        return {name for name, beat in processes.items() if self._is_alive(name, beat)}
+
+    def _is_alive(self, process: str, beat: float) -> bool:
+        if process == self.process:
+            return True
+        host, pid, _ = process.rsplit(":", 2)
+        is_local = host == socket.gethostname() and os.name == "posix"
+        return time.time() - beat < _GRACE_PERIOD and not (is_local and _is_gone(int(pid)))
+
+
+def _is_gone(pid: int) -> bool:
+    """Return whether no process of this machine has an id; signal 0 does nothing to it."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
+
+
+_BEGUN, _SCORED, _FINAL = "begun:", "scored:", "final:"
+_PLAN, _PROCESS = "plan", "process"
+RUN = "run"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A trial that was begun.
+
+    Attributes
+    ----------
+    run : str
+        Its name, another one in each process.
+    number : int
+    params : dict
+        As optuna has them.
+    shares : tuple of Fraction
+        Of its fits that were begun.
+    """
+
+    run: str
+    number: int
+    params: dict[str, Any]
+    shares: tuple[Fraction, ...]
+
+
+class Journal:
+    """Notes in an optuna study what a search begins, before data are read for it.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        Of released values alone.
+
+    Notes
+    -----
+    Theorem G6. A note is written first and the sum of all notes is looked at second, so that
+    what was run was within the sum of what all processes had noted.
+    """
+
+    def __init__(self, study: Any) -> None:
+        self._study = study
+        self._process = uuid.uuid4().hex
+
+    def open(self, plan: dict[str, str]) -> None:
+        """Take over the study, or raise if it is one of another plan, or at its end."""
+        known = self._study.user_attrs
+        if _PLAN not in known:
+            self._study.set_user_attr(_PLAN, plan)
+        else:
+            check_same_plan(known[_PLAN], plan, self._study.study_name)
+        if any(name.startswith(_FINAL) for name in known):
+            raise ValueError(
+                "study_name must be that of a search whose final fit has not begun; got "
+                f"{shown(self._study.study_name)}. Its final fit is spent, whether or not it "
+                "came to an end: take a new name, which costs as much again."
+            )
+        self._study.set_user_attr(_PROCESS, self._process)
+
+    def begin(self, begun: Begun, most: int) -> None:
+        """Note a trial's fit, or raise if it is no longer this process's to make."""
+        self._study.set_user_attr(
+            f"{_BEGUN}{begun.run}",
+            {
+                "number": begun.number,
+                "params": begun.params,
+                "shares": [str(share) for share in begun.shares],
+            },
+        )
+        known = self._study.user_attrs
+        if known.get(_PROCESS) != self._process:
+            raise RuntimeError(
+                f"storage must be used by one process at a time; another one has resumed "
+                f"{shown(self._study.study_name)}. It counts what this one had begun."
+            )
+        if sum((share for one in begun_in(known) for share in one.shares), Fraction(0)) > most:
+            raise RuntimeError(
+                "storage must be used by one process at a time; got more than was paid for."
+            )
+
+    def begin_final(self) -> None:
+        """Note the final fit, or raise if another process has begun it."""
+        own = f"{_FINAL}{self._process}"
+        self._study.set_user_attr(own, True)
+        known = self._study.user_attrs
+        others = [name for name in known if name.startswith(_FINAL) and name != own]
+        if others or known.get(_PROCESS) != self._process:
+            raise RuntimeError(
+                "storage must be used by one process at a time; another one has begun the final "
+                f"fit of {shown(self._study.study_name)}."
+            )
+
+    def note_score(self, run: str, place: int, splits: Sequence[float]) -> None:
+        """Note a trial's noisy scores at a rung, after which it may go on."""
+        known = self._study.user_attrs.get(f"{_SCORED}{run}", {})
+        noted = {**known, str(place): list(map(float, splits))}
+        self._study.set_user_attr(f"{_SCORED}{run}", noted)
+
+    def scores(self, run: str) -> dict[int, tuple[float, ...]]:
+        """Return what was noted of a trial's scores, by rung."""
+        noted = self._study.user_attrs.get(f"{_SCORED}{run}", {})
+        return {int(place): tuple(splits) for place, splits in noted.items()}
+
+    def begun(self) -> list[Begun]:
+        """Return all trials that were begun, by any process."""
+        return begun_in(self._study.user_attrs)
+
+
+def begun_in(attributes: dict[str, Any]) -> list[Begun]:
+    """Return what the attributes of a study say was begun, in the order of trials."""
+    # Storages return attributes in any order.
+    found = [
+        Begun(
+            name[len(_BEGUN) :],
+            kept["number"],
+            kept["params"],
+            tuple(map(Fraction, kept["shares"])),
+        )
+        for name, kept in attributes.items()
+        if name.startswith(_BEGUN)
+    ]
+    return sorted(found, key=lambda begun: begun.number)
+
+
+def check_same_plan(known: dict[str, str], plan: dict[str, str], name: str) -> None:
+    """Raise if a stored plan is another one, saying what differs."""
+    differing = sorted(
+        key for key in known.keys() | plan.keys() if known.get(key) != plan.get(key)
+    )
+    if differing:
+        raise ValueError(
+            f"study_name must be new, or that of a search with the same {', '.join(differing)}; "
+            f"got {shown(name)}, which is one of others."
+        )

@@ -16,20 +16,19 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from skdptune._formatting import shown, shown_names
-from skdptune.model_selection._pareto._sampling._fronts import (
+from skdptune.model_selection._pareto._surrogates import (
     LEAST_SHARE,
+    Posterior,
     Reference,
+    Scales,
+    Surrogate,
     front,
     hypervolume,
     non_dominated,
-)
-from skdptune.model_selection._pareto._sampling._spaces import SearchSpace
-from skdptune.model_selection._pareto._sampling._surrogates import (
-    Posterior,
-    Scales,
-    Surrogate,
     success_probability,
 )
+from skdptune.model_selection._space import SearchSpace
+from skdptune.model_selection._study import failed_by_parameters, proposal_numbers
 
 FloatArray = NDArray[np.float64]
 Score = Callable[[FloatArray], FloatArray]
@@ -350,39 +349,6 @@ def _improvement_by_volumes(
             box = float(np.prod(np.asarray(reference) - candidate))
             gains[number] = max(0.0, box - hypervolume(np.maximum(points, candidate), reference))
     return gains
-
-
-# User attributes of trials. A trial that repeats a lost one keeps the lost one's two numbers.
-NUMBER, PROPOSAL = "number", "proposal"
-# The evaluation that a trial holds, or why it was closed without one.
-EVALUATION, REFUSED, WITHDRAWN = "evaluation", "refused", "withdrawn"
-
-
-def proposal_numbers(trials: Sequence[Any]) -> list[int]:
-    """Return which proposal each trial is, from 0; a repeated one has its first trial's number."""
-    numbers, n_repeated = [], 0
-    for trial in trials:
-        is_repeated = PROPOSAL in trial.user_attrs
-        numbers.append(
-            int(trial.user_attrs[PROPOSAL]) if is_repeated else trial.number - n_repeated
-        )
-        n_repeated += is_repeated
-    return numbers
-
-
-def evaluation_numbers(trials: Sequence[Any]) -> list[int]:
-    """Return which evaluation each trial is: proposals that were dismissed are not counted."""
-    numbers, n_dismissed = [], 0
-    for trial, proposal in zip(trials, proposal_numbers(trials), strict=True):
-        attributes = trial.user_attrs
-        numbers.append(int(attributes.get(NUMBER, proposal - n_dismissed)))
-        n_dismissed += REFUSED in attributes or WITHDRAWN in attributes
-    return numbers
-
-
-def failed_by_parameters(trial: Any) -> bool:
-    """Return whether a failed trial's parameters, not its process, are why it failed."""
-    return EVALUATION in trial.user_attrs or REFUSED in trial.user_attrs
 
 
 Propose = Callable[[int, History], dict[str, Any]]

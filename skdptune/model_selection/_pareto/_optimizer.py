@@ -7,16 +7,12 @@ withdrawn, since other processes had started all that was left.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import numbers
-import os
 import pickle
-import socket
-import threading
 import time
-import uuid
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
@@ -31,17 +27,24 @@ from joblib.parallel import get_active_backend
 from skdptune._compat import dumps_for_workers
 from skdptune._formatting import shown
 from skdptune._progress import current_progress
-from skdptune.model_selection._pareto._sampling import (
+from skdptune._validation import check_integer, check_n_jobs, check_option
+from skdptune.model_selection._pareto._samplers import SamplerSettings, make_sampler
+from skdptune.model_selection._space import SearchSpace
+from skdptune.model_selection._study import (
     EVALUATION,
     NUMBER,
     PROPOSAL,
     REFUSED,
     WITHDRAWN,
-    SearchSpace,
+    Heartbeat,
+    StudySeeds,
     evaluation_numbers,
+    open_study,
+    optuna,
     proposal_numbers,
+    quiet_optuna,
+    study_seeds,
 )
-from skdptune.model_selection._pareto._study._storage import optuna
 
 
 def perform(
@@ -160,82 +163,6 @@ def _loaded(payload: bytes) -> Evaluate:
     """Return the unpickled function; cached, so that a worker unpickles the data once."""
     evaluate: Evaluate = pickle.loads(payload)
     return evaluate
-
-
-# Of the study's user attributes.
-_PREFIX = "process "
-_INTERVAL = 30.0
-# A process of another machine that was silent for so long is gone.
-_GRACE_PERIOD = 180.0
-
-
-class Heartbeat:
-    """Shows other processes that this one works on a study, and which ones do.
-
-    Parameters
-    ----------
-    study : optuna.Study
-        Each process writes the time to its user attributes now and then.
-
-    Attributes
-    ----------
-    process : str
-        Name of this process: host, process id, and a random part.
-    """
-
-    def __init__(self, study: Any) -> None:
-        self.study = study
-        self.process = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._stopped = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Heartbeat:
-        """Start."""
-        self._beat()
-        self._thread = threading.Thread(target=self._keep_beating, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        """Stop, and show the other processes so."""
-        self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
-        self.study.set_user_attr(_PREFIX + self.process, 0.0)
-
-    def _beat(self) -> None:
-        self.study.set_user_attr(_PREFIX + self.process, time.time())
-
-    def _keep_beating(self) -> None:
-        while not self._stopped.wait(_INTERVAL):
-            # A storage that is busy now is written to next time.
-            with contextlib.suppress(Exception):
-                self._beat()
-
-    def alive(self) -> set[str]:
-        """Return the names of the processes that work on the study."""
-        attributes = self.study.user_attrs
-        beats = {key: beat for key, beat in attributes.items() if key.startswith(_PREFIX)}
-        processes = {key.removeprefix(_PREFIX): float(beat) for key, beat in beats.items()}
-        return {name for name, beat in processes.items() if self._is_alive(name, beat)}
-
-    def _is_alive(self, process: str, beat: float) -> bool:
-        if process == self.process:
-            return True
-        host, pid, _ = process.rsplit(":", 2)
-        is_local = host == socket.gethostname() and os.name == "posix"
-        return time.time() - beat < _GRACE_PERIOD and not (is_local and _is_gone(int(pid)))
-
-
-def _is_gone(pid: int) -> bool:
-    """Return whether no process of this machine has an id; signal 0 does nothing to it."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
 
 
 @dataclass(frozen=True)
@@ -539,3 +466,156 @@ class EvaluationLoop:
     def stored(self, number: int) -> Any:
         """Return a trial as the storage has it."""
         return self.study.get_trials(deepcopy=False)[number]
+
+
+EPSILON_SCALES = ("linear", "log")
+
+
+class ParetoOptimizer:
+    """Propose, evaluate and store parameters until a study holds all evaluations.
+
+    Parameters
+    ----------
+    evaluate : callable ``(params, number, seed) -> Evaluation``
+        Evaluates parameters (dict) once. ``number`` counts the study's evaluations from 0,
+        ``seed`` is the evaluation's own :class:`numpy.random.SeedSequence`; the number is the same
+        when an evaluation is repeated after a crash, and in a seeded study the seed is. An
+        evaluation that raises has failed. It runs in a worker: with processes it is pickled.
+    space : SearchSpace
+    n_initial, n_iter, batch_size, sampler, reference_point, epsilon_scale, storage, study_name, \
+n_jobs, random_state
+        As :func:`pareto_search` has them.
+    third : str or None
+        Name of the third objective, if there is one.
+    proposal_filter : callable ``(params) -> bool`` or None
+        Returns whether proposed parameters may be evaluated, from public facts alone. After more
+        than ``max_refusals`` refusals in a row the search stops.
+    max_refusals : int
+        See ``proposal_filter``.
+    fingerprint : str
+        Identifies what is evaluated: a study of another fingerprint is not resumed. A stored study
+        keeps a salted hash of it.
+
+    Attributes
+    ----------
+    study : optuna.Study
+        After ``run``.
+    seeds : StudySeeds
+        After ``run``.
+    """
+
+    seeds: StudySeeds
+
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        space: SearchSpace,
+        *,
+        n_initial: int = 16,
+        n_iter: int = 256,
+        batch_size: int = 1,
+        sampler: Any = "auto",
+        reference_point: tuple[float, ...] = (10.0, 1.0),
+        epsilon_scale: str = "linear",
+        third: str | None = None,
+        storage: Any = None,
+        study_name: str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        proposal_filter: Callable[[dict[str, Any]], bool] | None = None,
+        max_refusals: int = 100,
+        fingerprint: str = "",
+    ) -> None:
+        self.n_initial = check_integer(n_initial, name="n_initial", lower=1)
+        self.n_iter = check_integer(n_iter, name="n_iter", lower=0)
+        self.batch_size = check_integer(batch_size, name="batch_size", lower=1)
+        self.evaluate, self.space, self.sampler = evaluate, space, sampler
+        self.reference_point = check_reference_point(reference_point, third)
+        self.epsilon_scale = check_epsilon_scale(epsilon_scale)
+        self.third, self.storage, self.study_name = third, storage, study_name
+        self.n_jobs = check_n_jobs(n_jobs)
+        self.random_state = random_state
+        self.proposal_filter, self.max_refusals = proposal_filter, max_refusals
+        self.fingerprint = fingerprint
+        self.study: Any = None
+
+    def run(self) -> Any:
+        """Fill the study and return it (optuna.Study).
+
+        Evaluations of processes that died are repeated first. Raises ValueError if all of the
+        first ``n_initial`` evaluations failed.
+        """
+        wants_workers = self.n_jobs is not None and effective_n_jobs(self.n_jobs) > 1
+        if wants_workers and self.batch_size == 1:
+            warnings.warn(
+                "batch_size must be above 1 for evaluations to run at the same time; got 1, and "
+                f"n_jobs={self.n_jobs}.",
+                UserWarning,
+                stacklevel=4,
+            )
+        with quiet_optuna():
+            self._open()
+            workers = Workers(self.evaluate, self.n_jobs, self.batch_size)
+            with Heartbeat(self.study) as heartbeat:
+                try:
+                    EvaluationLoop(self.study, self._loop_settings(), heartbeat, workers).run()
+                finally:
+                    workers.close()
+        return self.study
+
+    def _open(self) -> None:
+        objectives = ["epsilon", "error", *([self.third] if self.third else [])]
+        space = self.space.describe()
+        self.study = open_study(self.storage, self.study_name, objectives, space, self.fingerprint)
+        self.seeds = study_seeds(self.study, self.random_state)
+        settings = SamplerSettings(
+            self.reference_point,
+            self.seeds.proposals,
+            self.n_initial,
+            self.n_initial + self.n_iter,
+            self.third == "time",
+            self.epsilon_scale,
+        )
+        self.study.sampler = make_sampler(self.sampler, self.space, settings)
+
+    def _loop_settings(self) -> LoopSettings:
+        return LoopSettings(
+            self.space,
+            self.seeds.evaluations,
+            self.n_initial,
+            self.n_initial + self.n_iter,
+            self.batch_size,
+            self.proposal_filter,
+            self.max_refusals,
+        )
+
+    def records(self) -> list[Record]:
+        """Return the finished evaluations in order of completion."""
+        return [] if self.study is None else records_of(self.study, self.space)
+
+
+def check_epsilon_scale(epsilon_scale: Any) -> str:
+    """Return the scale of epsilon in the hypervolume, or raise."""
+    return str(check_option(epsilon_scale, name="epsilon_scale", options=EPSILON_SCALES))
+
+
+def check_reference_point(reference_point: Any, third: str | None) -> tuple[float, ...]:
+    """Return the reference point as floats, or raise."""
+    wanted = 3 if third else 2
+    try:
+        point = tuple(map(float, reference_point))
+    except (TypeError, ValueError):
+        point = ()
+    if len(point) != wanted:
+        raise ValueError(
+            f"reference_point must be {wanted} numbers, the worst epsilon, error"
+            f"{f' and {third}' if third else ''} that count; got {shown(reference_point)}."
+        )
+    if not (
+        0.0 < point[0] < math.inf and 0.0 < point[1] <= 1.0 and all(map(math.isfinite, point))
+    ):
+        raise ValueError(
+            "reference_point must be a finite epsilon above 0, an error in (0, 1]"
+            f"{' and a finite number' if third else ''}; got {shown(reference_point)}."
+        )
+    return point
