@@ -12,7 +12,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-from skdptune.base._recording import _refits
+from skdptune.base import _recording
 
 # A deadline would make a test's verdict depend on the machine's load, and a data base of
 # old examples on what ran before.
@@ -31,4 +31,4 @@ def _seed_global_generators() -> None:
 @pytest.fixture(autouse=True)
 def _no_fits_before() -> None:
     """Forget which fits were seen, of which a second one warns."""
-    _refits._seen.clear()
+    _recording._seen.clear()

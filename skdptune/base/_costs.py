@@ -1,21 +1,31 @@
-"""The privacy cost of any estimator, from its parameters and public sizes."""
+"""What any estimator costs before its fit, what that rests on, and what a fitted one has cost."""
 
 from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
-from skdptune._validation import check_integer, check_kind
-from skdptune.accounting import PrivacyProfile
-from skdptune.base._distrusted import distrusted_class
-from skdptune.base._nested_parameters import own_member
-from skdptune.base._refusals import NoProfileError, Refusal, no_profile, refusal_of
+from skdptune._formatting import shown
+from skdptune._validation import check_integer, check_kind, check_real
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.base._parameters import nested_estimators, own_member
+from skdptune.base._refusals import (
+    NoProfileError,
+    Refusal,
+    distrusted_class,
+    no_profile,
+    refusal_of,
+)
+from skdptune.ledger import ADD_OR_REMOVE, RELATIONS, REPLACE, common_relation
 
 # The estimator is of the class that the function is registered for.
 CostFunction = Callable[[Any, int, int | None], PrivacyProfile]
+
+DEFAULT_DELTA = 1e-5
 
 # Optional libraries, whose models are registered when the first one is met.
 _ADAPTERS = {"diffprivlib": "skdptune.base._diffprivlib"}
@@ -248,3 +258,181 @@ def adopt_registration(kind: type, function: CostFunction) -> None:
 def when_registered(watcher: Callable[[type], None]) -> None:
     """Call a function with each class that is registered from now on."""
     _watchers.append(watcher)
+
+
+# What a guarantee rests on: its assumptions, and the neighbours that it is about -------------
+
+# Assumption F6.
+SEEDED = (
+    "the noise is drawn from a seed: whoever knows the seed can subtract it, and fits with the "
+    "same seed, such as clones on two folds, share their noise and have no joint guarantee"
+)
+
+
+def neighbouring_of(estimator: Any) -> str:
+    """Return the neighbours that an estimator's guarantee is about, all of its steps counted.
+
+    Steps about replacing and steps about adding a record are told apart by what computes costs,
+    since what costs nothing is of either kind.
+    """
+    parts = [("", estimator)]
+    if hasattr(estimator, "get_params"):
+        parts = list(nested_estimators(estimator))
+    found = {_own_relation(part) for _, part in parts}
+    return REPLACE if REPLACE in found else weakest(found)
+
+
+def _own_relation(estimator: Any) -> str:
+    if replaces_records(estimator):
+        return REPLACE
+    relation = own_member(estimator, "neighbouring") or ADD_OR_REMOVE
+    if relation not in RELATIONS:
+        raise TypeError(
+            f"neighbouring must be one of {list(RELATIONS)}; got "
+            f"{shown(relation)} of {type(estimator).__name__}."
+        )
+    return str(relation)
+
+
+def weakest(relations: Iterable[str]) -> str:
+    """Return the relation that guarantees about all given ones hold for; raise if there is none.
+
+    Notes
+    -----
+    Theorem F11.
+    """
+    found = set(relations)
+    common = common_relation(found)
+    if common is not None:
+        return common
+    raise TypeError(
+        "estimator must hold private steps of one kind; got guarantees about different "
+        f"neighbours: {', and '.join(sorted(found))}."
+    )
+
+
+def assumptions_of(
+    estimator: Any, n_samples: int, n_features: int | None = None
+) -> tuple[str, ...]:
+    """Return the assumptions of an estimator's guarantee that are known before its fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It is asked by its own ``privacy_assumptions``, or by the function of its class.
+    n_samples : int
+        Number of records; public.
+    n_features : int, optional
+        Number of columns, where it is known.
+
+    Notes
+    -----
+    Theorem F11.
+    """
+    load_adapter_of(estimator)
+    own = own_member(estimator, "privacy_assumptions")
+    if own is None or isinstance(estimator, type):
+        own = functools.partial(assumption_registry, estimator)
+    try:
+        return once(own(n_samples, n_features))
+    except ValueError:
+        # They follow from a number that is not known before the fit.
+        return ()
+
+
+@functools.singledispatch
+def assumption_registry(
+    estimator: object, n_samples: int, n_features: int | None
+) -> tuple[str, ...]:
+    """Return the assumptions of an object without a word of its own; classes register theirs."""
+    return ()
+
+
+def assumptions_in(report: PrivacyReport) -> tuple[str, ...]:
+    """Return the assumptions of a report and of all its parts, once each."""
+    return once(_gathered(report))
+
+
+def _gathered(report: PrivacyReport) -> Iterator[str]:
+    yield from report.assumptions
+    for part in report.parts:
+        yield from _gathered(part)
+
+
+def once(sentences: Iterable[str]) -> tuple[str, ...]:
+    """Return sentences in their order, without repetitions."""
+    return tuple(dict.fromkeys(sentences))
+
+
+# Reports of anything that was fitted ---------------------------------------------------------
+
+
+def privacy_of(
+    fitted: object, delta: float | None = None, *, n_samples: int | None = None
+) -> PrivacyReport:
+    """Return the report of anything that was fitted, pipelines included.
+
+    Parameters
+    ----------
+    fitted : estimator
+        A fitted private estimator, or a fitted pipeline of such and of steps that learn nothing.
+    delta : float, optional
+        Where to state the total. The default is the sum of the parts' deltas.
+    n_samples : int, optional
+        Number of records; needed only where a registered class has a cost that depends on it.
+
+    Returns
+    -------
+    PrivacyReport
+        With one part for each step that has a cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdptune.base import privacy_of
+    >>> from skdptune.preprocessing import RowNormClipper
+    >>> pipeline = make_pipeline(RowNormClipper(1.0)).fit(np.eye(3))
+    >>> privacy_of(pipeline).epsilon
+    0.0
+    """
+    if delta is not None:
+        delta = check_real(delta, name="delta", lower=0.0, upper=1.0)
+    if n_samples is not None:
+        check_integer(n_samples, name="n_samples", lower=1)
+    report = report_of(fitted, n_samples)
+    if delta is None or delta == report.delta:
+        return report
+    return PrivacyReport(
+        report.profile,
+        delta,
+        name=report.name,
+        note=report.note,
+        parts=report.parts,
+        assumptions=report.assumptions,
+        neighbouring=report.neighbouring,
+        bound=report.bound,
+    )
+
+
+def report_of(fitted: object, n_samples: int | None) -> PrivacyReport:
+    """Return the report of a fitted step, at its own delta."""
+    load_adapter_of(fitted)
+    own = own_member(fitted, "privacy_")
+    if isinstance(own, PrivacyReport):
+        return own
+    if own_member(fitted, "privacy_profile") is not None:
+        raise ValueError(f"fitted must be fitted; got a {type(fitted).__name__} without privacy_.")
+    return report_registry(fitted, n_samples)
+
+
+@functools.singledispatch
+def report_registry(fitted: object, n_samples: int | None) -> PrivacyReport:
+    """Return the report of an object without ``privacy_``; classes register their own function."""
+    name = type(fitted).__name__
+    profile = cost_of(fitted, n_samples or 1, None)
+    # A second size shows whether the cost depends on the size.
+    if n_samples is None and profile != cost_of(fitted, 1000, None):
+        raise ValueError(f"n_samples must be given: the cost of {name} depends on it; got None.")
+    delta = 0.0 if math.isfinite(profile.epsilon(0.0)) else DEFAULT_DELTA
+    return PrivacyReport(profile, delta, name=name)

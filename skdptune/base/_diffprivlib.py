@@ -8,11 +8,8 @@ from typing import Any
 
 from skdptune._validation import check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
-from skdptune.base._assumptions import assumption_registry
-from skdptune.base._costs import register_profile
-from skdptune.base._distrusted import distrusted, refusal_of
-from skdptune.base._refusals import NoProfileError, Refusal
-from skdptune.base._reports import report_registry
+from skdptune.base._costs import assumption_registry, register_profile, report_registry
+from skdptune.base._refusals import NoProfileError, Refusal, distrusted, refusal_of_distrusted
 from skdptune.ledger import REPLACE
 
 _RELATION = (
@@ -50,7 +47,7 @@ def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfi
     refusals = []
     fault = distrusted(model)
     if fault is not None:
-        refusals.append(refusal_of(fault))
+        refusals.append(refusal_of_distrusted(fault))
     if missing:
         refusals.append(
             Refusal(

@@ -8,11 +8,10 @@ from typing import Any
 
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._assumptions import SEEDED
+from skdptune.base._costs import SEEDED
 from skdptune.base._recording import PrivacyWarning, record_fits
 from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
 
-DEFAULT_DELTA = 1e-5
 # Assumptions that reports state, by Assumption P0.
 PUBLIC_SIZE = "the number of records is public"
 PUBLIC_LABELS = "the label set is public"

@@ -21,7 +21,7 @@ from sklearn.utils import get_tags
 
 from skdptune._compat import number_of_samples, safe_indexing
 from skdptune._formatting import shown
-from skdptune.base._nested_parameters import model_inside
+from skdptune.base._parameters import model_inside
 
 Table = Any
 Mask = NDArray[np.bool_]

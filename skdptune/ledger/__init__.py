@@ -20,7 +20,6 @@ from skdptune.ledger._context import settings_in_force as settings_in_force
 from skdptune.ledger._context import settings_meant as settings_meant
 from skdptune.ledger._context import when_used as when_used
 from skdptune.ledger._report import shown_below as shown_below
-from skdptune.ledger._storage import MEMORY as MEMORY
 
 __all__ = [
     "LedgerError",

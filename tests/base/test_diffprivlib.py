@@ -37,7 +37,7 @@ def logistic(epsilon=2.0):
 @pytest.fixture
 def trusting(monkeypatch):
     """Take all models at their word, as if nothing were known against any."""
-    monkeypatch.setattr("skdptune.base._distrusted._BY_CLASS", {})
+    monkeypatch.setattr("skdptune.base._refusals._BY_CLASS", {})
 
 
 @pytest.mark.usefixtures("trusting")

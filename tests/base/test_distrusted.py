@@ -22,7 +22,7 @@ from sklearn.preprocessing import Normalizer
 
 from skdptune import DPGridSearchCV
 from skdptune.base import NoProfileError, profile_of, register_profile
-from skdptune.base._distrusted import DISTRUSTED, distrusted, distrusted_class
+from skdptune.base._refusals import DISTRUSTED, distrusted, distrusted_class
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -49,7 +49,7 @@ from sklearn.utils import all_estimators
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError, budget_owners, privacy_of, profile_of
-from skdptune.base._widths import width_after
+from skdptune.base._scikit_learn import width_after
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler, RowNormClipper

@@ -20,7 +20,7 @@ from sklearn.preprocessing import (
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import profile_of
-from skdptune.base._widths import width_after
+from skdptune.base._scikit_learn import width_after
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.preprocessing import DPStandardScaler, RowNormClipper, TableEncoder
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
-from skdptune.base import _seeds, own_seeds
+from skdptune.base import _parameters, own_seeds
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._running import Data, Streams
@@ -87,7 +87,7 @@ def numbers(root: Any) -> set[int]:
 def drawn(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Note every seed that a search draws, and the entropy of all of its streams."""
     noted: set[int] = set()
-    original = _seeds.set_seeds
+    original = _parameters.set_seeds
 
     def noting(made: Any, seeds: Any) -> None:
         original(made, seeds)

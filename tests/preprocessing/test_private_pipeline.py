@@ -93,7 +93,7 @@ def test_regression_knows_norm_and_bound(kind) -> None:
 def test_models_of_diffprivlib_know_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     models = pytest.importorskip("diffprivlib.models")
     # As if nothing were known against them.
-    monkeypatch.setattr("skdptune.base._distrusted._BY_CLASS", {})
+    monkeypatch.setattr("skdptune.base._refusals._BY_CLASS", {})
     bayes = make_private_pipeline(models.GaussianNB(epsilon=5.0), LABELS)
     assert bayes[-1].bounds == (-1.0, 1.0)
     assert profile_of(bayes, N).epsilon(0.0) == 5.0

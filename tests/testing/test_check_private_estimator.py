@@ -85,7 +85,7 @@ def test_delta_has_one_default() -> None:
 def test_model_of_diffprivlib_keeps_the_contract(name, settings, failed, monkeypatch) -> None:
     models = pytest.importorskip("diffprivlib.models")
     # As if nothing were known against them.
-    monkeypatch.setattr("skdptune.base._distrusted._BY_CLASS", {})
+    monkeypatch.setattr("skdptune.base._refusals._BY_CLASS", {})
     results = check_private_estimator(getattr(models, name)(**settings), on_fail=None)
     # Clones of their models share the noise of a RandomState.
     failed = sorted([*failed, "check_random_state"])

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from skdptune.base._recording._calls import arguments_of, signature_of, signature_with_object
+from skdptune.base._charges import arguments_of, signature_of, signature_with_object
 
 ROWS, LABELS = [[1.0], [2.0]], [0, 1]
 

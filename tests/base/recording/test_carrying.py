@@ -18,9 +18,8 @@ from sklearn.pipeline import make_pipeline
 
 from skdptune._compat import cloudpickle
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivateEstimatorMixin, register_profile
-from skdptune.base._recording import _carrying
-from skdptune.base._recording._carrying import KEY, Carried, carried_by, carried_settings
+from skdptune.base import PrivateEstimatorMixin, _payments, register_profile
+from skdptune.base._payments import KEY, Carried, carried_by, carried_settings
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from tests.base.counted import LABELS, ROWS, Counted, count_of
 
@@ -34,7 +33,7 @@ def elsewhere(monkeypatch):
 
     def send(thing):
         pickled = pickle.dumps(thing)
-        monkeypatch.setattr(_carrying, "process_identity", lambda: "elsewhere")
+        monkeypatch.setattr(_payments, "process_identity", lambda: "elsewhere")
         return pickle.loads(pickled)
 
     return send
@@ -80,7 +79,7 @@ def test_clones_carry_on_there(on_disk, elsewhere):
 def test_what_comes_back_carries_nothing(on_disk, monkeypatch):
     with monkeypatch.context() as patch, on_disk:
         pickled = pickle.dumps(Counted())
-        patch.setattr(_carrying, "process_identity", lambda: "elsewhere")
+        patch.setattr(_payments, "process_identity", lambda: "elsewhere")
         returned = pickle.dumps(pickle.loads(pickled).fit(ROWS, LABELS))
     assert carried_by(pickle.loads(returned)) is None
 
@@ -127,7 +126,7 @@ def test_thread_that_cannot_tell_sends_a_refusal(monkeypatch, elsewhere):
         raise LedgerError("several ledgers")
 
     with monkeypatch.context() as patch:
-        patch.setattr(_carrying, "settings_in_force", cannot)
+        patch.setattr(_payments, "settings_in_force", cannot)
         there = elsewhere(Counted())
     assert carried_settings(there).require_ledger
     with pytest.raises(LedgerError, match="ledger must be given"):
@@ -164,10 +163,10 @@ class TestPayments:
         def send(model):
             pickled = pickle.dumps(clone(model.base))
             with monkeypatch.context() as patch:
-                patch.setattr(_carrying, "process_identity", lambda: "elsewhere")
+                patch.setattr(_payments, "process_identity", lambda: "elsewhere")
                 there = pickle.loads(pickled)
                 # Locks are a process's own: in this one it finds its own lock open.
-                patch.setattr(_carrying, "is_pledged", os.path.exists)
+                patch.setattr(_payments, "is_pledged", os.path.exists)
                 in_a_thread(lambda: there.fit(ROWS, LABELS))
                 in_a_thread(lambda: clone(there).fit(ROWS, LABELS))
                 in_a_thread(lambda: pickle.loads(pickle.dumps(there)).fit(ROWS, LABELS))
@@ -215,7 +214,7 @@ class TestSavedOnTheWay:
             Holding(Counted(), save).fit(ROWS, LABELS)
         pickle.loads(saved[0]).fit(ROWS, LABELS)
         assert names_of(used) == ["Holding"]
-        monkeypatch.setattr(_carrying, "process_identity", lambda: "elsewhere")
+        monkeypatch.setattr(_payments, "process_identity", lambda: "elsewhere")
         for _ in range(2):
             pickle.loads(saved[0]).fit(ROWS, LABELS)
         assert names_of(used) == ["Holding", "Counted", "Counted"]
@@ -343,6 +342,6 @@ def test_any_order_of_bases_carries(on_disk, elsewhere):
 
 
 def test_state_that_is_no_dict_is_left_alone():
-    assert _carrying.state_to_carry(Counted(), None) == {}
-    assert _carrying.state_to_carry(Counted(), (1, 2)) == (1, 2)
+    assert _payments.state_to_carry(Counted(), None) == {}
+    assert _payments.state_to_carry(Counted(), (1, 2)) == (1, 2)
     assert isinstance(Carried(None, "here"), Carried)

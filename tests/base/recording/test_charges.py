@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import PrivateEstimatorMixin, register_profile
-from skdptune.base._recording._charges import Charge, charge_of_fit
+from skdptune.base._charges import Charge, charge_of_fit
 from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
 from skdptune.linear_model import (
     DPLogisticRegression,

@@ -16,8 +16,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._recording._carrying import payment_for
-from skdptune.base._recording._payments import current_payment, is_pledged, paid_for
+from skdptune.base._payments import current_payment, is_pledged, paid_for, payment_for
 from skdptune.preprocessing import DPStandardScaler
 from tests.base.counted import LABELS, ROWS, Counted
 
@@ -183,7 +182,7 @@ class TestHowLongItPays:
 
 PAYER = """
 import sys
-from skdptune.base._recording._payments import paid_for
+from skdptune.base._payments import paid_for
 from sklearn.base import BaseEstimator
 with paid_for(BaseEstimator()) as payment:
     print(payment.pledge, flush=True)

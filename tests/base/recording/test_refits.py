@@ -30,8 +30,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 
 from skdptune.audit import audit_epsilon
-from skdptune.base import PrivacyWarning, PrivateEstimatorMixin, privacy_of
-from skdptune.base._recording import _refits
+from skdptune.base import PrivacyWarning, PrivateEstimatorMixin, _recording, privacy_of
 from skdptune.ledger import config_context, set_config
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
@@ -249,13 +248,13 @@ def test_nothing_is_kept_in_the_object_nor_after_its_class():
     class Passing(Counted):
         pass
 
-    before = len(_refits._seen)
+    before = len(_recording._seen)
     estimator = Passing().fit(ROWS, LABELS)
-    assert len(_refits._seen) == before + 1
+    assert len(_recording._seen) == before + 1
     assert "24" not in repr(vars(estimator))
     del estimator, Passing
     gc.collect()
-    assert len(_refits._seen) == before
+    assert len(_recording._seen) == before
 
 
 class Odd(PrivateEstimatorMixin, BaseEstimator):

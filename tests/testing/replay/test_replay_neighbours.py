@@ -138,7 +138,7 @@ def test_pipelines_pass_and_free_steps_inside_do_not() -> None:
 def test_models_of_diffprivlib_pass(name, settings, monkeypatch) -> None:
     models = pytest.importorskip("diffprivlib.models")
     # As if nothing were known against them: a replay finds exact values, not too little noise.
-    monkeypatch.setattr("skdptune.base._distrusted._BY_CLASS", {})
+    monkeypatch.setattr("skdptune.base._refusals._BY_CLASS", {})
     result = replay(getattr(models, name)(**settings), RECORDS["corner"], n_repeats=6)
     assert result.findings == [], str(result)
     assert result.neighbouring == "replace one of a public number of records"

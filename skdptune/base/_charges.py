@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,45 @@ from sklearn.utils import check_consistent_length, get_tags
 
 from skdptune._compat import number_of_features, number_of_samples
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base._assumptions import SEEDED, assumptions_of, neighbouring_of, once
-from skdptune.base._costs import cost_of
+from skdptune.base._costs import SEEDED, assumptions_of, cost_of, neighbouring_of, once
 from skdptune.base._reading import as_table
-from skdptune.base._records import labels_in, target_array
+from skdptune.base._records import check_rows_form, labels_in, read_targets
 from skdptune.ledger import PrivacyLedger, Reservation
+
+# What a call gives to a method that reads data -----------------------------------------------
+
+
+def arguments_of(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """Return the arguments of a call by name, also where its method calls them otherwise."""
+    known = dict(bound.arguments)
+    for name, each in bound.signature.parameters.items():
+        if each.kind is each.VAR_KEYWORD and name != "refused":
+            known |= known.pop(name, {})
+    if "statistics" in known:
+        return known
+    for name, value in zip(("X", "y"), bound.args[1:], strict=False):
+        is_data = name == "X" or isinstance(value, list | tuple) or hasattr(value, "shape")
+        if name not in known and is_data:
+            known[name] = value
+    return known
+
+
+def signature_with_object(method: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a bound method with its object in the first place."""
+    own = inspect.Parameter("_object", inspect.Parameter.POSITIONAL_ONLY)
+    return inspect.Signature([own, *signature_of(method).parameters.values()])
+
+
+def signature_of(method: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a method, or one that takes anything where it tells none."""
+    try:
+        return inspect.signature(method)
+    except ValueError:
+        # Of compiled code that does not tell.
+        return inspect.signature(lambda *args, **kwargs: None)
+
+
+# Charges -------------------------------------------------------------------------------------
 
 # Where curves are compared: what a ledger adds up is more than their values at one delta.
 _DELTAS = tuple(10.0**-exponent for exponent in range(1, 16))
@@ -124,12 +159,9 @@ def _check_form(estimator: Any, arguments: Mapping[str, Any]) -> None:
     if y is None and tags.target_tags.required:
         name = type(estimator).__name__
         raise ValueError(f"y must be given: {name} requires y to be passed; got None.")
-    shape: tuple[int, ...] = getattr(X, "shape", (1, 1))
-    if len(shape) == 1 and tags.input_tags.two_d_array:
-        raise ValueError(
-            f"X must be two-dimensional; got shape {shape}. Reshape your data with "
-            "X.reshape(-1, 1) if it has a single column, X.reshape(1, -1) if a single record."
-        )
+    if hasattr(X, "shape") and tags.input_tags.two_d_array:
+        # Of other libraries' classes no more is known than that they take tables.
+        check_rows_form(X, accept_sparse=True, allow_nd=True)
     if y is not None:
         check_consistent_length(X, y)
     try_out = getattr(estimator, "_try_on_made_up", None)
@@ -174,9 +206,7 @@ def _labelled(estimator: Any, y: Any) -> Any:
         return estimator
     if "classes" not in getattr(estimator, "cost_parameters", ("classes",)):
         return estimator
-    labels = target_array(y, None)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    labels, _ = read_targets(y, "any", None)
     if labels.ndim != 1:
         return estimator
     found = labels_in(labels)
