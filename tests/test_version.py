@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from pathlib import Path
 
 import pytest
 from packaging.version import Version
 
 import skdptune
-from skdptune.checks._report import PAGE
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,10 +22,12 @@ def test_version_is_the_installed_one() -> None:
 def test_addresses_are_the_same_everywhere() -> None:
     lines = importlib.metadata.metadata("skdptune").get_all("Project-URL", [])
     urls = dict(line.split(", ", 1) for line in lines)
-    assert PAGE.startswith(urls["Documentation"])
-    assert urls["Issues"].startswith(urls["Source"]) and urls["Changelog"].startswith(
-        urls["Source"]
-    )
+    (finding,) = skdptune.check(skdptune.DPStandardScaler(bounds=(0, 1), random_state=0))
+    assert finding.page.startswith(urls["Documentation"])
+    assert all(urls[name].startswith(urls["Source"]) for name in ("Issues", "Changelog"))
+    for path in (ROOT / ".github").rglob("*.yml"):
+        for address in re.findall(r"https://\S+", path.read_text(encoding="utf-8")):
+            assert address.startswith((urls["Documentation"], urls["Source"])), path
 
 
 def test_citation_is_of_this_version() -> None:
