@@ -46,7 +46,7 @@ from skdptune.model_selection import (
 )
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
 from tests import auditing
-from tests.fuzz.recipes import HAS_NETS, HAS_OPTUNA, HAS_PARETO
+from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
 # One column; the last record is the one that comes and goes, where the number is a constant.
 TOGETHER = np.array([[0.0], [0.0], [0.0], [1.0]])

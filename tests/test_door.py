@@ -12,7 +12,6 @@ from __future__ import annotations
 import enum
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -49,11 +48,11 @@ from skdptune.preprocessing import (
 )
 from tests import auditing
 from tests.base.nasty_records import CELLS
+from tests.testing.public_estimators import HAS
 
 N, WIDTH, PLACE = 7, 3, 4
 ENDLESS: list[Any] = []
 ENDLESS.append(ENDLESS)
-HAS = {name: find_spec(name) is not None for name in ("polars", "pyarrow", "torch", "optuna")}
 ODD = [*CELLS, np.ma.masked, np.complex128(1.0 + 0j), 2 + 0j, "２", b"\xff", {1: 2}, range(2)]
 ODD += ["1\0", b"1\0", [1, [2, 3]], [[1, 2], [3]], np.array("1"), np.array([1])]
 

@@ -9,7 +9,6 @@ import pkgutil
 import re
 import subprocess
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import skdptune
+from tests.testing.public_estimators import PUBLIC
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = Path(skdptune.__file__).parent
@@ -50,25 +50,9 @@ def test_types_are_shipped() -> None:
     assert importlib.resources.files("skdptune").joinpath("py.typed").is_file()
 
 
-def public_estimators() -> list[tuple[str, str]]:
-    """Return folder and name of every public estimator and search; without torch no nets."""
-    has_nets = all(find_spec(name) for name in ("torch", "skorch", "opacus"))
-    return [
-        (module.removeprefix("skdptune."), name)
-        for module, name in public_objects()
-        if (has_nets or module != "skdptune.neural_network")
-        and inspect.isclass(thing := public_object(module, name))
-        and hasattr(thing, "fit")
-        and hasattr(thing, "get_params")
-        and not inspect.isabstract(thing)
-        and not getattr(thing, "_is_protocol", False)
-    ]
-
-
 def test_root_offers_every_estimator_and_search() -> None:
-    found = [pair for pair in public_estimators() if pair[0] != "skdptune"]
-    assert len(found) > 15
-    for folder, name in found:
+    assert len(PUBLIC) > 15
+    for name, folder in PUBLIC.items():
         assert getattr(skdptune, name) is public_object(f"skdptune.{folder}", name)
         assert name in dir(skdptune)
 

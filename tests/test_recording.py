@@ -16,7 +16,8 @@ from skdptune.base import PrivateEstimatorMixin, assumptions_in
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
-from tests.fuzz.recipes import FOLDERS, HAS_NETS, HAS_OPTUNA, HAS_PARETO
+from tests.fuzz.recipes import FOLDERS
+from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(400, 3))

@@ -23,7 +23,7 @@ from skdptune.linear_model import DPLinearSVC, OutputPerturbationLinearRegressio
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import DPStandardScaler
 from tests.audit.released import RECORD, RECORDS, NoisySum, sum_of
-from tests.fuzz.recipes import HAS_NETS
+from tests.testing.public_estimators import HAS_NETS
 
 METHODS = ("auto", "counts", "gaussian", "sequential")
 FAULTS = {

@@ -22,29 +22,18 @@ from skdptune import (
 )
 from skdptune.base import NoProfileError, profile_of
 from skdptune.checks import CheckReport
-from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
-    AdaOPSLinearRegression,
-    AdaSSPLinearRegression,
-    DPLinearSVC,
     DPLogisticRegression,
-    NoisyStatisticsRidge,
-    OPSLinearRegression,
-    OutputPerturbationLinearRegression,
-    PTRLinearRegression,
 )
 from skdptune.preprocessing import (
-    BoundedScaler,
-    DPMinMaxScaler,
     DPStandardScaler,
-    RowNormClipper,
     Schema,
-    TableEncoder,
     make_private_pipeline,
 )
 from tests.checks.examples import EXAMPLES, centred, model, named, random_search
 from tests.fuzz import recipes, run
-from tests.fuzz.recipes import HAS_NETS, HAS_PARETO
+from tests.testing.public_estimators import ESTIMATORS, HAS_NETS, HAS_PARETO, nets
+from tests.testing.public_estimators import SEARCHES as PUBLIC_SEARCHES
 
 N_SAMPLES, N_FEATURES = 32_561, 10
 SCHEMA = Schema(
@@ -57,39 +46,28 @@ SCHEMA = Schema(
     target=["no", "yes"],
 )
 SPACE = {"learning_rate": loguniform(0.1, 10), "max_grad_norm": loguniform(0.1, 5)}
-# What the README and the docstrings recommend, one of each public estimator and search.
+SEARCH = DPRandomSearchCV(
+    DPLogisticRegression(solver="sgd", batch_size=0.05), SPACE, epsilon=1.0, delta=1e-5
+)
+# One of each public estimator and search, and what the README and the docstrings recommend.
 RECOMMENDED: list[Any] = [
+    *ESTIMATORS,
+    *PUBLIC_SEARCHES,
+    *nets(),
     DPLogisticRegression(),
     DPLogisticRegression(epsilon=2.0, delta=1e-5, classes=[0, 1]),
-    DPLinearSVC(),
-    NoisyStatisticsRidge(target_bound=1.0),
-    AdaSSPLinearRegression(target_bound=1.0),
-    OPSLinearRegression(target_bound=1.0),
-    OutputPerturbationLinearRegression(target_bound=1.0),
-    PTRLinearRegression(target_bound=1.0),
-    AdaOPSLinearRegression(target_bound=1.0),
-    DPExplainableBoostingClassifier(bounds=(0, 1)),
-    DPExplainableBoostingRegressor(schema=SCHEMA, target_bound=1.0),
-    BoundedScaler(bounds=(0, 1)),
-    DPMinMaxScaler(bounds=(0, 1)),
-    DPStandardScaler(bounds=(0, 1)),
-    RowNormClipper(),
-    TableEncoder(SCHEMA),
     make_private_pipeline(DPLogisticRegression(), SCHEMA),
     make_pipeline(
         DPStandardScaler(epsilon=0.5, delta=1e-6, bounds=(0, 1000)),
         DPLogisticRegression(epsilon=2.0, delta=1e-6, classes=[0, 1]),
     ),
-    DPRandomSearchCV(
-        DPLogisticRegression(solver="sgd", batch_size=0.05), SPACE, epsilon=1.0, delta=1e-5
-    ),
+    SEARCH,
     DPRandomSearchCV(make_private_pipeline(DPLogisticRegression(), SCHEMA), epsilon=1.0),
     DPGridSearchCV(DPLogisticRegression(), epsilon=1.0),
     DPGridSearchCV(model(), {"C": [0.1, 1.0]}, epsilon=1.0, selection="noisy_max"),
     DoublingThresholdSearchCV(DPLogisticRegression(), epsilon=1.0),
 ]
 NAMES = [f"{place}-{type(one).__name__}" for place, one in enumerate(RECOMMENDED)]
-SEARCHES = [one for one in RECOMMENDED if hasattr(one, "plan")]
 
 
 @pytest.mark.parametrize("recommended", RECOMMENDED, ids=NAMES)
@@ -100,12 +78,11 @@ def test_nothing_recommended_has_an_issue(recommended: Any) -> None:
         assert found.raise_on_issues() is found
 
 
-def test_plans_of_recommended_searches_have_no_issue() -> None:
-    for search in SEARCHES[:1]:
-        plan = search.plan(N_SAMPLES, N_FEATURES, compare=False)
-        assert plan.findings.issues == ()
-        # The plan is cached, and so the check of a search with sizes is the same.
-        assert check(search, n_samples=N_SAMPLES, n_features=N_FEATURES) == plan.findings
+def test_plan_of_a_recommended_search_has_no_issue() -> None:
+    plan = SEARCH.plan(N_SAMPLES, N_FEATURES, compare=False)
+    assert plan.findings.issues == ()
+    # The plan is cached, and so the check of a search with sizes is the same.
+    assert check(SEARCH, n_samples=N_SAMPLES, n_features=N_FEATURES) == plan.findings
 
 
 @pytest.mark.skipif(not HAS_PARETO, reason="needs optuna")

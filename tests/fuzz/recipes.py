@@ -10,7 +10,6 @@ import importlib
 import inspect
 import math
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -26,12 +25,10 @@ from skdptune.accounting import TruncatedNegativeBinomial as NegativeBinomial
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import ThresholdRound
 from skdptune.model_selection import PlanRow
+from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
 Values = dict[str, list[Any]]
 
-HAS_NETS = all(map(find_spec, ("torch", "skorch", "opacus")))
-HAS_OPTUNA = find_spec("optuna") is not None
-HAS_PARETO = all(map(find_spec, ("optuna", "moocore")))
 FOLDERS = [
     *("accounting", "audit", "base", "ensemble", "inspection", "ledger", "linear_model"),
     *("mechanisms", "checks", "metrics", "model_selection", "preprocessing"),

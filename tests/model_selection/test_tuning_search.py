@@ -26,8 +26,8 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
 )
 from skdptune.model_selection._running import Result, Streams
-from tests.fuzz.recipes import HAS_OPTUNA
 from tests.model_selection.learners import Loud, Private, Scripted, table
+from tests.testing.public_estimators import HAS_OPTUNA
 
 DELTA = 1e-5
 X, Y = table(600)

@@ -1,8 +1,14 @@
-"""One of each public estimator and search, for tests that none may dodge."""
+"""All public estimators and searches: where they are, one or more of each, and what is installed.
+
+`PUBLIC` is found, not listed: a test that compares with it can leave no new class out.
+"""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 from importlib.util import find_spec
+from typing import Any
 
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import (
@@ -29,6 +35,31 @@ from skdptune.preprocessing import (
     TableEncoder,
 )
 from tests.testing import estimators as toys
+
+_OPTIONAL = ("polars", "pyarrow", "torch", "skorch", "opacus", "optuna", "moocore")
+HAS = {name: find_spec(name) is not None for name in _OPTIONAL}
+HAS_NETS = HAS["torch"] and HAS["skorch"] and HAS["opacus"]
+HAS_OPTUNA = HAS["optuna"]
+HAS_PARETO = HAS["optuna"] and HAS["moocore"]
+FOLDERS = (
+    *("ensemble", "linear_model", "model_selection", "preprocessing"),
+    *(["neural_network"] if HAS_NETS else []),
+)
+
+
+def found_in(folder: str) -> dict[str, Any]:
+    """Return the public estimators and searches of a folder by their names."""
+    module = importlib.import_module(f"skdptune.{folder}")
+    things = {name: getattr(module, name) for name in module.__all__}
+    return {
+        name: thing
+        for name, thing in things.items()
+        if inspect.isclass(thing) and hasattr(thing, "fit") and hasattr(thing, "get_params")
+    }
+
+
+# From the name of each to its folder; without torch no nets.
+PUBLIC = {name: folder for folder in FOLDERS for name in found_in(folder)}
 
 BOUNDS = (-1.0, 1.0)
 SOLVERS = {
@@ -64,5 +95,25 @@ SEARCHES = [
     ),
     DoublingThresholdSearchCV(toys.Right(), CANDIDATES, n_partitions=2, epsilon=1.0),
 ]
-if find_spec("optuna"):
+if HAS_OPTUNA:
     SEARCHES.append(DPAdaptiveSearchCV(toys.Right(), CANDIDATES, n_trials=2, epsilon=1.0))
+
+
+def nets() -> list[Any]:
+    """Return one of each net, of few steps; none without torch."""
+    if not HAS_NETS:
+        return []
+    from skdptune.neural_network import (
+        MLP,
+        DPNeuralNetBinaryClassifier,
+        DPNeuralNetClassifier,
+        DPNeuralNetRegressor,
+        LogisticHead,
+    )
+
+    short = {"max_epochs": 1, "batch_size": 0.3}
+    return [
+        DPNeuralNetBinaryClassifier(LogisticHead, **short),
+        DPNeuralNetClassifier(LogisticHead, **short),
+        DPNeuralNetRegressor(MLP, **short),
+    ]

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import warnings
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import EstimatorCheckFailedWarning
 
+from skdptune.accounting import PrivacyProfile
 from skdptune.testing import check_private_estimator
 from tests.testing import estimators as toys
-from tests.testing.public_estimators import BOUNDS, ESTIMATORS, SEARCHES
+from tests.testing.public_estimators import (
+    BOUNDS,
+    ESTIMATORS,
+    HAS_OPTUNA,
+    PUBLIC,
+    SEARCHES,
+    nets,
+)
 
-NETS = ["DPNeuralNetBinaryClassifier", "DPNeuralNetClassifier", "DPNeuralNetRegressor"]
-# Not estimators, though they are public beside them.
-OTHERS = {"Schema", "SchemaQuality", "SufficientStatistics"}
+NETS = nets()
 
 
 def failures(estimator: Any) -> list[str]:
@@ -26,40 +31,22 @@ def failures(estimator: Any) -> list[str]:
     return [f"{name}: {message}" for name, passed, message in results if passed is False]
 
 
-@pytest.mark.parametrize("estimator", [*ESTIMATORS, *SEARCHES], ids=lambda one: repr(one)[:60])
+def named(estimator: Any) -> str:
+    # The repr of a net is that of its class.
+    return type(estimator).__name__ if estimator in NETS else repr(estimator)[:60]
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, *SEARCHES, *NETS], ids=named)
 def test_estimator_keeps_the_contract(estimator) -> None:
     assert failures(estimator) == []
 
 
-@pytest.mark.parametrize("name", NETS)
-def test_net_keeps_the_contract(name) -> None:
-    for needed in ("torch", "skorch", "opacus"):
-        pytest.importorskip(needed)
-    from skdptune import neural_network
-
-    net = getattr(neural_network, name)(
-        neural_network.LogisticHead if "Classifier" in name else neural_network.MLP,
-        max_epochs=1,
-        batch_size=0.3,
-    )
-    assert failures(net) == []
-
-
 def test_no_public_estimator_is_left_out() -> None:
-    checked = {type(one).__name__ for one in ESTIMATORS}
-    for folder in ("linear_model", "preprocessing"):
-        module = importlib.import_module(f"skdptune.{folder}")
-        public = {name for name in module.__all__ if inspect.isclass(getattr(module, name))}
-        assert public - OTHERS <= checked
-    searches = importlib.import_module("skdptune.model_selection")
-    public = {n for n in searches.__all__ if hasattr(getattr(searches, n), "privacy_profile")}
     # A Pareto search shows exact scores, unless it releases them: it is for the curator's eyes.
-    not_here = {"DParetoSearchCV", *([] if find_spec("optuna") else ["DPAdaptiveSearchCV"])}
-    assert public - not_here == {type(one).__name__ for one in SEARCHES}
-    if all(map(find_spec, ("torch", "skorch", "opacus"))):
-        nets = importlib.import_module("skdptune.neural_network")
-        public = {name for name in nets.__all__ if hasattr(getattr(nets, name), "privacy_profile")}
-        assert public == set(NETS)
+    not_here = {"DParetoSearchCV", *([] if HAS_OPTUNA else ["DPAdaptiveSearchCV"])}
+    checked = {type(one).__name__ for one in [*ESTIMATORS, *SEARCHES, *NETS]}
+    assert len(PUBLIC) > 15
+    assert checked == PUBLIC.keys() - not_here
 
 
 def test_delta_has_one_default() -> None:
@@ -104,10 +91,65 @@ def test_results_say_why_a_check_does_not_apply() -> None:
     assert results["check_pipeline"] == [True, ""]
 
 
-def test_failure_raises_with_the_name_of_the_check() -> None:
-    wrong = toys.CostsMoreThanItsBudget()
-    with pytest.raises(AssertionError, match="^CostsMoreThanItsBudget fails check_profile_within"):
-        check_private_estimator(wrong)
+@pytest.mark.parametrize(
+    ("wrong", "check", "message"),
+    [
+        (toys.ChangesParameters, "parameters", "set_params must store values as they are"),
+        (toys.FittedByItsConstructor, "constructor", "with ['coef_']"),
+        (toys.AnnouncesAfterFitAlone, "profile", "must work before fit"),
+        (toys.AnnouncesAtRandom, "profile", "same profile whenever it is asked"),
+        (toys.AnnouncesANumber, "profile", "must be a PrivacyProfile; got float"),
+        (
+            toys.CostsMoreThanItsBudget,
+            "profile_within_budget",
+            "at most epsilon=1 at delta=0; it costs 2",
+        ),
+        (
+            toys.CostsLessForMore,
+            "profile_monotone_in_epsilon",
+            "a larger epsilon must not cost less",
+        ),
+        (toys.HidesACostParameter, "cost_parameters", "must name 'clip'"),
+        (toys.NamesNoParameters, "cost_parameters", "['noise'] are none"),
+        (toys.HasNegativeNoise, "noise_level", "must be positive"),
+        (toys.HasNoiseThatGrows, "noise_level", "must not grow with epsilon"),
+        (toys.IgnoresItsNoiseParameter, "noise_parameter", "must decide alone"),
+        (toys.CalibratesTooLittle, "calibration_to_curve", "those for a shift of 0.1 cost more"),
+        (toys.SuggestsOthersFirst, "suggested_space", "must list the present value first"),
+        (toys.SuggestsBudgets, "suggested_space", "must leave ['epsilon'] to the search"),
+        (toys.ScalesItsBudget, "tuning_parameters", "must leave ['epsilon'] to the search"),
+        (toys.ReportsLess, "report", "announced before the fit"),
+        (toys.ReportsNothing, "report", "without privacy_"),
+        (toys.ReturnsAnother, "report", "must return the estimator itself"),
+        (toys.ReportsWhatItSaw, "report_ignores_values", "must not depend on the values"),
+        (
+            toys.CostsMoreForLargeValues,
+            "report_ignores_values",
+            "must not depend on the values",
+        ),
+        (toys.CostsByTheRealSize, "n_public", "must not depend on n_samples"),
+        (toys.ShowsTheRealSize, "n_public", "['n_samples_seen_'] do"),
+        (toys.IgnoresItsSeed, "random_state", "random_state=7 must repeat itself"),
+        (toys.IsAlwaysSeeded, "random_state", "must draw fresh noise"),
+        (
+            toys.SharesAGenerator,
+            "random_state",
+            "clones with a Generator as random_state",
+        ),
+        (toys.FitsCopies, "fit_many", "fitted in place"),
+        (toys.CannotBeSent, "pickle", "pickle"),
+        (toys.CountsForFree, "neighbours", "n_kept_ differs when a record is"),
+        (toys.DropsRecords, "pipeline", "one row per record"),
+        (toys.PredictsPairs, "grid_search", "one predict per record"),
+        (toys.NeedsManyRecords, "random_search", "at least 80"),
+    ],
+)
+def test_wrong_estimator_is_caught_by_the_check_for_it(wrong, check, message) -> None:
+    # Checks stop at the first that fails: those before it pass.
+    with pytest.raises(AssertionError) as caught:
+        check_private_estimator(wrong())
+    assert str(caught.value).startswith(f"{wrong.__name__} fails check_{check}: ")
+    assert message in str(caught.value)
 
 
 def test_failure_warns_or_is_returned() -> None:
@@ -141,6 +183,35 @@ def test_own_data_are_used() -> None:
     check_private_estimator(FiveColumns(), X, np.arange(101) % 2)
     failed = check_private_estimator(FiveColumns(), on_fail=None)
     assert any("X must have 5 columns." in result.message for result in failed)
+
+
+@pytest.mark.parametrize("kind", [list, object, np.float32])
+def test_own_data_of_any_form_are_used(kind) -> None:
+    X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(127, 3))
+    rows = X.astype(np.float32) if kind is np.float32 else X
+    labels = np.arange(127) % 2
+    labels = labels.tolist() if kind is list else labels.astype(object)
+    results = {each.name: each for each in check_private_estimator(toys.Right(), rows, labels)}
+    assert results["check_neighbours"].passed is True
+    with pytest.raises(AssertionError, match="check_neighbours: .*n_kept_"):
+        check_private_estimator(toys.CountsForFree(), rows, labels)
+
+
+def test_own_frame_without_targets_is_used() -> None:
+    rows = pd.DataFrame(np.random.default_rng(0).uniform(-1.0, 1.0, size=(127, 3)))
+    results = {each.name: each for each in check_private_estimator(toys.RightTransformer(), rows)}
+    assert results["check_neighbours"].passed is True
+
+
+def test_neighbours_are_not_compared_without_a_claim() -> None:
+    class ClaimsNothing(toys.Right):
+        def privacy_profile(self, n_samples, n_features=None):
+            return PrivacyProfile.approximate(0.0, 1.0)
+
+    results = check_private_estimator(ClaimsNothing(), on_fail=None)
+    (result,) = (each for each in results if each.name == "check_neighbours")
+    assert result.passed is None
+    assert "claims no privacy" in result.message
 
 
 @pytest.mark.parametrize(("on_fail", "kind"), [("ignore", ValueError), (3, ValueError)])

@@ -14,7 +14,7 @@ from skdptune.audit import one_run_audit
 from skdptune.base import register_profile
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.linear_model._solvers import _clipped_gradients
-from tests.fuzz.recipes import HAS_NETS
+from tests.testing.public_estimators import HAS_NETS
 
 SVC = DPLinearSVC(solver="sgd", epsilon=4.0, classes=[0, 1], epochs=5)
 X = np.zeros((300, 300))

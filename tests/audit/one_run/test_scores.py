@@ -13,7 +13,7 @@ from skdptune.audit._one_run_audit import (
     untrained,
 )
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
-from tests.fuzz.recipes import HAS_NETS
+from tests.testing.public_estimators import HAS_NETS
 
 SEED = np.random.SeedSequence(0)
 MODEL = DPLogisticRegression(8.0, solver="sgd", classes=[0, 1], n_public=20)
