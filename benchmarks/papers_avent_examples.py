@@ -18,7 +18,7 @@ from pareto_problems import a1a
 from scipy import special
 from sklearn.linear_model import LogisticRegression
 
-from skdptune.model_selection._pareto._samplers import feature_groups, hvpoi, predictions
+from skdptune.model_selection._pareto._samplers import hvpoi, predictions
 from skdptune.model_selection._pareto._surrogates import (
     Scales,
     Surrogate,
@@ -87,8 +87,7 @@ def predicted(
     features = space.features(np.array([space.to_unit(one) for one in params]))
     wanted = space.features(np.array([space.to_unit(one) for one in grid]))
     processes = [
-        Surrogate(feature_groups(space)).posterior(features, target)
-        for target in scales.forward(points).T
+        Surrogate(space.groups).posterior(features, target) for target in scales.forward(points).T
     ]
     means, deviations = predictions(processes, wanted)
     return means, deviations, scales

@@ -6,7 +6,8 @@ import itertools
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,37 +19,7 @@ FloatArray = NDArray[np.float64]
 
 # At a level of 0 or 1 the quantile of a normal distribution is infinite.
 _EDGE = 1e-9
-
-
-class Dimension(Protocol):
-    """One parameter, whose values are mapped to the unit interval."""
-
-    def value(self, unit: float) -> Any:
-        """Return the value at a number of the unit interval."""
-
-    def unit(self, value: Any) -> float:
-        """Return the number in the middle of those that are mapped to a value."""
-
-    def features(self, units: FloatArray) -> FloatArray:
-        """Return the input of a surrogate for numbers of the unit interval, one row each."""
-
-    def levels(self, number: int) -> list[Any]:
-        """Return at most ``number`` values that cover the dimension, or all categories."""
-
-    def distribution(self) -> Any:
-        """Return the optuna distribution of the parameter."""
-
-    def to_optuna(self, value: Any) -> Any:
-        """Return optuna's representation of a value."""
-
-    def from_optuna(self, value: Any) -> Any:
-        """Return the value that optuna represents."""
-
-    def contains(self, value: Any) -> bool:
-        """Return whether optuna's representation of a value is inside; optuna is not needed."""
-
-    def describe(self) -> str:
-        """Return a description that is the same in every process."""
+_PLAIN = (str, bool, int, float, type(None))
 
 
 class Interval:
@@ -101,16 +72,16 @@ class Interval:
         return FloatDistribution(self.low, self.high, log=self.log)
 
     def to_optuna(self, value: Any) -> Any:
-        """Return the value."""
-        return value
+        """Return the value as a plain number: storages hold no others."""
+        return value.item() if isinstance(value, np.generic) else value
 
     def from_optuna(self, value: Any) -> Any:
         """Return the value."""
         return int(value) if self.is_integer else float(value)
 
-    def contains(self, value: Any) -> bool:
-        """Return whether a number is between the ends."""
-        return bool(self.low <= float(value) <= self.high)
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is between the ends, and whole where integers are."""
+        return self.low <= float(value) <= self.high and _are_close(self.from_optuna(value), value)
 
     def describe(self) -> str:
         """Return the ends and the scale."""
@@ -160,9 +131,9 @@ class Quantiles:
         """Return the quantile of a level."""
         return self.value(value)
 
-    def contains(self, value: Any) -> bool:
-        """Return whether a number is a level."""
-        return bool(0.0 <= float(value) <= 1.0)
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is a quantile."""
+        return _are_close(self.value(self.to_optuna(value)), value)
 
     def describe(self) -> str:
         """Return the distribution's name and arguments."""
@@ -171,21 +142,28 @@ class Quantiles:
 
 
 class Categories:
-    """Unordered values, with equal parts of the unit interval."""
+    """Unordered values, with equal parts of the unit interval.
 
-    def __init__(self, values: Sequence[Any]) -> None:
+    Optuna holds their indices; with ``by_value`` the values where storages can tell them apart.
+    """
+
+    def __init__(self, values: Sequence[Any], *, by_value: bool = False) -> None:
         self.values = list(values)
+        # Storages hold no objects, and take 1 for True.
+        self._by_value = by_value and _are_distinct(self.values)
 
     def value(self, unit: float) -> Any:
         """Return the category in whose part of the interval a number lies."""
-        return self.values[self._index(unit)]
-
-    def _index(self, unit: float) -> int:
-        return min(max(int(unit * len(self.values)), 0), len(self.values) - 1)
+        return self.values[min(max(int(unit * len(self.values)), 0), len(self.values) - 1)]
 
     def unit(self, value: Any) -> float:
         """Return the middle of a category's part."""
-        return (self.to_optuna(value) + 0.5) / len(self.values)
+        return (self._index(value) + 0.5) / len(self.values)
+
+    def _index(self, value: Any) -> int:
+        identical = (index for index, known in enumerate(self.values) if known is value)
+        equal = (index for index, known in enumerate(self.values) if _same(known, value))
+        return next(itertools.chain(identical, equal))
 
     def features(self, units: FloatArray) -> FloatArray:
         """Return one column per category, so that all are at the same distance."""
@@ -200,30 +178,61 @@ class Categories:
         return list(self.values)
 
     def distribution(self) -> Any:
-        """Return the indices of the categories: storages hold no objects."""
+        """Return optuna's categories: the values, or their indices."""
         from optuna.distributions import CategoricalDistribution
 
-        return CategoricalDistribution(range(len(self.values)))
+        return CategoricalDistribution(self.values if self._by_value else range(len(self.values)))
 
-    def to_optuna(self, value: Any) -> int:
-        """Return the index of a category."""
-        identical = (index for index, known in enumerate(self.values) if known is value)
-        equal = (index for index, known in enumerate(self.values) if _same(known, value))
-        return next(itertools.chain(identical, equal))
+    def to_optuna(self, value: Any) -> Any:
+        """Return a category, or its index."""
+        index = self._index(value)
+        return self.values[index] if self._by_value else index
 
     def from_optuna(self, value: Any) -> Any:
-        """Return the category of an index."""
-        return self.values[int(value)]
+        """Return the category that optuna holds."""
+        return value if self._by_value else self.values[int(value)]
 
-    def contains(self, value: Any) -> bool:
-        """Return whether a number is an index."""
-        return 0 <= int(value) < len(self.values)
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is one of the categories."""
+        return any(known is value or _same(known, value) for known in self.values)
 
     def describe(self) -> str:
         """Return the categories, objects by their type: their text may differ by process."""
-        plain = (str, bool, int, float, type(None))
-        texts = [repr(v) if isinstance(v, plain) else type(v).__name__ for v in self.values]
+        texts = [repr(v) if isinstance(v, _PLAIN) else type(v).__name__ for v in self.values]
         return f"[{', '.join(texts)}]"
+
+
+Dimension: TypeAlias = Interval | Quantiles | Categories
+
+
+def _are_close(known: float, value: Any) -> bool:
+    return math.isclose(float(known), float(value), rel_tol=1e-6)
+
+
+def _same(known: Any, value: Any) -> bool:
+    """Return whether two categories are the same; True is not 1."""
+    if type(known) is not type(value):
+        return False
+    equal = known == value
+    return equal if isinstance(equal, bool) else bool(np.all(equal))
+
+
+def _are_distinct(values: list[Any]) -> bool:
+    """Return whether values are plain, and none equals another."""
+    if not all(type(value) in _PLAIN for value in values):
+        return False
+    return len(set(values)) == len(values) and not any(value != value for value in values)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Values of one parameter, drawn at random."""
+
+    dimension: Dimension
+
+    def rvs(self, random_state: np.random.RandomState) -> Any:
+        """Return one value."""
+        return self.dimension.value(random_state.random_sample())
 
 
 class SearchSpace:
@@ -243,6 +252,9 @@ class SearchSpace:
     {'rate': 2.0, 'n': 4, 'kind': 'a'}
     """
 
+    # Whether optuna holds categories by their values, where it can.
+    _by_value = False
+
     def __init__(self, param_space: Mapping[str, Any]) -> None:
         if not isinstance(param_space, Mapping):
             kind = type(param_space).__name__
@@ -253,7 +265,7 @@ class SearchSpace:
         for name, given in param_space.items():
             if not isinstance(name, str):
                 raise TypeError(f"param_space's names must be strings; got {shown(name)}.")
-            self.dimensions[name] = _dimension(name, given)
+            self.dimensions[name] = _dimension(name, given, self._by_value)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -281,6 +293,12 @@ class SearchSpace:
         features: FloatArray = np.hstack([d.features(column) for d, column in columns])
         return features
 
+    @property
+    def groups(self) -> list[int]:
+        """The index of the dimension that each column of features belongs to."""
+        widths = [d.features(np.array([0.5])).shape[1] for d in self.dimensions.values()]
+        return [index for index, width in enumerate(widths) for _ in range(width)]
+
     def grid(self, points_per_dimension: int) -> list[dict[str, Any]]:
         """Return the grid of all categories and some values of each other dimension."""
         levels = [d.levels(points_per_dimension) for d in self.dimensions.values()]
@@ -295,23 +313,75 @@ class SearchSpace:
         return {name: dimension.distribution() for name, dimension in self.dimensions.items()}
 
     def to_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return optuna's representation of parameters."""
-        return {name: d.to_optuna(params[name]) for name, d in self.dimensions.items()}
-
-    def contains(self, name: str, value: Any) -> bool:
-        """Return whether optuna's representation of a parameter is inside."""
-        return self.dimensions[name].contains(value)
+        """Return optuna's representation of some of the parameters."""
+        return {n: d.to_optuna(params[n]) for n, d in self.dimensions.items() if n in params}
 
     def from_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters that optuna represents."""
-        return {name: d.from_optuna(params[name]) for name, d in self.dimensions.items()}
+        return {n: d.from_optuna(params[n]) for n, d in self.dimensions.items() if n in params}
+
+    def check(self, params: Mapping[str, Any]) -> None:
+        """Raise unless all of some parameters have values of the space."""
+        for name, value in params.items():
+            if name not in self.dimensions:
+                raise ValueError(
+                    f"params must be of param_space, which has {sorted(self.names)}; got "
+                    f"{shown(name)}."
+                )
+            try:
+                is_inside = self.dimensions[name].holds(value)
+            except (TypeError, ValueError):
+                is_inside = False
+            if not is_inside:
+                raise ValueError(
+                    f"params[{shown(name)}] must be in param_space[{shown(name)}]; got "
+                    f"{shown(value)}."
+                )
+
+    def holds(self, params: Mapping[str, Any]) -> bool:
+        """Return whether all parameters have values that the space holds."""
+        try:
+            self.check(params)
+        except ValueError:
+            return False
+        return set(params) == set(self.names)
+
+    def costed(self) -> dict[str, Any]:
+        """Return lists and what draws at random, by which the costs of fits are found."""
+        return {
+            name: dimension.values if isinstance(dimension, Categories) else Drawn(dimension)
+            for name, dimension in self.dimensions.items()
+        }
 
     def describe(self) -> str:
         """Return a description that is the same in every process."""
         return "; ".join(f"{name}: {d.describe()}" for name, d in self.dimensions.items())
 
 
-def _dimension(name: str, given: Any) -> Dimension:
+class AdaptiveSpace(SearchSpace):
+    """The parameters that an adaptive search may choose.
+
+    Optuna's own distributions may be given as well, and optuna gets its own ones wherever there
+    are such.
+    """
+
+    _by_value = True
+
+    def __init__(self, param_space: Mapping[str, Any]) -> None:
+        if not isinstance(param_space, Mapping):
+            raise TypeError(
+                "param_space must be a dict from parameter names to values; got "
+                f"{shown(param_space)}."
+            )
+        for name, given in param_space.items():
+            if is_finite(given) and len(given) == 0:
+                raise ValueError(
+                    f"param_space[{shown(name)}] must not be empty; got {shown(given)}."
+                )
+        super().__init__({name: _translated(given) for name, given in param_space.items()})
+
+
+def _dimension(name: str, given: Any, by_value: bool) -> Dimension:
     """Return the dimension of a parameter, or raise."""
     if isinstance(given, tuple):
         return _interval(name, given)
@@ -322,7 +392,7 @@ def _dimension(name: str, given: Any) -> Dimension:
             raise ValueError(
                 f"param_space[{shown(name)}] must hold at least one category; got []."
             )
-        return Categories(given)
+        return Categories(given, by_value=by_value)
     if callable(getattr(given, "ppf", None)) and hasattr(given, "dist"):
         return Quantiles(_finite(name, given))
     raise TypeError(
@@ -360,133 +430,8 @@ def _finite(name: str, frozen: Any) -> Any:
     return frozen
 
 
-def _same(known: Any, value: Any) -> bool:
-    """Return whether two categories are the same; True is not 1."""
-    if type(known) is not type(value):
-        return False
-    equal = known == value
-    return equal if isinstance(equal, bool) else bool(np.all(equal))
-
-
-_PLAIN = (str, bool, int, float, type(None))
 # scipy's names of distributions that optuna has, too.
 _INTERVALS = {"uniform": (), "loguniform": ("log",), "reciprocal": ("log",), "randint": ()}
-
-
-class Drawn:
-    """Values of one parameter, drawn at random.
-
-    Parameters
-    ----------
-    space : SearchSpace
-        Of this parameter alone.
-    """
-
-    def __init__(self, space: SearchSpace) -> None:
-        self._space = space
-
-    def rvs(self, random_state: np.random.RandomState) -> Any:
-        """Return one value."""
-        (value,) = self._space.from_unit([random_state.random_sample()]).values()
-        return value
-
-
-class AdaptiveSpace:
-    """The parameters that an adaptive search may choose.
-
-    Parameters
-    ----------
-    param_space : mapping of str
-        For each parameter a list or array, a tuple ``(low, high)`` or ``(low, high, "log")``, a
-        frozen scipy distribution, or an optuna distribution.
-    """
-
-    def __init__(self, param_space: Mapping[str, Any]) -> None:
-        if not isinstance(param_space, Mapping):
-            raise TypeError(
-                "param_space must be a dict from parameter names to values; got "
-                f"{shown(param_space)}."
-            )
-        for name, given in param_space.items():
-            if is_finite(given) and len(given) == 0:
-                raise ValueError(
-                    f"param_space[{shown(name)}] must not be empty; got {shown(given)}."
-                )
-        param_space = {name: _translated(given) for name, given in param_space.items()}
-        self._space = SearchSpace(param_space)
-        self._each = {name: SearchSpace({name: given}) for name, given in param_space.items()}
-        self._listed = {
-            name: given.tolist() if isinstance(given, np.ndarray) else list(given)
-            for name, given in param_space.items()
-            if is_finite(given) and not isinstance(given, tuple)
-        }
-        # Others are kept by their index: storages hold no objects, and take 1 for True.
-        self._words = {name for name, values in self._listed.items() if _are_distinct(values)}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The parameters' names."""
-        return self._space.names
-
-    def costed(self) -> dict[str, Any]:
-        """Return lists and what draws at random, by which the costs of fits are found."""
-        return {name: self._listed.get(name, Drawn(one)) for name, one in self._each.items()}
-
-    def distributions(self) -> dict[str, Any]:
-        """Return the optuna distributions of the parameters."""
-        from optuna.distributions import CategoricalDistribution
-
-        found = self._space.distributions()
-        return {
-            name: CategoricalDistribution(self._listed[name]) if name in self._words else one
-            for name, one in found.items()
-        }
-
-    def from_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters that optuna represents."""
-        return {name: self._from_optuna(name, value) for name, value in params.items()}
-
-    def _from_optuna(self, name: str, value: Any) -> Any:
-        return value if name in self._words else self._each[name].from_optuna({name: value})[name]
-
-    def to_optuna(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return optuna's representation of some of the parameters, or raise."""
-        return {name: self._to_optuna(name, value) for name, value in params.items()}
-
-    def _to_optuna(self, name: str, value: Any) -> Any:
-        if name not in self._each:
-            raise ValueError(
-                f"params must be of param_space, which has {sorted(self._each)}; got "
-                f"{shown(name)}."
-            )
-        try:
-            found = self._each[name].to_optuna({name: value})[name]
-            if isinstance(found, np.generic):
-                found = found.item()
-            inside = self._each[name].contains(name, found)
-            if inside and name not in self._listed:
-                # What the space would not draw, such as 2.5 where it has integers, is outside.
-                inside = math.isclose(
-                    float(self._from_optuna(name, found)), float(value), rel_tol=1e-6
-                )
-        except (StopIteration, TypeError, ValueError):
-            inside = False
-        if not inside:
-            raise ValueError(
-                f"params[{shown(name)}] must be in param_space[{shown(name)}]; got {shown(value)}."
-            )
-        return self._listed[name][int(found)] if name in self._words else found
-
-    def holds(self, params: Mapping[str, Any]) -> bool:
-        """Return whether all parameters have values that the space holds."""
-        try:
-            return set(self.to_optuna(params)) == set(self.names)
-        except ValueError:
-            return False
-
-    def describe(self) -> str:
-        """Return a description that is the same in every process."""
-        return self._space.describe()
 
 
 def _translated(given: Any) -> Any:
@@ -511,10 +456,3 @@ def _of_optuna(given: Any) -> Any:
         count = 1 if low == high else int(round((high - low) / step)) + 1
         return [low + place * step if place else low for place in range(count)]
     return (low, high, "log") if given.log else (low, high)
-
-
-def _are_distinct(values: list[Any]) -> bool:
-    """Return whether values are plain, and none equals another."""
-    if not all(type(value) in _PLAIN for value in values):
-        return False
-    return len(set(values)) == len(values) and not any(value != value for value in values)

@@ -284,7 +284,7 @@ class Studies:
 
     def check(self, params: Mapping[str, Any]) -> None:
         """Raise unless parameters are of the space."""
-        self.space.to_optuna(params)
+        self.space.check(params)
 
     def _params_of(self, trial: Any) -> dict[str, Any]:
         return self.space.from_optuna(trial.params)

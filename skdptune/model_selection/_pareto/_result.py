@@ -17,7 +17,7 @@ from skdptune.model_selection._pareto._optimizer import (
     check_epsilon_scale,
     check_reference_point,
 )
-from skdptune.model_selection._pareto._samplers import feature_groups, predictions
+from skdptune.model_selection._pareto._samplers import predictions
 from skdptune.model_selection._pareto._surrogates import (
     Scales,
     Surrogate,
@@ -185,7 +185,7 @@ class _Predictions:
         found = [record.evaluation for record in records]
         self.values = np.array([(e.epsilon, e.error) for e in found])
         self._scales = Scales((reference[0], 1.0))
-        features, groups = space.features(self.units), feature_groups(space)
+        features, groups = space.features(self.units), space.groups
         targets = self._scales.forward(self.values).T
         self._processes = [Surrogate(groups).posterior(features, target) for target in targets]
 

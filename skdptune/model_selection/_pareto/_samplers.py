@@ -395,7 +395,7 @@ class SurrogateProposer:
             settings.third_is_positive,
             epsilon_scale=settings.epsilon_scale,
         )
-        self.groups = feature_groups(space)
+        self.groups = space.groups
         self._surrogates = [Surrogate(self.groups) for _ in settings.reference]
 
     def __call__(self, number: int, history: History) -> dict[str, Any]:
@@ -450,13 +450,6 @@ def predictions(
     pairs = [process.predict(features) for process in processes]
     means, deviations = zip(*pairs, strict=True)
     return np.column_stack(means), np.column_stack(deviations)
-
-
-def feature_groups(space: SearchSpace) -> list[int]:
-    """Return the index of the dimension that each column of features belongs to."""
-    probe = np.full((1, 1), 0.5)[:, 0]
-    widths = [dimension.features(probe).shape[1] for dimension in space.dimensions.values()]
-    return [index for index, width in enumerate(widths) for _ in range(width)]
 
 
 def make_sampler(sampler: Any, space: SearchSpace, settings: SamplerSettings) -> Any:

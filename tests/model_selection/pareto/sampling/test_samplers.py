@@ -14,7 +14,6 @@ pytest.importorskip("moocore")
 
 from skdptune.model_selection._pareto._samplers import (  # noqa: E402
     SamplerSettings,
-    feature_groups,
     make_sampler,
 )
 from skdptune.model_selection._space import SearchSpace  # noqa: E402
@@ -118,4 +117,4 @@ def test_unknown_sampler_is_named() -> None:
 
 
 def test_columns_of_one_category_share_a_group() -> None:
-    assert feature_groups(SPACE) == [0, 1, 2, 2]
+    assert SPACE.groups == [0, 1, 2, 2]

@@ -1,0 +1,198 @@
+"""Spaces of parameters: as unit cubes, and in the words of optuna and of the costs of fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from skdptune.model_selection._space import AdaptiveSpace, SearchSpace
+
+SPACE = {
+    "rate": (0.1, 10.0),
+    "penalty": (1e-4, 1e2, "log"),
+    "depth": (1, 7),
+    "lot": (8, 512, "log"),
+    "kind": ["sgd", None, True, 1, [2]],
+    "shift": stats.norm(3.0, 2.0),
+    "count": stats.randint(2, 9),
+}
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=len(SPACE), max_size=len(SPACE)))
+def test_values_lie_in_their_domains_and_come_back(units: list[float]) -> None:
+    space = SearchSpace(SPACE)
+    params = space.from_unit(units)
+    assert tuple(params) == space.names == tuple(SPACE)
+    assert 0.1 <= params["rate"] <= 10.0
+    assert 1e-4 <= params["penalty"] <= 1e2
+    assert type(params["depth"]) is int and 1 <= params["depth"] <= 7
+    assert type(params["lot"]) is int and 8 <= params["lot"] <= 512
+    assert type(params["count"]) is int and 2 <= params["count"] <= 8
+    for again in (
+        space.from_unit(space.to_unit(params)),
+        space.from_optuna(space.to_optuna(params)),
+    ):
+        for name in ("depth", "lot", "kind", "count"):
+            assert again[name] == params[name]
+            assert type(again[name]) is type(params[name])
+        for name in ("rate", "penalty", "shift"):
+            assert again[name] == pytest.approx(params[name], rel=1e-6)
+
+
+def test_unit_numbers_mean_values() -> None:
+    space = SearchSpace(SPACE)
+    middle = space.from_unit([0.5, 0.5, 0.5, 0.5, 0.19, 0.5, 0.5 / 7])
+    assert middle == pytest.approx(
+        {"rate": 5.05, "penalty": 0.1, "depth": 4, "lot": 62, "kind": "sgd", "shift": 3.0}
+        | {"count": 2}
+    )
+    # Ends are what was given, not its logarithm's exponential.
+    ends = SearchSpace({"rate": (0.1, 0.7, "log"), "share": (0.1, 0.7), "depth": (1, 7)})
+    assert ends.from_unit([0.0] * 3) == {"rate": 0.1, "share": 0.1, "depth": 1}
+    assert ends.from_unit([1.0] * 3) == {"rate": 0.7, "share": 0.7, "depth": 7}
+
+
+def test_draws_follow_the_given_distributions() -> None:
+    distribution, rng = stats.expon(loc=0.1, scale=2.0), np.random.default_rng(0)
+    space = SearchSpace({"depth": (1, 4), "noise": distribution})
+    drawn = [space.sample(rng) for _ in range(4000)]
+    counts = np.bincount([params["depth"] for params in drawn], minlength=5)[1:]
+    assert stats.chisquare(counts).pvalue > 1e-3
+    assert stats.kstest([params["noise"] for params in drawn], distribution.cdf).pvalue > 1e-3
+
+
+def test_features_do_not_tell_values_apart_that_are_the_same() -> None:
+    space = SearchSpace({"depth": (1, 4), "count": stats.randint(0, 4), "kind": ["a", "b", "c"]})
+    same = space.features(np.array([[0.01, 0.01, 0.01], [0.24, 0.24, 0.3]]))
+    assert same[0] == pytest.approx(same[1])
+    assert space.groups == [0, 1, 2, 2, 2]
+    kinds = space.features(np.array([[0.1, 0.1, unit] for unit in (0.1, 0.5, 0.9)]))
+    distances = [np.linalg.norm(kinds[i] - kinds[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    assert distances == pytest.approx([1.0, 1.0, 1.0])
+
+
+def test_grid_holds_both_ends_and_every_category() -> None:
+    space = SearchSpace({"rate": (0.5, 2.0), "depth": (1, 2), "kind": ["a", "b"]})
+    points = space.grid(3)
+    assert len(points) == space.grid_size(3) == 3 * 2 * 2
+    assert {point["rate"] for point in points} == {0.5, 1.25, 2.0}
+    assert {point["depth"] for point in points} == {1, 2}
+    assert {point["kind"] for point in points} == {"a", "b"}
+
+
+def test_categories_may_be_arrays_or_a_column() -> None:
+    space = SearchSpace({"weights": [np.zeros(2), np.ones(2)]})
+    assert space.to_unit({"weights": np.ones(2)}) == pytest.approx([0.75])
+    values = [SearchSpace({"C": np.logspace(-1, 1, 3)}).from_unit([u])["C"] for u in (0, 0.5, 1)]
+    assert values == [0.1, 1.0, 10.0] and {type(value) for value in values} == {float}
+
+
+def test_description_tells_spaces_apart_but_not_objects_addresses() -> None:
+    assert SearchSpace({"a": (0, 1)}).describe() != SearchSpace({"a": (0.0, 1.0)}).describe()
+    first, second = (SearchSpace({"a": [object(), 1]}).describe() for _ in range(2))
+    assert first == second
+    assert "norm(3.0, 2.0)" in SearchSpace(SPACE).describe()
+
+
+@pytest.mark.parametrize(
+    ("given_space", "kind", "words"),
+    [
+        ([("a", (0, 1))], TypeError, "param_space must be a mapping"),
+        ({}, ValueError, "at least one parameter"),
+        ({1: (0, 1)}, TypeError, "names must be strings; got 1"),
+        ({"a": []}, ValueError, r"param_space\['a'\] must hold at least one category"),
+        ({"a": (1, 1)}, ValueError, r"low < high; got \(1, 1\)"),
+        ({"a": (0.0, np.nan)}, ValueError, "finite"),
+        ({"a": (0, 1, "log")}, ValueError, "low above 0"),
+        ({"a": (1, 2, 3)}, ValueError, "'log'.*Categories go into a list"),
+        ({"a": ("x", "y")}, TypeError, "of numbers.*Categories go into a list"),
+        ({"a": (False, True)}, TypeError, "of numbers"),
+        ({"a": stats.norm}, TypeError, "frozen scipy distribution"),
+        ({"a": stats.norm(0, -1)}, ValueError, "valid arguments"),
+        ({"a": 3.0}, TypeError, "got 3.0"),
+    ],
+)
+def test_bad_space_is_named(given_space: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        SearchSpace(given_space)
+
+
+class TestOptuna:
+    """What optuna holds of a space, in a search of either kind."""
+
+    def test_indices_and_levels_of_a_pareto_search(self) -> None:
+        distributions = pytest.importorskip("optuna").distributions
+        found = SearchSpace(SPACE).distributions()
+        assert found == {
+            "rate": distributions.FloatDistribution(0.1, 10.0),
+            "penalty": distributions.FloatDistribution(1e-4, 1e2, log=True),
+            "depth": distributions.IntDistribution(1, 7),
+            "lot": distributions.IntDistribution(8, 512, log=True),
+            "kind": distributions.CategoricalDistribution(range(5)),
+            "shift": distributions.FloatDistribution(0.0, 1.0),
+            "count": distributions.FloatDistribution(0.0, 1.0),
+        }
+
+    def test_forms_of_a_parameter_of_an_adaptive_search(self) -> None:
+        distributions = pytest.importorskip("optuna").distributions
+        forms: list[tuple[Any, Any]] = [
+            ((0.1, 10.0, "log"), distributions.FloatDistribution(0.1, 10.0, log=True)),
+            ((1, 8), distributions.IntDistribution(1, 8)),
+            (stats.uniform(1.0, 2.0), distributions.FloatDistribution(1.0, 3.0)),
+            (stats.loguniform(0.1, 10.0), distributions.FloatDistribution(0.1, 10.0, log=True)),
+            (stats.randint(1, 9), distributions.IntDistribution(1, 8)),
+            (stats.norm(), distributions.FloatDistribution(0.0, 1.0)),
+            (distributions.FloatDistribution(0.1, 1.0, log=True),) * 2,
+            (distributions.IntDistribution(1, 8),) * 2,
+            (
+                distributions.IntDistribution(2, 8, step=3),
+                distributions.CategoricalDistribution([2, 5, 8]),
+            ),
+            (["a", "b"], distributions.CategoricalDistribution(["a", "b"])),
+            (np.array([0.1, 1.0]), distributions.CategoricalDistribution([0.1, 1.0])),
+            # What a storage cannot hold, or tell apart, is kept by its index.
+            ([1, True], distributions.CategoricalDistribution([0, 1])),
+            ([(1,), (2,)], distributions.CategoricalDistribution([0, 1])),
+        ]
+        rng = np.random.RandomState(0)
+        for given_form, expected in forms:
+            space = AdaptiveSpace({"a": given_form})
+            assert space.distributions() == {"a": expected}
+            drawn = space.costed()["a"]
+            for _ in range(5):
+                value = drawn.rvs(rng) if hasattr(drawn, "rvs") else drawn[rng.randint(len(drawn))]
+                known = space.from_optuna(space.to_optuna({"a": value}))["a"]
+                assert type(known) is type(value)
+                assert known == (pytest.approx(value) if isinstance(value, float) else value)
+                assert space.holds({"a": value})
+
+    def test_what_is_outside_is_refused(self) -> None:
+        space = AdaptiveSpace(
+            {"kind": ["a", "b", None], "flag": [True, False], "rate": (0.1, 1.0), "n": (1, 8)}
+        )
+        inside = {"kind": None, "flag": True, "rate": 0.5, "n": 2}
+        assert space.holds(inside) and not space.holds({"kind": "a"})
+        for name, value in (
+            *(("kind", "c"), ("flag", 1), ("rate", 2.0), ("rate", "x"), ("n", 2.5), ("n", 9)),
+        ):
+            with pytest.raises(ValueError, match=rf"params\['{name}'\] must be in param_space"):
+                space.check({name: value})
+            assert not space.holds({**inside, name: value})
+        with pytest.raises(ValueError, match=r"which has \['flag', 'kind', 'n', 'rate'\]; got 'o"):
+            space.check({"other": 1})
+
+    def test_numbers_of_numpy_are_stored_as_plain_ones(self) -> None:
+        stored = AdaptiveSpace({"n": (1, 8)}).to_optuna({"n": np.int64(3)})
+        assert type(stored["n"]) is int
+
+    @pytest.mark.parametrize("bad", [{}, {"a": []}, {"a": (2.0, 1.0)}, {"a": "x"}, {3: [1]}])
+    def test_bad_spaces_are_refused(self, bad: Any) -> None:
+        with pytest.raises((TypeError, ValueError), match="param_space"):
+            AdaptiveSpace(bad)
+        with pytest.raises(TypeError, match="param_space must be a dict"):
+            AdaptiveSpace([bad])  # type: ignore[arg-type]
