@@ -38,7 +38,7 @@ from skdptune.accounting import (
     report_noisy_max,
     selection_lower_bound,
 )
-from skdptune.accounting._tuning._two_thresholds import TwoThresholds, two_thresholds
+from skdptune.accounting._tuning._comparison import TwoThresholds, two_thresholds
 
 LABELS = {
     "rdp": "Rényi (Papernot and Steinke)",

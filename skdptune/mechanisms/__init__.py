@@ -6,20 +6,23 @@ are rounded to a grid which no data choose.
 Every release has a function that returns what it costs, as a profile from `skdptune.accounting`.
 """
 
-from skdptune.mechanisms._doubling import DoublingThreshold, doubling_threshold_release
-from skdptune.mechanisms._doubling_state import ThresholdRound
+from skdptune.mechanisms._doubling import (
+    DoublingThreshold,
+    ThresholdRound,
+    doubling_threshold_release,
+)
 from skdptune.mechanisms._noise import (
     gaussian_profile,
     gaussian_release,
     laplace_profile,
     laplace_release,
     noise_for_budget,
+    unit_sum,
 )
 from skdptune.mechanisms._noisy_gradient_plan import steps_for_budget
 from skdptune.mechanisms._noisy_max import permute_and_flip_release
 from skdptune.mechanisms._quantiles import private_quantile, quantile_profile
 from skdptune.mechanisms._randomness import as_generator, fit_generator
-from skdptune.mechanisms._sums import unit_sum
 
 # isort: split
 # For the other folders of this package.
@@ -34,6 +37,7 @@ from skdptune.mechanisms._exact_noise import add_spherical as add_spherical
 from skdptune.mechanisms._exact_noise import draw_images as draw_images
 from skdptune.mechanisms._exact_noise import grid_of as grid_of
 from skdptune.mechanisms._exact_noise import spherical_spread as spherical_spread
+from skdptune.mechanisms._noise import UNIT as UNIT
 from skdptune.mechanisms._noise import nonprivate_profile as nonprivate_profile
 from skdptune.mechanisms._noise import pure_profile as pure_profile
 from skdptune.mechanisms._noisy_gradient_plan import MAX_EPOCHS as MAX_EPOCHS
@@ -46,7 +50,6 @@ from skdptune.mechanisms._noisy_gradient_plan import plan_noisy_gradient as plan
 from skdptune.mechanisms._randomness import RandomState as RandomState
 from skdptune.mechanisms._randomness import check_seed as check_seed
 from skdptune.mechanisms._randomness import repeatable_generator as repeatable_generator
-from skdptune.mechanisms._sums import UNIT as UNIT
 
 __all__ = [
     "DoublingThreshold",

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdptune._running_budget import RunningBudget, one_at_a_time
-from skdptune._validation import check_private_numbers
-from skdptune.accounting import PrivacyProfile
-from skdptune.mechanisms._doubling_plan import plan_threshold_search
-from skdptune.mechanisms._doubling_state import ThresholdRound, ThresholdState
+from skdptune._validation import check_integer, check_option, check_private_numbers, check_real
+from skdptune.accounting import (
+    LARGEST_LOSS,
+    BudgetFilter,
+    PrivacyProfile,
+    UnreachableBudgetError,
+    calibrate,
+    doubling_threshold,
+    sparse_vector,
+    sparse_vector_split,
+)
+from skdptune.mechanisms._noise import nonprivate_profile
 from skdptune.mechanisms._randomness import RandomState, as_generator, standard_laplace
 
 
@@ -340,3 +352,269 @@ def _checked_order(order: ArrayLike | None, count: int) -> NDArray[np.intp]:
     if not np.array_equal(np.sort(ranking, axis=None), np.arange(count)) or ranking.ndim != 1:
         raise ValueError(f"order must hold every index below {count} once; got something else.")
     return ranking.astype(np.intp)
+
+
+# The state, a function of hits and misses alone ------------------------------------------
+
+_FINEST = 1e-9
+# Counts a level that is whole up to rounding as whole: (1 - 0.7) / 0.1 is 3 levels.
+_ROUNDING = 1.0 - 1e-12
+
+
+class ThresholdRound(NamedTuple):
+    """One round of a doubling threshold search, as it may be published.
+
+    Attributes
+    ----------
+    utility : float
+        What had been reached before the round.
+    step : int
+        Levels that the round tried to gain at once.
+    hit : bool
+        Whether a candidate passed the noisy threshold.
+
+    Examples
+    --------
+    >>> from skdptune.mechanisms import ThresholdRound
+    >>> utility, step, hit = ThresholdRound(0.25, 4, True)
+    >>> step
+    4
+    """
+
+    utility: float
+    step: int
+    hit: bool
+
+
+class ThresholdState:
+    """The utility reached and the step, moved by hits and misses.
+
+    Parameters
+    ----------
+    granularity, initial_utility : float
+        As for `DoublingThreshold`.
+
+    Attributes
+    ----------
+    levels : int
+        Levels from the start to utility 1.
+    hits : int
+        Number of hits so far.
+    trace : tuple of ThresholdRound
+        The rounds so far.
+
+    Examples
+    --------
+    >>> state = ThresholdState(granularity=0.125, initial_utility=0.0)
+    >>> for hit in (True, True, False):
+    ...     state.record(hit)
+    >>> state.utility, state.step, state.threshold
+    (0.375, 2, 0.625)
+    """
+
+    def __init__(self, granularity: float, initial_utility: float) -> None:
+        self._height = check_real(granularity, name="granularity", lower=_FINEST, upper=1.0)
+        self._start = check_real(
+            initial_utility, name="initial_utility", lower=0.0, upper=1.0, upper_open=True
+        )
+        self.levels = max(1, math.ceil((1.0 - self._start) / self._height * _ROUNDING))
+        self._level = 0
+        self.step = 1
+        self.hits = 0
+        self.trace: tuple[ThresholdRound, ...] = ()
+
+    def record(self, hit: bool) -> None:
+        """Move by the outcome of one round."""
+        self.trace = (*self.trace, ThresholdRound(self.utility, self.step, hit))
+        if hit:
+            self.hits += 1
+            self._level += self.step
+            self.step *= 2
+        else:
+            self.step //= 2
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there is nothing to gain: the step is 0, or the utility has reached 1."""
+        return self.step == 0 or self._level >= self.levels
+
+    @property
+    def utility(self) -> float:
+        """What has been reached, at most 1."""
+        # One product of a whole number: levels do not add up their roundings.
+        return min(self._start + self._level * self._height, 1.0)
+
+    @property
+    def threshold(self) -> float:
+        """What the next round asks for, without its noise."""
+        return self._start + (self._level + self.step) * self._height
+
+
+# How much noise a budget needs, and when the search must stop ----------------------------
+
+# Everything here follows from public settings, before the search.
+
+# Keeps calibration clear of both ends, where rounding could refuse what is known to fit.
+_MARGIN = 1.0 - 1e-6
+_LEAST_EPSILON = 1e-100
+
+
+@dataclass(frozen=True)
+class ThresholdPlan:
+    """Noise, limits and cost of a doubling threshold search.
+
+    Attributes
+    ----------
+    threshold_scale, candidate_scale : float
+        Scales of the Laplace noises.
+    redraws : bool
+        Whether every round has a threshold noise of its own.
+    max_rounds, max_hits : int or None
+        Where the search stops at the latest.
+    round_epsilon, budget : Fraction or None
+        Settings of the filter, if the noise is drawn per round.
+    profile : PrivacyProfile
+        What the search costs, whatever happens in it.
+    """
+
+    threshold_scale: float
+    candidate_scale: float
+    redraws: bool
+    max_rounds: int | None
+    max_hits: int | None
+    round_epsilon: Fraction | None
+    budget: Fraction | None
+    profile: PrivacyProfile
+
+    def new_filter(self) -> BudgetFilter | None:
+        """Return the filter that a search must ask before each round, if it needs one."""
+        if self.round_epsilon is None:
+            return None
+        return BudgetFilter(self.round_epsilon, self.budget, self.max_rounds)
+
+
+def plan_threshold_search(
+    noise: str | None,
+    *,
+    sensitivity: float,
+    epsilon: float | None,
+    delta: float,
+    levels: int,
+    max_rounds: int | None,
+    max_hits: int | None,
+) -> ThresholdPlan:
+    """Return the plan of a search over so many levels of utility; see `DoublingThreshold`."""
+    # Theorem D0.
+    if noise is not None:
+        check_option(noise, name="noise", options=("sparse", "per-round"))
+    influence = check_real(
+        sensitivity,
+        name="sensitivity",
+        lower=0.0,
+        lower_open=True,
+        upper=math.inf,
+        upper_open=True,
+    )
+    failure = check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    rounds, hits = (
+        None if value is None else check_integer(value, name=name, lower=1)
+        for name, value in (("max_rounds", max_rounds), ("max_hits", max_hits))
+    )
+    if noise is None:
+        return ThresholdPlan(0.0, 0.0, False, rounds, hits, None, None, nonprivate_profile())
+    # Its parts must not vanish in rounding.
+    budget = check_real(epsilon, name="epsilon", lower=_LEAST_EPSILON, upper=LARGEST_LOSS)
+    if noise == "sparse":
+        return _sparse(influence, budget, rounds, hits or most_hits(levels))
+    return _per_round(influence, budget, failure, _cap(levels, rounds, hits), hits)
+
+
+def most_hits(levels: int) -> int:
+    """Return the most hits of a search without noise that ends within so many levels.
+
+    Notes
+    -----
+    Ding, Wu, Xu and Pan, Lemma 1: if the best utility lies ``n = 2**k - 1 + r`` levels up,
+    ``r < 2**k``, the search hits ``k`` times, and then once for every one in the binary digits of
+    ``r``. It misses once more than it hits, so it makes twice the number plus one rounds (the
+    lemma counts one miss less). Up to ``n`` levels the most is attained at ``k`` or ``k - 1``.
+    """
+    doublings = (levels + 1).bit_length() - 1
+    rest = levels + 1 - (1 << doublings)
+    # No number up to r has more ones than the largest 2**j - 1 among them.
+    return max(2 * (doublings - 1), doublings + (rest + 1).bit_length() - 1)
+
+
+@functools.lru_cache(maxsize=64)
+def _sparse(influence: float, budget: float, rounds: int | None, hits: int) -> ThresholdPlan:
+    threshold, queries = sparse_vector_split(budget, hits)
+    return ThresholdPlan(
+        threshold_scale=influence / threshold,
+        candidate_scale=2.0 * hits * influence / queries,
+        redraws=False,
+        max_rounds=rounds,
+        max_hits=hits,
+        round_epsilon=None,
+        budget=None,
+        profile=sparse_vector(threshold, queries, hits),
+    )
+
+
+def _cap(levels: int, rounds: int | None, hits: int | None) -> int:
+    """Return the most rounds of a search with noise drawn per round."""
+    cap = rounds or 2 * most_hits(levels) + 1
+    # Before its last hit a search that goes on has missed at most as often as it has hit.
+    return cap if hits is None else min(cap, 2 * hits - 1)
+
+
+@functools.lru_cache(maxsize=64)
+def _per_round(
+    influence: float, budget: float, failure: float, rounds: int, hits: int | None
+) -> ThresholdPlan:
+    each = _round_epsilon(budget, failure, rounds)
+    limit = each * _half_rounds(rounds) / 2
+    return ThresholdPlan(
+        threshold_scale=2.0 * influence / float(each),
+        candidate_scale=4.0 * influence / float(each),
+        redraws=True,
+        max_rounds=rounds,
+        max_hits=hits,
+        round_epsilon=each,
+        budget=limit,
+        profile=doubling_threshold(each, budget=limit, max_rounds=rounds),
+    )
+
+
+def _half_rounds(rounds: int) -> int:
+    """Return the halves of a round's cost that a search of so many rounds may need.
+
+    Notes
+    -----
+    A search that ends at step 0 after ``2 h + 1`` rounds has ``h`` hits. Before its last round it
+    has used ``3 h`` halves, and the filter wants two more. With this number the filter cuts
+    short no search that would have ended by itself within the rounds.
+    """
+    return 2 + math.ceil(3 * (rounds - 1) / 2)
+
+
+def _round_epsilon(budget: float, failure: float, rounds: int) -> Fraction:
+    """Return the largest cost of a round that keeps the search within the budget."""
+    halves = _half_rounds(rounds)
+    # Numbers count as they are written, as in the filter.
+    pure = 2 * Fraction(repr(budget)) / halves
+    largest = 2.0 * LARGEST_LOSS / halves * _MARGIN
+    if failure == 0.0 or float(pure) >= largest:
+        return pure
+
+    def cost_of(each: float) -> PrivacyProfile:
+        exact = Fraction(repr(each))
+        return doubling_threshold(exact, budget=exact * halves / 2, max_rounds=rounds)
+
+    least = float(pure) * _MARGIN
+    try:
+        found = calibrate(
+            cost_of, budget, failure, parameter="budget", lower=least, upper=largest, guess=least
+        )
+    except UnreachableBudgetError:
+        return pure
+    return max(pure, Fraction(repr(found.value)))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from opendp import domains, measurements, measures, metrics, mod
 
 from skdptune._validation import check_flag, check_private_numbers, check_real
-from skdptune.mechanisms import _opendp
 from skdptune.mechanisms._randomness import RandomState, as_generator, random_below
 
 
@@ -116,8 +121,45 @@ def _winner(
         best = np.flatnonzero(values == values.max())
         return int(best[random_below(best.size, generator)])
     if generator is None:
-        return _opendp.noisy_max(values, scale)
+        return noisy_max(values, scale)
     with np.errstate(over="ignore"):
         # Differences to the best keep their accuracy, whatever the size of the scores.
         behind = (values - values.max()) / scale
     return int(np.argmax(behind + generator.standard_exponential(values.size)))
+
+
+# OpenDP's noisy maximum, safe in floating point ------------------------------------------
+
+# OpenDP compares noisy scores by exact arithmetic, as far as it takes to tell them apart.
+#
+# Theorem N2.
+
+_FEATURE = "contrib"
+_lock = threading.Lock()
+
+
+def noisy_max(values: np.ndarray, scale: float) -> int:
+    """Return the index of the largest value after exponential noise of mean `scale` on each."""
+    return int(_selector(scale)(values.tolist()))
+
+
+@functools.lru_cache(maxsize=64)
+def _selector(scale: float) -> Callable[[list[float]], Any]:
+    domain = domains.vector_domain(domains.atom_domain(T=float, nan=False))
+    with _feature_enabled():
+        return measurements.make_noisy_max(
+            domain, metrics.linf_distance(T=float), measures.max_divergence(), scale
+        )
+
+
+@contextmanager
+def _feature_enabled() -> Iterator[None]:
+    """Enable OpenDP's contributed code inside the block alone: the user's setting stays."""
+    with _lock:
+        missing = _FEATURE not in mod.GLOBAL_FEATURES
+        mod.GLOBAL_FEATURES.add(_FEATURE)
+        try:
+            yield
+        finally:
+            if missing:
+                mod.GLOBAL_FEATURES.discard(_FEATURE)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skdptune.accounting import doubling_threshold
-from skdptune.mechanisms._doubling_plan import most_hits, plan_threshold_search
+from skdptune.mechanisms._doubling import most_hits, plan_threshold_search
 
 GIVEN = {"sensitivity": 0.1, "epsilon": 1.0, "delta": 0.0, "levels": 100}
 OPEN = {"max_rounds": None, "max_hits": None}

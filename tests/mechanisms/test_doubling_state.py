@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.mechanisms._doubling_state import ThresholdState
+from skdptune.mechanisms._doubling import ThresholdState
 
 
 @pytest.mark.parametrize(

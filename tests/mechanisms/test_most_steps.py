@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, gaussian_delta
-from skdptune.mechanisms._most_steps import LARGEST_COUNT, gaussian_shift, most_steps
+from skdptune.mechanisms._noisy_gradient_plan import LARGEST_COUNT, gaussian_shift, most_steps
 
 
 def solved(profile_of, epsilon, delta=0.0, guess=1.0):

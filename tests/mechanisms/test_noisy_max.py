@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from skdptune.accounting import permute_and_flip
-from skdptune.mechanisms import _opendp, permute_and_flip_release
+from skdptune.mechanisms import _noisy_max, permute_and_flip_release
 from tests.accounting.calls import calls_of
 
 
@@ -68,7 +68,7 @@ def test_selection_keeps_its_cost(candidates) -> None:
 
 @pytest.mark.parametrize("scale", [0.1, 2.0, 7.0])
 def test_opendp_states_the_same_cost_of_its_maximum(scale) -> None:
-    assert _opendp._selector(scale).map(0.3) == pytest.approx(2.0 * 0.3 / scale, rel=1e-9)
+    assert _noisy_max._selector(scale).map(0.3) == pytest.approx(2.0 * 0.3 / scale, rel=1e-9)
 
 
 @pytest.mark.parametrize("state", [0, None])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdptune.mechanisms import _sums, unit_sum
+from skdptune.mechanisms import _noise, unit_sum
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -17,7 +17,7 @@ def test_sum_is_close_to_the_sum(dtype) -> None:
 def test_blocks_add_up(monkeypatch) -> None:
     units = np.random.default_rng(1).uniform(-1, 1, size=(100, 2))
     whole = unit_sum(units)
-    monkeypatch.setattr(_sums, "_ROWS", 7)
+    monkeypatch.setattr(_noise, "_ROWS", 7)
     np.testing.assert_array_equal(unit_sum(units), whole)
 
 
@@ -29,7 +29,7 @@ def test_one_record_moves_the_sum_by_its_own_value_at_most() -> None:
     for value in (1.0, -1.0, 0.1, 1e-9, *rng.uniform(-1, 1, 50)):
         moved = unit_sum(np.append(units, value)[np.append(order, 5000)[::-1]]) - unit_sum(units)
         assert abs(moved) <= abs(value)
-        assert abs(moved - value) <= _sums.UNIT
+        assert abs(moved - value) <= _noise.UNIT
 
 
 @pytest.mark.parametrize("order", [1, 2])
@@ -51,7 +51,7 @@ def test_nothing_sums_to_zero() -> None:
 
 def test_sums_of_too_many_records_move_no_farther(monkeypatch) -> None:
     # Theorem R1. As if doubles had 20 bits: beyond, neighbouring sums would round to even ones.
-    monkeypatch.setattr(_sums, "UNIT", 2.0**-53 * 16)
+    monkeypatch.setattr(_noise, "UNIT", 2.0**-53 * 16)
     units = np.append(np.ones(20), 16.0 * 2.0**-53)
     sums = [float(unit_sum(units[:count])) for count in range(12, 22)]
     assert sums == [12.0, 13.0, 14.0, 15.0] + [16.0] * 6

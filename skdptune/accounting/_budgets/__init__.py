@@ -1,8 +1,7 @@
 """Filters that keep releases within a total while they are chosen one after another."""
 
 from skdptune.accounting._budgets._budget_filter import BudgetExceededError, BudgetFilter
-from skdptune.accounting._budgets._gaussian_filter import GaussianFilter
-from skdptune.accounting._budgets._gaussian_shift import charge_of
+from skdptune.accounting._budgets._gaussian_filter import GaussianFilter, charge_of
 from skdptune.accounting._budgets._renyi_filter import RenyiFilter, suitable_order
 
 __all__ = [

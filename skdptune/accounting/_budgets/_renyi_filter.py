@@ -9,7 +9,7 @@ import numpy as np
 
 from skdptune._formatting import shown
 from skdptune._validation import FloatArray, check_kind, check_real
-from skdptune.accounting._budgets._summing_filter import SLACK, SummingFilter
+from skdptune.accounting._budgets._budget_filter import SLACK, SummingFilter
 from skdptune.accounting._losses import ORDERS, LossDistribution, RenyiTable
 from skdptune.accounting._profile import (
     Calibration,

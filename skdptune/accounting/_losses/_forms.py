@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from skdptune.accounting._losses._closed_forms import gaussian_halves, randomised_response
-from skdptune.accounting._losses._curves import Sides, connected
-from skdptune.accounting._losses._sampled_gaussian import sampled_gaussian_sides
+import numpy as np
+from scipy import special
+
+from skdptune._validation import FloatArray
+from skdptune.accounting._losses._closed_forms import (
+    gaussian_delta,
+    gaussian_halves,
+    randomised_response,
+    subsampled_add,
+    subsampled_remove,
+)
+from skdptune.accounting._losses._convolution import TAIL, convolved, convolved_with_rare
+from skdptune.accounting._losses._curves import Sides, connected, step_at_most
+from skdptune.accounting._losses._distribution import LARGEST_LOSS, LEAST_RATE, LossDistribution
 
 # More responses are composed by transforms: their closed form takes as many numbers.
 _MOST_RESPONSES = 10**6
@@ -163,3 +175,190 @@ class SampledGaussianForm(Form):
             and self.rate >= other.rate
             and self.count >= other.count
         )
+
+
+# Many Gaussian releases on Poisson samples -----------------------------------------------
+
+# The curve of one of them is a closed form. Its dots go onto a grid that suits the spread of its
+# losses and of their sum, and the pair that connects them is composed.
+
+# Points to the spread of one loss, of their sum, and of a sum with a long tail of rare losses.
+_PER_LOSS, _PER_SUM, _PER_LONG_SUM = 30.0, 400.0, 100.0
+_MOST_POINTS = 2**18
+_MOST_POINTS_GIVEN = 2**22
+_MOST_RARE_POINTS = 2**16
+_MOST_SINGLE_POINTS = 2**15
+# Mass that all copies may lose beyond the end of their grid, as a share of the rate.
+_LOST = 1e-19
+# Fewer copies have no sum to speak of.
+_MANY = 2
+# Rare losses are those that all copies together meet with this probability.
+_RARE = 1e-4
+# Spreads of the sum from which on a largest loss is far away.
+_FAR = 10.0
+
+
+@dataclass(frozen=True)
+class SampledGaussian:
+    """A Gaussian release of shift ``mu`` on a Poisson sample of a rate in (0, 1).
+
+    Notes
+    -----
+    Theorem P7.
+    """
+
+    mu: float
+    rate: float
+
+    def remove(self, epsilons: FloatArray) -> FloatArray:
+        """Return the curve of removing a record at each epsilon >= 0, rounded up."""
+        return subsampled_remove(self._unsampled, epsilons, self.rate)
+
+    def add(self, epsilons: FloatArray) -> FloatArray:
+        """Return the curve of adding a record at each epsilon >= 0, rounded up."""
+        return subsampled_add(self._unsampled, epsilons, self.rate)
+
+    def _unsampled(self, epsilons: FloatArray) -> FloatArray:
+        return gaussian_delta(self.mu, epsilons)
+
+    def loss(self, outcome: FloatArray) -> FloatArray:
+        """Return the loss of removing a record, where noise alone is standard normal."""
+        whole = np.minimum(self.mu * outcome - self.mu**2 / 2.0, LARGEST_LOSS)
+        sampled: FloatArray = np.log1p(self.rate * np.expm1(whole))
+        return sampled
+
+    def loss_beyond(self, probability: float) -> float:
+        """Return a loss of removing that is exceeded with about this probability."""
+        low, high = -10.0, 60.0 + self.mu
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            upper = (1.0 - self.rate) * special.ndtr(-middle)
+            upper += self.rate * special.ndtr(self.mu - middle)
+            low, high = (middle, high) if upper > probability else (low, middle)
+        return min(max(float(self.loss(np.array(high))), 0.0), LARGEST_LOSS)
+
+    def deviation(self, largest: float) -> float:
+        """Return about the spread of the losses of removing up to a largest one."""
+        outcomes = np.linspace(-10.0, 10.0 + self.mu, 2001)
+        losses = self.loss(outcomes)
+        weights = (1.0 - self.rate) * np.exp(-0.5 * outcomes**2)
+        weights += self.rate * np.exp(-0.5 * (outcomes - self.mu) ** 2)
+        weights[losses > largest] = 0.0
+        weights /= weights.sum()
+        return math.sqrt(float(weights @ (losses - weights @ losses) ** 2))
+
+
+def sampled_gaussian_sides(mu: float, rate: float, count: int, step: float | None = None) -> Sides:
+    """Return both directions of ``count`` Gaussian releases, each on a Poisson sample.
+
+    Parameters
+    ----------
+    mu : float
+        Shift of one release, in standard deviations of its noise.
+    rate : float
+        Probability in (0, 1) with which a record is in a sample.
+    count : int
+        Number of releases.
+    step : float, optional
+        Grid of the losses. The default suits their spread.
+
+    Notes
+    -----
+    Theorem P4, Theorem P7, Theorem P12.
+    """
+    # A larger rate costs no less (Theorem P7); losses of smaller ones are beyond doubles' digits.
+    release = SampledGaussian(mu, max(rate, LEAST_RATE))
+    plan = _planned(release, count, step)
+    if plan.spread > LARGEST_LOSS:
+        # Of such sums hardly any is finite.
+        lost = LossDistribution(plan.coarse, 0, np.zeros(1), 1.0)
+        return lost, lost
+    sides = _common_losses(release, plan)
+    if count == 1:
+        return sides
+    add = convolved([(sides[1], count)], TAIL)
+    if plan.is_split:
+        first = round(plan.end / plan.coarse) + 1
+        all_losses = _all_losses(release, plan)
+        remove = convolved_with_rare(sides[0], all_losses, first, count, TAIL)
+    else:
+        remove = convolved([(sides[0], count)], TAIL)
+    if step is None:
+        remove, add = (side.on_grid(plan.coarse) for side in (remove, add))
+    return remove, add
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Grids of one release.
+
+    Attributes
+    ----------
+    fine, coarse : float
+        Steps for common losses, and for rare ones and the result.
+    end : float
+        Largest common loss, a multiple of both steps.
+    top : float
+        Largest loss of all that is not infinite.
+    spread : float
+        Standard deviation of the sum of all copies, about.
+    """
+
+    fine: float
+    coarse: float
+    end: float
+    top: float
+    spread: float
+
+    @property
+    def is_split(self) -> bool:
+        return self.end < self.top
+
+
+def _planned(release: SampledGaussian, count: int, step: float | None) -> _Plan:
+    """Return grids that suit the spread of one loss and of the sum of all."""
+    rate = release.rate
+    # The largest loss of adding.
+    least = -math.log1p(-rate)
+    top = max(release.loss_beyond(_LOST * rate / count), least)
+    common = max(release.loss_beyond(_RARE / count), least)
+    spread = release.deviation(common)
+    total = spread * math.sqrt(count)
+    is_split = count >= _MANY and top > _FAR * total and common < 0.5 * top
+    largest = common if is_split else top
+    if count == 1:
+        fine = coarse = step or step_at_most(max(spread / _PER_SUM, top / _MOST_SINGLE_POINTS))
+    elif step is None:
+        enough = total / (_PER_LONG_SUM if is_split else _PER_SUM)
+        coarse = step_at_most(max(enough, top / _MOST_RARE_POINTS))
+        span = 20.0 * total + max(largest, coarse)
+        fine = step_at_most(max(min(spread / _PER_LOSS, total / _PER_SUM), span / _MOST_POINTS))
+        coarse = max(fine, coarse)
+    else:
+        fine = coarse = max(step, (20.0 * total + largest) / _MOST_POINTS_GIVEN)
+    end = coarse * math.ceil(largest / coarse)
+    return _Plan(fine, coarse, end, coarse * math.ceil(top / coarse), total)
+
+
+def _common_losses(release: SampledGaussian, plan: _Plan) -> Sides:
+    """Return one release without its rare losses, which count as nothing lost when adding."""
+    remove, add = (_heights(curve, plan.fine, plan.end) for curve in (release.remove, release.add))
+    remove[0] = add[0] = min(remove[0], add[0])
+    further, infinity = 0.0, float(remove[-1])
+    if plan.is_split:
+        after, infinity = release.remove(np.array([plan.end + plan.coarse, plan.top])).tolist()
+        further = (float(remove[-1]) - after) / math.expm1(plan.coarse)
+    own, other = connected(plan.fine, remove, add, further)
+    own = LossDistribution(own.step, own.lowest, own.masses, infinity)
+    other.masses[0] += further * math.exp(-plan.end)
+    return own, other
+
+
+def _all_losses(release: SampledGaussian, plan: _Plan) -> LossDistribution:
+    """Return the losses of removing a record, rare ones included, on the coarse grid."""
+    remove, add = (_heights(each, plan.coarse, plan.top) for each in (release.remove, release.add))
+    return connected(plan.coarse, remove, add)[0]
+
+
+def _heights(curve: Callable[[FloatArray], FloatArray], step: float, end: float) -> FloatArray:
+    return curve(step * np.arange(round(end / step) + 1))

@@ -5,15 +5,15 @@ from skdptune.accounting._profile._calibration import (
     UnreachableBudgetError,
     calibrate,
 )
-from skdptune.accounting._profile._failure import with_failure
-from skdptune.accounting._profile._internals import (
+from skdptune.accounting._profile._profile import (
+    PrivacyProfile,
     profile_from_bound,
     profile_from_halves,
     profile_from_renyi,
     renyi_of,
     sides_of,
+    with_failure,
 )
-from skdptune.accounting._profile._profile import PrivacyProfile
 from skdptune.accounting._profile._shared_curve import SharedCurve, calibrate_to_curve
 
 __all__ = [

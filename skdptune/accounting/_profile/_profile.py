@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from skdptune._formatting import shown, shown_number
 from skdptune._validation import (
+    FloatArray,
     check_integer,
     check_kind,
     check_option,
@@ -49,6 +50,7 @@ from skdptune.accounting._losses import (
     step_at_most,
     subsampled_halves,
     to_pld,
+    upper_half,
     with_bounded_size,
     worst_of,
 )
@@ -585,3 +587,77 @@ def _profile_of_event(event: dp_event.DpEvent, step: float | None) -> PrivacyPro
             f"got {shown(event)}. Give its curve to from_curve if you know it."
         )
     return PrivacyProfile._from_halves(halves_of_bound(renyi.delta), renyi)
+
+
+# Guarantees that rest on a premise which holds with high probability ---------------------
+
+
+def with_failure(profile: PrivacyProfile, probability: float) -> PrivacyProfile:
+    """Return the profile of a release whose guarantee holds except with some probability.
+
+    Parameters
+    ----------
+    profile : PrivacyProfile
+        What the release costs where the premise holds.
+    probability : float
+        Bound, on every data set, on the probability that it does not.
+
+    Returns
+    -------
+    PrivacyProfile
+        With the probability added to delta at every epsilon, in each direction.
+
+    Notes
+    -----
+    Theorem L3.
+
+    Split P into its part G where the premise holds and the rest, of mass at most `probability`.
+    For every set S, ``P(S) - alpha Q(S) <= (G(S) - alpha Q(S)) + probability``, and the premise
+    bounds the first term. It is enough that the premise holds under P, the first distribution of
+    each direction. It may be a statement about the pair of data sets and what was released before.
+
+    Examples
+    --------
+    >>> from skdptune.accounting import PrivacyProfile, with_failure
+    >>> round(with_failure(PrivacyProfile.pure(1.0), 1e-6).delta(1.0), 12)
+    1e-06
+    """
+    check_kind(profile, name="profile", kind=PrivacyProfile, domain="a PrivacyProfile")
+    probability = check_real(probability, name="probability", lower=0.0, upper=1.0)
+    if probability == 0.0:
+        return profile
+    sides = profile._bounded
+    step = sides[0].step
+    # A premise that fails does so at epsilon = 0, too, where both directions meet.
+    halves = [np.minimum(upper_half(side, step) + probability, 1.0) for side in sides]
+    return PrivacyProfile._from_halves(Halves(step, *halves))
+
+
+# What the rest of the accounting reads and makes -----------------------------------------
+
+
+def sides_of(profile: PrivacyProfile) -> Sides:
+    """Return a profile's loss distributions, of the remove and the add direction."""
+    return profile._bounded
+
+
+def renyi_of(profile: PrivacyProfile) -> RenyiCurve:
+    """Return a profile's Rényi curve, which is infinite where no bound is known."""
+    return profile._renyi
+
+
+def profile_from_halves(halves: Halves, renyi: RenyiCurve | None = None) -> PrivacyProfile:
+    """Return the profile of bounds on ``delta(0), delta(step), ...`` in each direction."""
+    return PrivacyProfile._from_halves(halves, renyi)
+
+
+def profile_from_bound(
+    delta: Callable[[FloatArray], FloatArray], renyi: RenyiCurve | None = None
+) -> PrivacyProfile:
+    """Return the profile of a bound on delta in both directions, known at any epsilon >= 0."""
+    return PrivacyProfile._from_halves(halves_of_bound(delta), renyi)
+
+
+def profile_from_renyi(renyi: RenyiCurve) -> PrivacyProfile:
+    """Return the profile that a Rényi curve proves, in both directions."""
+    return profile_from_bound(renyi.delta, renyi)

@@ -16,8 +16,7 @@ from skdptune.accounting._profile._calibration import (
     UnreachableBudgetError,
     check_range,
 )
-from skdptune.accounting._profile._failure import with_failure
-from skdptune.accounting._profile._profile import PrivacyProfile
+from skdptune.accounting._profile._profile import PrivacyProfile, with_failure
 
 _DIRECTIONS = ("remove", "add")
 _STEPS = 40

@@ -18,7 +18,11 @@ from skdptune._validation import (
     check_real,
     check_vector,
 )
-from skdptune.accounting._run_counts._sampling import IntArray, RandomState, make_generator
+from skdptune.accounting._run_counts._negative_binomial import (
+    IntArray,
+    RandomState,
+    make_generator,
+)
 
 # Shares by which checked numbers may differ, and draws that are compared with probabilities.
 _SLACK = 1e-7

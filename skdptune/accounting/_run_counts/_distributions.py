@@ -11,7 +11,10 @@ from scipy import special
 from skdptune._validation import FloatArray, check_integer, check_real
 from skdptune.accounting._run_counts import _negative_binomial as negative_binomial
 from skdptune.accounting._run_counts._base import RunCountDistribution
-from skdptune.accounting._run_counts._sampling import IntArray, draw_truncated_negative_binomial
+from skdptune.accounting._run_counts._negative_binomial import (
+    IntArray,
+    draw_truncated_negative_binomial,
+)
 
 # Up to here floats count without gaps and numpy's samplers take the parameter.
 _LARGEST_COUNT = 2**53

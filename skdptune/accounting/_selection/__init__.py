@@ -3,9 +3,9 @@
 from skdptune.accounting._selection._bounds import (
     BOUNDS,
     BoundNotApplicableError,
+    RenyiSelected,
     selected_halves,
     useful_end,
 )
-from skdptune.accounting._selection._renyi import RenyiSelected
 
 __all__ = ["BOUNDS", "BoundNotApplicableError", "RenyiSelected", "selected_halves", "useful_end"]

@@ -36,15 +36,23 @@ square of the cell.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
 from skdptune._validation import FloatArray
 from skdptune.accounting._losses import LossDistribution, cells_below, hockey_stick
 from skdptune.accounting._run_counts import RunCountDistribution
-from skdptune.accounting._selection._positions import Positions
-from skdptune.accounting._selection._tradeoff import end_slopes, refined, tradeoff_cells
+from skdptune.accounting._selection._tradeoff import (
+    IntArray,
+    cut,
+    end_slopes,
+    refined,
+    tradeoff_cells,
+)
 
 _TINY_LOG = -745.0
 _SPECK = 1e-18
@@ -173,3 +181,361 @@ def _lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     corners_x, corners_y = x[fit.blocks], y[fit.blocks]
     edges = np.diff(corners_x)
     return np.maximum(np.diff(corners_y) / edges, 0.0), edges
+
+
+# Every position among the scores is used only once ---------------------------------------
+
+# **Guarantee.** For every epsilon >= 0 and every function ``nu >= 0`` on [0, 1] that is fixed
+# beforehand, a private selection satisfies, in the notation of the envelope,
+#
+# .. math::
+#
+#     \delta(\varepsilon) \le \int_0^1 \nu + E_Q[G_\nu(l)]
+#     + \sup_a (\phi'(a) - \nu(a))_+ P(l = \infty), \\
+#     G_\nu(l) = \max\bigl(0, \sup_a (\phi'(a) - \nu(a)) l - e^\varepsilon \phi'(\beta(a))\bigr).
+#
+# *Proof.* With tie marks ``F_P(s)`` is uniform under ``P``, so ``E_P[nu(F_P)]`` is the integral of
+# ``nu``. In the envelope's integrand split ``phi'(F_P) dP`` into ``(phi' - nu) dP + nu dP`` and
+# use ``(x + y)_+ <= x_+ + y`` for ``y >= 0``.
+#
+# The envelope, ``nu = 0``, lets every outcome take the position that suits it best, as if there
+# were room for all. ``nu(a)`` is a price for position ``a``, where outcomes crowd.
+#
+# **Computation.** Any convex, rising, piecewise linear ``gamma`` with ``gamma(0) = 0`` and slopes
+# ``t_k`` on intervals of width ``w_k`` stands for the prices ``nu = (phi' - kappa(phi'(beta)))_+``
+# with ``kappa`` the inverse of ``gamma``. Then
+# ``(phi' - nu) t - phi'(beta) <= gamma*(t)``, so that
+#
+#     delta(epsilon) <= integral of nu + sum_k w_k H(exp(epsilon) t_k).
+#
+# The envelope's lower hull is the one with ``nu = 0``. For each of a few epsilons a good ``gamma``
+# is found by solving, on a grid, which outcomes should have which positions: outcomes of larger
+# loss gain more from higher positions, so the best assignment is monotone, which dynamic
+# programming finds. However rough that solution is, the bound holds, at all epsilons.
+
+BoolArray = NDArray[np.bool_]
+# Sizes of the grid on which outcomes get positions.
+_OUTCOMES = 64
+_POSITIONS = 128
+# Where the grid ends: a run of that rank is returned more seldom by so many e-folds.
+_REACH = 25.0
+# Closer to 1, positions cannot be told apart.
+_LEAST_REACH = 1e-9
+# Ranks and positions next to zero.
+_SMALL = np.geomspace(1e-8, 0.5, 32)
+# Number of epsilons for which that is done; positions for others lie between those found.
+_ASSIGNMENTS = 24
+# Cells over which prices are integrated.
+_PIECES = 1024
+_LEAST_RATIO = 1e-9
+# A smaller saving is not worth the search.
+_CLOSE = 0.95
+# Closer slopes, in logarithms, are not told apart.
+_FINEST = 0.05
+_TINY = 1e-300
+_FAR = 1e100
+# Share of the integrated pgf that rounding may take from a price.
+_ROUNDING = 1e-15
+
+
+class _Edges(NamedTuple):
+    """A convex, rising, piecewise linear function that starts in the origin: its corners."""
+
+    x: FloatArray
+    y: FloatArray
+
+    @classmethod
+    def of_corners(cls, x: FloatArray, y: FloatArray) -> _Edges:
+        """Return the function through corners that are convex up to rounding; never above."""
+        widths = np.diff(x)
+        corners = optimize.isotonic_regression(np.diff(y) / widths, weights=widths).blocks
+        return cls(x[corners], y[corners])
+
+    @classmethod
+    def around(cls, slopes: FloatArray, widths: FloatArray) -> _Edges:
+        """Return the function of some of the edges' lines, so many as matter; never above."""
+        logs = np.log(np.maximum(slopes, _TINY))
+        grid = np.floor(logs / _FINEST)
+        kept = np.flatnonzero(np.concatenate([[True], np.diff(grid) > 0.0]))
+        kept = np.unique(np.append(kept, slopes.size - 1))
+        ends = np.cumsum(widths)
+        if kept.size < 2:
+            return cls(np.array([0.0, ends[-1]]), np.array([0.0, slopes[0] * ends[-1]]))
+        # Two lines cross at a mean of the corners between them, weighted by the changes of slope.
+        changes = np.diff(slopes)
+        weights = np.add.reduceat(changes, kept[:-1])
+        crossings = np.add.reduceat(changes * ends[:-1], kept[:-1]) / weights
+        x = np.concatenate([[0.0], crossings, [ends[-1]]])
+        return cls(x, np.append(0.0, np.cumsum(slopes[kept] * np.diff(x))))
+
+    def at(self, x: FloatArray) -> FloatArray:
+        """Return the function's values."""
+        return np.interp(x, self.x, self.y)
+
+    def inverse(self, y: FloatArray) -> FloatArray:
+        """Return the largest point of the range, up to ties, of value ``y`` at most.
+
+        Where doubles cannot tell, 0: the smaller, the larger is a price.
+        """
+        found = np.interp(y, self.y, self.x)
+        return np.where((found >= self.x[0]) & (found <= self.x[-1]), found, 0.0)
+
+
+@dataclass(frozen=True)
+class PricedEnvelope:
+    """The bound of one function of prices: a constant, and bends of ``G``."""
+
+    epsilon: float
+    constant: float
+    log_slopes: FloatArray
+    widths: FloatArray
+    own: LossDistribution
+    other: LossDistribution
+
+    def delta(self, epsilons: FloatArray) -> FloatArray:
+        """Return the bound at any epsilons >= 0; it is best near the one it was made for."""
+        points = epsilons[:, None] + self.log_slopes
+        heights = hockey_stick(self.own, self.other, points.ravel()).reshape(points.shape)
+        return self.constant + heights @ self.widths
+
+
+class Positions:
+    """Bounds of one direction in which every position is used only once.
+
+    Parameters
+    ----------
+    own, other : LossDistribution
+        The run in this direction and in the other one.
+    distribution : RunCountDistribution
+        Distribution of the number of runs.
+    cells : ndarray
+        Cells of the trade-off curve.
+    slopes, widths : ndarray
+        Edges of the envelope's lower hull.
+
+    Notes
+    -----
+    Theorem S6.
+    """
+
+    def __init__(
+        self,
+        own: LossDistribution,
+        other: LossDistribution,
+        distribution: RunCountDistribution,
+        cells: FloatArray,
+        slopes: FloatArray,
+        widths: FloatArray,
+    ) -> None:
+        self._own, self._other, self._distribution = own, other, distribution
+        self._hull = _Edges(
+            *(np.append(0.0, np.cumsum(part)) for part in (widths, widths * slopes))
+        )
+        self._knots = np.append(cells[0], 1.0), np.append(cells[2], cells[3, -1])
+        steepness = distribution.pgf_second_derivative(1.0) / distribution.mean
+        self._reach = min(1.0, _REACH / max(steepness, _REACH))
+        # A few runs at least: outcomes of small mass may want to stay below nearly all others.
+        self._has_low_positions = self._reach == 1.0 and distribution.pgf_derivative(0.0) == 0.0
+        self._integrand = _Integrand(cells, distribution, 1.0 - 2.0 * self._reach)
+
+    def priced(self, epsilons: FloatArray, deltas: FloatArray) -> list[PricedEnvelope]:
+        """Return a bound that is good near each epsilon; none where that would save little.
+
+        Parameters
+        ----------
+        epsilons : ndarray
+            Increasing.
+        deltas : ndarray
+            What the envelope says there.
+
+        Notes
+        -----
+        Theorem S6.
+        """
+        if self._reach < _LEAST_REACH:
+            return []
+        ends = self._ends()
+        ratios = np.maximum.accumulate(np.diff(self._least_error(ends)) / np.diff(ends))
+        ratios = np.maximum(ratios, _LEAST_RATIO)
+        # The best assignments change slowly with epsilon.
+        index = np.linspace(0, epsilons.size - 1, _ASSIGNMENTS).round().astype(np.int64)
+        index = np.unique(index)
+        chosen = epsilons[index]
+        levels, worth = self._assignments(ends, ratios, chosen)
+        saves = worth < _CLOSE * deltas[index]
+        found = []
+        for epsilon in epsilons.tolist():
+            right = min(int(np.searchsorted(chosen, epsilon)), chosen.size - 1)
+            left = max(right - 1, 0)
+            if not (saves[left] or saves[right]):
+                continue
+            share = (epsilon - chosen[left]) / max(chosen[right] - chosen[left], _TINY)
+            nearest, moves = (right if share > 0.5 else left), levels[right] - levels[left]
+            between = levels[left] + share * moves
+            is_close = np.abs(moves) <= 0.1 * np.minimum(self._reach, between)
+            level = np.where(is_close, between, levels[nearest])
+            ranks = 0.5 * (ends[1:] + ends[:-1])
+            found.append(self._with_prices(epsilon, np.exp(epsilon) * ratios, level, ranks))
+        return [each for each in found if each is not None]
+
+    def _ends(self) -> FloatArray:
+        """Return the ranks, counted from the largest loss, between which outcomes are alike."""
+        ends = self._reach * np.linspace(0.0, 1.0, _OUTCOMES + 1) ** 2
+        return np.union1d(ends, _SMALL) if self._has_low_positions else ends
+
+    def _least_error(self, powers: FloatArray) -> FloatArray:
+        return np.interp(powers, *self._knots)
+
+    def _assignments(
+        self, ends: FloatArray, ratios: FloatArray, epsilons: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return which outcomes should have which positions, for each epsilon, and what for.
+
+        The outcome of which a mass of ``s`` has larger losses gets the position ``w - s``. That
+        no position is used twice says that ``w`` does not rise. Returned are ``w`` of each
+        outcome, and about the least delta that prices can prove.
+        """
+        ranks, masses = 0.5 * (ends[1:] + ends[:-1]), np.diff(ends)
+        levels = 1.0 - self._reach * np.linspace(0.0, 1.0, _POSITIONS, endpoint=False)
+        if self._has_low_positions:
+            levels = np.union1d(levels, _SMALL)[::-1]
+        positions = levels - ranks[:, None]
+        inside = np.maximum(positions, 0.0)
+        weights = masses[:, None] * (positions >= 0.0)
+        gains = self._distribution.pgf_derivative(inside) * weights
+        losses = self._distribution.pgf_derivative(self._least_error(inside))
+        losses *= masses[:, None] * ratios[:, None]
+        worth = -np.exp(epsilons)[:, None] * losses[:, None]
+        worth += gains[:, None]
+        np.maximum(worth, 0.0, out=worth)
+        path = _best_path(worth)
+        reached = np.take_along_axis(worth, path[:, :, None], axis=2)
+        return levels[path.T], reached.sum(axis=(0, 2))
+
+    def _with_prices(
+        self, epsilon: float, ratios: FloatArray, levels: FloatArray, ranks: FloatArray
+    ) -> PricedEnvelope | None:
+        """Return the bound whose prices make each outcome want the position it was given."""
+        end = float(self._hull.x[-1])
+        x, y = self._followed(ratios, levels, ranks)
+        grid = np.unique(np.concatenate([x[x <= end], self._hull.x]))
+        crowded, free = np.interp(grid, x, y), self._hull.at(grid)
+        higher = np.flatnonzero(crowded > free)
+        if not higher.size:
+            return None
+        edges = _Edges.of_corners(grid, np.maximum(crowded, free))
+        # From the next corner on the function is the hull's, and no price is left.
+        last = int(higher[-1])
+        highest = float(free[last + 1]) if last + 1 < grid.size else np.inf
+        constant = self._integrand.of(edges, highest)
+        slopes = np.diff(edges.y) / np.diff(edges.x)
+        log_slopes = np.log(np.maximum(slopes, _TINY))
+        widths = np.diff(edges.x)
+        return PricedEnvelope(epsilon, constant, log_slopes, widths, self._own, self._other)
+
+    def _followed(
+        self, ratios: FloatArray, levels: FloatArray, ranks: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return corners of a convex function whose slopes are the outcomes' at their places."""
+        derivative = self._distribution.pgf_derivative
+        places = np.maximum(levels - ranks, 0.0)
+        gains, y = derivative(places), derivative(self._least_error(places))
+        used = np.flatnonzero(gains > ratios * y)
+        if not used.size:
+            return np.array([0.0, self._hull.x[-1]]), np.zeros(2)
+        ratios, levels, ranks, gains, y = (
+            part[used] for part in (ratios, levels, ranks, gains, y)
+        )
+        jumps = (np.diff(levels) < -_TINY) | (np.diff(used) > 1)
+        # Among outcomes that stand close together prices add up from the lowest; it has none.
+        # The lowest of all gains nothing.
+        gains[-1] = min(gains[-1], ratios[-1] * y[-1])
+        rises = np.where(jumps, 0.0, 0.5 * (ratios[:-1] + ratios[1:]) * (y[:-1] - y[1:]))
+        risen = np.append(np.cumsum(rises[::-1])[::-1], 0.0)
+        rows = np.where(np.append(jumps, True), np.arange(y.size), y.size)
+        lowest = np.minimum.accumulate(rows[::-1])[::-1]
+        x = risen - risen[lowest] + gains[lowest]
+        # Nobody crowds between two groups, nor above all, once the last one's prices are down. A
+        # group that would fit between two levels has none.
+        finest = np.minimum(self._reach / _POSITIONS, levels)
+        limited = ranks[lowest] - ranks >= 0.5 * finest
+        below = np.maximum(y.size - np.searchsorted(y[::-1], self._hull.y), 0)
+        gaps = np.append(True, jumps)[np.minimum(below, jumps.size)]
+        free = gaps & (self._hull.y > y[-1])
+        below, free_x, free_y = below[free], self._hull.x[free], self._hull.y[free]
+        limits = x[below] + ratios[below] * (free_y - y[below])
+        limits = np.where(limited[below], limits, np.inf)
+        x = np.concatenate([[0.0], x, np.minimum(free_x, limits)])
+        y, first = np.unique(np.concatenate([[0.0], y, free_y]), return_index=True)
+        x = np.maximum.accumulate(x[first])
+        heights = np.diff(y)
+        slopes = np.diff(x) / heights
+        fit = optimize.isotonic_regression(slopes, weights=heights, increasing=False)
+        return x[fit.blocks], y[fit.blocks]
+
+
+def _best_path(worth: FloatArray) -> IntArray:
+    """Return choices that never fall from row to row and are worth most, for each column."""
+    totals = np.empty_like(worth)
+    best = np.zeros(worth.shape[1:])
+    for row, each in enumerate(worth):
+        totals[row] = each + best
+        best = np.maximum.accumulate(totals[row], axis=1)
+    choices = np.arange(worth.shape[2])
+    path = np.empty(worth.shape[:2], dtype=np.int64)
+    last = np.full(worth.shape[1], choices.size - 1)
+    for row in range(worth.shape[0] - 1, -1, -1):
+        allowed = choices <= last[:, None]
+        last = np.where(allowed, totals[row], -1.0).argmax(axis=1)
+        path[row] = last
+    return path
+
+
+class _Integrand:
+    """Prices on cells of positions, and what an upper bound on their integral needs."""
+
+    def __init__(
+        self, cells: FloatArray, distribution: RunCountDistribution, start: float
+    ) -> None:
+        """Cut the cells above ``start``, and keep the pgf's derivatives at their ends."""
+        # Below, no price exceeds phi'.
+        self._below = distribution.pgf(max(start, 0.0)) - distribution.pgf(0.0)
+        cells = cells[:, cells[1] > start]
+        spans = cells[1] - cells[0]
+        pieces = np.ceil(spans * (_PIECES / max(float(spans.sum()), _TINY))).astype(np.int64)
+        a0, a1, b0, b1 = cut(cells, np.maximum(pieces, 1))
+        middle = 0.5 * (b0 + b1)
+        self._widths = a1 - a0
+        self._x = [distribution.pgf_derivative(a) for a in (a0, a1)]
+        self._y = [distribution.pgf_derivative(b) for b in (b0, b1)]
+        self._middle = distribution.pgf_derivative(middle)
+        self._rise = 0.5 * distribution.pgf_second_derivative(middle) * (b1 - b0)
+
+    def of(self, edges: _Edges, highest: float) -> float:
+        """Return at least the integral of the prices, which are zero from a value on.
+
+        On a cell ``phi'`` lies below its chord, ``kappa`` above its own, and
+        ``phi'(beta)`` above its tangent: the prices lie below a line's positive part.
+
+        Notes
+        -----
+        Theorem S6.
+        """
+        used = self._y[0] < highest
+        (x0, x1), (y0, y1) = ((part[used] for part in ends) for ends in (self._x, self._y))
+        start, end = edges.inverse(y0), edges.inverse(y1)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slope = np.where(y1 > y0, (end - start) / (y1 - y0), 0.0)
+            middle, rise = self._middle[used], self._rise[used]
+            first = x0 - start - slope * (middle - rise - y0)
+            last = x1 - start - slope * (middle + rise - y0)
+        # Where a line is too steep for doubles, a price is at most what its cell's ends say.
+        is_line = (np.abs(first) < _FAR) & (np.abs(last) < _FAR)
+        first, last = np.where(is_line, first, x1 - start), np.where(is_line, last, x1 - start)
+        high, low = np.maximum(first, last), np.minimum(first, last)
+        # Half the square of the positive end, over the fall, where the line crosses zero.
+        with np.errstate(over="ignore"):
+            shares = np.clip(high / np.maximum(high - low, _TINY), 0.0, 1.0)
+        means = np.where(low >= 0.0, 0.5 * (high + low), 0.5 * np.maximum(high, 0.0) * shares)
+        widths = self._widths[used]
+        return self._below + float((means + _ROUNDING * x1 * (high > 0.0)) @ widths)

@@ -40,8 +40,12 @@ from skdptune.accounting._profile import (
     renyi_of,
     sides_of,
 )
-from skdptune.accounting._tuning._composition import composed
-from skdptune.accounting._tuning._tune_then_fit import TUNING_BOUNDS, VARIANTS, tune_then_fit
+from skdptune.accounting._tuning._tune_then_fit import (
+    TUNING_BOUNDS,
+    VARIANTS,
+    composed,
+    tune_then_fit,
+)
 
 _POINTS = 2**13
 _SUM_SLACK = 1e-9

@@ -25,18 +25,29 @@ Theorem T2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+from scipy import special
 
 from skdptune._validation import FloatArray, check_kind, check_option, check_real
 from skdptune.accounting._losses import (
     INTEGER_ORDERS,
     LARGEST_LOSS,
     Halves,
+    LossDistribution,
     RenyiCurve,
     RenyiSubsampled,
     RenyiSum,
     Sides,
+    largest_loss,
+    log_binomial,
+    step_at_most,
+    table_of_integer_orders,
+    upper_half,
 )
 from skdptune.accounting._profile import (
     PrivacyProfile,
@@ -46,9 +57,6 @@ from skdptune.accounting._profile import (
     sides_of,
 )
 from skdptune.accounting._selection import BoundNotApplicableError, useful_end
-from skdptune.accounting._tuning._composition import composed
-from skdptune.accounting._tuning._dots import curves_through_dots, dots_of_losses, few_outcomes
-from skdptune.accounting._tuning._renyi import RenyiTuneThenFit
 
 VARIANTS = (1, 2)
 TUNING_BOUNDS = ("profile", "rdp")
@@ -257,3 +265,249 @@ def _whole_curve(fit: Sides) -> tuple[FloatArray, FloatArray, FloatArray]:
     heights = np.concatenate([[1.0], excesses - np.expm1(-falls), upper, upper[-1:]])
     above_least = np.concatenate([[0.0], excesses, upper + np.expm1(rises), [_FAR]])
     return alphas, heights, above_least
+
+
+# The composition of a search with a fit --------------------------------------------------
+
+# Grid points up to the sum of the largest losses.
+_POINTS = 2**12
+
+
+def composed(first: PrivacyProfile, second: PrivacyProfile) -> PrivacyProfile:
+    """Return the composition, hardly above and never below that on the grids of its parts.
+
+    Notes
+    -----
+    Theorem T6.
+
+    A curve read at every so many points and joined by chords lies above. Beside the spread of the
+    sum the grid is fine: epsilon grows by a share of some 1e-6.
+    """
+    extent = sum(largest_loss(sides_of(part)) for part in (first, second))
+    if not extent > 0.0:
+        return first + second
+    step = step_at_most(extent / _POINTS)
+    return _on_grid(first, step) + _on_grid(second, step)
+
+
+def _on_grid(profile: PrivacyProfile, step: float) -> PrivacyProfile:
+    """Return the profile on a coarser grid, itself if it is none of smooth curves."""
+    sides = sides_of(profile)
+    # The losses of a pure guarantee are figures of their own.
+    is_pure = not any(side.infinity for side in sides)
+    if is_pure or any(side.step >= step for side in sides):
+        return profile
+    halves = Halves(step, *(upper_half(side, step) for side in sides))
+    return profile_from_halves(halves, renyi_of(profile))
+
+
+# Under Rényi differential privacy --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RenyiTuneThenFit(RenyiCurve):
+    """Tuning on a Poisson sample, fit on the rest: Koskela and Kulkarni (2023), Theorem 1.
+
+    Integer orders, chords between them.
+
+    Notes
+    -----
+    Theorem T5.
+    """
+
+    tune: RenyiCurve
+    fit: RenyiCurve
+    fraction: float
+
+    def at(self, orders: FloatArray) -> FloatArray:
+        """Return the larger of the two directions' bounds."""
+        return table_of_integer_orders(self).at(orders)
+
+    def at_integers(self, integers: FloatArray) -> FloatArray:
+        """Return the theorem's bound at orders 2, 3, 4 and so on."""
+        log_q, log_rest = math.log(self.fraction), math.log1p(-self.fraction)
+        j = np.arange(0.0, integers[-1] + 1.0)
+        tune, fit = (_moments(curve, j) for curve in (self.tune, self.fit))
+        # One row for each order, one column for each term of its sums.
+        order, k = integers[:, None], j[None, :]
+        k, left = np.minimum(k, order), np.maximum(order - k, 0.0)
+        term, other = k.astype(np.int64), left.astype(np.int64)
+        # The distribution of the sampled record is the mixture, here in the first place ...
+        remove = log_binomial(order, k) + left * log_q + k * log_rest + tune[other] + fit[term]
+        # ... and here in the second, which leaves one factor of the fit's distribution.
+        add = log_binomial(order - 1.0, np.minimum(k, order - 1.0)) + k * log_q
+        add = add + (left - 1.0) * log_rest + tune[np.minimum(term + 1, j.size - 1)] + fit[other]
+        worst = np.maximum(_log_sums(remove, j <= order), _log_sums(add, j < order))
+        return worst / (integers - 1.0)
+
+
+def _log_sums(terms: FloatArray, is_used: npt.NDArray[np.bool_]) -> FloatArray:
+    sums: FloatArray = special.logsumexp(np.where(is_used, terms, -math.inf), axis=1)
+    return sums
+
+
+def _moments(curve: RenyiCurve, orders: FloatArray) -> FloatArray:
+    """Return ``(order - 1) * divergence`` at 0, 1, 2, ...; zero at the first two."""
+    moments = np.zeros_like(orders)
+    moments[2:] = (orders[2:] - 1.0) * curve.at(orders[2:])
+    return moments
+
+
+# Few dots of a convex curve --------------------------------------------------------------
+
+# A hockey-stick curve is convex in ``exp(epsilon)``, so chords between its dots are an upper
+# bound, and dots are needed only where it bends. They are found by halving: the gap between chord
+# and curve is a concave function, so that in a narrow cell it is nowhere much more than twice as
+# large as in the middle.
+
+IntArray = npt.NDArray[np.int64]
+
+# Shares of epsilon and of delta that the chord of a cell may add in its middle. The middle becomes
+# a dot in any case, so that about a quarter is left.
+_SHARE_OF_EPSILON = 6e-4
+_SHARE_OF_DELTA = 6e-3
+# As narrow as that, a cell need not be halved even where the curve has a corner.
+_NARROW = 5e-4
+# Gaps that are no part of any delta that is asked for.
+_NEGLIGIBLE = 1e-15
+# Below this share of the largest epsilon, shares of epsilon are no finer.
+_SMALLEST_EPSILON = 1e-3
+# A wider cell's middle says little about the rest.
+_WIDEST = 0.5
+# Cells to begin with, and how many there would be if all were as small as any may become.
+_CELLS = 2**5
+_FINEST = 2**14
+# The same of the longer one of two curves.
+_LONGEST = 2**16
+# Dots of a curve on a uniform grid, at least.
+_LEAST_DOTS = 2**11
+
+
+class Dots(NamedTuple):
+    """Heights of a curve at increasing places of a grid, the first of which is ``epsilon = 0``."""
+
+    places: IntArray
+    heights: FloatArray
+
+
+def few_dots(height: Callable[[IntArray], FloatArray], places: IntArray, step: float) -> Dots:
+    """Return dots of a falling convex curve, close enough for their chords.
+
+    Parameters
+    ----------
+    height : callable
+        The curve at places of the grid: at ``epsilon = step * place``.
+    places : ndarray of int
+        Ends of the first cells; increasing.
+    step : float
+        Grid of epsilon.
+
+    Notes
+    -----
+    Theorem T6.
+    """
+    least = _SMALLEST_EPSILON * step * float(places[-1])
+    heights = height(places)
+    is_wide = np.diff(places) > 1
+    while is_wide.any():
+        left = np.flatnonzero(is_wide)
+        start, stop = places[left], places[left + 1]
+        middle, width = (start + stop) // 2, step * (stop - start)
+        found = height(middle)
+        drop = heights[left] - heights[left + 1]
+        share = np.expm1(step * (middle - start)) / np.expm1(width)
+        gap = heights[left] - share * drop - found
+        epsilon = np.maximum(step * middle, least)
+        # What the gap adds to epsilon, where the curve falls as steeply as its chord.
+        allowed = np.minimum(_SHARE_OF_DELTA * found, _SHARE_OF_EPSILON * epsilon * drop / width)
+        allowed[width <= _NARROW * epsilon] = np.inf
+        is_far = (width > _WIDEST) & (drop > _NEGLIGIBLE)
+        is_wide[left] = is_far | (gap > np.maximum(allowed, _NEGLIGIBLE))
+        places = np.insert(places, left + 1, middle)
+        heights = np.insert(heights, left + 1, found)
+        # Both halves of a cell are looked at again if the cell was.
+        is_wide = np.insert(is_wide, left, is_wide[left]) & (np.diff(places) > 1)
+    return Dots(places, heights)
+
+
+def dots_of_losses(side: LossDistribution) -> Dots:
+    """Return few dots of a direction's curve, the first and the last one among them."""
+    places = np.unique(np.linspace(0, side.highest, _CELLS + 1).astype(np.int64))
+    curve = side.curve
+    return few_dots(lambda place: curve[place], places, side.step)
+
+
+def few_outcomes(sides: Sides) -> tuple[FloatArray, FloatArray]:
+    """Return likelihood ratios of a pair and their masses under its second distribution.
+
+    The pair's curve has the chords between few dots of that of ``sides`` (remove first): masses of
+    outcomes between two dots are moved to both, with their means under either distribution kept.
+    Ratio 0, which only the second distribution gives, comes last.
+
+    Notes
+    -----
+    Theorem T6.
+    """
+    remove, add = sides
+    above, above_masses = _moved_masses(remove)
+    below, below_masses = _moved_masses(add)
+    # A mass under the second distribution is the add direction's mass of the mirrored loss.
+    below_masses = below_masses * np.exp(below)
+    totals = float(remove.weighted_tails[:1].sum()), float(add.positive_masses.sum())
+    rest = max(1.0 - add.infinity - sum(totals), 0.0)
+    # To loss zero move what is missing from the sums, which may be more than 1 by a little.
+    rest += max(totals[0] - float(above_masses.sum()), 0.0)
+    rest += max(totals[1] - float(below_masses.sum()), 0.0)
+    ratios = np.concatenate([np.exp(above), [1.0], np.exp(-below), [0.0]])
+    masses = np.concatenate([above_masses, [rest], below_masses, [add.infinity]])
+    return ratios[masses > 0.0], masses[masses > 0.0]
+
+
+def _moved_masses(side: LossDistribution) -> tuple[FloatArray, FloatArray]:
+    """Return positive losses of few dots, and masses under the other distribution of the pair.
+
+    The curve falls along a chord by the mass beyond it times the difference in ``exp(epsilon)``.
+    """
+    dots = dots_of_losses(side)
+    losses = side.step * dots.places
+    widths = np.exp(losses[:-1]) * np.expm1(np.diff(losses))
+    beyond = np.append(-np.diff(dots.heights) / widths, 0.0)
+    return losses[1:], np.maximum(-np.diff(beyond), 0.0)
+
+
+def curves_through_dots(
+    curves: tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]],
+    ends: tuple[float, float],
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return a step and two falling convex curves on its grid, computed at few dots.
+
+    Parameters
+    ----------
+    curves : pair of callables
+        Each from epsilons to heights.
+    ends : pair of float
+        Where each curve has come down to what stays.
+
+    Notes
+    -----
+    Theorem T6.
+    """
+    # One curve may end long before the other, and its dots must be as close.
+    step = step_at_most(max(min(ends) / _FINEST, max(ends) / _LONGEST))
+    dots = [_dots_up_to(end, curve, step) for curve, end in zip(curves, ends, strict=True)]
+    # All dots are on the grid of the smallest cell.
+    stride = min(min(int(np.diff(found.places).min()) for found in dots), _FINEST // _LEAST_DOTS)
+    remove, add = (_joined(found, step, stride) for found in dots)
+    return stride * step, remove, add
+
+
+def _dots_up_to(end: float, curve: Callable[[FloatArray], FloatArray], step: float) -> Dots:
+    width = _FINEST // _CELLS
+    places = width * np.arange(math.ceil(min(end, LARGEST_LOSS) / (width * step)) + 1)
+    return few_dots(lambda place: curve(step * place), places, step)
+
+
+def _joined(dots: Dots, step: float, stride: int) -> FloatArray:
+    """Return the chords between dots, linear in exp(epsilon), at every so many places."""
+    grid = np.arange(0, dots.places[-1] + 1, stride)
+    return np.interp(np.expm1(step * grid), np.expm1(step * dots.places), dots.heights)

@@ -6,9 +6,9 @@ from skdptune.mechanisms._exact_noise._releases import (
     add_laplace,
     add_spherical,
     draw_images,
+    grid_of,
     spherical_spread,
 )
-from skdptune.mechanisms._exact_noise._rounding import grid_of
 
 __all__ = [
     "NormalNoise",

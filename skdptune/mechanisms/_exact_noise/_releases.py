@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdptune.mechanisms._exact_noise._draws import (
+    ERROR,
+    Bounds,
     ChiFactor,
     ConstantFactor,
+    Draws,
+    Factor,
     Floats,
     LaplaceDraws,
     NormalDraws,
-)
-from skdptune.mechanisms._exact_noise._rounding import (
-    RoundedSums,
-    grid_of,
-    rounded_images,
-    rounded_sums,
 )
 
 # Numbers drawn at once: what is made of them on the way stays in a processor's cache.
@@ -190,3 +191,226 @@ def draw_images(
     Theorem E1.
     """
     return rounded_images(centre, matrix, spreads, NormalDraws(centre.size, generator), grid)
+
+
+# Sums of values and real noise, rounded to a grid ----------------------------------------
+
+# Doubles decide where they are sure to be on the right side of the middle between two multiples of
+# the grid; rational numbers decide elsewhere. At the end a multiple is rounded to a double, which
+# is a function of this multiple alone.
+#
+# Theorem E1.
+
+# Steps of the grid per unit of noise: the grid adds less than 2^-43 to a variance of 1.
+_GRID_BITS = 20
+# Least exponent of a normal double.
+_LEAST_EXPONENT = -1022
+_LARGEST = float(np.finfo(np.float64).max)
+# Sums of this many steps are known to a small part of a step.
+_EASY = 2.0**30
+_LARGEST_SQUARE = 2.0**1000
+# So many steps count exactly as 64-bit integers, with room for the noise.
+_COUNTABLE = 2.0**62
+_ROUNDING = 2.0**-51
+_FIRST_PLACES = 56
+
+
+def grid_of(scale: float, bits: int = _GRID_BITS) -> float:
+    """Return the step of the grid on which noise is released, from its scale alone.
+
+    Parameters
+    ----------
+    scale : float
+        Positive: the size of the noise on one number.
+    bits : int, default=20
+        The step is a power of two, from ``2**-(bits + 1)`` to ``2**-bits`` of the scale.
+
+    Notes
+    -----
+    Theorem E1.
+
+    Examples
+    --------
+    >>> grid_of(1.5) == 2.0**-20
+    True
+    """
+    return 2.0 ** max(math.frexp(scale)[1] - 1 - bits, _LEAST_EXPONENT)
+
+
+class RoundedSums:
+    """Sums of values with a factor times draws, rounded to the nearest multiples of a grid.
+
+    Parameters
+    ----------
+    factor : Factor
+    draws : Draws
+    grid : float
+        A power of two.
+
+    Notes
+    -----
+    Theorem E1.
+    """
+
+    def __init__(self, factor: Factor, draws: Draws, grid: float) -> None:
+        self._factor, self._draws, self._grid = factor, draws, grid
+        step = factor.value / grid
+        self._noise = draws.values * step
+        self._per_step = 1.0 / grid
+        self._largest_easy_square = min(_EASY * grid * (_EASY * grid), _LARGEST_SQUARE)
+        # Products and sums are rounded, and an error of the factor moves the noise.
+        largest = step * draws.largest
+        self._slack = step * ERROR + largest * factor.relative_error
+        self._slack += (_EASY + largest) * _ROUNDING
+
+    def of(self, values: Floats, first: int = 0) -> Floats:
+        """Return the values plus noise.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_values,)
+            NaN counts as 0, and what is infinite as the largest double.
+        first : int, default=0
+            Place of the first draw to use.
+        """
+        # The square exceeds that of each value, and is NaN if one of them is.
+        square = np.einsum("i,i", values, values)
+        if not square <= self._largest_easy_square:
+            return self._of_large(values, first)
+        last = first + values.size
+        sums = values * self._per_step
+        sums += self._noise[first:last]
+        steps = np.rint(sums)
+        sums -= steps
+        np.abs(sums, out=sums)
+        result = steps * self._grid
+        is_sure = np.maximum.reduce(sums, initial=0.0) < 0.5 - self._slack
+        if not is_sure or self._draws.doubtful.size:
+            self._correct(result, values, first, ~(sums < 0.5 - self._slack))
+        return result
+
+    def _of_large(self, values: Floats, first: int) -> Floats:
+        """Return the same for values of any size: whole steps are counted by themselves."""
+        values = np.nan_to_num(values, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST)
+        with np.errstate(all="ignore"):
+            scaled = values * self._per_step
+            whole = np.rint(scaled)
+            # The rest is exact.
+            sums = scaled - whole + self._noise[first : first + values.size]
+            steps = np.rint(sums)
+            is_sure = np.abs(sums - steps) < 0.5 - self._slack
+            is_sure &= (np.abs(whole) < _COUNTABLE) & (np.abs(steps) < _COUNTABLE)
+            counts = [np.where(is_sure, part, 0.0).astype(np.int64) for part in (whole, steps)]
+            result = (counts[0] + counts[1]).astype(np.float64) * self._grid
+        result = np.clip(result, -_LARGEST, _LARGEST)
+        self._correct(result, values, first, ~is_sure)
+        return result
+
+    def _correct(
+        self, result: Floats, values: Floats, first: int, is_unsure: NDArray[np.bool_]
+    ) -> None:
+        """Put in exact sums where doubles do not decide."""
+        doubtful = self._draws.doubtful
+        low, high = np.searchsorted(doubtful, [first, first + values.size])
+        is_unsure[doubtful[low:high] - first] = True
+        for place in np.flatnonzero(is_unsure):
+            value = float(values[place])
+            steps = _exact_steps(value, self._factor, self._draws, first + int(place), self._grid)
+            result[place] = _multiple(steps, self._grid)
+
+
+def rounded_sums(values: Floats, factor: Factor, draws: Draws, grid: float) -> Floats:
+    """Return values plus the factor times as many draws, rounded to multiples of the grid.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+    factor, draws, grid
+        As for `RoundedSums`.
+
+    Notes
+    -----
+    Theorem E1.
+    """
+    with np.errstate(over="ignore"):
+        return RoundedSums(factor, draws, grid).of(values)
+
+
+def rounded_images(
+    centre: Floats, matrix: Floats, spreads: Floats, draws: Draws, grid: float
+) -> Floats:
+    """Return ``matrix @ (centre + spreads * draws)``, rounded to multiples of the grid.
+
+    Parameters
+    ----------
+    centre, spreads : ndarray of shape (n_draws,)
+    matrix : ndarray of shape (n_values, n_draws)
+    draws : Draws
+    grid : float
+        A power of two.
+
+    Notes
+    -----
+    Theorem E1.
+    """
+    numbers = centre + spreads * draws.values
+    sizes = np.abs(matrix)
+    reach = sizes @ (np.abs(centre) + np.abs(spreads * draws.values))
+    # A product of matrices rounds each summand once per summand at most.
+    error = (centre.size + 4.0) * _ROUNDING * reach + ERROR * (sizes @ np.abs(spreads))
+    with np.errstate(all="ignore"):
+        sums = matrix @ numbers / grid
+        steps = np.rint(sums)
+        is_unsure = ~(np.abs(sums - steps) < 0.5 - error / grid)
+        result = np.clip(steps * grid, -_LARGEST, _LARGEST)
+    is_unsure |= bool(draws.doubtful.size)
+    for place in np.flatnonzero(is_unsure):
+        row = matrix[place]
+        result[place] = _multiple(_exact_image(row, centre, spreads, draws, grid), grid)
+    return result
+
+
+def _multiple(steps: int, grid: float) -> float:
+    """Return one multiple of the grid, rounded to a double."""
+    # A number of steps may exceed all doubles.
+    exact = Fraction(steps) * Fraction(grid)
+    return float(min(max(exact, Fraction(-_LARGEST)), Fraction(_LARGEST)))
+
+
+def _exact_steps(value: float, factor: Factor, draws: Draws, place: int, grid: float) -> int:
+    exact = Fraction(value)
+
+    def bounds(places: int) -> Bounds:
+        products = [
+            one * other for one in factor.bounds(places) for other in draws.bounds(place, places)
+        ]
+        return exact + min(products), exact + max(products)
+
+    return _nearest_multiple(bounds, grid)
+
+
+def _exact_image(row: Floats, centre: Floats, spreads: Floats, draws: Draws, grid: float) -> int:
+    middle = sum(
+        (Fraction(one) * Fraction(other) for one, other in zip(row, centre, strict=True)),
+        Fraction(0),
+    )
+    weights = [Fraction(one) * Fraction(other) for one, other in zip(row, spreads, strict=True)]
+
+    def bounds(places: int) -> Bounds:
+        low = high = middle
+        for place, weight in enumerate(weights):
+            ends = sorted(weight * end for end in draws.bounds(place, places))
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+
+    return _nearest_multiple(bounds, grid)
+
+
+def _nearest_multiple(bounds: Callable[[int], Bounds], grid: float) -> int:
+    """Return the number of steps that is nearest to a real number, from ever closer bounds."""
+    places, unit = _FIRST_PLACES, Fraction(grid)
+    while True:
+        low, high = (math.floor(bound / unit + Fraction(1, 2)) for bound in bounds(places))
+        if low == high:
+            return low
+        places *= 2

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from skdptune.accounting import Geometric, PrivacyProfile
-from skdptune.accounting._budgets._gaussian_shift import charge_of, is_below
+from skdptune.accounting._budgets._gaussian_filter import charge_of, is_below
 from skdptune.accounting._profile import sides_of
 
 POINTS = np.append(np.linspace(0.0, 3.0, 4001), np.random.default_rng(0).uniform(0.0, 30.0, 4000))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from skdptune.accounting._losses import _curves
 from skdptune.accounting._losses._distribution import LossDistribution
-from skdptune.accounting._losses._sampled_gaussian import SampledGaussian
+from skdptune.accounting._losses._forms import SampledGaussian
 from tests.accounting.oracles_profile import (
     hockey_stick_of_losses,
     least_curve,

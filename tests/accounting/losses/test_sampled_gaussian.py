@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from skdptune.accounting._losses import _convolution, _sampled_gaussian
+from skdptune.accounting._losses import _convolution, _forms
 from skdptune.accounting._losses._dp_accounting import from_pld
-from skdptune.accounting._losses._sampled_gaussian import SampledGaussian, sampled_gaussian_sides
+from skdptune.accounting._losses._forms import SampledGaussian, sampled_gaussian_sides
 from tests.accounting.oracles_profile import sampled_gaussian_epsilons
 
 SETTINGS = [
@@ -156,7 +156,7 @@ def test_a_million_rare_jumps_keep_small_deltas(delta):
 def test_rare_losses_are_split_off_where_they_reach_far(rate, noise, count):
     def is_split(noise, rate, count):
         release = SampledGaussian(1.0 / noise, rate)
-        return _sampled_gaussian._planned(release, count, None).is_split
+        return _forms._planned(release, count, None).is_split
 
     assert is_split(noise, rate, count)
     assert not is_split(noise, rate, 1)

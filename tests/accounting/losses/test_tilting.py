@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdptune.accounting._losses._convolution import Cumulant, tilted
 from skdptune.accounting._losses._distribution import LossDistribution
-from skdptune.accounting._losses._tilting import Cumulant, tilted
 
 
 def distribution(masses, lowest=-2):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting._mechanisms._grid_variables import GridVariable, added
+from skdptune.accounting._mechanisms._random_allocation import GridVariable, added
 
 STEP = 0.07
 

@@ -7,7 +7,7 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.accounting._losses import Halves, RenyiOfPure, RenyiUnknown, gaussian_delta
-from skdptune.accounting._profile._internals import (
+from skdptune.accounting._profile._profile import (
     profile_from_bound,
     profile_from_halves,
     profile_from_renyi,

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdptune._formatting import NOT_PRIVATE
-from skdptune.accounting._report._html import to_html
-from skdptune.accounting._report._view import ReportView, Row, one_line
+from skdptune.accounting._report import ReportView, Row, one_line, to_html
 
 ATTACK = "<script>alert('1')</script>\"&amp;"
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdptune.accounting._profile._profile import PrivacyProfile
-from skdptune.accounting._report._report import PrivacyReport, view_of
-from skdptune.accounting._report._view import ReportView, Row, one_line, to_text
+from skdptune.accounting._report import PrivacyReport, ReportView, Row, one_line, to_text, view_of
 
 HALF = PrivacyProfile.pure(0.5)
 QUARTER = PrivacyProfile.pure(0.25)

@@ -14,7 +14,7 @@ from skdptune.accounting._run_counts._distributions import (
     Poisson,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._run_counts._sampling import make_generator
+from skdptune.accounting._run_counts._negative_binomial import make_generator
 from tests.accounting.calls import calls_of
 
 DISTRIBUTIONS = [

@@ -22,8 +22,8 @@ from skdptune.accounting import (
 )
 from skdptune.accounting._profile import sides_of
 from skdptune.accounting._selection import _bounds
-from skdptune.accounting._selection._envelope import Envelope
-from skdptune.accounting._selection._positions import (
+from skdptune.accounting._selection._envelope import (
+    Envelope,
     PricedEnvelope,
     _best_path,
     _Edges,

@@ -9,7 +9,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from skdptune.accounting import Binomial, Geometric, Logarithmic, Poisson
 from skdptune.accounting._losses import ORDERS, RenyiOfEvent
-from skdptune.accounting._selection._renyi import RenyiSelected, is_covered
+from skdptune.accounting._selection._bounds import RenyiSelected, is_covered
 
 
 @pytest.mark.parametrize(

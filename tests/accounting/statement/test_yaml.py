@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.accounting._statement._yaml import to_yaml
+from skdptune.accounting._statement import to_yaml
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.one_of(TEXTS, st.floats(allow_nan=False, allow_infinity=False), st.integers())

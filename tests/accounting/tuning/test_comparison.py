@@ -18,7 +18,7 @@ from skdptune.accounting import (
     compare_bounds,
     selection_lower_bound,
 )
-from skdptune.accounting._tuning._two_thresholds import two_thresholds
+from skdptune.accounting._tuning._comparison import two_thresholds
 
 NAMES = ["one run", "composition", "rdp", "profile", "two thresholds", "envelope", "lower bound"]
 RUN = PrivacyProfile.from_event(dp_event.GaussianDpEvent(4.0), discretization=0.01)

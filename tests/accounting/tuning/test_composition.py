@@ -5,7 +5,7 @@ import pytest
 
 from skdptune.accounting import Geometric, PrivacyProfile, SharedCurve, with_failure
 from skdptune.accounting._profile import sides_of
-from skdptune.accounting._tuning._composition import composed
+from skdptune.accounting._tuning._tune_then_fit import composed
 
 DELTAS = np.geomspace(1e-12, 0.05, 30)
 RUNS = Geometric.from_mean(20)

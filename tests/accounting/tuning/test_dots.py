@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from skdptune.accounting import Geometric, PrivacyProfile, SharedCurve
 from skdptune.accounting._losses import gaussian_delta, pair_masses
 from skdptune.accounting._profile import sides_of
-from skdptune.accounting._tuning._dots import (
+from skdptune.accounting._tuning._tune_then_fit import (
     curves_through_dots,
     dots_of_losses,
     few_dots,

@@ -5,7 +5,7 @@ import pytest
 from dp_accounting import dp_event
 
 from skdptune.accounting._losses import RenyiOfEvent, RenyiOfPure
-from skdptune.accounting._tuning._renyi import RenyiTuneThenFit
+from skdptune.accounting._tuning._tune_then_fit import RenyiTuneThenFit
 from tests.accounting.oracles_profile import renyi_of_response, renyi_of_tune_then_fit
 
 

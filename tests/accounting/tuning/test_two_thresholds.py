@@ -19,7 +19,7 @@ from skdptune.accounting import (
     calibrate,
     selection_lower_bound,
 )
-from skdptune.accounting._tuning._two_thresholds import TwoThresholds, two_thresholds
+from skdptune.accounting._tuning._comparison import TwoThresholds, two_thresholds
 from tests.accounting import oracles, oracles_profile
 from tests.accounting.oracles import Pair
 

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from skdptune.mechanisms._exact_noise._digits import LazyPoint, LazyUniforms, root
+from skdptune.mechanisms._exact_noise._draws import LazyPoint, LazyUniforms, root
 
 MORE = 300
 

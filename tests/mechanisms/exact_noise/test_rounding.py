@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune.mechanisms._exact_noise import _rounding, grid_of
+from skdptune.mechanisms._exact_noise import _releases, grid_of
 from skdptune.mechanisms._exact_noise._draws import (
     ChiFactor,
     ConstantFactor,
     LaplaceDraws,
     NormalDraws,
 )
-from skdptune.mechanisms._exact_noise._rounding import (
+from skdptune.mechanisms._exact_noise._releases import (
     RoundedSums,
     rounded_images,
     rounded_sums,
@@ -78,7 +78,7 @@ def test_doubles_and_rational_numbers_agree() -> None:
 def test_slow_path_is_rare(monkeypatch) -> None:
     asked = []
     monkeypatch.setattr(
-        _rounding, "_exact_steps", lambda value, *rest: asked.append(value) or round(value)
+        _releases, "_exact_steps", lambda value, *rest: asked.append(value) or round(value)
     )
     rng = np.random.default_rng(3)
     for _ in range(10):

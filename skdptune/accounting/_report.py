@@ -6,13 +6,20 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
-from skdptune._formatting import shown, shown_delta, shown_epsilon, shown_names, shown_number
+from skdptune._formatting import (
+    NOT_PRIVATE,
+    shown,
+    shown_delta,
+    shown_epsilon,
+    shown_names,
+    shown_number,
+)
+from skdptune._html import BADGE, INSIDE, QUIET, RED, box, title
 from skdptune._validation import check_kind, check_real
 from skdptune.accounting._profile import PrivacyProfile
-from skdptune.accounting._report._html import to_html
-from skdptune.accounting._report._view import ReportView, Row, one_line, to_text
 from skdptune.accounting._statement import PrivacyStatement, ReleaseFacts, includes_tuning
 
 _FORMAT = 2
@@ -468,3 +475,138 @@ def _read_profile(content: Any) -> PrivacyProfile:
             "profile must be a dict written by PrivacyProfile.to_dict; got a damaged one "
             f"({shown(error)})."
         ) from None
+
+
+# What is shown of a report, and its drawing as plain text --------------------------------
+
+_WIDEST_COLUMN = 72
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a report's tree, and the lines below it."""
+
+    name: str
+    remark: str
+    bound: str
+    figure: str
+    rows: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """What is shown of a report: words of one line each, and rounded figures."""
+
+    top: Row
+    delta: str
+    spent: str
+    neighbouring: str
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def caption(self) -> str:
+        """What the figures of the parts mean."""
+        return (
+            f"Each part's ε is its own cost at δ = {self.delta}; the parts need not add up to the "
+            "total."
+        )
+
+
+def one_line(text: str) -> str:
+    """Return text without line breaks and control characters, which would break the tree."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def to_text(view: ReportView) -> str:
+    """Draw a report with box characters, its figures in one column."""
+    spent = f", spent {view.spent}" if view.spent else ""
+    lines = [
+        f"{_label(view.top)}: {view.top.figure} at δ = {view.delta}{spent} ({view.neighbouring})"
+    ]
+    branches = list(_branches(view.top.rows))
+    # One very long label must not push every figure far to the right.
+    widths = [len(label) for label, _ in branches if len(label) <= _WIDEST_COLUMN]
+    width = max(widths, default=0)
+    lines += [f"{label:<{width}}  {figure}" for label, figure in branches]
+    if branches:
+        lines.append(view.caption)
+    if view.assumptions:
+        lines += ["Assumptions:", *(f"- {sentence}" for sentence in view.assumptions)]
+    return "\n".join(lines)
+
+
+def _branches(rows: Sequence[Row], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the label, with its place in the tree, and the figure of each row."""
+    for index, row in enumerate(rows):
+        is_last = index == len(rows) - 1
+        yield prefix + ("└─ " if is_last else "├─ ") + _label(row), row.figure
+        yield from _branches(row.rows, prefix + ("   " if is_last else "│  "))
+
+
+def _label(row: Row) -> str:
+    remark = f" ({row.remark})" if row.remark else ""
+    return row.name + remark + (f" [{row.bound}]" if row.bound else "")
+
+
+# Drawing as HTML for notebooks -----------------------------------------------------------
+
+_LINE = "display:flex;gap:1.5em;justify-content:space-between"
+# The marks that fold stand outside, so that names and figures of all lines are aligned.
+_FOLD = "cursor:pointer;display:list-item;list-style-position:outside;margin-left:1.2em"
+_LEAF = f"{_LINE};margin-left:1.2em"
+_FIGURE = "white-space:nowrap;font-variant-numeric:tabular-nums"
+_WARNING = f"white-space:nowrap;{RED}"
+_SMALL = f"margin:.6em 0 0;font-size:.9em;{QUIET}"
+_BOUND = f"margin-left:.4em;white-space:nowrap;{BADGE}"
+_OPEN_LEVELS = 2
+
+
+def to_html(view: ReportView) -> str:
+    """Return a report as an HTML fragment in which all text is escaped."""
+    pieces = [_heading(view)]
+    if view.top.rows:
+        tree = "".join(_branch(row, level=1) for row in view.top.rows)
+        pieces += [f'<div style="margin-top:.5em">{tree}</div>', _small(escape(view.caption))]
+    if view.assumptions:
+        sentences = "".join(f"<li>{escape(sentence)}</li>" for sentence in view.assumptions)
+        listed = f'<ul style="margin:.2em 0 0;padding-left:1.4em">{sentences}</ul>'
+        pieces.append(f'<div style="margin-top:.6em;font-size:.9em">Assumptions:{listed}</div>')
+    return box("".join(pieces), width="46em")
+
+
+def _heading(view: ReportView) -> str:
+    spent = f", spent {escape(view.spent)}" if view.spent else ""
+    return (
+        f"{title(_html_label(view.top))}<div>"
+        f"{_figure(view.top.figure)} at δ = {escape(view.delta)}{spent} "
+        f'<span style="{QUIET}">({escape(view.neighbouring)})</span></div>'
+    )
+
+
+def _branch(row: Row, level: int) -> str:
+    """Return a line of the tree: one that folds if there are lines below it."""
+    content = f"<span>{_html_label(row)}</span>{_figure(row.figure)}"
+    if not row.rows:
+        return f'<div style="{_LEAF}">{content}</div>'
+    below = "".join(_branch(child, level + 1) for child in row.rows)
+    state = ' open=""' if level <= _OPEN_LEVELS else ""
+    return (
+        f'<details{state}><summary style="{_FOLD}">'
+        f'<span style="{_LINE}">{content}</span></summary>'
+        f'<div style="{INSIDE}">{below}</div></details>'
+    )
+
+
+def _html_label(row: Row) -> str:
+    remark = f' <span style="{QUIET}">({escape(row.remark)})</span>' if row.remark else ""
+    bound = f'<span style="{_BOUND}">{escape(row.bound)}</span>' if row.bound else ""
+    return escape(row.name) + remark + bound
+
+
+def _figure(figure: str) -> str:
+    style = _WARNING if figure == NOT_PRIVATE else _FIGURE
+    return f'<span style="{style}">{escape(figure)}</span>'
+
+
+def _small(content: str) -> str:
+    return f'<div style="{_SMALL}">{content}</div>'

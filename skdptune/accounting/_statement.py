@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from html import escape
 from types import MappingProxyType
@@ -13,14 +15,18 @@ from skdptune._formatting import shown, shown_delta, shown_names, shown_number
 from skdptune._html import box, title
 from skdptune._validation import check_kind
 from skdptune._version import __version__
-from skdptune.accounting._statement._facts import ReleaseFacts
-from skdptune.accounting._statement._registry import (
-    DATA_SOURCES,
-    PRODUCT_TYPES,
-    SECTORS,
-    registry_record,
+
+# Words of OpenDP's registry of deployments, as of its schema of 2026.
+PRODUCT_TYPES = (
+    "Summary statistics",
+    "Machine learning model",
+    "Dataset",
+    "Synthetic data",
+    "Interactive API",
+    "SQL queries",
 )
-from skdptune.accounting._statement._yaml import to_yaml
+DATA_SOURCES = ("Static", "Dynamic")
+SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 
 NOT_STATED = "Not stated by the curator."
 # What only the curator knows, and what is asked about it.
@@ -253,3 +259,211 @@ def _checked_date(value: Any) -> str:
         raise ValueError(
             f"publication_date must be a date as in 2026-05-31; got {shown(text)}."
         ) from None
+
+
+# What the library itself knows of a release ----------------------------------------------
+
+# A fitted search and the part of its report that candidates are in.
+_OF_SEARCHES = re.compile(r"(^|\W)(\w*SearchCV|selection)\b")
+
+
+@dataclass(frozen=True)
+class ReleaseFacts:
+    """What is known of a release, or of all that were made from a data set.
+
+    Parameters
+    ----------
+    name : str
+        What was released.
+    epsilon, delta : float
+        The guarantee.
+    neighbouring : str
+        How neighbouring data sets differ.
+    unit : str
+        What one record is, where it is known; else empty.
+    assumptions : tuple of str
+        What must hold, and what is taken to be public.
+    composition : str
+        How costs were added up.
+    tuning : str
+        Whether the cost of choosing hyperparameters is part of the guarantee.
+    other_releases : str
+        What is known of other releases from the same data.
+    tree : str
+        All parts with their costs, as it is printed.
+    is_continual : bool
+        Whether more releases may follow within the same guarantee.
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    neighbouring: str
+    unit: str
+    assumptions: tuple[str, ...]
+    composition: str
+    tuning: str
+    other_releases: str
+    tree: str
+    is_continual: bool
+
+
+def includes_tuning(names: Iterable[str]) -> bool:
+    """Return whether a search is among the names of what was released and of its parts."""
+    return any(_OF_SEARCHES.search(name) for name in names)
+
+
+# The fields of OpenDP's registry of deployments ------------------------------------------
+
+# The names of fields and their allowed words are the registry's, as of its schema of 2026.
+
+
+def registry_record(statement: PrivacyStatement) -> dict[str, Any]:
+    """Return the record of a statement, with what nobody stated left out where that is allowed."""
+    basic = _basic(statement)
+    return {
+        "url_slug": _slug(basic),
+        "status": "Draft",
+        "tier": 1 if statement.unstated else 3,
+        "deployment": {
+            "basic": basic,
+            "dp_variant": _variant(statement),
+            "privacy_loss": _privacy_loss(statement),
+            "deployment_model": _model(statement),
+            "accounting": _stated(
+                post_processing=statement.about["post_processing"],
+                composition=statement.facts.composition,
+            ),
+            "implementation": {
+                "preprocessing_and_hyperparameter_tuning": statement.tuning,
+                "mechanisms": statement.mechanisms,
+                **_stated(justification=statement.about["justification"]),
+            },
+            "administrative": _administrative(statement),
+        },
+    }
+
+
+def _basic(statement: PrivacyStatement) -> dict[str, Any]:
+    about = statement.about
+    return {
+        "name": about["name"] or statement.facts.name,
+        "data_curators": list(about["curators"]) or [statement.answer("curators")],
+        "intended_use": statement.answer("intended_use"),
+        "data_product_type": about["product_type"],
+        "data_product_region": statement.answer("region"),
+        "description": statement.answer("description"),
+        "publication_date": about["publication_date"],
+        **({"data_product_sector": about["sector"]} if about["sector"] else {}),
+    }
+
+
+def _variant(statement: PrivacyStatement) -> dict[str, Any]:
+    facts = statement.facts
+    return {
+        "variant_name": "Pure DP" if facts.delta == 0.0 else "Approximate DP",
+        **_stated(data_domain=statement.about["domain"]),
+        "unprotected_quantities": statement.public_knowledge,
+    }
+
+
+def _privacy_loss(statement: PrivacyStatement) -> dict[str, Any]:
+    facts = statement.facts
+    delta = {"delta": facts.delta} if facts.delta > 0.0 else {}
+    return {
+        "privacy_unit": statement.answer("unit"),
+        "privacy_unit_details": f"Neighbouring data sets: {facts.neighbouring}.",
+        "privacy_parameters": {"epsilon": facts.epsilon, **delta},
+        "privacy_parameters_details": facts.tree,
+    }
+
+
+def _model(statement: PrivacyStatement) -> dict[str, Any]:
+    is_continual = statement.facts.is_continual
+    return {
+        "model_name": "Central",
+        "model_name_details": (
+            "Whoever runs the computation sees the records; what is published is private."
+        ),
+        **_stated(actors=statement.about["actors"]),
+        "release_type": "Many releases" if is_continual else "One release",
+        "release_type_details": statement.facts.other_releases,
+        **_stated(data_source_type=statement.about["data_source"]),
+        "access_type": "Non-interactive",
+        **_stated(access_type_details=statement.about["access"]),
+    }
+
+
+def _administrative(statement: PrivacyStatement) -> dict[str, Any]:
+    about = statement.about
+    authors = list(about["authors"]) or list(about["curators"]) or [statement.answer("authors")]
+    return {
+        **_stated(sources=about["sources"], notes=about["notes"]),
+        "registry_authors": authors,
+    }
+
+
+def _stated(**fields: str | None) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _slug(basic: dict[str, Any]) -> str:
+    """Return the address of a record: its name, its curators and its year."""
+    year = basic["publication_date"].split("-")[0]
+    parts = basic["name"], "-".join(basic["data_curators"]), year
+    return "_".join(re.sub(r"\W+", "_", part.lower()) for part in parts).replace("_", "-")
+
+
+# Plain values as YAML --------------------------------------------------------------------
+
+# Words that every version of YAML reads as themselves; others are quoted.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*( [A-Za-z0-9_-]+)*")
+_NOT_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"}
+_INDENT = "  "
+
+
+def to_yaml(content: Mapping[str, Any]) -> str:
+    """Return a mapping of texts, numbers, lists of texts, and such mappings, as YAML."""
+    return "\n".join(_lines(content)) + "\n"
+
+
+def _lines(content: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            yield f"{key}:"
+            yield from (_INDENT + line if line else line for line in _lines(value))
+        elif isinstance(value, list):
+            yield f"{key}:"
+            yield from (f"{_INDENT}- {_scalar(item)}" for item in value)
+        elif isinstance(value, str) and _is_block(value):
+            yield f"{key}: |-"
+            yield from (_INDENT + line if line else line for line in value.split("\n"))
+        else:
+            yield f"{key}: {_scalar(value)}"
+
+
+def _is_block(text: str) -> bool:
+    """Return whether a text of several lines can be written as it stands."""
+    lines = text.split("\n")
+    return (
+        len(lines) > 1
+        and not text.endswith("\n")
+        and not lines[0].startswith(" ")
+        and bool(lines[0])
+        and all(line.isprintable() for line in lines)
+    )
+
+
+def _scalar(value: str | int | float) -> str:
+    if isinstance(value, str):
+        is_plain = _PLAIN.fullmatch(value) and value.lower() not in _NOT_WORDS
+        return value if is_plain else _quoted(value)
+    # YAML 1.1 reads 1e-05 as a text.
+    text = repr(value)
+    return re.sub(r"^(-?\d+)e", r"\1.0e", text)
+
+
+def _quoted(text: str) -> str:
+    """Return a text in double quotes, with all that cannot be printed as numbers."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'
