@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdptune.accounting._losses import LARGEST_LOSS, MOST_POINTS, LossDistribution
-from skdptune.accounting._profile._knots import (
+from skdptune.accounting._profile._format import (
     MOST_KNOTS,
     Knots,
     _chosen,
