@@ -97,12 +97,6 @@ class PrivateEstimatorMixin:
         """Return what a fit costs; subclasses implement it."""
         raise NotImplementedError
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is copied and pickled: what the classes behind this one return."""
-        state: Any = super().__getstate__()
-        # An object without attributes has no state.
-        return state or {}
-
     def _checked_budget(self) -> tuple[float, float]:
         """Return (epsilon, delta) after validation; epsilon may be infinite for "no privacy"."""
         epsilon = check_real(

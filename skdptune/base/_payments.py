@@ -11,7 +11,8 @@ import functools
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar, Token
 from typing import Any, Self
 
@@ -291,8 +292,8 @@ def is_pledged(path: str) -> bool:
 
 # What an estimator takes with it to other threads and processes ------------------------------
 
-# Of the attribute, which is there in copies and pickles alone.
-KEY = "_skdptune_recording"
+# Of the attribute, which is there in copies alone, and of methods that see to it.
+_KEY = "_skdptune_recording"
 
 
 class Carried:
@@ -369,10 +370,34 @@ def _received(
     return Carried(settings, origin, None, registration, pledge, reservations)
 
 
+# By identity, since classes may restore themselves without what they do not know.
+_brought: dict[int, tuple[weakref.ref[Any], Carried]] = {}
+
+
+def _hold(made: Any, carried: Carried) -> None:
+    """Give an object what it carries, whatever its class does with attributes."""
+    attributes, key = getattr(made, "__dict__", None), id(made)
+    if attributes is not None:
+        # For copies by hand.
+        attributes[_KEY] = carried
+    try:
+        _brought[key] = weakref.ref(made, lambda _: _brought.pop(key, None)), carried
+    except TypeError:
+        if attributes is None:
+            raise LedgerError(
+                f"ledger must go with estimators to other processes; {type(made).__name__} has "
+                "__slots__ and no place for it. Fit it in the process of the ledger, or add "
+                "'__dict__' to its __slots__."
+            ) from None
+
+
 def carried_by(estimator: Any) -> Carried | None:
     """Return what an estimator has brought along, if anything."""
-    found = getattr(estimator, "__dict__", {}).get(KEY)
-    return found if isinstance(found, Carried) else None
+    found = getattr(estimator, "__dict__", {}).get(_KEY)
+    if isinstance(found, Carried):
+        return found
+    reference, carried = _brought.get(id(estimator), (None, None))
+    return carried if reference is not None and reference() is estimator else None
 
 
 def carried_settings(estimator: Any) -> LedgerSettings | None:
@@ -452,17 +477,6 @@ def to_carry(estimator: Any, *, is_clone: bool = False) -> Carried | None:
     )
 
 
-def state_to_carry(estimator: Any, state: Any) -> Any:
-    """Return the state of an estimator to be copied or pickled, with what it takes along."""
-    if not isinstance(state, dict | None) or not hasattr(estimator, "__dict__"):
-        return state
-    carried, state = to_carry(estimator), state or {}
-    if carried is None and KEY not in state:
-        return state
-    kept = {name: value for name, value in state.items() if name != KEY}
-    return kept if carried is None else {**kept, KEY: carried}
-
-
 def clone_to_carry(estimator: Any, made: Any) -> Any:
     """Return a clone that was made of an estimator, with what it takes along."""
     carried = to_carry(estimator, is_clone=True)
@@ -473,18 +487,12 @@ def clone_to_carry(estimator: Any, made: Any) -> Any:
 
 
 def reduced_to_carry(estimator: Any, reduced: Any) -> Any:
-    """Return what an estimator is pickled as, with what it takes along if its state has not."""
-    if not isinstance(reduced, tuple) or KEY in _parts_of(reduced[2:3]):
-        return reduced
-    carried = to_carry(estimator)
+    """Return what an estimator is pickled and copied as, with what it takes along."""
+    carried = to_carry(estimator) if isinstance(reduced, tuple) else None
     if carried is None:
         return reduced
     make, arguments, *others = reduced
     return _made_with, (carried, make, arguments), *others
-
-
-def _parts_of(state: Sequence[Any]) -> Any:
-    return state[0] if state and isinstance(state[0], dict) else ()
 
 
 def _made_with(carried: Carried | None, make: Any, arguments: tuple[Any, ...]) -> Any:
@@ -495,68 +503,27 @@ def _made_with(carried: Carried | None, make: Any, arguments: tuple[Any, ...]) -
     return made
 
 
-def _hold(made: Any, carried: Carried) -> None:
-    """Give an object what it carries, around what its class may do with attributes."""
-    if not hasattr(made, "__dict__"):
-        raise LedgerError(
-            f"ledger must go with estimators to other processes; {type(made).__name__} has "
-            "__slots__ and no place for it. Fit it in the process of the ledger, or add "
-            "'__dict__' to its __slots__."
-        )
-    made.__dict__[KEY] = carried
-
-
-def _restored(estimator: Any, state: Any, restore: Callable[[Any, Any], None]) -> None:
-    """Set a state, whatever the class keeps of it; what was carried stays."""
-    carried = carried_by(estimator)
-    if isinstance(state, dict) and KEY in state:
-        carried = state[KEY]
-        state = {name: value for name, value in state.items() if name != KEY}
-    restore(estimator, state)
-    if carried is not None:
-        _hold(estimator, carried)
-
-
 def carry_settings(kind: Any) -> Any:
-    """Let copies, clones and pickles of a class take along where their fits are recorded."""
-    state = kind.__getstate__
-    if not hasattr(state, KEY):
+    """Let copies, clones and pickles of a class take along where their fits are recorded.
 
-        @functools.wraps(state)
-        def __getstate__(self: Any) -> Any:
-            return state_to_carry(self, state(self))
-
-        setattr(__getstate__, KEY, True)
-        kind.__getstate__ = __getstate__
-    _carry_around_own_pickling(kind)
-    copied = getattr(kind, "__sklearn_clone__", clone_parametrized)
-    if hasattr(kind, "get_params") and not hasattr(copied, KEY):
-
-        @functools.wraps(copied)
-        def __sklearn_clone__(self: Any) -> Any:
-            return clone_to_carry(self, copied(self))
-
-        setattr(__sklearn_clone__, KEY, True)
-        kind.__sklearn_clone__ = __sklearn_clone__
-    return kind
-
-
-def _carry_around_own_pickling(kind: Any) -> None:
-    """Let also a class that says how it is pickled and restored take along what it carries."""
-    reduce, restore = kind.__reduce_ex__, getattr(kind, "__setstate__", None)
-    if not hasattr(reduce, KEY):
+    Whatever the class does to be pickled and restored: that is around it, and not in its state.
+    """
+    reduce = kind.__reduce_ex__
+    if not hasattr(reduce, _KEY):
 
         @functools.wraps(reduce)
         def __reduce_ex__(self: Any, protocol: Any) -> Any:
             return reduced_to_carry(self, reduce(self, protocol))
 
-        setattr(__reduce_ex__, KEY, True)
+        setattr(__reduce_ex__, _KEY, True)
         kind.__reduce_ex__ = __reduce_ex__
-    if restore is not None and not hasattr(restore, KEY):
+    copied = getattr(kind, "__sklearn_clone__", clone_parametrized)
+    if hasattr(kind, "get_params") and not hasattr(copied, _KEY):
 
-        @functools.wraps(restore)
-        def __setstate__(self: Any, state: Any) -> None:
-            _restored(self, state, restore)
+        @functools.wraps(copied)
+        def __sklearn_clone__(self: Any) -> Any:
+            return clone_to_carry(self, copied(self))
 
-        setattr(__setstate__, KEY, True)
-        kind.__setstate__ = __setstate__
+        setattr(__sklearn_clone__, _KEY, True)
+        kind.__sklearn_clone__ = __sklearn_clone__
+    return kind

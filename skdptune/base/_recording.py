@@ -574,6 +574,8 @@ class Recorded:
 def watch(kind: Any) -> None:
     """Record the fits of a class of another library, and of all classes that descend from it.
 
+    Also of those that are defined later and read data in a `fit` of their own.
+
     Notes
     -----
     Theorem H4.

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from skdptune._compat import cloudpickle
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin, _payments, register_profile
-from skdptune.base._payments import KEY, Carried, carried_by, carried_settings
+from skdptune.base._payments import carried_by, carried_settings
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from tests.base.counted import LABELS, ROWS, Counted, count_of
 
@@ -48,7 +48,7 @@ def in_a_thread(function):
 def test_nothing_is_carried_where_no_ledger_is_in_use():
     estimator = Counted()
     for other in (pickle.loads(pickle.dumps(estimator)), copy.copy(estimator), clone(estimator)):
-        assert KEY not in vars(other)
+        assert carried_by(other) is None and vars(other) == vars(estimator)
 
 
 def test_settings_reach_another_process(on_disk, elsewhere):
@@ -87,11 +87,9 @@ def test_what_comes_back_carries_nothing(on_disk, monkeypatch):
 def test_copy_within_a_block_does_not_outlive_it(on_disk, elsewhere):
     with on_disk:
         copied, cloned = copy.deepcopy(Counted()), clone(Counted())
-    assert KEY not in vars(cloned)
-    assert carried_settings(copied) is None
-    assert KEY not in vars(elsewhere(copied)) and KEY not in vars(
-        pickle.loads(pickle.dumps(copied))
-    )
+    assert carried_by(cloned) is None and carried_settings(copied) is None
+    for each in (pickle.loads(pickle.dumps(copied)), elsewhere(copied)):
+        assert carried_by(each) is None and vars(each) == vars(Counted())
 
 
 def test_loaded_model_predicts_where_its_ledger_is_lost(tmp_path, on_disk, elsewhere):
@@ -275,11 +273,44 @@ class WithReduce(BaseEstimator):
         return WithReduce, ()
 
 
+class WithStrictRestore(BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def __setstate__(self, state):
+        self.__dict__ = {name: state[name] for name in vars(WithStrictRestore())}
+
+
+class WithReduceOfState(BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        return WithReduceOfState, (), {"a": 1}
+
+
+class WithOwnCopy(BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def __deepcopy__(self, memo):
+        made = WithOwnCopy()
+        made.__dict__.update(self.__dict__)
+        return made
+
+
 class WithSlots:
     __slots__ = ("__dict__", "a")
 
     def __init__(self):
         self.a = 1
+
+    def fit(self, X, y=None):
+        return self
+
+
+class WithWeakSlots:
+    __slots__ = ("__weakref__", "a")
 
     def fit(self, X, y=None):
         return self
@@ -299,7 +330,10 @@ def _cost(estimator, n_samples, n_features):
     return PrivacyProfile.pure(0.5)
 
 
-OWN = (WithOwnRestore, WithTupleState, WithReduce, WithSlots)
+OWN = (
+    *(WithOwnRestore, WithTupleState, WithReduce, WithStrictRestore, WithReduceOfState),
+    *(WithOwnCopy, WithSlots, WithWeakSlots),
+)
 
 
 class TestOwnPickling:
@@ -314,9 +348,11 @@ class TestOwnPickling:
             assert carried_by(copy.deepcopy(model)) is None
             there = elsewhere(model)
         again = pickle.loads(pickle.dumps(there))
-        for each in (there, again):
+        made = [there, again, copy.copy(again), copy.deepcopy(again)]
+        made += [clone(again)] if hasattr(kind, "get_params") else []
+        for each in made:
             each.fit(ROWS)
-        assert len(on_disk.history()) == 2
+        assert len(on_disk.history()) == len(made)
 
     def test_object_without_a_place_for_them_is_refused_elsewhere(self, on_disk, elsewhere):
         register_profile(WithSlotsAlone)(_cost)
@@ -339,9 +375,3 @@ def test_any_order_of_bases_carries(on_disk, elsewhere):
     with on_disk:
         there = elsewhere(Odd())
     assert there.odd and carried_settings(clone(there)).ledger == on_disk
-
-
-def test_state_that_is_no_dict_is_left_alone():
-    assert _payments.state_to_carry(Counted(), None) == {}
-    assert _payments.state_to_carry(Counted(), (1, 2)) == (1, 2)
-    assert isinstance(Carried(None, "here"), Carried)

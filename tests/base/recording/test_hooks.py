@@ -461,10 +461,15 @@ class TestRegisteredClasses:
                 return super().fit(X, y)
 
         with ledger:
-            for kind in (Strange, StrangeHeir, Later):
+
+            class Alone(Strange):
+                def fit(self, X, y=None):
+                    return self
+
+            for kind in (Strange, StrangeHeir, Later, Alone):
                 kind().fit(ROWS)
         names = [record.name for record in ledger.history()]
-        assert names == ["Strange", "StrangeHeir", "Later"]
+        assert names == ["Strange", "StrangeHeir", "Later", "Alone"]
         assert Strange().fit(ROWS).fit(ROWS).mean_ == ROWS.mean()
 
     def test_they_are_recorded_in_workers(self, on_disk):
