@@ -47,6 +47,9 @@ def test_verdicts_are_plain_words() -> None:
     assert result(is_refuted=True, epsilon_lower=2.3129).verdict == (
         "The claim is refuted: at δ = 1e-05, ε is at least 2.312 where 1.000 is claimed."
     )
+    # Bounds are rounded down.
+    assert "ε is at least 1.999 where" in result(epsilon_lower=1.9999).verdict
+    assert "ε is at least inf where" in result(epsilon_lower=math.inf).verdict
     found = result(is_refuted=True, refutation=Refutation(0.12, 0.9, 0.5)).verdict
     assert (
         found == "The claim is refuted: at δ = 0.12, ε is at least 0.900 where 0.500 is claimed."
@@ -80,7 +83,11 @@ def test_tables_hold_the_same_as_text_and_html() -> None:
         "the given record",
     ):
         assert words in text and words in html
+    lines = text.splitlines()
+    assert lines[1] == f"  {found.verdict}" and lines[2].startswith("  ")
     assert "<script" not in result(estimator="<script>")._repr_html_()
+    # Refuted claims are red.
+    assert "#e03131" not in html and "#e03131" in result(is_refuted=True)._repr_html_()
     assert "too little to have found" in str(result(power_of=lambda: AuditPower(None, None)))
 
 

@@ -61,6 +61,8 @@ def test_two_parameters_are_a_heat_map_of_all_scores() -> None:
     assert {text.get_text() for text in found.ax_.texts} == {
         f"{score:.3f}" for score in SCORES[1:]
     }
+    # White on dark cells, black on light ones.
+    assert {text.get_color() for text in found.ax_.texts} == {"white", "black"}
     # The eighth is that of C = 0.1 and 10 epochs.
     assert found.chosen_.get_bbox().bounds == (1.5, 0.5, 1.0, 1.0)
     title = " ".join(found.ax_.get_title(loc="left").split())
@@ -84,6 +86,13 @@ def test_noise_alone_does_not_look_like_a_landscape() -> None:
     low, high = found.image_.get_clim()
     assert (high - low, (low + high) / 2.0) == pytest.approx((0.6, (0.61 + 0.84) / 2.0))
     assert display().plot().image_.get_clim() == pytest.approx((0.61, 0.84))
+
+
+def test_many_values_are_named_at_regular_distances() -> None:
+    candidates = [{"C": float(c), "epochs": e} for c in range(30) for e in (5, 10)]
+    found = GridScoresDisplay(candidates, np.arange(60.0)).plot()
+    labels = [text.get_text() for text in found.ax_.get_xticklabels()]
+    assert labels == [str(place) for place in range(0, 30, 3)]
 
 
 def test_many_cells_have_a_scale_beside_them() -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from skdptune.inspection import ParetoFrontDisplay
-from skdptune.inspection._pareto_front import Front
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("matplotlib.pyplot")
@@ -52,6 +53,21 @@ def heights(line: Any, x: list[float]) -> list[float]:
     known, level = line.get_xdata(), line.get_ydata()
     assert line.get_drawstyle() == "steps-post"
     return [float(level[np.searchsorted(known, place, side="right") - 1]) for place in x]
+
+
+whole = st.integers(0, 6)
+
+
+@given(st.lists(st.tuples(whole, whole), max_size=12))
+def test_a_front_holds_the_points_that_none_is_better_than(points: list[tuple[int, int]]) -> None:
+    pairs = np.array([*points, (np.inf, 0.0), (1.0, np.nan)], dtype=float)
+    found = ParetoFrontDisplay.from_points({"one": (pairs[:, 0], pairs[:, 1])}).fronts["one"]
+    exact = {
+        (x, y)
+        for x, y in points
+        if not any(a <= x and b <= y and (a, b) != (x, y) for a, b in points)
+    }
+    assert [tuple(point) for point in found.points.tolist()] == sorted(exact)
 
 
 def test_line_steps_down_from_point_to_point() -> None:
@@ -139,6 +155,17 @@ def test_band_lies_between_the_best_and_the_worst_repeats() -> None:
     assert not ParetoFrontDisplay.from_search(search, evaluations=False).ax_.collections
 
 
+def test_band_of_three_objectives_is_their_lower_edge() -> None:
+    best = np.array([[1.0, 0.4, 9.0], [1.5, 0.6, 0.1], [2.0, 0.1, 1.0]])
+    worst = np.array([[1.0, 0.6, 9.0], [2.0, 0.3, 1.0]])
+    search = found()
+    search.fronts_ |= {"best": best, "worst": worst}
+    (front,) = ParetoFrontDisplay.from_search(search).fronts.values()
+    assert front.band is not None
+    assert front.band[0].tolist() == [[1.0, 0.4], [2.0, 0.1]]
+    assert front.band[1].tolist() == [[1.0, 0.6], [2.0, 0.3]]
+
+
 def test_several_searches_on_one_pair_of_axes() -> None:
     display = ParetoFrontDisplay.from_search({"one": found(), "two": found(0.05)})
     assert [line.get_label() for line in display.lines_] == ["one", "two"]
@@ -193,6 +220,8 @@ def test_annotations_say_what_a_budget_buys() -> None:
 def test_release_states_its_cost() -> None:
     display = ParetoFrontDisplay.from_search(found(release=4.0))
     assert display.ax_.get_title(loc="left") == "released for ε = 4"
+    several = ParetoFrontDisplay.from_search({"a": found(release=4.0), "b": found(release=4.0)})
+    assert "released" not in several.ax_.get_title(loc="left")
     named = ParetoFrontDisplay.from_search(found(release=4.0), name="mine")
     assert named.ax_.get_legend().get_title().get_text() == "released for ε = 4"
 
@@ -206,8 +235,7 @@ def test_points_are_reduced_to_their_front() -> None:
 
 
 def test_front_without_points_is_drawn_all_the_same() -> None:
-    empty = np.empty((0, 2))
-    display = ParetoFrontDisplay({"none": Front(empty, empty, (empty, empty))}).plot()
+    display = ParetoFrontDisplay.from_points({"none": ([], [])}).plot()
     assert display.ax_.get_xscale() == "log"
 
 
@@ -222,6 +250,8 @@ def test_figure_can_be_saved(tmp_path: Any, extension: str) -> None:
 def test_refusals() -> None:
     with pytest.raises(TypeError, match="search must be a fitted DParetoSearchCV .* got object"):
         ParetoFrontDisplay.from_search(object())
+    with pytest.raises(TypeError, match=r"got SimpleNamespace for .*, without evaluations_"):
+        ParetoFrontDisplay.from_search(SimpleNamespace(pareto_front_=1))
     with pytest.raises(ValueError, match="y must be one of 'error', 'utility'; got 'both'"):
         ParetoFrontDisplay.from_search(found(), y="both")
     with pytest.raises(ValueError, match="fronts must hold at least one front"):
