@@ -1,4 +1,4 @@
-"""Audits: fits on neighbouring data, and what they show of one record beside what is claimed."""
+"""Audits: lower bounds on epsilon from fits on neighbouring data, compared with the claim."""
 
 from skdptune.audit._audit import audit_epsilon
 from skdptune.audit._canaries import Canary, worst_canary

@@ -143,7 +143,7 @@ def _longer(rows: Any, row: Any) -> Any:
 FloatArray = NDArray[np.float64]
 
 _MOST = 4096
-# Clocks are no part of any claim (Assumption F6).
+# Times are not covered by any claim (Assumption F6).
 _CLOCKS = ("time", "seconds", "history", "dur_")
 
 
@@ -233,41 +233,42 @@ def audit_epsilon(
 ) -> AuditResult:
     """Fit an estimator many times with and without a record, and bound its epsilon from below.
 
-    It is for estimators and searches of this package and of others, and for pipelines: for all
-    that is fitted, and claims something or is given a `claim`. The bound holds whatever the
-    estimator does. A claim below it is refuted; one above it is not proved.
+    It audits estimators, pipelines and searches of this package and of others, as long as they
+    state a cost or a `claim` is given. The bound holds for any estimator. A claim below it is
+    refuted; a claim above it is not thereby proved.
 
     Parameters
     ----------
     estimator : estimator or search
-        It is not changed. ``random_state`` is set for each fit, here and inside, so that all fits
-        have noise of their own; ``n_public`` is set where it is None and one side has a record
-        more.
+        It is not changed. ``random_state`` is set for each fit, nested estimators included, so
+        that all fits have independent noise; ``n_public`` is set where it is None and one side
+        has one record more.
     X, y : array-like
-        Made-up or public data; `y` may be None. With ``canary="auto"`` their form decides.
+        Made-up or public data; `y` may be None. With ``canary="auto"`` only their shape is used.
     canary : "auto", Canary, or a record, default="auto"
-        The record that comes and goes. "auto" is the worst one of the estimator's family, on
-        made-up data (`worst_canary`). A row, or a pair (row, target) where `y` is given, is added
-        to `X`, or takes the place of the last record where the claim is about replacing one.
+        The record that is present in half of the fits. "auto" is the worst one for the
+        estimator's family, on made-up data (`worst_canary`). A row, or a pair (row, target) where
+        `y` is given, is added to `X`; it replaces the last record if the claim is about replacing
+        one.
     n_trials : int, default=1000
-        Fits, half of them with the record; at most so many with ``method="sequential"``.
+        Number of fits, half of them with the record; with ``method="sequential"`` the most.
     confidence : float, default=0.95
         Probability with which the bound is at most the true epsilon, and a true claim is not
         refuted.
     statistic : {"auto", "response", "direction"} or callable, default="auto"
-        What is looked at. "response" is few numbers on which the record is known to pull:
-        what the model says of it, scores of a search, what scalers learn. "direction" is
-        all numbers that a fit publishes. "auto" is both. Of several numbers one direction is
-        looked at, which other fits have chosen, of the numbers or of their distances from what
-        is usual. A callable gets a fitted copy and returns a number, or several.
+        The numbers that are compared. "response" is a few that the record is known to move: the
+        model's prediction for it, scores of a search, statistics of scalers. "direction" is
+        all numbers that a fit publishes. "auto" is both. Several numbers are projected on one
+        direction, of the numbers or of their distances from the usual ones, which is chosen on
+        other fits. A callable gets a fitted copy and returns a number, or several.
     method : {"auto", "counts", "gaussian", "sequential"}, default="auto"
-        "counts" bounds the probabilities of an event that other fits have chosen, whatever the
+        "counts" bounds the probabilities of an event that other fits have chosen, for any
         mechanism. "sequential" bets on events against the claim, and stops as soon as the claim
-        is refuted, or as it cannot be any more. "gaussian" sees much more in as many fits, and
-        holds where the statistic is normal with one spread, which is tested, and not proved.
-        "auto" counts and bets, and states beside it what follows if the statistic is normal.
+        is refuted or can no longer be. "gaussian" gives a much higher bound from the same number
+        of fits, and is valid if the statistic is normal with equal spread on both sides, which is
+        tested, not proved. "auto" counts and bets, and adds the bound for a normal statistic.
     claim : PrivacyProfile or float, optional
-        By default what the fitted estimator states in ``privacy_``, or else its `profile_of`.
+        By default the profile in the fitted estimator's ``privacy_``, or else its `profile_of`.
         A number is an epsilon, at `delta`.
     delta : float, optional
         Where the bound is stated; by default that of the estimator's report.

@@ -113,7 +113,7 @@ def read_claim(
     return profile, where
 
 
-# Of Gaussian profiles; what is farther apart is told apart by a single fit.
+# Of Gaussian profiles: at larger shifts a single fit distinguishes both sides.
 LARGEST_SHIFT = 30.0
 # Half-lines among which an event is chosen.
 _N_LEVELS = 64

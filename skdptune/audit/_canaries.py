@@ -49,7 +49,7 @@ _NOT_CLIPPING = frozenset({"objective", "output", "psgd"})
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """An extreme record, and what stands beside it.
+    """An extreme record, and the other records of its data set.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Extremes:
     is_at_bounds: bool = False
 
     def at_corners(self) -> Iterator[Extremes]:
-        """Iterate over the same record beside others that are all at one corner of the bounds."""
+        """Iterate over the same record with all others at one corner of the bounds."""
         for corner, where in ((self.opposite, "lower"), (self.row, "upper")):
             beside = f", beside others at all {where} ends"
             yield replace(self, others=corner[None], reason=f"{self.reason}{beside}")
@@ -84,7 +84,7 @@ class Extremes:
         yield replace(swapped, reason=self.reason.replace("upper ends", "lower ends", 1))
 
     def background(self, size: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return so many other records and their targets."""
+        """Return `size` other records and their targets."""
         rows = self.others[np.arange(size) % len(self.others)]
         known = self.other_targets
         return rows, np.resize(np.asarray(known), size) if known else None
@@ -295,7 +295,7 @@ def _targets_of(estimator: Any, y: Any) -> tuple[Any, tuple[Any, ...], str]:
 
 
 BACKGROUNDS = ("made-up", "given")
-# Records beside canaries, where none are given: of each of two labels as many.
+# Other records than the canaries, where none are given; two labels, equally often.
 N_BESIDE = 4
 # Lengths of rows that are tried, in units of the longest given one, and fits to try each.
 _FACTORS = (1.0, 10.0, 100.0)
@@ -410,25 +410,25 @@ def worst_canary(
     * diffprivlib's models, by the parameters of the same names; records are replaced there, so
       that an opposite record stands in the place of the canary.
 
-    Where the bounds are those of an estimator of another library, whose noise nobody has proved
-    here, the other records are put in the middle, at all lower and at all upper ends in turn, and
-    a few fits each decide. For all others rows of several lengths are tried beside the given
-    data, by a few fits each, and the one that moves the fit most is taken.
+    If the bounds are those of another library's estimator, the other records are put in the
+    middle, at all lower ends and at all upper ends of the bounds, and the case that moves a few
+    fits most is used. For all other estimators rows of several lengths are tried the same way,
+    added to the given data.
 
     Parameters
     ----------
     estimator : estimator
         Unfitted; it is not changed.
     X : array-like of shape (n_samples, ...)
-        Public or made-up data. Their shape decides, and with ``background="given"`` they are the
-        other records.
+        Public or made-up data. Only their shape is used, unless ``background="given"``: they are
+        then the other records.
     y : array-like, optional
-        Targets; of them, labels decide where `estimator` declares none.
+        Targets; their labels are used if `estimator` declares none.
     background : {"made-up", "given"}, default="made-up"
-        The other records. "made-up" is few rows in the middle of what is allowed, beside which the
-        canary stands out, since an audit is about the mechanism; "given" is `X` and `y`.
+        The other records. "made-up" is a few rows in the middle of the allowed range, where the
+        canary stands out: an audit is about the mechanism. "given" is `X` and `y`.
     random_state : int, default=0
-        Seed of the fits that are tried.
+        Seed of the trial fits.
 
     Returns
     -------
@@ -545,7 +545,7 @@ def _with_record(rows: Any, targets: Any, row: np.ndarray, target: Any) -> tuple
 
 
 def check_instance(estimator: Any) -> None:
-    """Refuse what is no estimator, or the class of one."""
+    """Refuse an estimator's class, and anything else that is not an estimator."""
     if isinstance(estimator, type):
         raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):

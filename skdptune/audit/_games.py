@@ -94,7 +94,7 @@ def response(fitted: Any, rows: Any, targets: Any) -> np.ndarray:
     fitted : estimator
     rows : array-like
     targets : sequence
-        Labels of a classifier. What a regression predicts is taken as it is.
+        Labels of a classifier. The prediction of a regression is used unchanged.
 
     Returns
     -------
@@ -355,7 +355,7 @@ def play(game: Game, present: bool, seed: np.random.SeedSequence) -> Outcome:
 
 
 def read_numbers(value: Any) -> FloatArray:
-    """Return what a statistic has given as a vector, or raise if it is no numbers."""
+    """Return what a statistic has given as a vector, or raise if it is not numeric."""
     try:
         found = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -479,7 +479,7 @@ class Players:
         return self._seeds.spawn(number)
 
     def add_to(self, trials: Trials, game: Game, n_pairs: int) -> None:
-        """Add as many fits to each side."""
+        """Add `n_pairs` fits to each side."""
         tasks = [(place % 2 == 0, seed) for place, seed in enumerate(self.seeds(2 * n_pairs))]
         # No copies of records on the disk.
         parallel = Parallel(n_jobs=self._n_jobs, return_as="generator", max_nbytes=None)

@@ -120,7 +120,7 @@ def orthogonal_canaries(
     data: tuple[Any, Any] | None,
     rng: np.random.Generator,
 ) -> Canaries:
-    """Return canaries along axes of their own, as long as clipping lets through.
+    """Return canaries along axes of their own, as long as clipping allows.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def mislabelled_canaries(
 
 
 def given_canaries(canaries: Any, X: np.ndarray, y: Any) -> Canaries:
-    """Return canaries as the user has them, beside the given data.
+    """Return the user's canaries, which are added to the given data.
 
     Parameters
     ----------
@@ -333,11 +333,10 @@ def one_run_audit(
 ) -> OneRunResult:
     """Fit an estimator once with many canaries, each in by a coin, and bound its epsilon.
 
-    Which canaries were in the data is guessed from how well the fitted model knows each. Under a
-    true claim no more than some number of guesses can be right but for a small chance, whatever
-    the model does, and however it treats the canaries together. So one fit is enough, which
-    makes audits of nets affordable. The bound is lower than that of `audit_epsilon`, and the more
-    so the more canaries get into each other's way: give many columns, or few canaries.
+    The audit guesses which canaries were in the data from how well the fitted model knows each.
+    Under a true claim, for any model, more than a certain number of right guesses is unlikely. One
+    fit is enough, which makes audits of nets affordable. The bound is lower than that of
+    `audit_epsilon`, in particular if canaries interfere: give many columns, or few canaries.
 
     Parameters
     ----------
@@ -346,38 +345,38 @@ def one_run_audit(
         ``n_public`` is set where it is None, so that the number of included canaries sets no
         noise.
     X, y : array-like
-        Made-up or public data. Their form decides, and with ``background="given"`` they are
-        there beside the canaries.
+        Made-up or public data. Only their shape is used, unless ``background="given"``: the
+        canaries are then added to them.
     canaries : {"auto", "orthogonal", "mislabelled"} or pair (rows, targets), default="auto"
-        "orthogonal" is rows along axes of their own, as long as clipping lets through, with
-        labels by chance; more than there are columns share axes. "mislabelled" is records of
-        `X` with wrong labels, the other ones being there. "auto" is "orthogonal". A pair is taken
-        as it is, beside `X`.
+        "orthogonal" is one row along each axis, as long as clipping allows, with random labels;
+        if there are more canaries than columns, some share an axis. "mislabelled" is records of
+        `X` with wrong labels, among the other records. "auto" is "orthogonal". A pair is used
+        unchanged, added to `X`.
     n_canaries : int, optional
         By default the number of columns, but at least 100 and at most 1000.
     n_guesses : int or pair (n_in, n_out), optional
-        How many canaries are guessed at: in all, half of them to be in, or of each kind. Of the
-        others nothing is said. By default several numbers are tried, and paid for.
+        Number of guesses: in all, half of them "in", or of each kind. No guess is made about
+        the other canaries. By default several numbers are tried, at a corrected confidence.
     background : {"made-up", "given"}, default="made-up"
         The other records of "orthogonal": few rows in the middle of what is allowed, or `X`.
     form : {"fdp", "dp"}, default="fdp"
-        "fdp" tests the whole claimed profile, which sees far more where noise is Gaussian; the
-        bound is then for curves of the claim's kind, with less or more noise. "dp" tests epsilons
-        at one delta, whatever the kind of noise.
+        "fdp" tests the whole claimed profile, which gives a far higher bound for Gaussian noise;
+        the bound is for curves of the claim's kind, with less or more noise. "dp" tests epsilons
+        at one delta, for any kind of noise.
     claim : PrivacyProfile or float, optional
-        By default what the fitted estimator states in ``privacy_``, or else its `profile_of`.
+        By default the profile in the fitted estimator's ``privacy_``, or else its `profile_of`.
         A number is an epsilon, at `delta`.
     delta : float, optional
         Where the bound is stated; by default that of the estimator's report.
     confidence : float, default=0.95
         Probability with which a true claim is not refuted, and the bound is at most the truth.
     score : callable, optional
-        From a fitted model, rows and targets to a number per row, large for rows that it knows.
+        Maps a fitted model, rows and targets to a number per row, large for rows that it knows.
         By default the margin of the row's label, or the prediction in the direction of its
-        target, less that of the opposite row, or less what a model without noise and without
-        canaries says; for nets of this package also less what the first weights say.
+        target, less that of the opposite row, or less that of a model without noise and
+        canaries; for nets of this package also less that of the untrained net.
     random_state : int or generator, optional
-        Where coins, labels and the fit's noise come from.
+        Seed of the coins, the labels and the fit's noise.
 
     Returns
     -------
@@ -395,7 +394,8 @@ def one_run_audit(
     of guesses. Coins are independent, so that two data sets whose coins differ in one are
     neighbours of the estimator's relation. With "fdp" `epsilon_lower` is that of the curve whose
     power has, at each type I error, a normal quantile that is moved by a factor of the claim's:
-    for a Gaussian claim, of Gaussian noise so many times less. The curves below it are refuted.
+    for a Gaussian claim, of Gaussian noise that is smaller by this factor. The curves below it
+    are refuted.
 
     A bound far below the claim is usual: a fit shows m guesses, of which a Gaussian claim lets few
     be sure. At epsilon = 8 a thousand canaries that do not interfere show 4 to 5.

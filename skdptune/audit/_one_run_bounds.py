@@ -24,7 +24,7 @@ _HALVINGS_OF_COUNTS = 60
 def chance_of_right_guesses(
     n_right: int, n_guesses: int, n_canaries: int, epsilon: float, delta: float
 ) -> float:
-    """Bound the chance that so many guesses, or more, are right.
+    """Bound the chance that at least `n_right` guesses are right.
 
     Parameters
     ----------

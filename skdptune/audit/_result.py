@@ -26,7 +26,7 @@ def shown_bound(value: float) -> str:
 
 
 def bound_in_words(epsilon_lower: float, claimed_epsilon: float, delta: str = "") -> str:
-    """Return the sentence on a lower bound beside what is claimed.
+    """Return the sentence that compares a lower bound with the claim.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class AuditResult:
         The least fault that would have been found: ``noise_factor``, ``epsilon``, ``probability``.
         It is estimated when it is asked for, which takes some seconds.
     method, statistic, neighbouring, canary, event : str
-        How the audit was made, in words.
+        The method of the audit, in words.
     n_trials, n_failed : int
         Fits that were made, and those of them that raised an error.
     stopped : str

@@ -39,7 +39,7 @@ def check(
     delta: float | None = None,
     mute: Collection[str] = (),
 ) -> CheckReport:
-    """Return what a search or an estimator would leak, promise in vain, or lose, before its fit.
+    """Return what a search or an estimator would leak, overstate or lose, before its fit.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def check(
     Raises
     ------
     TypeError
-        If `estimator` is no estimator. What a fit would refuse is a finding, and is not raised.
+        If `estimator` is not an estimator. Anything a fit would refuse is a finding instead.
 
     See Also
     --------
@@ -75,9 +75,9 @@ def check(
 
     Notes
     -----
-    No data are read: all follows from parameters and public numbers. Functions of
-    FunctionTransformers are called with a few made-up rows. That nothing is found is no proof:
-    the guarantee is that of the report, under the assumptions that it lists.
+    No data are read: findings follow from parameters and public numbers. Functions of
+    FunctionTransformers are called with a few made-up rows. The absence of findings is not a
+    proof: the guarantee is that of the report, under the assumptions that it lists.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def check(
         check_real(delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
     subject = Subject(estimator, n_samples, n_features, described)
     with warnings.catch_warnings():
-        # What is warned of elsewhere is a finding here.
+        # Warnings of other places are findings here.
         warnings.simplefilter("ignore")
         subject = (
             _costed_search(subject, delta) if is_search(estimator) else _costed(subject, delta)
@@ -162,7 +162,7 @@ def check_plan(
 
 def _findings_of(subject: Subject) -> CheckReport:
     found = _found_by(_RULES, subject)
-    # A search inside a pipeline: what it costs is counted with the whole.
+    # The cost of a search inside a pipeline is part of the pipeline's cost.
     found += [
         finding
         for part in _searches_inside(subject)
@@ -188,7 +188,7 @@ def _found_by(rules: Sequence[Rule], subject: Subject) -> list[Finding]:
         try:
             found += rule(subject)
         except Exception as error:
-            # A parameter that fails at whatever it is asked: no fit can use it either.
+            # A parameter that raises whenever it is used: a fit fails, too.
             reason = f"a parameter fails with {type(error).__name__}"
             found.append(issue("SKP019", subject.name, reason, "plain numbers, words and lists"))
     return found
@@ -201,7 +201,7 @@ def _costed(subject: Subject, delta: float | None) -> Subject:
 
 
 def _costed_search(subject: Subject, delta: float | None) -> Subject:
-    """Return a search with its total, as far as sizes are given, or with what is wrong with it."""
+    """Return a search with its total if sizes are given, or with its error."""
     search = subject.root
     try:
         if subject.n_samples is None:
@@ -220,6 +220,6 @@ def _costed_search(subject: Subject, delta: float | None) -> Subject:
 
 
 def _asked(search: Any, spent: float) -> float:
-    """Return the epsilon that a search was asked for, which its cost comes near; else its cost."""
+    """Return the epsilon that a search was given, or its cost if that is larger."""
     asked = getattr(search, "epsilon", None)
     return spent if asked is None else max(spent, float(asked))

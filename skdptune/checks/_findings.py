@@ -1,4 +1,4 @@
-"""What there is to find: in numbers, refusals, steps of pipelines and searches."""
+"""The rules: findings about numbers, refusals, steps of pipelines, and searches."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def _of_error(place: str, error: Exception) -> Finding:
 
 
 def _remedy_of(text: str) -> str:
-    """Return what to do where an error has no hint: what it says must be so."""
+    """Return the advice for an error without a hint: its own condition."""
     wanted = re.findall(r"^(\w+) must (.*?); got ", text)
     return "{} must {}".format(*wanted[0]) if wanted else "Mend what the message names."
 
@@ -245,7 +245,7 @@ _FEW_ROWS = 4
 
 
 def findings_of_steps(subject: Subject) -> Iterator[Finding]:
-    """Find what steps keep, show or read beside what they are paid for."""
+    """Find what steps keep, show or read without paying for it."""
     for part in subject.parts:
         if isinstance(part.estimator, FunctionTransformer):
             yield from _of_function(part, subject.n_features)

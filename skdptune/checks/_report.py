@@ -17,15 +17,15 @@ CRITICAL, THEORETICAL, NEGLIGIBLE = "critical", "theoretical", "negligible"
 
 @dataclass(frozen=True)
 class Code:
-    """What all findings of one code share.
+    """The text that all findings of one code share.
 
     Attributes
     ----------
     title : str
-        What is found, in a few words: the heading of its section.
+        The finding in a few words: the heading of its section.
     severity : {"critical", "theoretical", "negligible"}
-        Whether somebody who sees what is published can learn of a record with little effort,
-        only by assumptions that may fail, or hardly.
+        Whether an attacker who sees the published objects learns of a record easily, only if an
+        assumption fails, or practically never.
     why : str
         Why it matters.
     """
@@ -45,8 +45,8 @@ CODES: dict[str, Code] = {
     "SKP002": Code(
         "Bounds, bins or quantiles come from the data",
         CRITICAL,
-        "The largest value of a column is the value of one record. Whoever sees a bound or a bin "
-        "that was read off the data sees that record.",
+        "The largest value of a column is the value of one record. A bound or a bin that was "
+        "taken from the data shows that record.",
     ),
     "SKP003": Code(
         "The number of records is secret, but used",
@@ -63,8 +63,8 @@ CODES: dict[str, Code] = {
     "SKP005": Code(
         "The noise is drawn from a seed",
         CRITICAL,
-        "Whoever knows or guesses the seed draws the same noise and subtracts it. Seeds such as "
-        "0 and 42 are guessed first, and code is often published.",
+        "An attacker who knows or guesses the seed draws the same noise and subtracts it. Seeds "
+        "such as 0 and 42 are guessed first, and code is often published.",
     ),
     "SKP006": Code(
         "Scores are exact, or choices are made by them",
@@ -81,20 +81,20 @@ CODES: dict[str, Code] = {
     "SKP008": Code(
         "Labels are taken from the data",
         THEORETICAL,
-        "The label set is then taken to be public. A label that one record alone has would show "
-        "that record.",
+        "The label set is then taken to be public. A label that only one record has would "
+        "reveal that record.",
     ),
     "SKP009": Code(
         "Categories, columns or fillings are learnt from the data",
         CRITICAL,
-        "A category that one record alone has becomes a column, which shows that record; a mean "
-        "that fills gaps depends on every record.",
+        "A category that only one record has becomes a column, which reveals that record; a mean "
+        "that replaces missing values depends on every record.",
     ),
     "SKP010": Code(
         "Tuned by hand",
         THEORETICAL,
         "If values were chosen by looking at fits on the same records, each of those fits costs "
-        "its epsilon, and so does the choice. The report of the last fit is about itself alone.",
+        "its epsilon, and so does the choice. The report of the last fit covers that fit only.",
     ),
     "SKP011": Code(
         "What no budget pays for is kept",

@@ -27,7 +27,7 @@ from skdptune.base import (
 )
 from skdptune.preprocessing import Schema
 
-# Stand for public numbers that are not given: what is refused is mostly so at any size.
+# Stand in for public sizes that are not given; most refusals do not depend on them.
 ANY_SAMPLES, ANY_FEATURES = 1000, 10
 _STEPS = {Pipeline: "steps", FeatureUnion: "transformer_list", ColumnTransformer: "transformers"}
 
@@ -44,7 +44,7 @@ class Part:
     prefix : str
         Of its parameters' names, empty for the whole.
     is_inside : bool
-        Whether it belongs to an estimator that has a cost of its own, and accounts for it.
+        Whether it belongs to an estimator that has a cost, which includes that of this part.
     """
 
     place: str
@@ -69,7 +69,7 @@ class Part:
 
     @property
     def is_private(self) -> bool:
-        """Whether it has a cost by itself."""
+        """Whether it is a private estimator, with a cost."""
         return not self.is_composition and has_cost(self.estimator)
 
     def at(self, parameter: str) -> str:
@@ -97,7 +97,7 @@ class Subject:
     has_public_validation : bool
         Whether public validation data will be given.
     place : str
-        Where it is, if not by itself.
+        Its place in the whole, empty if it is the whole.
     """
 
     root: Any
@@ -113,7 +113,7 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """Where it is: its class, if it is checked by itself."""
+        """Its place, or its class if it is the whole."""
         return self.place or type(self.root).__name__
 
     @property
@@ -142,12 +142,12 @@ class Subject:
 
     @property
     def private_parts(self) -> list[Part]:
-        """Parts that have a cost by themselves, and are in no other such part."""
+        """Private parts that are not inside another private part."""
         return [part for part in self.parts if part.is_private and not part.is_inside]
 
     @cached_property
     def whole(self) -> Part:
-        """What is checked as a part of its own."""
+        """The estimator or search itself, as a part."""
         return Part(self.name, self.root)
 
     @property
@@ -232,7 +232,7 @@ class Subject:
             budget = Budget(float(self.root.epsilon), DEFAULT_DELTA if delta is None else delta)
             set_budget(made, budget)
         except Exception:
-            # What cannot be copied, or is no budget, is reported as it is.
+            # An estimator or budget that is invalid is reported unchanged.
             return estimator
         return made
 
@@ -294,7 +294,7 @@ def errors_of(estimator: Any, size: tuple[int, int]) -> Iterator[Exception]:
 
 
 def _errors_in(error: Exception | None, *, is_explained: bool) -> list[Exception]:
-    """Return what the error of a search says beside what is known of its steps."""
+    """Return the errors of a search that its steps have not explained."""
     if not isinstance(error, NoProfileError):
         return [] if error is None or is_explained else [error]
     return [ValueError(f"{one.reason}.") for one in error.refusals if one.is_of_parameter]

@@ -308,7 +308,7 @@ class BudgetDisplay:
         return "\n".join(indent + line for line in text.splitlines())
 
     def _figure_of(self, row: int) -> str:
-        """Return what is written beside a bar."""
+        """Return the text next to a bar."""
         words = _figure(float(self.alone[row]))
         if self.levels[row] != 1 or len(self._parts()) == 1:
             return words

@@ -291,7 +291,7 @@ class ParetoFrontDisplay:
         annotate : sequence of float, default=()
             Budgets at which to write what the first front buys.
         colors : sequence of str, optional
-            One per front; by default colours that can be told apart with any colour vision.
+            One per front; by default colours that can be distinguished with any colour vision.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """The look that all displays share, and matplotlib, which is loaded when something is drawn.
 
-Lines differ by colour, dashes and marker at once, and areas by colour and hatching, so that each
-is told from the others in grey, and with any colour vision. Words and rules are drawn in the text
+Lines differ by colour, dashes and marker at once, and areas by colour and hatching, so that they
+can be distinguished in grey and with any colour vision. Words and rules are drawn in the text
 colour of matplotlib's style, and so can be read on its dark backgrounds too.
 """
 
@@ -147,7 +147,7 @@ def tidy(ax: Any, grid: str | None = "both") -> None:
 
 
 def add_title(ax: Any, text: str, inches: float | None = None) -> Any:
-    """Write a sentence above the axes, in as many lines as it takes, and return the artist.
+    """Write a sentence above the axes, broken into lines, and return the artist.
 
     Their width in inches is about that of the axes by default.
     """
@@ -182,7 +182,7 @@ def add_legend(ax: Any, **options: Any) -> Any:
 def write_beside(
     ax: Any, words: str, position: float, height: float, *, left: bool = False
 ) -> Any:
-    """Write the figure of a horizontal bar beside its end, above the grid."""
+    """Write the figure of a horizontal bar next to its end, above the grid."""
     ground = {"boxstyle": "square,pad=0.1", "facecolor": ax.get_facecolor(), "linewidth": 0.0}
     return ax.annotate(
         words,

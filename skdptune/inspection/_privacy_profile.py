@@ -387,7 +387,7 @@ class TradeOffDisplay(CurveOfReport):
 
     @property
     def statement(self) -> str:
-        """What the marked points mean, in words."""
+        """The meaning of the marked points, in words."""
         wrongly, rightly = _WORDS.get(self.neighbouring, _OTHERS)
         if not self.marked:
             return ""

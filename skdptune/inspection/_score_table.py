@@ -15,7 +15,7 @@ from skdptune._validation import check_kind
 _LONGEST = 16
 # From the least to the largest value of a logarithmic axis, at least.
 _LOG_RANGE = 20.0
-# Lines beside each other that can be told apart.
+# The most lines that can be distinguished side by side.
 _MOST_LINES = 7
 
 
@@ -37,12 +37,12 @@ class ScoreTable:
     ----------
     candidates : tuple of dict
     values : dict of str to list
-        The values of each varying parameter, numbers by size and before all else.
+        The values of each varying parameter, numbers first, by size.
     outside : int or None
         The one candidate that is not of the grid that all others form, as a search's first one
         may be: the estimator's own values.
     is_grid : bool
-        Whether each combination of values is there once, but for what is outside.
+        Whether each combination of values occurs once, apart from the candidate in `outside`.
     """
 
     candidates: tuple[Mapping[str, Any], ...]
@@ -138,7 +138,7 @@ def kind_of(table: ScoreTable, names: Sequence[str]) -> str:
 
 
 def _is_range(table: ScoreTable, name: str) -> bool:
-    """Return whether nearly each candidate has a number of its own for a parameter."""
+    """Return whether nearly every candidate has a different number for a parameter."""
     values = table.values[name]
     real = [value for value in values if as_numbers([value]) is not None]
     return len(real) > len(table.candidates) / 2 and len(values) - len(real) <= 1

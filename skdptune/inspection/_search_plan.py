@@ -1,4 +1,4 @@
-"""Plots of what a search will cost: its plan, and its bounds beside others."""
+"""Plots of a search's cost before it runs: its plan, and the bounds it could use."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class SearchPlanDisplay:
         ax: Any = None,
         by: str = "auto",
     ) -> SearchPlanDisplay:
-        """Draw the plan of a search of so many records.
+        """Draw the plan of a search of `n_samples` records.
 
         Parameters
         ----------
@@ -282,7 +282,7 @@ class SearchPlanDisplay:
         return math.nan if value is None else float(value)
 
     def _words(self, row: PlanRow, value: float, by: str) -> str:
-        """Return what is written beside a bar."""
+        """Return the text next to a bar."""
         about = "" if row.expected_fits == row.worst_fits else "≈ "
         fits = "fit" if row.expected_fits == 1.0 else "fits"
         words = [
@@ -473,7 +473,7 @@ class TuningCostDisplay:
         *,
         ax: Any = None,
     ) -> TuningCostDisplay:
-        """Draw what a search of so many records costs, with its noise, by each bound.
+        """Draw the cost of a search of `n_samples` records by each bound, with the noise it plans.
 
         Parameters
         ----------
@@ -558,7 +558,7 @@ class TuningCostDisplay:
         add_title(ax, runs, _COST_WIDTH - _NAMES - 0.3)
 
     def _figure(self, name: str, epsilon: float) -> str:
-        """Return what is written beside a bar: without a bound nothing is known of the cost."""
+        """Return the text next to a bar: without a bound the cost is unknown."""
         if math.isfinite(epsilon):
             return shown_number(epsilon)
         return NOT_PRIVATE if name in (UNTUNED, self.highlighted) else "does not apply"
@@ -599,7 +599,7 @@ class TuningCostDisplay:
         ax.set_ylabel(f"ε at δ = {shown_delta(self.delta)}")
         tidy(ax)
         add_title(ax, "All runs with the same noise.")
-        # Below the axes: so many names would hide some line.
+        # Below the axes, where the many names hide no line.
         add_legend(ax, loc="upper left", bbox_to_anchor=(0.0, -0.13), ncols=2)
 
 

@@ -51,7 +51,7 @@ def check_search(search: Any) -> None:
 
 
 def report_of_search(search: Any, n_samples: int | None, n_features: int | None) -> PrivacyReport:
-    """Return the report of a fitted search, or of one to be fitted to so many records."""
+    """Return the report of a fitted search, or of a fit to `n_samples` records."""
     check_search(search)
     return report_of_estimator(search, n_samples, n_features, name="search")
 
@@ -63,7 +63,7 @@ def report_of_estimator(
     *,
     name: str = "estimator",
 ) -> PrivacyReport:
-    """Return the report of a fitted estimator, or of one to be fitted to so many records.
+    """Return the report of a fitted estimator, or of a fit to `n_samples` records.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class CurveOfReport(ABC):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the curve of a fitted estimator, or of one to be fitted to so many records.
+        """Draw the curve of a fitted estimator, or of a fit to `n_samples` records.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class CurveOfReport(ABC):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Draw the curve of a whole search, fitted or to be fitted to so many records.
+        """Draw the curve of a fitted search, or of a search of `n_samples` records.
 
         Parameters
         ----------

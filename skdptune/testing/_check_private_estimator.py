@@ -63,8 +63,8 @@ def check_private_estimator(
 ) -> list[CheckResult]:
     """Check that an estimator keeps the contract of private estimators.
 
-    It is for estimators of one's own, as scikit-learn's ``check_estimator`` is, and does not
-    replace it. What is checked is stated in `skdptune.base.protocol`: the privacy profile follows
+    Use it for your own estimators, beside scikit-learn's ``check_estimator``, which it does not
+    replace. What is checked is stated in `skdptune.base.protocol`: the privacy profile follows
     from parameters and public sizes alone, the report after a fit agrees with it, optional members
     do what searches take them to do, and pipelines and searches can hold the estimator. One check
     is a short `replay_neighbours`, which sees much that is published without noise. That the noise
@@ -119,7 +119,7 @@ def check_private_estimator(
 def _run(
     check: Callable[[Subject], None], estimator: Any, X: Any, y: Any
 ) -> tuple[CheckResult, Exception | None]:
-    """Return the result of a check on a copy of its own, and the exception of a failure."""
+    """Return the result of a check on a fresh copy, and the exception of a failure."""
     name = check.__name__
     try:
         with warnings.catch_warnings():
@@ -130,7 +130,7 @@ def _run(
         return CheckResult(name, None, f"{type(estimator).__name__} {reason}."), None
     except AssertionError as problem:
         return CheckResult(name, False, str(problem)), problem
-    # Whatever an estimator raises where it should work is a failure, and no reason to stop.
+    # An error of the estimator is a failed check; the other checks still run.
     except Exception as problem:
         return CheckResult(name, False, f"raised {type(problem).__name__}: {problem}"), problem
     return CheckResult(name, True, ""), None

@@ -223,7 +223,7 @@ def check_neighbours(subject: Subject) -> None:
 
 
 def _farthest(rows: Any) -> int:
-    """Return the place of the longest record, or of the last where they are no numbers."""
+    """Return the place of the longest record, or of the last if records are not numeric."""
     kind = getattr(getattr(rows, "dtype", None), "kind", "")
     if kind not in tuple("iuf") or not isinstance(rows, np.ndarray):
         return -1

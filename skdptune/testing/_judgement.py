@@ -102,7 +102,7 @@ _REPLAYED = 0.5
 _INSTEAD_OF_INFINITY = 1e12
 # What sums of doubles may be wrong by, relative to the largest of them.
 _ROUNDING = 2.0**-46
-# Powers of n / (n + 1) that are told apart from others, and how exactly.
+# Powers of n / (n + 1) that are recognized, and how exactly.
 _POWERS = (0.5, 1.0, 2.0)
 _TOLERANCE = 0.05
 
@@ -116,7 +116,7 @@ class Difference:
     free : ndarray of bool
         Which of its numbers differ though no seed changes them.
     is_comparable : bool
-        False where it varies with the seed and is no number.
+        False where it varies with the seed and is not a number.
     noisy : ndarray of bool
         Which of its numbers vary with the seed.
     replayed : bool or None
@@ -262,7 +262,7 @@ class _Pair:
         direction = weights / largest if largest > 0.0 else weights
         first, second = self.one @ direction, self.other @ direction
         moves = second - first
-        # A rare choice may show on one side alone, so that the lesser one would be too small.
+        # A rare choice may show on one side only: the smaller deviation would be too small.
         noise = float(first.std(ddof=1) + second.std(ddof=1)) / 2.0
         # Numbers that vary may have a sum that does not, up to rounding.
         known = float(np.abs(direction) @ self.rounding)

@@ -57,7 +57,7 @@ class Whole:
     __hash__ = None  # type: ignore[assignment]
 
 
-# Numbers are arrays of doubles; all else is compared as a whole.
+# Numbers are arrays of doubles; everything else is compared as a whole.
 Leaf = NDArray[np.float64] | Whole
 Leaves = dict[str, Leaf]
 
@@ -65,7 +65,7 @@ MISSING = Whole("missing")
 
 
 def same(one: Leaf, other: Leaf) -> bool:
-    """Return whether two leaves are equal, entries that are no numbers included."""
+    """Return whether two leaves are equal; NaN equals NaN."""
     if isinstance(one, Whole) or isinstance(other, Whole):
         return isinstance(one, Whole) and one == other
     return one.shape == other.shape and np.array_equal(one, other, equal_nan=True)
@@ -179,7 +179,7 @@ def _parts_of_array(array: NDArray[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _numbered(things: Any) -> Iterator[tuple[str, Any]]:
-    """Iterate over entries by their places; numbers alone make one array."""
+    """Iterate over entries by their places; a collection of numbers is one array."""
     entries = list(things)
     if len(entries) > 1 and all(type(entry) in (int, float) for entry in entries):
         if all(abs(entry) <= _LARGEST_INTEGER for entry in entries):
@@ -218,13 +218,13 @@ def _attributes(thing: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _list_of(part: Any) -> Any:
-    """Return an iterator as a list, and all else as it is."""
+    """Return an iterator as a list, and anything else unchanged."""
     return list(part) if isinstance(part, Iterator) else part
 
 
 _WARNINGS = "warnings"
 _RETURNED = "returns"
-# Rows of the data at whose predictions are looked, beside the record itself.
+# Number of data rows whose predictions are compared, in addition to the record.
 _PROBES = 15
 
 

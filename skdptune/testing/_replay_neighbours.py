@@ -160,7 +160,7 @@ class Setting:
         return bool(sizes) and None not in sizes
 
     def _private_parts(self) -> Iterator[dict[str, Any]]:
-        """Iterate over the parameters of the parts with a cost of their own."""
+        """Iterate over the parameters of the parts that have a cost."""
         for _, part in nested_estimators(self.sized):
             if hasattr(part, "privacy_profile"):
                 cost = profile_of(part, self.n_samples, self.n_features)

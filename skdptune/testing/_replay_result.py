@@ -140,7 +140,7 @@ class NeighbourReplay:
 
     @property
     def not_compared(self) -> list[str]:
-        """Values that vary with the seed and are no numbers, so that nothing can be said."""
+        """Values that vary with the seed and are not numbers: they cannot be compared."""
         return [row.attribute for row in self.rows if row.result == NOT_COMPARED]
 
     def assert_passes(self, *, needs_replay: bool = True) -> None:
