@@ -14,19 +14,19 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from skdptune._formatting import shown, shown_path
+from skdptune._formatting import shown, shown_names, shown_path
 from skdptune._validation import check_kind
 from skdptune.base import PrivacyWarning, legacy_generator
 
-_DEFAULT_NAME = "pareto_search"
 _FINGERPRINT = "fingerprint"
 # User attributes: the entropy of everything, where a user gave a seed, or that of proposals alone.
 _ENTROPY = "entropy"
@@ -36,15 +36,6 @@ _SALT_BYTES = 16
 _ENDS = ("", "-journal", "-wal", "-shm")
 # So that guesses at the data are slow as well.
 _HASH_ROUNDS = 100_000
-# What a study must have in common with one that it is resumed from, in words.
-_IN_WORDS = {
-    "objectives": "objectives",
-    "space": "space",
-    _FINGERPRINT: "data, estimators and settings",
-}
-_REFUSAL = (
-    "study_name must be new, or that of a study of the same {}; got {}, which is one of others."
-)
 
 
 def optuna() -> Any:
@@ -70,6 +61,23 @@ def quiet_optuna() -> Iterator[None]:
         yield
     finally:
         logging.set_verbosity(before)
+
+
+def check_named(given: Any, name: str, names: Sequence[str], method: str, example: str) -> None:
+    """Raise unless a sampler or pruner is one of some names, or one of optuna's."""
+    if isinstance(given, str) and given in names:
+        return
+    # A class of samplers is not a sampler.
+    if isinstance(given, str | type) or not hasattr(given, method):
+        raise ValueError(
+            f"{name} must be one of {shown_names(names)} or an optuna {name}, such as "
+            f"optuna.{example}; got {shown(given)}."
+        )
+
+
+def check_sampler(sampler: Any, names: Sequence[str]) -> None:
+    """Raise unless a sampler is one of some names, or one of optuna's."""
+    check_named(sampler, "sampler", names, "sample_relative", "samplers.TPESampler(seed=0)")
 
 
 # What stands in a URL before a password, the password, and what follows; and secret options.
@@ -265,30 +273,39 @@ def _restored(state: dict[str, Any]) -> Any:
     return restored
 
 
-def open_study(
-    storage: Any, study_name: str | None, objectives: list[str], space: str, fingerprint: str = ""
-) -> Any:
-    """Return a new study or the stored one of the name; raise if that is one of something else."""
+def open_study(storage: Any, study_name: str | None, default: str, directions: list[str]) -> Any:
+    """Return a new study, or the stored one of the name."""
     check_kind(study_name, name="study_name", kind=str | None, domain="None or a str")
-    study = optuna().create_study(
+    return optuna().create_study(
         storage=open_storage(storage),
-        study_name=study_name or _DEFAULT_NAME,
-        directions=["minimize"] * len(objectives),
+        study_name=study_name or default,
+        directions=directions,
         load_if_exists=True,
     )
-    for name, value in {"objectives": objectives, "space": space}.items():
+
+
+def check_same(study: Any, shared: Mapping[str, Any], fingerprint: str = "") -> None:
+    """Raise if a study is one of something else; note in a new one what it is of.
+
+    Parameters
+    ----------
+    study : optuna.Study
+    shared : mapping
+        From names of attributes to what a study must have in common with one that is resumed.
+    fingerprint : str
+        The same, where it must not be read: a new study keeps a salted hash.
+    """
+    for name, value in shared.items():
         known = study.user_attrs.get(name)
         if known is None:
             study.set_user_attr(name, value)
+        elif known != value and isinstance(value, dict):
+            differing = [key for key in known.keys() | value if known.get(key) != value.get(key)]
+            _refuse(study, f"search with the same {', '.join(sorted(differing))}")
         elif known != value:
-            raise ValueError(_REFUSAL.format(_IN_WORDS[name], shown(study.study_name)))
-    if fingerprint:
-        _check_fingerprint(study, fingerprint)
-    return study
-
-
-def _check_fingerprint(study: Any, fingerprint: str) -> None:
-    """Raise if a study has another fingerprint; keep that of a new one, salted."""
+            _refuse(study, f"study of the same {name}")
+    if not fingerprint:
+        return
     # Theorem F10.
     known = study.user_attrs.get(_FINGERPRINT)
     if known is None:
@@ -296,7 +313,14 @@ def _check_fingerprint(study: Any, fingerprint: str) -> None:
         return
     salt = bytes.fromhex(str(known).partition("$")[0])
     if not hmac.compare_digest(salted(fingerprint, salt), str(known)):
-        raise ValueError(_REFUSAL.format(_IN_WORDS[_FINGERPRINT], shown(study.study_name)))
+        _refuse(study, "study of the same data, estimators and settings")
+
+
+def _refuse(study: Any, others: str) -> NoReturn:
+    raise ValueError(
+        f"study_name must be new, or that of a {others}; got {shown(study.study_name)}, which is "
+        "one of others."
+    )
 
 
 def salted(fingerprint: str, salt: bytes) -> str:
@@ -463,7 +487,7 @@ def _is_gone(pid: int) -> bool:
 
 
 _BEGUN, _SCORED, _FINAL = "begun:", "scored:", "final:"
-_PLAN, _PROCESS = "plan", "process"
+_PROCESS = "process"
 RUN = "run"
 
 
@@ -508,12 +532,8 @@ class Journal:
 
     def open(self, plan: dict[str, str]) -> None:
         """Take over the study, or raise if it is one of another plan, or at its end."""
-        known = self._study.user_attrs
-        if _PLAN not in known:
-            self._study.set_user_attr(_PLAN, plan)
-        else:
-            check_same_plan(known[_PLAN], plan, self._study.study_name)
-        if any(name.startswith(_FINAL) for name in known):
+        check_same(self._study, {"plan": plan})
+        if any(name.startswith(_FINAL) for name in self._study.user_attrs):
             raise ValueError(
                 "study_name must be that of a search whose final fit has not begun; got "
                 f"{shown(self._study.study_name)}. Its final fit is spent, whether or not it "
@@ -586,13 +606,39 @@ def begun_in(attributes: dict[str, Any]) -> list[Begun]:
     return sorted(found, key=lambda begun: begun.number)
 
 
-def check_same_plan(known: dict[str, str], plan: dict[str, str], name: str) -> None:
-    """Raise if a stored plan is another one, saying what differs."""
-    differing = sorted(
-        key for key in known.keys() | plan.keys() if known.get(key) != plan.get(key)
-    )
-    if differing:
-        raise ValueError(
-            f"study_name must be new, or that of a search with the same {', '.join(differing)}; "
-            f"got {shown(name)}, which is one of others."
-        )
+# How long a fit takes can depend on a record: all trials are said to have been made at one time.
+NO_TIME = datetime(2000, 1, 1)
+
+
+def without_times(trial: Any) -> Any:
+    """Return a frozen trial, whose dates are set to one time."""
+    trial.datetime_start = NO_TIME
+    if trial.state.is_finished():
+        trial.datetime_complete = NO_TIME
+    return trial
+
+
+def timeless_storage() -> Any:
+    """Return a new storage in memory that keeps no times."""
+    return _timeless_class()()
+
+
+@functools.cache
+def _timeless_class() -> Any:
+    package = optuna()
+
+    class TimelessStorage(package.storages.InMemoryStorage):  # type: ignore[name-defined]
+        """Keeps all trials as of one time."""
+
+        def create_new_trial(self, study_id: int, template_trial: Any = None) -> int:
+            state = package.trial.TrialState.RUNNING
+            template = template_trial or package.trial.create_trial(state=state)
+            return int(super().create_new_trial(study_id, without_times(template)))
+
+        def set_trial_state_values(self, trial_id: int, state: Any, values: Any = None) -> bool:
+            is_set = bool(super().set_trial_state_values(trial_id, state, values))
+            # What this storage returns is what it keeps.
+            without_times(self.get_trial(trial_id))
+            return is_set
+
+    return TimelessStorage

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-import functools
 import re
 import uuid
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from skdptune._formatting import shown, shown_names
-from skdptune._validation import check_kind
 from skdptune.model_selection._adaptive._races import STARTS
 from skdptune.model_selection._space import AdaptiveSpace
-from skdptune.model_selection._study import RUN, Begun, open_storage, optuna, quiet_optuna
+from skdptune.model_selection._study import (
+    RUN,
+    Begun,
+    check_named,
+    open_study,
+    optuna,
+    quiet_optuna,
+    timeless_storage,
+    without_times,
+)
+from skdptune.model_selection._study import check_sampler as check_sampler_of
 
 
 def described(value: Any) -> str:
@@ -44,25 +51,13 @@ _RANDOM_SHARE, _FEWEST_RANDOM = 0.25, 4
 
 def check_sampler(sampler: Any) -> None:
     """Raise unless a sampler is a name or an optuna sampler."""
-    _check(sampler, "sampler", SAMPLERS, "sample_relative", "optuna.samplers.TPESampler(seed=0)")
+    check_sampler_of(sampler, SAMPLERS)
 
 
 def check_pruner(pruner: Any) -> None:
     """Raise unless a pruner is None, a name or an optuna pruner."""
     if pruner is not None:
-        _check(pruner, "pruner", PRUNERS, "prune", "optuna.pruners.MedianPruner()")
-
-
-def _check(given: Any, name: str, names: tuple[str, ...], method: str, example: str) -> None:
-    if isinstance(given, str) and given in names:
-        return
-    # A class of samplers is not a sampler.
-    if isinstance(given, str | type) or not hasattr(given, method):
-        listed = shown_names(names)
-        raise ValueError(
-            f"{name} must be one of {listed} or an optuna {name}, such as {example}; got "
-            f"{shown(given)}."
-        )
+        check_named(pruner, "pruner", PRUNERS, "prune", "pruners.MedianPruner()")
 
 
 def make_sampler(
@@ -99,42 +94,12 @@ def make_pruner(pruner: Any) -> Any:
     return copy.deepcopy(pruner)
 
 
-# How long a fit takes can depend on a record: all trials are said to have been made at one time.
-NO_TIME = datetime(2000, 1, 1)
-
-
-def without_times(trial: Any) -> Any:
-    """Return a frozen trial, whose dates are set to one time."""
-    trial.datetime_start = NO_TIME
-    if trial.state.is_finished():
-        trial.datetime_complete = NO_TIME
-    return trial
-
-
-def timeless_storage() -> Any:
-    """Return a new storage in memory that keeps no times."""
-    return _storage_class()()
-
-
-@functools.cache
-def _storage_class() -> Any:
-    package = optuna()
-
-    class TimelessStorage(package.storages.InMemoryStorage):  # type: ignore[name-defined]
-        """Keeps all trials as of one time."""
-
-        def create_new_trial(self, study_id: int, template_trial: Any = None) -> int:
-            state = package.trial.TrialState.RUNNING
-            template = template_trial or package.trial.create_trial(state=state)
-            return int(super().create_new_trial(study_id, without_times(template)))
-
-        def set_trial_state_values(self, trial_id: int, state: Any, values: Any = None) -> bool:
-            is_set = bool(super().set_trial_state_values(trial_id, state, values))
-            # What this storage returns is what it keeps.
-            without_times(self.get_trial(trial_id))
-            return is_set
-
-    return TimelessStorage
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Let optuna say nothing: some of what is used is experimental to it."""
+    with quiet_optuna(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 _DEFAULT_NAME = "adaptive_search"
@@ -234,19 +199,10 @@ class Studies:
 
     def __post_init__(self) -> None:
         """Open the released study, and teach the other one what it holds."""
-        name = self.study_name
-        check_kind(name, name="study_name", kind=str | None, domain="None or a str")
         # Outside of what is silenced: that others could read the file is said.
         with quiet_optuna():
-            storage = open_storage(self.storage)
-        with quiet_optuna(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self.released = optuna().create_study(
-                storage=storage,
-                study_name=name or _DEFAULT_NAME,
-                direction="maximize",
-                load_if_exists=True,
-            )
+            self.released = open_study(self.storage, self.study_name, _DEFAULT_NAME, ["maximize"])
+        with _silence():
             self._choosing = optuna().create_study(
                 storage=timeless_storage(),
                 # Which trials a pruner compares may follow from the name.
@@ -293,8 +249,7 @@ class Studies:
         """Return the next trial; the sampler chooses what is not given."""
         if params:
             self._choosing.enqueue_trial(self.space.to_optuna(params))
-        with quiet_optuna(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _silence():
             chosen = self._choosing.ask(self.space.distributions())
         # As given: what optuna holds of them may be rounded.
         return AdaptiveTrial(number, self._params_of(chosen) | dict(params or {}), chosen)
@@ -316,8 +271,7 @@ class Studies:
 
     def prunes(self, trial: AdaptiveTrial) -> bool:
         """Return whether the pruner ends a trial, by what was reported."""
-        with quiet_optuna(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _silence():
             return bool(trial._chosen.should_prune())
 
     def tell(self, trial: AdaptiveTrial, splits: Sequence[float]) -> Any:
@@ -330,8 +284,7 @@ class Studies:
         is_outside = not chosen.params
         if is_outside:
             attributes[_OWN] = True
-        with quiet_optuna(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with _silence():
             # A pruned trial has the last score that was reported.
             value = None if trial.is_pruned or is_outside else trial.scores[-1]
             self._choosing.tell(chosen, value, states.FAIL if is_outside else state)

@@ -29,8 +29,9 @@ from skdptune.model_selection._pareto._optimizer import (
     check_epsilon_scale,
     check_reference_point,
 )
-from skdptune.model_selection._pareto._samplers import check_sampler
+from skdptune.model_selection._pareto._samplers import SAMPLERS
 from skdptune.model_selection._space import SearchSpace
+from skdptune.model_selection._study import check_sampler
 
 if TYPE_CHECKING:
     from skdptune.model_selection._dpareto_search import DParetoSearchCV
@@ -331,14 +332,12 @@ def check_target(estimator: Any, y: Any) -> None:
 
 
 def _check_sampler(settings: DParetoSearchCV, families: Families) -> None:
-    # A class of samplers is not a sampler.
-    if isinstance(settings.sampler, str | type):
-        check_sampler(settings.sampler)
-        if settings.sampler == "grid" and not families.is_single:
-            raise ValueError(
-                "sampler must be another than 'grid' for several families, whose grids would be "
-                "multiplied; got 'grid'. Search each family by itself."
-            )
+    check_sampler(settings.sampler, SAMPLERS)
+    if isinstance(settings.sampler, str) and settings.sampler == "grid" and not families.is_single:
+        raise ValueError(
+            "sampler must be another than 'grid' for several families, whose grids would be "
+            "multiplied; got 'grid'. Search each family by itself."
+        )
 
 
 def _check_refit(settings: DParetoSearchCV) -> None:

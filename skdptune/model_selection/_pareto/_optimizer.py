@@ -1,4 +1,4 @@
-"""One process's part of the work on a study: propose, evaluate, write down, until all is done.
+"""The optimiser of a Pareto search: proposes, evaluates and writes down, until a study is full.
 
 A trial ends in one of these ways: complete; failed, with an evaluation that says why; lost with
 its process, and then repeated under the numbers it had; refused by the filter of proposals; or
@@ -38,6 +38,7 @@ from skdptune.model_selection._study import (
     WITHDRAWN,
     Heartbeat,
     StudySeeds,
+    check_same,
     evaluation_numbers,
     open_study,
     optuna,
@@ -45,124 +46,6 @@ from skdptune.model_selection._study import (
     quiet_optuna,
     study_seeds,
 )
-
-
-def perform(
-    evaluate: Evaluate, params: dict[str, Any], number: int, seed: np.random.SeedSequence
-) -> Evaluation:
-    """Return an evaluation; one that failed if ``evaluate`` raises."""
-    start = time.perf_counter()
-    try:
-        found = checked_evaluation(evaluate(params, number, seed))
-    # An oracle may raise anything; the search continues without the point.
-    except Exception as problem:
-        found = failed_evaluation(problem)
-    return replace(found, seconds=time.perf_counter() - start)
-
-
-class Deferred(Future[Any]):
-    """A future whose work is done in this thread, by `run`."""
-
-    def __init__(self, work: Callable[[], Any]) -> None:
-        super().__init__()
-        self._work = work
-
-    def run(self) -> None:
-        """Do the work."""
-        self.set_result(self._work())
-
-
-class Inline(Executor):
-    """Runs work in this thread when its result is waited for."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Return a future whose work is done later."""
-        return Deferred(functools.partial(fn, *args, **kwargs))
-
-
-class Workers:
-    """Run evaluations in this thread, in threads or in joblib's processes.
-
-    Threads are used where joblib's active backend is threading, and where ``evaluate`` cannot
-    be pickled.
-
-    Parameters
-    ----------
-    evaluate : callable
-        See :class:`ParetoOptimizer`.
-    n_jobs : int or None
-        Number of workers, as in scikit-learn.
-    most : int
-        Largest number of workers.
-    """
-
-    def __init__(self, evaluate: Evaluate, n_jobs: int | None, most: int) -> None:
-        self.n_workers = min(effective_n_jobs(n_jobs), most)
-        self._evaluate, self._payload = evaluate, b""
-        self._executor = self._make()
-
-    def _make(self) -> Executor:
-        if self.n_workers == 1:
-            return Inline()
-        backend, _ = get_active_backend()
-        if "Threading" not in type(backend).__name__ and self._pickles():
-            # loky has one pool per process, which joblib can only share if it is of this kind.
-            executor: Executor = get_memmapping_executor(self.n_workers)
-            return executor
-        return ThreadPoolExecutor(self.n_workers)
-
-    def _pickles(self) -> bool:
-        try:
-            self._payload = bytes(dumps_for_workers(self._evaluate))
-        # Objects that cannot be pickled raise anything.
-        except Exception:
-            return False
-        return True
-
-    def submit(
-        self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
-    ) -> Future[Evaluation]:
-        """Start an evaluation."""
-        if self._payload:
-            return self._executor.submit(_perform_pickled, self._payload, params, number, seed)
-        return self._executor.submit(perform, self._evaluate, params, number, seed)
-
-    def first(self, futures: Sequence[Future[Evaluation]]) -> list[Future[Evaluation]]:
-        """Wait until at least one future is done, and return those that are, in order."""
-        if isinstance(futures[0], Deferred):
-            futures[0].run()
-        finished = wait(futures, return_when=FIRST_COMPLETED).done
-        return [future for future in futures if future in finished]
-
-    def result(self, future: Future[Evaluation]) -> Evaluation:
-        """Return a finished evaluation; one whose worker died has failed."""
-        problem = future.exception()
-        if problem is None:
-            return future.result()
-        if not isinstance(problem, Exception):
-            raise problem
-        # A broken pool takes no more work.
-        if self._payload:
-            self._executor = self._make()
-        return failed_evaluation(problem)
-
-    def close(self) -> None:
-        """Stop threads; joblib keeps its processes for the next call."""
-        if isinstance(self._executor, ThreadPoolExecutor):
-            self._executor.shutdown(wait=True, cancel_futures=True)
-
-
-def _perform_pickled(
-    payload: bytes, params: dict[str, Any], number: int, seed: np.random.SeedSequence
-) -> Evaluation:
-    return perform(_loaded(payload), params, number, seed)
-
-
-@functools.lru_cache(maxsize=1)
-def _loaded(payload: bytes) -> Evaluate:
-    """Return the unpickled function; cached, so that a worker unpickles the data once."""
-    evaluate: Evaluate = pickle.loads(payload)
-    return evaluate
 
 
 @dataclass(frozen=True)
@@ -235,11 +118,6 @@ def _number(value: Any, name: str, upper: float) -> float:
     return number
 
 
-def write_evaluation(trial: Any, found: Evaluation) -> None:
-    """Keep an evaluation in a trial."""
-    trial.set_user_attr(EVALUATION, asdict(found))
-
-
 def read_evaluation(trial: Any) -> Evaluation | None:
     """Return the evaluation that a trial keeps, None if it has none."""
     kept = trial.user_attrs.get(EVALUATION)
@@ -264,210 +142,123 @@ def records_of(study: Any, space: SearchSpace) -> list[Record]:
     ]
 
 
+def perform(
+    evaluate: Evaluate, params: dict[str, Any], number: int, seed: np.random.SeedSequence
+) -> Evaluation:
+    """Return an evaluation; one that failed if ``evaluate`` raises."""
+    start = time.perf_counter()
+    try:
+        found = checked_evaluation(evaluate(params, number, seed))
+    # An oracle may raise anything; the search continues without the point.
+    except Exception as problem:
+        found = failed_evaluation(problem)
+    return replace(found, seconds=time.perf_counter() - start)
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(payload: bytes) -> Evaluate:
+    """Return the unpickled function; cached, so that a worker unpickles the data once."""
+    evaluate: Evaluate = pickle.loads(payload)
+    return evaluate
+
+
+def _perform_pickled(
+    payload: bytes, params: dict[str, Any], number: int, seed: np.random.SeedSequence
+) -> Evaluation:
+    return perform(_loaded(payload), params, number, seed)
+
+
+class Deferred(Future[Any]):
+    """A future whose work is done in the thread that waits for it, by `run`."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__()
+        self._work = work
+
+    def run(self) -> None:
+        """Do the work."""
+        self.set_result(self._work())
+
+
+class Workers:
+    """Run evaluations in this thread, in threads or in joblib's processes.
+
+    Threads are used where joblib's active backend is threading, and where ``evaluate`` cannot
+    be pickled.
+
+    Parameters
+    ----------
+    evaluate : callable
+        See :class:`ParetoOptimizer`.
+    n_jobs : int or None
+        Number of workers, as in scikit-learn.
+    most : int
+        Largest number of workers.
+    """
+
+    def __init__(self, evaluate: Evaluate, n_jobs: int | None, most: int) -> None:
+        self.n_workers = min(effective_n_jobs(n_jobs), most)
+        self._evaluate, self._payload = evaluate, b""
+        self._executor = self._make()
+
+    def _make(self) -> Executor | None:
+        if self.n_workers == 1:
+            return None
+        backend, _ = get_active_backend()
+        if "Threading" not in type(backend).__name__ and self._pickles():
+            # loky has one pool per process, which joblib can only share if it is of this kind.
+            executor: Executor = get_memmapping_executor(self.n_workers)
+            return executor
+        return ThreadPoolExecutor(self.n_workers)
+
+    def _pickles(self) -> bool:
+        try:
+            self._payload = bytes(dumps_for_workers(self._evaluate))
+        # Objects that cannot be pickled raise anything.
+        except Exception:
+            return False
+        return True
+
+    def submit(
+        self, params: dict[str, Any], number: int, seed: np.random.SeedSequence
+    ) -> Future[Evaluation]:
+        """Start an evaluation."""
+        if self._executor is None:
+            return Deferred(lambda: perform(self._evaluate, params, number, seed))
+        if self._payload:
+            return self._executor.submit(_perform_pickled, self._payload, params, number, seed)
+        return self._executor.submit(perform, self._evaluate, params, number, seed)
+
+    def first(self, futures: Sequence[Future[Evaluation]]) -> list[Future[Evaluation]]:
+        """Wait until at least one future is done, and return those that are, in order."""
+        if isinstance(futures[0], Deferred):
+            futures[0].run()
+        finished = wait(futures, return_when=FIRST_COMPLETED).done
+        return [future for future in futures if future in finished]
+
+    def result(self, future: Future[Evaluation]) -> Evaluation:
+        """Return a finished evaluation; one whose worker died has failed."""
+        problem = future.exception()
+        if problem is None:
+            return future.result()
+        if not isinstance(problem, Exception):
+            raise problem
+        # A broken pool takes no more work.
+        if self._payload:
+            self._executor = self._make()
+        return failed_evaluation(problem)
+
+    def close(self) -> None:
+        """Stop threads; joblib keeps its processes for the next call."""
+        if isinstance(self._executor, ThreadPoolExecutor):
+            self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+# A user attribute of trials: the process that evaluates it.
 _PROCESS = "process"
 _POLLING_INTERVAL = 0.2
 # A proposal that takes longer, in seconds, belongs to a process that was killed.
 _LONGEST_PROPOSAL = 300.0
-
-
-@dataclass(frozen=True)
-class LoopSettings:
-    """What the loop must know of a search.
-
-    Attributes
-    ----------
-    space : SearchSpace
-    entropy : int
-        Seeds the evaluations.
-    n_initial, n_total : int
-        Evaluations at first, of which one must succeed, and in all.
-    batch_size : int
-        Evaluations that run at the same time.
-    proposal_filter, max_refusals
-        See :class:`ParetoOptimizer`.
-    """
-
-    space: SearchSpace
-    entropy: int
-    n_initial: int
-    n_total: int
-    batch_size: int
-    proposal_filter: Callable[[dict[str, Any]], bool] | None
-    max_refusals: int
-
-
-class EvaluationLoop:
-    """One process's part of the work on a study.
-
-    Parameters
-    ----------
-    study : optuna.Study
-    settings : LoopSettings
-    heartbeat : Heartbeat
-    workers : Workers
-    """
-
-    def __init__(
-        self, study: Any, settings: LoopSettings, heartbeat: Heartbeat, workers: Workers
-    ) -> None:
-        self.study, self.settings = study, settings
-        self.heartbeat, self.workers = heartbeat, workers
-        self.running: dict[Future[Evaluation], Any] = {}
-        self.n_refusals, self.has_succeeded = 0, False
-
-    def run(self) -> None:
-        """Work until all evaluations are done, by this process or others."""
-        self.repeat_lost()
-        try:
-            self.show_count()
-            while self.step():
-                self.show_count()
-        finally:
-            # After an interrupt another process, or the next search, does the rest.
-            for trial in self.running.values():
-                self.give_up(self.stored(trial.number))
-
-    def show_count(self) -> None:
-        """Show how many evaluations are done."""
-        current_progress().count(self.n_evaluated(), self.settings.n_total, "evaluations")
-
-    def step(self) -> bool:
-        """Propose, or wait for a result or for other processes; return whether to continue."""
-        is_exhausted = self.n_refusals > self.settings.max_refusals
-        has_capacity = len(self.running) < self.settings.batch_size
-        if not is_exhausted and has_capacity and self.is_work_left():
-            self.propose()
-            return True
-        if self.running:
-            self.take_results()
-            return True
-        if is_exhausted or self.n_evaluated() >= self.settings.n_total:
-            return False
-        time.sleep(_POLLING_INTERVAL)
-        self.repeat_lost()
-        return True
-
-    # Proposals ------------------------------------------------------------------------------
-
-    def is_work_left(self) -> bool:
-        """Return whether fewer evaluations are done and running than are wanted."""
-        states = optuna().trial.TrialState
-        running = self.study.get_trials(deepcopy=False, states=(states.RUNNING,))
-        return self.n_evaluated() + len(running) < self.settings.n_total
-
-    def n_evaluated(self) -> int:
-        """Return the number of finished evaluations, failed ones included."""
-        return sum(map(is_evaluated, self.study.get_trials(deepcopy=False)))
-
-    def propose(self) -> None:
-        """Ask for parameters, and start their evaluation unless the filter refuses them."""
-        space, proposal_filter = self.settings.space, self.settings.proposal_filter
-        trial = self.study.ask(space.distributions())
-        trial.set_user_attr(_PROCESS, self.heartbeat.process)
-        trials = self.study.get_trials(deepcopy=False)
-        if self.is_surplus(trial.number, trials):
-            self.dismiss(trial, WITHDRAWN)
-            return
-        params = space.from_optuna(trial.params)
-        if proposal_filter is not None and not proposal_filter(params):
-            self.dismiss(trial, REFUSED)
-            self.n_refusals += 1
-            return
-        self.n_refusals = 0
-        number = evaluation_numbers(trials)[trial.number]
-        seed = np.random.SeedSequence(self.settings.entropy, spawn_key=(2, number))
-        self.running[self.workers.submit(params, number, seed)] = trial
-
-    def is_surplus(self, number: int, trials: list[Any]) -> bool:
-        """Return whether enough trials before this one are done or running."""
-        running = optuna().trial.TrialState.RUNNING
-        earlier = trials[:number]
-        n_taken: int = sum(trial.state == running or is_evaluated(trial) for trial in earlier)
-        return n_taken >= self.settings.n_total
-
-    def dismiss(self, trial: Any, reason: str) -> None:
-        """Close a trial that is not evaluated."""
-        trial.set_user_attr(reason, True)
-        self.study.tell(trial, state=optuna().trial.TrialState.FAIL)
-
-    # Results --------------------------------------------------------------------------------
-
-    def take_results(self) -> None:
-        """Wait for results of workers, and write them down."""
-        for future in self.workers.first(list(self.running)):
-            self.write(self.running[future], self.workers.result(future))
-            del self.running[future]
-        self.check_any_succeeded()
-
-    def write(self, trial: Any, found: Evaluation) -> None:
-        """Write an evaluation down: first all of it, so that no crash in between loses any."""
-        # Another process took this one for dead, perhaps while the machine slept.
-        if self.stored(trial.number).state.is_finished():
-            return
-        write_evaluation(trial, found)
-        self.close(trial.number, found)
-
-    def close(self, number: int, found: Evaluation) -> None:
-        """End the trial of an evaluation."""
-        if found.failure is not None:
-            self.study.tell(number, state=optuna().trial.TrialState.FAIL)
-            return
-        third = [] if found.third is None else [found.third]
-        self.study.tell(number, [found.epsilon, found.error, *third])
-
-    def check_any_succeeded(self) -> None:
-        """Raise if all of the first evaluations failed."""
-        if self.has_succeeded or self.n_evaluated() < self.settings.n_initial:
-            return
-        records = records_of(self.study, self.settings.space)
-        self.has_succeeded = any(record.evaluation.failure is None for record in records)
-        if not self.has_succeeded:
-            failure = records[0].evaluation.failure
-            raise ValueError(f"All {len(records)} evaluations failed. The first: {failure}")
-
-    # Work of processes that died ------------------------------------------------------------
-
-    def repeat_lost(self) -> None:
-        """Enqueue the evaluations of processes that are gone."""
-        running = optuna().trial.TrialState.RUNNING
-        own = {trial.number for trial in self.running.values()}
-        alive = self.heartbeat.alive()
-        for trial in self.study.get_trials(deepcopy=False, states=(running,)):
-            if trial.number not in own and self.is_lost(trial, alive):
-                self.give_up(trial)
-
-    def is_lost(self, trial: Any, alive: set[str]) -> bool:
-        """Return whether the process of a running trial is gone."""
-        process = trial.user_attrs.get(_PROCESS)
-        if process is not None:
-            return str(process) not in alive
-        # A process that was killed while it proposed had no time to write its name.
-        age = (datetime.now() - trial.datetime_start).total_seconds()
-        return alive == {self.heartbeat.process} or age > _LONGEST_PROPOSAL
-
-    def give_up(self, trial: Any) -> None:
-        """Close a running trial, and enqueue its work unless its evaluation is written down."""
-        found = read_evaluation(trial)
-        if found is not None:
-            self.close(trial.number, found)
-            return
-        trials = self.study.get_trials(deepcopy=False)
-        numbers = {
-            NUMBER: evaluation_numbers(trials)[trial.number],
-            PROPOSAL: proposal_numbers(trials)[trial.number],
-        }
-        repeated = (later.user_attrs.get(PROPOSAL) for later in trials[trial.number + 1 :])
-        # Enqueued before it is closed, and only once: another crash may come in between.
-        if numbers[PROPOSAL] not in repeated:
-            is_complete = set(trial.params) >= set(self.settings.space.names)
-            self.study.enqueue_trial(trial.params if is_complete else {}, user_attrs=numbers)
-        self.study.tell(trial.number, state=optuna().trial.TrialState.FAIL)
-
-    def stored(self, number: int) -> Any:
-        """Return a trial as the storage has it."""
-        return self.study.get_trials(deepcopy=False)[number]
-
-
 EPSILON_SCALES = ("linear", "log")
 
 
@@ -504,7 +295,10 @@ n_jobs, random_state
         After ``run``.
     """
 
+    study: Any = None
     seeds: StudySeeds
+    heartbeat: Heartbeat
+    workers: Workers
 
     def __init__(
         self,
@@ -527,7 +321,7 @@ n_jobs, random_state
         fingerprint: str = "",
     ) -> None:
         self.n_initial = check_integer(n_initial, name="n_initial", lower=1)
-        self.n_iter = check_integer(n_iter, name="n_iter", lower=0)
+        self.n_total = self.n_initial + check_integer(n_iter, name="n_iter", lower=0)
         self.batch_size = check_integer(batch_size, name="batch_size", lower=1)
         self.evaluate, self.space, self.sampler = evaluate, space, sampler
         self.reference_point = check_reference_point(reference_point, third)
@@ -537,7 +331,8 @@ n_jobs, random_state
         self.random_state = random_state
         self.proposal_filter, self.max_refusals = proposal_filter, max_refusals
         self.fingerprint = fingerprint
-        self.study: Any = None
+        self._running: dict[Future[Evaluation], Any] = {}
+        self._n_refusals, self._has_succeeded = 0, False
 
     def run(self) -> Any:
         """Fill the study and return it (optuna.Study).
@@ -555,43 +350,172 @@ n_jobs, random_state
             )
         with quiet_optuna():
             self._open()
-            workers = Workers(self.evaluate, self.n_jobs, self.batch_size)
-            with Heartbeat(self.study) as heartbeat:
+            self.workers = Workers(self.evaluate, self.n_jobs, self.batch_size)
+            with Heartbeat(self.study) as self.heartbeat:
                 try:
-                    EvaluationLoop(self.study, self._loop_settings(), heartbeat, workers).run()
+                    self._fill()
                 finally:
-                    workers.close()
+                    self.workers.close()
         return self.study
+
+    def records(self) -> list[Record]:
+        """Return the finished evaluations in order of completion."""
+        return [] if self.study is None else records_of(self.study, self.space)
 
     def _open(self) -> None:
         objectives = ["epsilon", "error", *([self.third] if self.third else [])]
-        space = self.space.describe()
-        self.study = open_study(self.storage, self.study_name, objectives, space, self.fingerprint)
+        directions = ["minimize"] * len(objectives)
+        self.study = open_study(self.storage, self.study_name, "pareto_search", directions)
+        shared = {"objectives": objectives, "space": self.space.describe()}
+        check_same(self.study, shared, self.fingerprint)
         self.seeds = study_seeds(self.study, self.random_state)
         settings = SamplerSettings(
             self.reference_point,
             self.seeds.proposals,
             self.n_initial,
-            self.n_initial + self.n_iter,
+            self.n_total,
             self.third == "time",
             self.epsilon_scale,
         )
         self.study.sampler = make_sampler(self.sampler, self.space, settings)
 
-    def _loop_settings(self) -> LoopSettings:
-        return LoopSettings(
-            self.space,
-            self.seeds.evaluations,
-            self.n_initial,
-            self.n_initial + self.n_iter,
-            self.batch_size,
-            self.proposal_filter,
-            self.max_refusals,
-        )
+    def _fill(self) -> None:
+        """Work until all evaluations are done, by this process or others."""
+        self._repeat_lost()
+        try:
+            is_going = True
+            while is_going:
+                done = self._n_evaluated()
+                current_progress().count(done, self.n_total, "evaluations")
+                is_going = self._step()
+        finally:
+            # After an interrupt another process, or the next search, does the rest.
+            for trial in self._running.values():
+                self._give_up(self._trials()[trial.number])
 
-    def records(self) -> list[Record]:
-        """Return the finished evaluations in order of completion."""
-        return [] if self.study is None else records_of(self.study, self.space)
+    def _step(self) -> bool:
+        """Propose, or wait for a result or for other processes; return whether to continue."""
+        is_exhausted = self._n_refusals > self.max_refusals
+        has_capacity = len(self._running) < self.batch_size
+        if not is_exhausted and has_capacity and self._n_taken(self._trials()) < self.n_total:
+            self._propose()
+        elif self._running:
+            self._take_results()
+        elif is_exhausted or self._n_evaluated() >= self.n_total:
+            return False
+        else:
+            time.sleep(_POLLING_INTERVAL)
+            self._repeat_lost()
+        return True
+
+    def _trials(self) -> list[Any]:
+        """Return the trials as the storage has them."""
+        trials: list[Any] = self.study.get_trials(deepcopy=False)
+        return trials
+
+    def _n_evaluated(self) -> int:
+        """Return the number of finished evaluations, failed ones included."""
+        return sum(map(is_evaluated, self._trials()))
+
+    def _n_taken(self, trials: Sequence[Any]) -> int:
+        """Return how many of some trials are done or running."""
+        running = optuna().trial.TrialState.RUNNING
+        return sum(trial.state == running or is_evaluated(trial) for trial in trials)
+
+    # Proposals ------------------------------------------------------------------------------
+
+    def _propose(self) -> None:
+        """Ask for parameters, and start their evaluation unless the filter refuses them."""
+        trial = self.study.ask(self.space.distributions())
+        trial.set_user_attr(_PROCESS, self.heartbeat.process)
+        trials = self._trials()
+        if self._n_taken(trials[: trial.number]) >= self.n_total:
+            self._dismiss(trial, WITHDRAWN)
+            return
+        params = self.space.from_optuna(trial.params)
+        if self.proposal_filter is not None and not self.proposal_filter(params):
+            self._dismiss(trial, REFUSED)
+            self._n_refusals += 1
+            return
+        self._n_refusals = 0
+        number = evaluation_numbers(trials)[trial.number]
+        seed = np.random.SeedSequence(self.seeds.evaluations, spawn_key=(2, number))
+        self._running[self.workers.submit(params, number, seed)] = trial
+
+    def _dismiss(self, trial: Any, reason: str) -> None:
+        """Close a trial that is not evaluated."""
+        trial.set_user_attr(reason, True)
+        self.study.tell(trial, state=optuna().trial.TrialState.FAIL)
+
+    # Results --------------------------------------------------------------------------------
+
+    def _take_results(self) -> None:
+        """Wait for results of workers, and write them down."""
+        for future in self.workers.first(list(self._running)):
+            trial, found = self._running[future], self.workers.result(future)
+            # Unless another process took this one for dead, perhaps while the machine slept.
+            if not self._trials()[trial.number].state.is_finished():
+                # First all of it, so that no crash in between loses any.
+                trial.set_user_attr(EVALUATION, asdict(found))
+                self._close(trial.number, found)
+            del self._running[future]
+        self._check_any_succeeded()
+
+    def _close(self, number: int, found: Evaluation) -> None:
+        """End the trial of an evaluation."""
+        if found.failure is not None:
+            self.study.tell(number, state=optuna().trial.TrialState.FAIL)
+            return
+        third = [] if found.third is None else [found.third]
+        self.study.tell(number, [found.epsilon, found.error, *third])
+
+    def _check_any_succeeded(self) -> None:
+        """Raise if all of the first evaluations failed."""
+        if self._has_succeeded or self._n_evaluated() < self.n_initial:
+            return
+        records = self.records()
+        self._has_succeeded = any(record.evaluation.failure is None for record in records)
+        if not self._has_succeeded:
+            failure = records[0].evaluation.failure
+            raise ValueError(f"All {len(records)} evaluations failed. The first: {failure}")
+
+    # Work of processes that died ------------------------------------------------------------
+
+    def _repeat_lost(self) -> None:
+        """Enqueue the evaluations of processes that are gone."""
+        running = optuna().trial.TrialState.RUNNING
+        own = {trial.number for trial in self._running.values()}
+        alive = self.heartbeat.alive()
+        for trial in self.study.get_trials(deepcopy=False, states=(running,)):
+            if trial.number not in own and self._is_lost(trial, alive):
+                self._give_up(trial)
+
+    def _is_lost(self, trial: Any, alive: set[str]) -> bool:
+        """Return whether the process of a running trial is gone."""
+        process = trial.user_attrs.get(_PROCESS)
+        if process is not None:
+            return str(process) not in alive
+        # A process that was killed while it proposed had no time to write its name.
+        age = (datetime.now() - trial.datetime_start).total_seconds()
+        return alive == {self.heartbeat.process} or age > _LONGEST_PROPOSAL
+
+    def _give_up(self, trial: Any) -> None:
+        """Close a running trial, and enqueue its work unless its evaluation is written down."""
+        found = read_evaluation(trial)
+        if found is not None:
+            self._close(trial.number, found)
+            return
+        trials = self._trials()
+        numbers = {
+            NUMBER: evaluation_numbers(trials)[trial.number],
+            PROPOSAL: proposal_numbers(trials)[trial.number],
+        }
+        repeated = (later.user_attrs.get(PROPOSAL) for later in trials[trial.number + 1 :])
+        # Enqueued before it is closed, and only once: another crash may come in between.
+        if numbers[PROPOSAL] not in repeated:
+            is_complete = set(trial.params) >= set(self.space.names)
+            self.study.enqueue_trial(trial.params if is_complete else {}, user_attrs=numbers)
+        self.study.tell(trial.number, state=optuna().trial.TrialState.FAIL)
 
 
 def check_epsilon_scale(epsilon_scale: Any) -> str:

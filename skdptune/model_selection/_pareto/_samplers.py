@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from skdptune._formatting import shown, shown_names
+from skdptune._formatting import shown
 from skdptune.model_selection._pareto._surrogates import (
     LEAST_SHARE,
     Posterior,
@@ -28,7 +28,7 @@ from skdptune.model_selection._pareto._surrogates import (
     success_probability,
 )
 from skdptune.model_selection._space import SearchSpace
-from skdptune.model_selection._study import failed_by_parameters, proposal_numbers
+from skdptune.model_selection._study import check_sampler, failed_by_parameters, proposal_numbers
 
 FloatArray = NDArray[np.float64]
 Score = Callable[[FloatArray], FloatArray]
@@ -458,18 +458,8 @@ def make_sampler(sampler: Any, space: SearchSpace, settings: SamplerSettings) ->
 
     if isinstance(sampler, BaseSampler):
         return sampler
-    return _sampler_class()(check_sampler(sampler), space, settings)
-
-
-def check_sampler(sampler: Any) -> str:
-    """Return the name of a sampler, or raise with a hint how to give another one."""
-    if not isinstance(sampler, str) or sampler not in SAMPLERS:
-        names = shown_names(SAMPLERS)
-        raise ValueError(
-            f"sampler must be one of {names} or an optuna sampler, such as "
-            f"optuna.samplers.TPESampler(seed=0); got {shown(sampler)}."
-        )
-    return sampler
+    check_sampler(sampler, SAMPLERS)
+    return _sampler_class()(sampler, space, settings)
 
 
 def _proposer(name: str, space: SearchSpace, settings: SamplerSettings) -> Propose:

@@ -1,4 +1,4 @@
-"""The study in its storage: new, resumed, or refused."""
+"""Studies that are resumed: their storage and seeds, who works on them, and what was begun."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import pickle
 import stat
 import subprocess
 import sys
+import time
 import traceback
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 optuna = pytest.importorskip("optuna")
 
@@ -24,22 +29,40 @@ from skdptune.linear_model import DPLogisticRegression  # noqa: E402
 from skdptune.model_selection import (  # noqa: E402
     DPAdaptiveSearchCV,
     DParetoSearchCV,
+    _study,
     pareto_search,
 )
-from skdptune.model_selection import _study as _storage  # noqa: E402
+from skdptune.model_selection._adaptive._studies import described  # noqa: E402
 from skdptune.model_selection._study import (  # noqa: E402
+    EVALUATION,
+    NO_TIME,
+    NUMBER,
+    PROPOSAL,
+    REFUSED,
+    WITHDRAWN,
+    Begun,
+    Heartbeat,
+    Journal,
+    check_same,
+    evaluation_numbers,
+    failed_by_parameters,
     hide_secrets,
     open_storage,
     open_study,
+    proposal_numbers,
     quiet_optuna,
     salted,
     study_seeds,
+    timeless_storage,
 )
+from tests.model_selection.learners import Scripted  # noqa: E402
 
 
 def study_at(storage: Any = None, name: str | None = None, space: str = "x: (0, 1)") -> Any:
     with quiet_optuna():
-        return open_study(storage, name, ["epsilon", "error"], space)
+        study = open_study(storage, name, "pareto_search", ["minimize"] * 2)
+        check_same(study, {"objectives": ["epsilon", "error"], "space": space})
+        return study
 
 
 def test_path_url_and_storage_are_the_same_study(tmp_path: Path) -> None:
@@ -116,7 +139,8 @@ def test_fingerprints_are_salted(tmp_path: Path) -> None:
     # Theorem F10.
     def kept(name: str, fingerprint: str = "of the data") -> str:
         with quiet_optuna():
-            study = open_study(tmp_path / name, None, ["epsilon"], "x", fingerprint)
+            study = open_study(tmp_path / name, None, "pareto_search", ["minimize"])
+            check_same(study, {"space": "x"}, fingerprint)
         return str(study.user_attrs["fingerprint"])
 
     first = kept("a.db")
@@ -145,8 +169,7 @@ def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch
 class TestModes:
     """Theorem F10: nothing is written to a file that others may read or write."""
 
-    @pytest.mark.parametrize("mode", [0o666, 0o660, 0o644, 0o604, 0o622])
-    @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
+    @pytest.mark.parametrize(("mode", "mask"), [(0o666, 0o000), (0o640, 0o022), (0o602, 0o077)])
     def test_a_file_is_taken_from_others(self, tmp_path: Path, mode: int, mask: int) -> None:
         # Theorem F10.
         files = [tmp_path / f"a.db{end}" for end in ("", "-journal", "-wal", "-shm")]
@@ -156,7 +179,7 @@ class TestModes:
         before = os.umask(mask)
         try:
             with pytest.warns(PrivacyWarning, match="must be a file that others may neither read"):
-                _storage.create_private(files[0])
+                _study.create_private(files[0])
             assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
             # Once: it is said no second time.
             study_at(files[0]).set_user_attr("mark", 1)
@@ -274,7 +297,7 @@ class TestPasswords:
             assert twin.storage.secret_url == URL
         assert joblib.hash(search.storage) == joblib.hash(clone(search).storage)
 
-    @pytest.mark.parametrize("place", range(3))
+    @pytest.mark.parametrize("place", [0, 2])
     def test_errors_show_none(self, place: int) -> None:
         pytest.importorskip("psycopg")
         rng = np.random.default_rng(0)
@@ -315,3 +338,231 @@ class TestPasswords:
         place = "127.0.0.1:1/studies"
         expected = f"postgresql+psycopg://ana:***@{place} postgresql+psycopg://ana@{place}"
         assert done.stdout.strip() == expected
+
+
+@pytest.fixture
+def study() -> optuna.Study:
+    return optuna.create_study()
+
+
+def test_processes_see_each_other_until_they_stop(study: optuna.Study) -> None:
+    with Heartbeat(study) as first:
+        with Heartbeat(study) as second:
+            assert first.alive() == second.alive() == {first.process, second.process}
+        assert first.alive() == {first.process}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere only the grace period shows it")
+def test_process_of_this_machine_that_was_killed_is_known_at_once(study: optuna.Study) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with Heartbeat(study) as heartbeat:
+        host = heartbeat.process.rsplit(":", 2)[0]
+        study.set_user_attr(f"process {host}:{gone.pid}:dead", time.time())
+        study.set_user_attr(f"process {host}:{os.getppid()}:alive", time.time())
+        assert heartbeat.alive() == {heartbeat.process, f"{host}:{os.getppid()}:alive"}
+
+
+def test_process_of_another_machine_that_fell_silent_is_gone(study: optuna.Study) -> None:
+    with Heartbeat(study) as heartbeat:
+        study.set_user_attr("process elsewhere:1:fresh", time.time() - 60)
+        study.set_user_attr("process elsewhere:1:stale", time.time() - 600)
+        assert heartbeat.alive() == {heartbeat.process, "elsewhere:1:fresh"}
+
+
+def test_heart_beats_at_intervals(study: optuna.Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_study, "_INTERVAL", 0.01)
+    with Heartbeat(study) as heartbeat:
+        key = f"process {heartbeat.process}"
+        first, deadline = study.user_attrs[key], time.monotonic() + 10
+        while study.user_attrs[key] == first and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert study.user_attrs[key] > first
+
+
+def numbered(*attributes: dict[str, Any]) -> list[Any]:
+    study = optuna.create_study(directions=["minimize"] * 2)
+    for each in attributes:
+        study.add_trial(optuna.trial.create_trial(values=[0.0, 0.0], user_attrs=each))
+    return study.trials
+
+
+def test_repeated_trial_keeps_its_numbers_and_moves_no_other() -> None:
+    trials = numbered({}, {}, {}, {PROPOSAL: 1, NUMBER: 1}, {}, {PROPOSAL: 3, NUMBER: 3}, {})
+    assert proposal_numbers(trials) == [0, 1, 2, 1, 3, 3, 4]
+    assert evaluation_numbers(trials) == [0, 1, 2, 1, 3, 3, 4]
+
+
+def test_dismissed_proposals_are_no_evaluations() -> None:
+    trials = numbered({}, {REFUSED: True}, {}, {WITHDRAWN: True}, {PROPOSAL: 2, NUMBER: 1}, {})
+    assert proposal_numbers(trials) == [0, 1, 2, 3, 2, 4]
+    assert evaluation_numbers(trials) == [0, 1, 1, 2, 1, 2]
+
+
+def test_parameters_are_to_blame_where_an_evaluation_or_a_filter_says_so() -> None:
+    trials = numbered({}, {EVALUATION: {}}, {REFUSED: True}, {WITHDRAWN: True})
+    assert [failed_by_parameters(trial) for trial in trials] == [False, True, True, False]
+
+
+PLAN = {"n_trials": "2", "epsilon": "1.0"}
+
+
+class Study:
+    """A study's attributes; `before_look` is called once, before they are next read."""
+
+    study_name = "search"
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+        self.before_look: Any = None
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        before, self.before_look = self.before_look, None
+        if before is not None:
+            before()
+        return dict(self.kept)
+
+    def set_user_attr(self, name: str, value: Any) -> None:
+        self.kept[name] = value
+
+
+def opened(study: Study) -> Journal:
+    journal = Journal(study)
+    journal.open(PLAN)
+    return journal
+
+
+def trial(run: str, *shares: int) -> Begun:
+    return Begun(run, 0, {"C": 0.1}, tuple(map(Fraction, shares)))
+
+
+def outcome(act: Any) -> str:
+    try:
+        act()
+    except RuntimeError:
+        return "refused"
+    return "made"
+
+
+def test_what_is_begun_is_read_back() -> None:
+    study = Study()
+    journal = opened(study)
+    journal.begin(trial("a", 1), 2)
+    journal.begin(trial("a", 1, 1), 2)
+    assert Journal(study).begun() == [trial("a", 1, 1)]
+
+
+def test_more_than_is_paid_for_is_refused() -> None:
+    journal = opened(Study())
+    journal.begin(trial("a", 1), 2)
+    journal.begin(trial("b", 1), 2)
+    with pytest.raises(RuntimeError, match="got more than was paid for"):
+        journal.begin(trial("c", 1), 2)
+
+
+def test_no_two_processes_make_more_than_one_may() -> None:
+    # Theorem G6: the notes alone keep the sum, also where nobody sees who has taken over.
+    for interleaved in (False, True):
+        study = Study()
+        first, second = opened(study), opened(study)
+        study.kept["process"] = mock.ANY
+        found = []
+        second_begins = lambda s=second, f=found: f.append(  # noqa: E731
+            outcome(lambda: s.begin(trial("b", 1), 1))
+        )
+        if interleaved:
+            study.before_look = second_begins
+        found.append(outcome(lambda j=first: j.begin(trial("a", 1), 1)))
+        if not interleaved:
+            second_begins()
+        assert found.count("made") <= 1
+        finals = []
+        second_ends = lambda s=second, f=finals: f.append(outcome(s.begin_final))  # noqa: E731
+        if interleaved:
+            study.before_look = second_ends
+        finals.append(outcome(first.begin_final))
+        if not interleaved:
+            second_ends()
+        assert finals.count("made") <= 1
+
+
+def test_who_was_taken_over_from_makes_nothing_more() -> None:
+    study = Study()
+    first = opened(study)
+    second = opened(study)
+    for act in (lambda: first.begin(trial("a", 1), 2), first.begin_final):
+        with pytest.raises(RuntimeError, match="storage must be used by one process at a time"):
+            act()
+    # What the first has noted counts, although it was refused.
+    assert [one.run for one in second.begun()] == ["a"]
+
+
+def test_after_the_final_fit_nothing_is_resumed() -> None:
+    study = Study()
+    opened(study).begin_final()
+    with pytest.raises(ValueError, match="Its final fit is spent, whether or not it came to"):
+        opened(study)
+
+
+def test_another_plan_is_refused_by_name() -> None:
+    study = Study()
+    opened(study)
+    with pytest.raises(ValueError, match="with the same epsilon; got 'search', which is one of"):
+        Journal(study).open(PLAN | {"epsilon": "2.0"})
+    with pytest.raises(ValueError, match="the same cv, n_trials; got"):
+        Journal(study).open({"epsilon": "1.0", "cv": "3"})
+
+
+def test_descriptions_are_those_of_other_processes() -> None:
+    assert described(lambda: 0) == described(lambda: 0)
+    assert described(0.1) != described(0.2)
+
+
+def test_long_parameters_are_described_to_their_end() -> None:
+    # Theorem G6: what is resumed was paid for as it is.
+    def model(last: str) -> Pipeline:
+        names = [f"column_{number}" for number in range(200)]
+        step = FunctionTransformer(kw_args={"names": [*names, last]})
+        return Pipeline([("step", step), ("clf", Scripted())])
+
+    assert described(model("a")) == described(model("a"))
+    assert described(model("a")) != described(model("b"))
+
+
+def test_how_the_budget_is_divided_is_part_of_the_plan() -> None:
+    # Theorem G6.
+    settings = {"epsilon": 1.0, "delta": 1e-5, "n_trials": 4}
+    plans = []
+    for more in ({}, {"refit": False}, {"noise_limit": 1.5}):
+        search = DPAdaptiveSearchCV(Scripted(), {"quality": [0.1, 0.9]}, **settings, **more)
+        plan = search._public_plan(search._make_plan(500, 3))
+        plans.append((plan["final fit"], plan["cost of a fit"], plan["noise of a score"]))
+    assert len(set(plans)) == 3
+
+
+def dates(trial: Any) -> set[Any]:
+    return {trial.datetime_start, trial.datetime_complete} - {None}
+
+
+def test_no_trial_has_a_time() -> None:
+    # Theorem G6.
+    seen = []
+
+    class Watching(optuna.pruners.BasePruner):
+        def prune(self, study: Any, trial: Any) -> bool:
+            seen.append(dates(trial) | {one for t in study.trials for one in dates(t)})
+            return False
+
+    study = optuna.create_study(storage=timeless_storage(), pruner=Watching())
+    study.enqueue_trial({"x": 0.5})
+    for value in (0.1, 0.2):
+        trial = study.ask({"x": optuna.distributions.FloatDistribution(0.0, 1.0)})
+        trial.report(value, 1)
+        assert not trial.should_prune()
+        study.tell(trial, value)
+    study.add_trial(optuna.trial.create_trial(value=0.3))
+    assert seen == [{NO_TIME}] * 2
+    assert [dates(trial) for trial in study.trials] == [{NO_TIME}] * 3
+    assert [trial.value for trial in study.trials] == [0.1, 0.2, 0.3]
+    assert all(trial.duration.total_seconds() == 0.0 for trial in study.trials)
