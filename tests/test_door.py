@@ -57,6 +57,12 @@ ODD = [*CELLS, np.ma.masked, np.complex128(1.0 + 0j), 2 + 0j, "２", b"\xff", {1
 ODD += ["1\0", b"1\0", [1, [2, 3]], [[1, 2], [3]], np.array("1"), np.array([1])]
 
 
+def in_turn(count: int, *choices: Any) -> list[tuple[Any, ...]]:
+    """Return so many cases, each with the next of every list: in all, every pair comes often."""
+    lists = [list(each) for each in choices]
+    return [tuple(each[case % len(each)] for each in lists) for case in range(count)]
+
+
 def plain() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 2, size=(N, WIDTH)).astype(np.float64)
 
@@ -443,9 +449,9 @@ def test_a_record_that_a_step_cannot_take_is_replaced_alone(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y was passed")
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("name", TARGETS)
-@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize(
+    ("name", "labels", "declared"), in_turn(26, TARGETS, LABELS, [True, False])
+)
 def test_an_odd_label_is_its_own_records_matter(name: str, labels: str, declared: bool) -> None:
     # Theorem R5.
     make, known = TARGETS[name], LABELS[labels]
@@ -592,8 +598,7 @@ def fitted(estimator: Any, X: Any, y: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:X has feature names|X does not have valid")
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(("name", "table"), in_turn(14, ESTIMATORS, TABLES))
 def test_a_missing_value_is_worth_a_row_of_zeros_to_a_fit(name: str, table: str) -> None:
     # Theorem R5.
     _, y = people()
@@ -645,9 +650,10 @@ def _rate(estimator: Any) -> str:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("name", ["output", "preconditioned", "ridge", "scaler"])
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize(
+    ("search", "name", "table"),
+    in_turn(20, SEARCHES, ["output", "preconditioned", "ridge", "scaler"], TABLES),
+)
 def test_a_missing_value_is_worth_a_row_of_zeros_to_a_search(
     search: str, name: str, table: str
 ) -> None:
@@ -685,8 +691,7 @@ ODD_TARGETS: dict[str, Callable[[list[Any]], Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ODD_TARGETS)
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize(("search", "kind"), in_turn(16, SEARCHES, ODD_TARGETS))
 def test_an_odd_label_is_worth_a_row_of_zeros_to_a_search(search: str, kind: str) -> None:
     # Theorem R6.
     f, y = people()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skdptune.base._records import check_class_weight, weights_of_classes
+from skdptune.base import check_class_weight, weights_of_classes
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from skdptune.base._reading import by_halves, check_column_types, finite_rows, is_of_words
+from skdptune.base import by_halves, finite_rows
+from skdptune.base._reading import check_column_types, is_of_words
 
 
 def test_numbers_that_overflow_in_single_precision_are_improper() -> None:

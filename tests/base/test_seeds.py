@@ -147,7 +147,7 @@ def test_generators_are_refused_before_anything_is_paid(estimator: Any) -> None:
     assert list(ledger.history()) == []
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_folds_share_no_generator(n_jobs: int) -> None:
     # Theorem F9.
     pair = make_pipeline(scaler(np.random.default_rng(0)), Scripted())

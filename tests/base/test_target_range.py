@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skdptune.base._records import middle_and_half, target_range
+from skdptune.base import middle_and_half, target_range
 
 
 @pytest.mark.parametrize(

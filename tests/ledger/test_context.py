@@ -11,14 +11,16 @@ import pytest
 import skdptune
 from skdptune.ledger import (
     LedgerError,
+    LedgerSettings,
     PrivacyLedger,
+    checked_ledger,
     config_context,
     get_config,
+    process_identity,
     set_config,
     settings_in_force,
     settings_meant,
 )
-from skdptune.ledger._context import LedgerSettings, checked_ledger, process_identity
 
 NOTHING = {"ledger": None, "require_ledger": False}
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.ledger._report import shown_below
+from skdptune.ledger import shown_below
 
 PURE = PrivacyProfile.pure(0.5)
 

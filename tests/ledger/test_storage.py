@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from skdptune.ledger import LedgerError
 from skdptune.ledger._reference import storage_at
-from skdptune.ledger._storage import Account, LedgerError, StoredEvent, damaged
+from skdptune.ledger._storage import Account, StoredEvent, damaged
 
 EVENTS = [StoredEvent(i, f"r{i % 2}", f'{{"number":{i}}}', f"d{i}") for i in range(1, 6)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -21,7 +22,6 @@ from sklearn.metrics import (
 )
 
 from skdptune import metrics
-from skdptune.metrics import _scorers as module
 from skdptune.metrics import accuracy, get_bounded_scorer, neg_brier_score
 
 KNOWN = {"accuracy": accuracy, "neg_brier_score": neg_brier_score}
@@ -39,20 +39,17 @@ def test_scorer_is_returned_itself() -> None:
     assert get_bounded_scorer(scorer) is scorer
 
 
-@pytest.mark.parametrize("name", sorted(set(get_scorer_names()) - set(KNOWN)))
-def test_every_other_name_of_scikit_learn_is_refused(name) -> None:
-    with pytest.raises(ValueError, match=f"got '{name}'. .*(Use|make_bounded_scorer)"):
-        get_bounded_scorer(name)
-
-
-@pytest.mark.parametrize("name", sorted(module._INSTEAD))
-def test_refusal_says_why_and_names_what_exists(name) -> None:
-    assert name in get_scorer_names()
-    with pytest.raises(ValueError, match="(one record|single one) can change it") as e:
-        get_bounded_scorer(name)
-    advice = str(e.value).rpartition("Use ")[2]
-    named = [word for word in metrics.__all__ if word in advice]
-    assert named
+def test_every_other_name_of_scikit_learn_is_refused() -> None:
+    with_advice = 0
+    for name in sorted(set(get_scorer_names()) - set(KNOWN)):
+        with pytest.raises(ValueError, match=f"got '{name}'. .*(Use|make_bounded_scorer)") as e:
+            get_bounded_scorer(name)
+        says_why = re.search("(one record|single one) can change it", str(e.value))
+        if says_why:
+            advice = str(e.value).rpartition("Use ")[2]
+            assert any(word in advice for word in metrics.__all__), name
+            with_advice += 1
+    assert with_advice >= 36
 
 
 @pytest.mark.parametrize("bad", [None, accuracy_score, get_scorer("accuracy"), 3, accuracy])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdptune.preprocessing._stateless import bounds_per_feature, check_bounds, check_feature_range
+from skdptune.preprocessing import bounds_per_feature, check_bounds
+from skdptune.preprocessing._stateless import check_feature_range
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdptune.preprocessing import Schema, TableEncoder
-from skdptune.preprocessing._schema import as_schema
+from skdptune.preprocessing import Schema, TableEncoder, as_schema
 
 COLUMNS = {
     "age": (0, 120),

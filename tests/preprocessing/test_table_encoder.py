@@ -63,7 +63,7 @@ def encoded(table: Any, n_knots: int | None = 5) -> np.ndarray:
 # One record by itself --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n_knots", KNOTS)
+@pytest.mark.parametrize("n_knots", [None, 5])
 def test_whatever_a_cell_holds_its_record_alone_changes(n_knots) -> None:
     # Theorem R7.
     wanted = encoded(FRAME, n_knots)
@@ -126,11 +126,11 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("n_knots", KNOTS)
 @pytest.mark.parametrize("name", TYPES)
-def test_types_of_columns_do_not_matter(name, n_knots) -> None:
+def test_types_of_columns_do_not_matter(name) -> None:
     # Theorem R7: one record may change them.
-    assert_array_equal(encoded(TYPES[name](), n_knots), encoded(FRAME, n_knots))
+    for n_knots in KNOTS:
+        assert_array_equal(encoded(TYPES[name](), n_knots), encoded(FRAME, n_knots))
 
 
 def test_long_columns_are_encoded_as_single_cells() -> None:

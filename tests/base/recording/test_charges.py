@@ -7,8 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import PrivateEstimatorMixin, register_profile
-from skdptune.base._charges import Charge, charge_of_fit
+from skdptune.base import Charge, PrivateEstimatorMixin, charge_of_fit, register_profile
 from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
 from skdptune.linear_model import (
     DPLogisticRegression,

@@ -7,12 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from skdptune.preprocessing._table._columns import (
-    CategoryColumn,
-    DroppedColumn,
-    NumberColumn,
-    _hats,
-)
+from skdptune.preprocessing import CategoryColumn, NumberColumn
+from skdptune.preprocessing._table._columns import DroppedColumn, _hats
 from tests.base.nasty_records import CELLS, as_column
 
 COLUMNS = [

@@ -11,20 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdptune.preprocessing import Schema
-from skdptune.preprocessing._table._columns import (
-    FITS,
+from skdptune.preprocessing import (
     CategoryColumn,
-    DroppedColumn,
     NumberColumn,
-)
-from skdptune.preprocessing._table._frames import (
+    Schema,
     cells_of,
     check_form,
     check_types,
-    has_names,
-    sample_cells,
 )
+from skdptune.preprocessing._table._columns import FITS, DroppedColumn
+from skdptune.preprocessing._table._frames import has_names, sample_cells
 
 COLUMNS = [NumberColumn("a", 0.0, 1.0), DroppedColumn("b"), CategoryColumn("c", ("x", "y", "z"))]
 FRAME = pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": ["x", "y"]})

@@ -8,11 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdptune.preprocessing._table._columns import (
-    CategoryColumn,
-    DroppedColumn,
-    NumberColumn,
-)
+from skdptune.preprocessing import CategoryColumn, NumberColumn
+from skdptune.preprocessing._table._columns import DroppedColumn
 from skdptune.preprocessing._table._frames import compare, describe
 from skdptune.preprocessing._table._parsing import Problems
 from tests.base.nasty_records import as_column
