@@ -4,24 +4,49 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    StandardScaler,
+)
 
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import (
+    ADD_OR_REMOVE,
+    REPLACE,
+    ZERO_OUT,
     NoProfileError,
+    assumptions_in,
+    assumptions_of,
     beside_refusals,
+    neighbouring_of,
+    privacy_of,
     profile_of,
     refusals_of,
     register_profile,
+    weakest,
 )
 from skdptune.base import _costs as module
-from tests.base.estimators import Foreign, Private
+from skdptune.linear_model import (
+    AdaSSPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    NoisyStatisticsRidge,
+)
+from skdptune.preprocessing import BoundedScaler, DPMinMaxScaler, DPStandardScaler
+from tests.base.estimators import ROWS, Foreign, Private
+from tests.model_selection.learners import Scripted
 
 
 def in_a_new_process(code: str) -> str:
@@ -194,3 +219,186 @@ def test_subclass_of_what_learns_nothing_may_learn() -> None:
 
     with pytest.raises(NoProfileError):
         profile_of(Learning(), 10)
+
+
+# What guarantees rest on: assumptions before and after a fit, and relations of neighbours
+
+
+RNG = np.random.default_rng(0)
+
+
+X = RNG.uniform(size=(300, 3))
+
+
+Y = (X[:, 0] > 0.5).astype(int)
+
+
+ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
+
+
+CATEGORIES = "the categories that an encoder is given are public"
+
+
+def scaler() -> DPStandardScaler:
+    return DPStandardScaler(bounds=(0.0, 1.0))
+
+
+def encoder() -> OneHotEncoder:
+    return OneHotEncoder(categories=[[0.0, 1.0]] * 3, handle_unknown="ignore")
+
+
+ESTIMATORS = [
+    *(DPLogisticRegression(solver=s) for s in ("output", "objective", "psgd", "sgd", "adam")),
+    DPLogisticRegression(solver="sgd", epochs=1, data_norm=2.0, classes=[0, 1]),
+    DPLinearSVC(solver="psgd"),
+    NoisyStatisticsRidge(target_bound=1.0),
+    AdaSSPLinearRegression(target_bound=1.0, data_norm=1.0),
+    scaler(),
+    DPMinMaxScaler(bounds=(0.0, 1.0)),
+    BoundedScaler(bounds=(0.0, 1.0)),
+    make_pipeline(scaler(), DPLogisticRegression(solver="psgd")),
+    make_pipeline(FunctionTransformer(), DPLogisticRegression(solver="sgd")),
+    make_pipeline(encoder(), DPLogisticRegression(solver="output", data_norm=2.0)),
+    make_pipeline(
+        ColumnTransformer([("one", encoder(), [0, 1, 2]), ("two", FunctionTransformer(), [0])]),
+        DPLogisticRegression(solver="sgd"),
+    ),
+    make_pipeline(
+        FeatureUnion([("one", Normalizer()), ("two", FunctionTransformer())]),
+        DPLogisticRegression(solver="output", data_norm=2.0),
+    ),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
+def test_what_a_report_assumes_is_known_before_the_fit(estimator: Any) -> None:
+    # Theorem F11: so it follows from parameters and public sizes.
+    before = assumptions_of(estimator, *X.shape)
+    after = privacy_of(estimator.fit(X, Y))
+    assert set(assumptions_in(after)) == set(before)
+    assert len(set(before)) == len(before)
+    assert after.neighbouring == neighbouring_of(estimator)
+
+
+def test_sentences_are_those_of_the_steps() -> None:
+    # Theorem F11.
+    steps = make_pipeline(FunctionTransformer(), encoder(), DPLogisticRegression(solver="psgd"))
+    found = assumptions_of(steps, 100, 3)
+    assert found[:2] == (ROW_BY_ROW, CATEGORIES)
+    assert any("at its place" in sentence for sentence in found)
+    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    assert assumptions_of(ordinal, 100) == (CATEGORIES,)
+
+
+def test_what_is_not_known_yet_is_left_out() -> None:
+    class Later(Scripted):
+        def privacy_assumptions(self, n_samples: int, n_features: Any = None) -> tuple[str, ...]:
+            if n_features is None:
+                raise ValueError("n_features must be given; got None.")
+            return ("one", "two", "one")
+
+    assert assumptions_of(Later(), 100) == ()
+    assert assumptions_of(Later(), 100, 3) == ("one", "two")
+    assert assumptions_of(object(), 100, 3) == ()
+
+
+def test_assumptions_of_all_parts_are_gathered_once() -> None:
+    def report(*sentences: str, parts: Any = ()) -> PrivacyReport:
+        return PrivacyReport(PrivacyProfile.pure(0.1), 0.0, assumptions=sentences, parts=parts)
+
+    tree = report("a", "b", parts=[report("b", parts=[report("c", "a")]), report("d")])
+    assert assumptions_in(tree) == ("a", "b", "c", "d")
+
+
+def test_weakest_relation() -> None:
+    # Theorem F11.
+    assert weakest([]) == ADD_OR_REMOVE
+    for relation in (ADD_OR_REMOVE, ZERO_OUT, REPLACE, "add or remove one user"):
+        assert weakest([relation, relation]) == relation
+    assert weakest([ADD_OR_REMOVE, ZERO_OUT]) == weakest([ZERO_OUT, ADD_OR_REMOVE]) == ZERO_OUT
+    for others in permutations([ADD_OR_REMOVE, ZERO_OUT, REPLACE]):
+        with pytest.raises(TypeError, match="private steps of one kind"):
+            weakest(others)
+    with pytest.raises(TypeError, match="private steps of one kind"):
+        weakest([ADD_OR_REMOVE, "add or remove one user"])
+
+
+class Replacing(Scripted):
+    neighbouring = REPLACE
+
+
+def test_relations_of_estimators_are_those_of_their_steps() -> None:
+    # Theorem F11.
+    assert neighbouring_of(Scripted()) == ADD_OR_REMOVE
+    assert (
+        neighbouring_of(make_pipeline(scaler(), DPLogisticRegression(solver="psgd"))) == ZERO_OUT
+    )
+    assert neighbouring_of(make_pipeline(Normalizer(), Replacing())) == REPLACE
+    fitted = make_pipeline(scaler(), DPLogisticRegression(solver="psgd")).fit(X, Y)
+    assert [part.neighbouring for part in privacy_of(fitted).parts] == [ADD_OR_REMOVE, ZERO_OUT]
+    assert privacy_of(fitted).neighbouring == ZERO_OUT
+    odd = type("Odd", (Scripted,), {"neighbouring": "add or remove one user"})()
+    with pytest.raises(TypeError, match="neighbouring must be one of.*one user"):
+        neighbouring_of(odd)
+
+
+def test_pipelines_of_unlike_relations_have_no_cost() -> None:
+    # Theorem F11.
+    with pytest.raises(TypeError, match="private steps of one kind"):
+        profile_of(make_pipeline(scaler(), Replacing()), 100, 3)
+    # What costs nothing is of either kind.
+    profile = profile_of(make_pipeline(BoundedScaler(bounds=(0.0, 1.0)), Replacing()), 100, 3)
+    assert profile == Replacing().privacy_profile(100, 3)
+
+
+# Reports of what was fitted, at its own delta and at others ----------------------------------
+
+
+def test_report_of_a_fitted_estimator_is_its_own() -> None:
+    fitted = Private(0.5, 1e-6).fit(ROWS)
+    assert privacy_of(fitted) is fitted.privacy_
+
+
+def test_report_at_another_delta_keeps_everything_else() -> None:
+    fitted = Private(0.5, 1e-6).fit(ROWS)
+    report = privacy_of(fitted, delta=0.01)
+    assert report.delta == 0.01
+    assert report.epsilon == report.profile.epsilon(0.01) < fitted.privacy_.epsilon
+    assert report.profile == fitted.privacy_.profile
+    assert (report.name, report.assumptions) == ("Private", ("one",))
+    assert privacy_of(fitted, delta=1e-6) is fitted.privacy_
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1.5])
+def test_delta_is_checked(delta) -> None:
+    with pytest.raises(ValueError, match="delta must be"):
+        privacy_of(Private().fit(ROWS), delta=delta)
+
+
+def test_unfitted_estimator_has_no_report() -> None:
+    with pytest.raises(ValueError, match="fitted must be fitted; got a Private without privacy_"):
+        privacy_of(Private())
+    with pytest.raises(ValueError, match="got a Private without privacy_"):
+        privacy_of(make_pipeline(Normalizer(), Private()))
+
+
+def test_what_learns_nothing_has_a_report_of_nothing() -> None:
+    for fitted in (Normalizer(), Normalizer().fit(ROWS)):
+        report = privacy_of(fitted)
+        assert (report.epsilon, report.delta, report.name) == (0.0, 0.0, "Normalizer")
+
+
+def test_report_of_what_learns_at_no_stated_cost_is_refused() -> None:
+    with pytest.raises(NoProfileError, match="got StandardScaler"):
+        privacy_of(StandardScaler().fit(ROWS))
+    with pytest.raises(NoProfileError, match="got StandardScaler"):
+        privacy_of(make_pipeline(StandardScaler()).fit(ROWS))
+
+
+def test_report_of_a_registered_class_asks_for_the_size_it_depends_on(registry) -> None:
+    register_profile(Foreign)(lambda e, n, d: PrivacyProfile.gaussian(n / 1000))
+    pipeline = make_pipeline(Normalizer(), Foreign()).fit(ROWS)
+    with pytest.raises(ValueError, match="n_samples must be given: the cost of Foreign"):
+        privacy_of(pipeline)
+    wanted = profile_of(pipeline, len(ROWS))
+    assert privacy_of(pipeline, n_samples=len(ROWS)).profile == wanted

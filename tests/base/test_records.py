@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import math
+import warnings
+from collections import UserDict
 from typing import Any
 
 import numpy as np
@@ -14,24 +16,23 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from skdptune.base import (
+    by_halves,
+    check_class_weight,
     check_classes,
     check_rows_form,
     check_target_type,
     finite_rows,
+    middle_and_half,
     proper_labels,
     sorted_labels,
     target_array,
+    target_range,
     validate_records,
     validate_rows,
+    weights_of_classes,
 )
-from tests.base.nasty_records import (
-    IMPROPER,
-    PROPER,
-    Stubborn,
-    as_frame,
-    as_list,
-    as_objects,
-)
+from skdptune.base._reading import check_column_types, is_of_words
+from tests.base.nasty_records import IMPROPER, PROPER, Stubborn, as_frame, as_list, as_objects
 
 LABELS = ["no", "yes"]
 
@@ -351,3 +352,217 @@ def test_what_is_no_table_is_named(X: Any) -> None:
 def test_classes_are_not_shown() -> None:
     with pytest.raises(ValueError, match=r"labels; got ndarray of shape \(50,\)\.$"):
         check_classes(np.array(["ill", "well"] * 25))
+
+
+# Tables of any form read as numbers ----------------------------------------------------------
+
+
+def test_numbers_that_overflow_in_single_precision_are_improper() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows, improper = finite_rows(np.array([[1e200, 1.0], [2.0, 3.0]]), np.float32)
+    assert_array_equal(rows, np.array([[0, 0], [2, 3]], dtype=np.float32))
+    assert_array_equal(improper, [True, False])
+    assert finite_rows(np.ones((2, 2), dtype=np.float32), np.float64)[0].dtype == np.float32
+
+
+def test_one_word_makes_words_of_all_numbers_but_changes_none() -> None:
+    rows, _ = finite_rows(np.array([[1.5, 2.0], [3.0, "word"]]), float)
+    assert_array_equal(rows, [[1.5, 2.0], [0.0, 0.0]])
+
+
+def test_typed_columns_with_gaps() -> None:
+    frame = pd.DataFrame(
+        {"a": pd.array([1, None, 3], dtype="Int64"), "b": [True, False, True], "c": [0.5, 1, 2]}
+    )
+    rows, improper = finite_rows(frame, float)
+    assert_array_equal(rows, [[1, 1, 0.5], [0, 0, 0], [3, 1, 2]])
+    assert_array_equal(improper, [False, True, False])
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix, sparse.coo_array])
+def test_sparse_rows(make: Any) -> None:
+    table = np.array([[1.0, 0, 2], [0, np.inf, 3], [0, 0, 0], [np.nan, 0, 1], [0, 4, 0]])
+    given = make(table)
+    rows, improper = finite_rows(given, float)
+    expected, wrong = finite_rows(table, float)
+    assert_array_equal(rows.toarray(), expected)
+    assert_array_equal(improper, wrong)
+    assert_array_equal(given.toarray(), table)
+
+
+def test_repeated_entries_of_sparse_rows_are_added_up() -> None:
+    # A row's length is read from its entries, which must not be parts of one number.
+    table = sparse.csr_matrix((np.ones(4), [0, 0, 0, 0], [0, 4]), shape=(1, 2))
+    rows, _ = finite_rows(table, float)
+    assert_array_equal(rows.data, [4.0])
+    assert table.nnz == 4
+    huge = sparse.csr_matrix(([1.7e308, 1.7e308], [0, 0], [0, 2]), shape=(1, 2))
+    rows, improper = finite_rows(huge, float)
+    assert_array_equal(improper, [True])
+    assert not rows.toarray().any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_proper_numbers_are_not_copied(dtype: type) -> None:
+    table = np.ones((3, 2), dtype=dtype)
+    assert np.shares_memory(finite_rows(table, float)[0], table)
+    broken = np.array([[np.nan, 1.0], [1.0, 2.0]], dtype=dtype)
+    given = broken.copy()
+    assert_array_equal(finite_rows(broken, float)[0], [[0, 0], [1, 2]])
+    assert_array_equal(broken, given)
+
+
+def test_finite_numbers_whose_sum_overflows_are_proper() -> None:
+    table = np.full((4, 3), 1.7e308)
+    assert_array_equal(finite_rows(table, float)[0], table)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (0, 2, 2)])
+def test_no_records(shape: tuple[int, ...]) -> None:
+    rows, improper = finite_rows(np.ones(shape), np.float32)
+    assert rows.shape == shape
+    assert improper.shape == (0,)
+
+
+def test_by_halves_calls_the_fallback_for_failing_records_alone() -> None:
+    def function(part: np.ndarray) -> np.ndarray:
+        if (part < 0).any():
+            raise ValueError
+        return np.sqrt(part)
+
+    values = np.array([1.0, -4.0, 9.0, 16.0, -1.0])
+    found = by_halves(function, values, lambda part: np.zeros(1))
+    assert_array_equal(np.concatenate([result for _, result in found]), [1, 0, 3, 4, 0])
+    assert_array_equal(np.concatenate([part for part, _ in found]), values)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["Leeds", "York", "Leeds"], "type str"),
+        (["2020-01-01"] * 3, "type str"),
+    ],
+)
+def test_columns_of_words_are_refused_by_their_type(words: list[str], shown: str) -> None:
+    """Theorem R5: types are public, and no record could be proper."""
+    table = pd.DataFrame({"age": [1.0, 2.0, 3.0], "city": words}).astype({"city": "str"})
+    if not is_of_words(table["city"].dtype):
+        pytest.skip("this pandas has no type for words")
+    with pytest.raises(TypeError, match=rf"column 'city' has {shown}.* wants a Schema"):
+        check_column_types(table)
+    with pytest.raises(TypeError, match="column 'city' has type category"):
+        check_column_types(table.astype({"city": "category"}))
+    with pytest.raises(TypeError, match="column 'city' has type datetime64"):
+        check_column_types(table.assign(city=pd.Timestamp("2020-01-01")))
+
+
+def test_columns_that_one_record_can_make_pass() -> None:
+    """Theorem R5: a word among numbers makes objects of all, and is a matter of one record."""
+    mixed = pd.DataFrame({"age": pd.Series([1.0, "old", 3.0], dtype=object)})
+    levels = pd.DataFrame({"level": pd.Categorical([1, 2, 1])})
+    for table in (mixed, levels, pd.DataFrame({"age": [1, 2]}, dtype="Int64")):
+        check_column_types(table)
+
+
+# Public weights of classes: what counts as such, and how much a record then weighs -----------
+
+
+@pytest.mark.parametrize(
+    ("given", "classes", "wanted"),
+    [
+        ({0: 1.0, 1: 4.0}, [0, 1], [0.25, 1.0]),
+        ({1: 4}, [0, 1, 2], [0.25, 1.0, 0.25]),
+        ({1: 0.25}, [0, 1], [1.0, 0.25]),
+        ({"ill": 10.0}, ["ill", "well"], [1.0, 0.1]),
+        ({True: 2.0}, [False, True], [0.5, 1.0]),
+        ({1.0: 2.0}, [0, 1], [0.5, 1.0]),
+        ({0: 1e-300, 1: 1e9}, [0, 1], [0.0, 1.0]),
+        (UserDict({0: np.float64(3.0)}), [0, 1], [1.0, 1.0 / 3.0]),
+    ],
+    ids=["all", "missing", "less", "words", "truth", "float", "extreme", "mapping"],
+)
+def test_weights_are_relative_to_the_largest(
+    given: Any, classes: list[Any], wanted: list[float]
+) -> None:
+    # Theorem M0: none is above 1.
+    check_class_weight(given, classes)
+    found = weights_of_classes(given, np.unique(np.asarray(classes)))
+    assert found is not None
+    assert found.max() == 1.0
+    assert found == pytest.approx(np.array(wanted))
+
+
+@pytest.mark.parametrize("given", [None, {0: 3.0, 1: 3.0}, {0: 1.0}], ids=["none", "same", "one"])
+def test_equal_weights_are_none(given: Any) -> None:
+    assert weights_of_classes(given, np.array([0, 1])) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ("balanced", TypeError, "would count private labels. Give weights by public shares"),
+        ("other", TypeError, "class_weight must be a mapping"),
+        ({}, TypeError, "got an empty one"),
+        ([1.0, 2.0], TypeError, "class_weight must be a mapping"),
+        ({0: 0.0}, ValueError, r"class_weight\[0\] must be a number in \(0"),
+        ({0: -1.0}, ValueError, r"class_weight\[0\]"),
+        ({0: float("inf")}, ValueError, r"class_weight\[0\]"),
+        ({0: float("nan")}, ValueError, r"class_weight\[0\]"),
+        ({0: "1"}, TypeError, r"class_weight\[0\]"),
+        ({2: 1.0}, ValueError, "got 2, which is none of"),
+        ({"0": 1.0}, ValueError, "got '0', which is none of"),
+    ],
+    ids=["balanced", "word", "empty", "list", "zero", "minus", "inf", "nan", "text", "2", "'0'"],
+)
+def test_other_weights_are_refused(given: Any, kind: type[Exception], words: str) -> None:
+    for refuse in (
+        lambda: check_class_weight(given, [0, 1]),
+        lambda: weights_of_classes(given, np.array([0, 1])),
+    ):
+        with pytest.raises(kind, match=words):
+            refuse()
+
+
+def test_classes_that_are_not_known_yet_are_looked_at_later() -> None:
+    check_class_weight({2: 1.0}, None)
+    with pytest.raises(ValueError, match="none of"):
+        weights_of_classes({2: 1.0}, np.array([0, 1]))
+
+
+# Ranges of targets: what stands for one, and what does not -----------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bound", "wanted", "halves"),
+    [
+        (2, (-2.0, 2.0), (0.0, 2.0)),
+        (1e100, (-1e100, 1e100), (0.0, 1e100)),
+        ((100, 140), (100.0, 140.0), (120.0, 20.0)),
+        ([-3.0, 9.0], (-3.0, 9.0), (3.0, 6.0)),
+        ((-1e100, 1e100), (-1e100, 1e100), (0.0, 1e100)),
+    ],
+    ids=["number", "far", "pair", "list", "far pair"],
+)
+def test_a_bound_is_a_number_or_a_pair(
+    bound: Any, wanted: tuple[float, float], halves: tuple[float, float]
+) -> None:
+    # Theorem L0.
+    assert target_range(bound) == wanted
+    assert middle_and_half(*wanted) == halves
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [0.0, -1.0, math.nan, math.inf, (1, 0), (0, 0), (0, math.inf), (1,), (0, 1, 2), (0, 1e-101)],
+    ids=str,
+)
+def test_what_is_no_range_is_refused(bound: Any) -> None:
+    with pytest.raises(ValueError, match="target_bound must"):
+        target_range(bound)
+
+
+@pytest.mark.parametrize("bound", ["1", None, ("a", "b")], ids=str)
+def test_what_is_no_number_is_refused(bound: Any) -> None:
+    with pytest.raises(TypeError, match="target_bound must"):
+        target_range(bound)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 import getpass
+import itertools
+import json
 import math
 import os
 import pickle
 import platform
+import random
 import re
+import signal
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, clone
 
 from skdptune.accounting import BudgetExceededError, PrivacyProfile, calibrate
 from skdptune.ledger import LedgerError, PrivacyLedger, _reference
 from skdptune.linear_model import DPLogisticRegression
-from tests.ledger.children import spend_in_processes
+from tests.ledger.children import confirm, finish, spend_in_processes, spend_until_killed, started
 
 PURE, GAUSSIAN = PrivacyProfile.pure(0.5), PrivacyProfile.gaussian(0.1)
 
@@ -278,3 +285,326 @@ def test_paths_are_absolute(tmp_path, monkeypatch):
     assert ledger.path == str(tmp_path / "here.ledger")
     assert ledger.remaining() == 1.0
     assert _reference.check_path(":memory:") == ":memory:"
+
+
+# What is refused before a ledger is touched --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"path_or_url": 3}, TypeError, "path_or_url must be a path, a URL or ':memory:'"),
+        ({"path_or_url": ""}, ValueError, "path_or_url must be"),
+        ({"path_or_url": "a\0b"}, ValueError, "path_or_url must be"),
+        ({"path_or_url": b"bytes"}, TypeError, "path_or_url must be"),
+        ({"path_or_url": "mysql://user:secret@server/ledgers"}, ValueError, "path_or_url must be"),
+        ({"dataset": ""}, ValueError, "dataset must be a str of visible characters"),
+        ({"dataset": "two\nlines"}, ValueError, "dataset must be a str of visible characters"),
+        ({"dataset": None}, TypeError, "dataset must be a str"),
+        ({"epsilon": 0.0}, ValueError, r"epsilon must be a number in \(0, 600\]"),
+        ({"epsilon": math.inf}, ValueError, "epsilon must be"),
+        ({"epsilon": math.nan}, ValueError, "epsilon must be"),
+        ({"epsilon": "1"}, TypeError, "epsilon must be"),
+        ({"delta": 1.0}, ValueError, r"delta must be a number in \[0, 1\)"),
+        ({"delta": None}, TypeError, "delta must be"),
+        ({"unit": ""}, ValueError, "unit must be a str of visible characters"),
+    ],
+)
+def test_arguments_are_checked(arguments, error, message):
+    right = {"path_or_url": ":memory:", "dataset": "patients", "epsilon": 3.0, "delta": 1e-5}
+    with pytest.raises(error, match=message):
+        PrivacyLedger(**{**right, **arguments})
+
+
+def test_zeros_have_no_sign():
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=1, delta=-0.0)
+    assert math.copysign(1.0, ledger.delta) == 1.0
+    assert isinstance(ledger.epsilon, float)
+
+
+# Two phases: what was reserved stays spent unless it was proven that nothing was read --------
+
+
+class TestTwoPhases:
+    """Theorem H3."""
+
+    def test_context_is_read_and_then_confirmed(self, ledger):
+        reservation = ledger.reserve(PURE, name="a fit")
+        assert reservation.status == "reserved"
+        with reservation as same:
+            assert same is reservation
+            assert reservation.status == "read"
+        assert reservation.status == "confirmed"
+
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+    def test_exception_leaves_it_spent(self, ledger, error):
+        reservation = ledger.reserve(PURE, name="a fit")
+        with pytest.raises(error), reservation:
+            raise error("a word of the data")
+        assert reservation.status == "read"
+        assert ledger.used() > 0.0
+        assert "a word of the data" not in ledger.to_json()
+
+    @pytest.mark.parametrize("last", ["mark_read", "confirm"])
+    def test_what_was_read_is_not_cancelled(self, ledger, last):
+        reservation = ledger.reserve(PURE, name="a fit")
+        getattr(reservation, last)()
+        with pytest.raises(LedgerError, match="its cost stays spent"):
+            reservation.cancel("changed my mind")
+        assert ledger.used() > 0.0
+
+    @pytest.mark.parametrize("step", ["mark_read", "confirm", "__enter__"])
+    def test_what_was_cancelled_is_not_read(self, ledger, step):
+        reservation = ledger.reserve(PURE, name="a fit")
+        reservation.cancel("no file")
+        with pytest.raises(LedgerError, match="Reserve again before anything is read"):
+            getattr(reservation, step)()
+        assert reservation.status == "cancelled"
+
+    def test_steps_may_be_repeated(self, ledger):
+        reservation = ledger.reserve(PURE, name="a fit")
+        for step in (reservation.mark_read, reservation.confirm):
+            step()
+            step()
+        assert reservation.status == "confirmed"
+        other = ledger.reserve(PURE, name="a fit")
+        other.cancel("no file")
+        other.cancel("no file")
+        assert [record.status for record in ledger.history()] == ["confirmed", "cancelled"]
+        assert ledger.spent(0.0) == pytest.approx(0.5)
+
+    def test_one_reservation_is_for_one_release(self, ledger):
+        reservation = ledger.reserve(PURE, name="a fit")
+        with reservation:
+            with pytest.raises(LedgerError, match="Reserve again: a second release costs as much"):
+                reservation.__enter__()
+        for step in (reservation.mark_read, reservation.__enter__):
+            with pytest.raises(LedgerError, match="Reserve again: a second release costs as much"):
+                step()
+        assert reservation.status == "confirmed"
+
+    def test_reason_is_checked(self, ledger):
+        reservation = ledger.reserve(PURE, name="a fit")
+        with pytest.raises(ValueError, match="reason must say why"):
+            reservation.cancel(" ")
+        with pytest.raises(TypeError, match="reason must be a str"):
+            reservation.cancel(None)
+
+    def test_left_reservation_is_found_again(self, shared, place):
+        left = shared.reserve(PURE, name="a fit").identifier
+        found = PrivacyLedger(place, "patients").reservation(left)
+        assert found.name == "a fit"
+        found.cancel("the process was killed before it read")
+        assert shared.used() == 0.0
+        with pytest.raises(ValueError, match="identifier must be that of a record"):
+            shared.reservation("nothing")
+
+    def test_reservation_of_no_ledger_is_refused(self, shared):
+        reservation = shared.reserve(PURE, name="a fit")
+        reservation.identifier = "another"
+        with pytest.raises(LedgerError, match="reservation must be one of 'patients'"):
+            reservation.confirm()
+
+    def test_repr_shows_what_it_is_for(self, ledger):
+        reservation = ledger.reserve(PURE, name="a fit")
+        assert repr(reservation).startswith("Reservation('a fit', dataset='patients', '")
+
+
+class TestPickles:
+    def test_pickled_reservation_is_the_same(self, shared):
+        reservation = shared.reserve(PURE, name="a fit")
+        pickle.loads(pickle.dumps(reservation)).mark_read()
+        assert reservation.status == "read"
+
+    def test_another_process_confirms(self, shared):
+        reservation = shared.reserve(PURE, name="a fit")
+        finish(started(confirm, reservation))
+        assert reservation.status == "confirmed"
+
+
+# An identifier, and the end of its line.
+LINE = 33
+
+
+def check_kills(place, log, count, longest, seed):
+    """Kill children that spend, at random instants, and look whether all that began is there."""
+    ledger = PrivacyLedger.create(place, "patients", epsilon=600.0, delta=0.0)
+    open(log, "w").close()
+    rng, records = random.Random(seed), 0
+    for _ in range(count):
+        child = started(spend_until_killed, ledger, log)
+        # Some are killed before they begin, others after a few, at any instant of the next.
+        expected = os.path.getsize(log) + rng.randrange(6) * LINE
+        while os.path.getsize(log) < expected:
+            time.sleep(0.002)
+        time.sleep(longest * rng.random())
+        child.kill()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        with open(log) as lines:
+            begun = [line.strip() for line in lines]
+        again = PrivacyLedger(place, "patients")
+        status = {record.reservation: record.status for record in again.history()}
+        assert len(status) >= len(begun), "less is spent than was begun"
+        assert all(status[each] in ("read", "confirmed") for each in begun)
+        assert len(status) >= records, "what was spent before is gone"
+        records = len(status)
+    assert records >= count
+    share = ledger.to_dict()["totals"]["share"]
+    assert share == pytest.approx(records * 0.001 / 600.0, rel=1e-9)
+
+
+class TestKilled:
+    """Theorem H3."""
+
+    def test_nothing_that_was_begun_is_lost_at_thirty_instants(self, path, tmp_path):
+        check_kills(path, tmp_path / "log", 30, longest=0.02, seed=0)
+
+    def test_nothing_that_was_begun_is_lost_on_a_server(self, server, tmp_path):
+        check_kills(server.url(), tmp_path / "log", 8, longest=0.05, seed=0)
+
+    @pytest.mark.slow
+    def test_nothing_that_was_begun_is_lost_at_two_hundred_instants(self, place, tmp_path):
+        check_kills(place, tmp_path / "log", 200, longest=0.05, seed=1)
+
+
+# What is read from a ledger: history, what is spent, what is left, and all of it as JSON -----
+
+
+class TestReading:
+    def test_history_is_in_the_order_of_events_whatever_clocks_say(self, shared, monkeypatch):
+        ledger = shared
+        times = (f"20{year}-01-01T00:00:00.000+00:00" for year in itertools.count(40, -1))
+        for module in ("_ledger", "_reading"):
+            monkeypatch.setattr(f"skdptune.ledger.{module}.now", lambda: next(times))
+        for number in range(3):
+            with ledger.reserve(PURE, name=f"fit {number}"):
+                pass
+        records = ledger.history()
+        assert [record.name for record in records] == ["fit 0", "fit 1", "fit 2"]
+        assert [record.sequence for record in records] == [1, 4, 7]
+        assert records[0].time > records[1].time > records[2].time
+        assert all(record.changed < record.time for record in records)
+
+    def test_history_as_a_frame(self, ledger):
+        assert ledger.history(as_frame=True).empty
+        ledger.reserve(PURE, name="a fit")
+        frame = ledger.history(as_frame=True)
+        assert list(frame["name"]) == ["a fit"]
+        assert set(frame.columns) == set(ledger.history()[0].to_dict())
+
+    def test_usage_is_what_was_used_after_each_event(self, ledger):
+        assert ledger.usage()["used"] == []
+        first = ledger.reserve(GAUSSIAN, name="first")
+        seen = [ledger.used()]
+        first.mark_read()
+        seen.append(ledger.used())
+        second = ledger.reserve(PURE, name="second")
+        seen.append(ledger.used())
+        first.confirm()
+        seen.append(ledger.used())
+        second.cancel("not needed")
+        seen.append(ledger.used())
+        usage = ledger.usage()
+        assert usage["used"] == seen
+        assert usage["event"] == ["reserved", "read", "reserved", "confirmed", "cancelled"]
+        assert usage["name"] == ["first", "first", "second", "first", "second"]
+        assert usage["sequence"] == [1, 2, 3, 4, 5]
+        assert usage["time"] == sorted(usage["time"])
+        # One release is confirmed, and nothing else is left at the end.
+        assert usage["confirmed"] == [0.0, 0.0, 0.0, seen[0], seen[0]]
+        assert seen[-1] == seen[0] < seen[2]
+
+    def test_spent_is_the_composition_of_few_costs_and_a_bound_on_many(self, ledger):
+        assert ledger.spent() == 0.0
+        for _ in range(10):
+            ledger.reserve(GAUSSIAN, name="a fit")
+        exact = (10 * GAUSSIAN).epsilon(1e-5)
+        assert ledger.spent() == pytest.approx(exact, rel=1e-3)
+        for number in range(10):
+            ledger.reserve(PrivacyProfile.gaussian(0.01 + 1e-4 * number), name="another")
+        assert exact < ledger.spent() < 1.1 * exact
+        assert ledger.spent(1e-6) > ledger.spent()
+
+    def test_what_was_cancelled_is_not_spent(self, ledger):
+        ledger.reserve(PURE, name="a fit").cancel("no file")
+        assert ledger.spent() == ledger.used() == 0.0
+        assert ledger.remaining(delta=0) == 3.0
+        assert ledger.history()[0].reason == "no file"
+
+    def test_everything_is_exported_as_json(self, ledger):
+        ledger.reserve(PURE, name="a fit")
+        ledger.reserve(PURE, name="a fit")
+        content = json.loads(ledger.to_json())
+        assert content["dataset"] == "patients"
+        assert [record["sequence"] for record in content["records"]] == [1, 2]
+        (profile,) = content["profiles"].values()
+        read = PrivacyProfile.from_dict(profile)
+        assert read.epsilon(0.0) == 0.5
+
+    def test_settled_ways_last(self, place):
+        ledger = PrivacyLedger.create(place, "patients", epsilon=1.0, delta=1e-5)
+        early = PrivacyLedger(place, "patients")
+        ledger.reserve(PrivacyProfile.approximate(0.5, 5e-6), name="first")
+        assert ledger.to_dict()["ways"]["squared_shift"] == 0.0
+        # One that was opened before, and would have settled for both.
+        early.reserve(PrivacyProfile.gaussian(0.01), name="second")
+        assert early.to_dict()["ways"] == ledger.to_dict()["ways"]
+
+    @pytest.mark.parametrize("method", ["remaining", "spent"])
+    @pytest.mark.parametrize("delta", [-0.1, 1.5, math.nan])
+    def test_delta_is_checked(self, ledger, method, delta):
+        with pytest.raises(ValueError, match="delta must be"):
+            getattr(ledger, method)(delta)
+
+
+# Copies and pickles of a ledger draw from the same budget ------------------------------------
+
+
+class Estimator(BaseEstimator):
+    def __init__(self, ledger=None):
+        self.ledger = ledger
+
+
+def test_copies_and_clones_are_the_ledger_itself(ledger):
+    assert copy.copy(ledger) is copy.deepcopy(ledger) is ledger
+    assert clone(Estimator(ledger)).ledger is ledger
+    assert copy.deepcopy({"ledger": ledger})["ledger"] is ledger
+
+
+def test_pickle_is_a_reference(shared):
+    again = pickle.loads(pickle.dumps(shared))
+    assert again == shared and again is not shared
+    again.reserve(PURE, name="a fit")
+    assert len(shared.history()) == 1
+    assert isinstance(again, PrivacyLedger)
+
+
+def test_pickle_in_memory_is_the_ledger_itself_within_its_process(ledger, monkeypatch):
+    pickled = pickle.dumps(ledger)
+    assert pickle.loads(pickled) is ledger
+    # As it is in another process.
+    monkeypatch.setattr(_reference, "_IN_MEMORY", {})
+    # What refers to it can be loaded, but not spent from.
+    again = pickle.loads(pickled)
+    assert again == ledger and again.dataset == "patients"
+    for use in (
+        again.history,
+        again.remaining,
+        lambda: again.reserve(PURE, name="a fit"),
+    ):
+        with pytest.raises(LedgerError, match="must be used in the process that made it"):
+            use()
+    assert pickle.loads(pickle.dumps(again)) == ledger
+
+
+def test_other_processes_spend_from_the_same_budget(shared):
+    """Theorem H3."""
+    assert spend_in_processes(shared, 2, 2, PURE) == [2, 2]
+    assert [record.status for record in shared.history()] == ["confirmed"] * 4
+    assert len({record.details["process"] for record in shared.history()}) == 2
+
+
+def test_ledgers_of_other_names_differ(ledger):
+    assert ledger != PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
+    assert ledger != "patients"

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from dataclasses import replace
 
+import jsonschema
 import pytest
+import yaml
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.ledger import shown_below
+from skdptune.ledger import PrivacyLedger, shown_below
+from tests.accounting.statement.registry import SCHEMA
 
 PURE = PrivacyProfile.pure(0.5)
 
@@ -58,3 +64,71 @@ def test_html_is_escaped(ledger):
 def test_what_is_left_is_shown_from_below(value, shown):
     assert shown_below(value) == shown
     assert float(shown) <= value
+
+
+# What is shown of one reservation ------------------------------------------------------------
+
+
+@pytest.fixture
+def record(ledger):
+    ledger.reserve(PrivacyProfile.pure(0.5), name="a fit", assumptions=["n is public"])
+    return ledger.history()[0]
+
+
+def test_record_is_plain_json(record):
+    content = json.loads(json.dumps(record.to_dict(), allow_nan=False))
+    assert content["name"] == "a fit"
+    assert content["assumptions"] == ["n is public"]
+    assert replace(record, epsilon=math.inf).to_dict()["epsilon"] == "inf"
+
+
+def test_cost_without_an_epsilon_at_the_delta_is_infinite(ledger):
+    ledger.reserve(PrivacyProfile.pure(0.0), name="nothing")
+    ledger.reserve(PrivacyProfile.approximate(0.1, 4e-6), name="fits by its share")
+    assert [record.is_spent for record in ledger.history()] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("status", "is_spent"),
+    [("reserved", True), ("read", True), ("confirmed", True), ("cancelled", False)],
+)
+def test_all_but_the_cancelled_is_spent(record, status, is_spent):
+    """Theorem H3."""
+    assert replace(record, status=status).is_spent == is_spent
+
+
+# what a ledger states to auditors ------------------------------------------------------------
+
+
+def test_ledger_states_its_budget_and_all_that_was_spent() -> None:
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5, unit="one visit")
+    for name in ("mean age", "DPGridSearchCV"):
+        with ledger.reserve(PrivacyProfile.pure(0.5), name=name, assumptions=["a", name]):
+            pass
+    ledger.reserve(PrivacyProfile.pure(0.5), name="never", assumptions=["b"]).cancel("no file")
+    statement = ledger.statement()
+    assert (statement.facts.epsilon, statement.facts.delta) == (3.0, 1e-5)
+    assert statement.facts.assumptions == ("a", "mean age", "DPGridSearchCV")
+    assert "never" in statement.facts.tree
+    assert statement.tuning.startswith("Yes, in full by DPGridS")
+    assert statement.answer("unit") == "one visit"
+    assert ": 2. All releases" in statement.facts.other_releases
+
+
+def test_ledger_without_searches_says_so() -> None:
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=0.0)
+    assert ledger.statement().tuning.startswith("No release is a search")
+    assert "variant_name: Pure DP" in ledger.to_registry_yaml()
+
+
+def test_record_follows_the_schema() -> None:
+    ledger = PrivacyLedger(":memory:", "patients: all", epsilon=3.0, delta=1e-5)
+    for _ in range(2):
+        read = yaml.safe_load(ledger.to_registry_yaml(unit="one patient"))
+        assert read == ledger.statement(unit="one patient").to_dict()
+        jsonschema.validate(read, SCHEMA, cls=jsonschema.Draft7Validator)
+        deployment = read["deployment"]
+        assert deployment["deployment_model"]["release_type"] == "Many releases"
+        assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 3.0, "delta": 1e-5}
+        with ledger.reserve(PrivacyProfile.pure(0.5), name="mean age"):
+            pass

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.preprocessing import MinMaxScaler
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.preprocessing import BoundedScaler, RowNormClipper
+from skdptune.preprocessing import BoundedScaler, RowNormClipper, bounds_per_feature, check_bounds
+from skdptune.preprocessing._stateless import check_feature_range
 from tests.base.nasty_records import FORMS, nasty_rows
+from tests.preprocessing import conventions
 
 EVERY = [RowNormClipper(), BoundedScaler((-3, 3))]
 
@@ -74,3 +80,186 @@ def test_fit_looks_at_no_entry(transformer, form) -> None:
         fitted = clone(transformer).fit(FORMS[form]([[1.0, 2.0, 3.0], row]))
         assert fitted.n_features_in_ == 3
         assert fitted.privacy_.epsilon == 0.0
+
+
+# Bounds and ranges: what is taken, and what is refused with a reason -------------------------
+
+
+@pytest.mark.parametrize(
+    ("bounds", "lower", "upper"),
+    [
+        ((0, 1), [0, 0], [1, 1]),
+        (([0, 1], [2, 3]), [0, 1], [2, 3]),
+        ((0, [2, 3]), [0, 0], [2, 3]),
+        (np.array([[0.0, 1.0], [2.0, 3.0]]), [0, 1], [2, 3]),
+    ],
+)
+def test_bounds_reach_every_feature(bounds, lower, upper) -> None:
+    low, high = bounds_per_feature(bounds, 2)
+    assert (low.tolist(), high.tolist()) == (lower, upper)
+    low[0] = 7.0
+    assert bounds_per_feature(bounds, 2)[0].tolist() == lower
+
+
+@pytest.mark.parametrize(
+    ("bounds", "complaint"),
+    [
+        (None, "got None. Bounds must be known without looking at the data, such as"),
+        (3, "got 3"),
+        ((0, 1, 2), r"got \(0, 1, 2\)"),
+        (("a", 1), "got"),
+        ((1, 1), "lower below upper"),
+        ((2, 1), "lower below upper"),
+        ((0, np.inf), "must be finite"),
+        ((np.nan, 1), "must be finite"),
+        (([0, 0], [1, 1, 1]), r"shapes \(2,\) and \(3,\)"),
+        (([[0]], [[1]]), "shapes"),
+        (([0, 5], [1, 4]), "lower below upper"),
+    ],
+)
+def test_bad_bounds_are_refused(bounds, complaint) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        check_bounds(bounds)
+
+
+def test_bounds_of_another_number_of_features_are_refused() -> None:
+    with pytest.raises(ValueError, match="of 3 features; got 2 numbers"):
+        bounds_per_feature(([0, 0], [1, 1]), 3)
+
+
+@pytest.mark.parametrize("given", [None, 1, (1, 1), (2, 1), (0, np.inf), (0, 1, 2), "ab"])
+def test_bad_feature_range_is_refused(given) -> None:
+    with pytest.raises(ValueError, match="feature_range must be a pair of finite numbers"):
+        check_feature_range(given)
+
+
+def test_feature_range_is_returned_as_floats() -> None:
+    assert check_feature_range([-1, 1]) == (-1.0, 1.0)
+
+
+# Features scaled by known bounds -------------------------------------------------------------
+
+
+def test_scikit_learn_checks() -> None:
+    conventions.check_scikit_learn(BoundedScaler((-20, 20)), at_least=44)
+
+
+@pytest.mark.parametrize("check", conventions.ALL)
+def test_convention(check) -> None:
+    check(BoundedScaler(([-1, -2, -3], 3), feature_range=(-1, 2)))
+
+
+@pytest.mark.parametrize("feature_range", [(0, 1), (-1, 1), (5, 7)])
+def test_equals_min_max_scaler_fitted_to_the_bounds(feature_range) -> None:
+    low, high = np.array([-2.0, 0.0]), np.array([2.0, 9.0])
+    oracle = MinMaxScaler(feature_range=feature_range, clip=True).fit([low, high])
+    rows = 5.0 * np.random.default_rng(0).normal(size=(100, 2))
+    result = BoundedScaler((low, high), feature_range).fit_transform(rows)
+    np.testing.assert_allclose(result, oracle.transform(rows), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_range_is_never_left(dtype) -> None:
+    rows = np.random.default_rng(1).uniform(-0.4, 0.4, size=(1000, 3)).astype(dtype)
+    result = BoundedScaler((-0.1, 0.3), (0.1, 0.7)).fit_transform(rows)
+    assert result.dtype == dtype
+    assert result.min() == dtype(0.1)
+    assert result.max() == dtype(0.7)
+
+
+def test_inverse_returns_what_was_clipped() -> None:
+    scaler = BoundedScaler((0, 10), (-1, 1)).fit([[0.0]])
+    result = scaler.inverse_transform(scaler.transform([[2.5], [-4.0], [11.0]]))
+    np.testing.assert_allclose(result, [[2.5], [0.0], [10.0]], atol=1e-14)
+
+
+def test_widest_bounds_do_not_overflow() -> None:
+    scaler = BoundedScaler((-1.7e308, 1.7e308))
+    np.testing.assert_allclose(scaler.fit_transform([[0.0], [1.7e308]]), [[0.5], [1.0]])
+
+
+def test_bad_parameters_are_refused_before_the_data_is_read() -> None:
+    with pytest.raises(ValueError, match="bounds must be a pair .* got None"):
+        BoundedScaler().fit(object())
+    with pytest.raises(ValueError, match="feature_range"):
+        BoundedScaler((0, 1), (1, 0)).fit(object())
+    with pytest.raises(ValueError, match="of 3 features; got 2 numbers"):
+        BoundedScaler(([0, 0], [1, 1])).fit(np.eye(3))
+
+
+def test_sparse_rows_are_refused() -> None:
+    with pytest.raises(TypeError, match="[Ss]parse"):
+        BoundedScaler((0, 1)).fit(sparse.eye(3).tocsr())
+
+
+# Rows clipped to a norm: dense, sparse, single precision, extremes ---------------------------
+
+
+def exact_squared_norm(row: np.ndarray) -> Fraction:
+    return sum((Fraction(float(value)) ** 2 for value in row), Fraction(0))
+
+
+def test_scikit_learn_checks_of_row_norm_clipper() -> None:
+    conventions.check_scikit_learn(RowNormClipper(), at_least=44)
+
+
+@pytest.mark.parametrize("check", conventions.ALL)
+def test_convention_of_row_norm_clipper(check) -> None:
+    check(RowNormClipper(0.7))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("norm", [1e-3, 1.0, 0.1, 1e6])
+@pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+def test_no_row_is_longer_than_the_norm_to_the_last_bit(dtype, norm, as_given) -> None:
+    rng = np.random.default_rng(2)
+    rows = (norm * rng.normal(size=(300, 7)) * rng.choice([0.0, 0.3, 5.0], (300, 1))).astype(dtype)
+    result = RowNormClipper(norm).fit_transform(as_given(rows))
+    dense = result.toarray() if sparse.issparse(result) else result
+    assert dense.dtype == dtype
+    assert max(map(exact_squared_norm, dense)) <= Fraction(norm) ** 2
+    lengths = np.linalg.norm(rows.astype(float), axis=1)
+    short = lengths < 0.99 * norm
+    assert 20 < short.sum() < 280
+    np.testing.assert_array_equal(dense[short], rows[short])
+    wanted = rows[~short] * (np.minimum(1.0, norm / lengths[~short]))[:, None]
+    np.testing.assert_allclose(dense[~short], wanted, rtol=3e-6 if dtype == np.float32 else 1e-13)
+
+
+def test_sparse_stays_sparse_and_agrees_with_dense() -> None:
+    rows = sparse.random(50, 20, density=0.2, format="csr", random_state=3) * 4.0
+    result = RowNormClipper(1.0).fit_transform(rows)
+    assert result.format == "csr"
+    assert result.nnz == rows.nnz
+    dense = RowNormClipper(1.0).fit_transform(rows.toarray())
+    np.testing.assert_allclose(result.toarray(), dense, rtol=1e-13)
+
+
+def test_duplicate_entries_of_a_sparse_row_count_as_their_sum() -> None:
+    rows = sparse.csr_matrix((np.array([2.0, 2.0]), np.array([0, 0]), np.array([0, 2])), (1, 2))
+    result = RowNormClipper(3.0).fit_transform(rows)
+    assert result.toarray()[0, 0] == pytest.approx(3.0)
+    assert result.toarray()[0, 0] <= 3.0
+    assert rows.nnz == 2
+
+
+@pytest.mark.parametrize("value", [1e-320, 1e-200, 1e200, 1.7e308])
+def test_extreme_rows_neither_overflow_nor_divide_by_zero(value) -> None:
+    rows = np.array([[value, value, 0.0]])
+    for given in (rows, sparse.csr_matrix(rows)):
+        result = RowNormClipper(1.0).fit_transform(given)
+        dense = result.toarray() if sparse.issparse(result) else result
+        wanted = min(value, np.sqrt(0.5))
+        np.testing.assert_allclose(dense, [[wanted, wanted, 0.0]], rtol=1e-12)
+
+
+def test_empty_and_zero_rows_stay() -> None:
+    for rows in (np.zeros((2, 3)), sparse.csr_matrix((2, 3))):
+        result = RowNormClipper(1.0).fit_transform(rows)
+        assert np.abs(result).sum() == 0.0
+
+
+@pytest.mark.parametrize(("norm", "kind"), [(0.0, ValueError), (-1, ValueError), ("a", TypeError)])
+def test_bad_norm_is_refused_before_the_data_is_read(norm, kind) -> None:
+    with pytest.raises(kind, match="norm must be a number in"):
+        RowNormClipper(norm).fit(object())

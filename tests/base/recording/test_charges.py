@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import Charge, PrivateEstimatorMixin, charge_of_fit, register_profile
+from skdptune.base._charges import arguments_of, signature_of, signature_with_object
 from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
 from skdptune.linear_model import (
     DPLogisticRegression,
@@ -162,3 +165,57 @@ def test_free_charges_are_free():
     assert Charge(PrivacyProfile.pure(0.0), "free", (), ADD_OR_REMOVE, {}).is_free
     small = PrivacyLedger(":memory:", "patients", epsilon=1.0, delta=0.0)
     assert small.history() == []
+
+
+# Arguments are found by name or by place, and in methods that say nothing of them ------------
+
+
+TABLE, TARGETS = [[1.0], [2.0]], [0, 1]
+
+
+def usual(self, X, y=None, sample_weight=None): ...
+
+
+def anything(self, *args, **kwargs): ...
+
+
+def others(self, data, target=None, *, mode="a"): ...
+
+
+def without_y(self, X, copy=None): ...
+
+
+def statistics(self, statistics): ...
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "kwargs", "found"),
+    [
+        (usual, (TABLE, TARGETS), {}, {"X": TABLE, "y": TARGETS}),
+        (usual, (TABLE,), {"sample_weight": TARGETS}, {"X": TABLE, "sample_weight": TARGETS}),
+        (usual, (), {"y": TARGETS, "X": TABLE}, {"X": TABLE, "y": TARGETS}),
+        (anything, (TABLE, TARGETS), {}, {"X": TABLE, "y": TARGETS}),
+        (anything, (TABLE,), {"y": TARGETS}, {"X": TABLE, "y": TARGETS}),
+        (anything, (), {"X": TABLE, "y": TARGETS}, {"X": TABLE, "y": TARGETS}),
+        (others, (TABLE, TARGETS), {"mode": "b"}, {"X": TABLE, "y": TARGETS, "mode": "b"}),
+        (others, (), {"data": TABLE, "target": TARGETS}, {"X": TABLE, "y": TARGETS}),
+        (without_y, (TABLE, True), {}, {"X": TABLE, "copy": True}),
+        (statistics, ("sums",), {}, {"statistics": "sums"}),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_records_and_targets_are_found(method, args, kwargs, found):
+    """Theorem H4."""
+    known = arguments_of(signature_of(method).bind(None, *args, **kwargs))
+    assert {name: known.get(name) for name in found} == found
+    assert ("y" in known) == ("y" in found)
+
+
+def test_code_that_does_not_tell_takes_anything():
+    assert list(signature_of(dict.update).parameters) in (
+        ["args", "kwargs"],
+        ["self", "args", "kwargs"],
+    )
+    bound = signature_with_object(lambda X, y=None: None).bind("object", TABLE)
+    assert arguments_of(bound)["X"] is TABLE
+    assert isinstance(signature_of(usual), inspect.Signature)

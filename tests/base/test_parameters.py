@@ -1,4 +1,4 @@
-"""Seeds that are lent for a fit, and taken back from what it made."""
+"""Estimators inside estimators: prefixes, seeds, arguments of fit."""
 
 from __future__ import annotations
 
@@ -15,17 +15,80 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from skdptune.base import forget_seeds, own_seeds, set_seeds
+from skdptune.base import (
+    change_parameters,
+    check_fit_parameters,
+    cost_parameters,
+    forget_seeds,
+    nested_estimators,
+    own_seeds,
+    set_seeds,
+)
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
 from tests.model_selection.learners import Centroids, Scripted
 from tests.testing.public_estimators import ESTIMATORS, SEARCHES
 
+
+def test_nested_estimators_have_prefixes() -> None:
+    assert [
+        prefix for prefix, _ in nested_estimators(make_pipeline(Normalizer(), Scripted()))
+    ] == [
+        "",
+        "normalizer__",
+        "scripted__",
+    ]
+
+
+def test_parameters_of_fit_are_known() -> None:
+    check_fit_parameters(Scripted(), ["sample_weight"])
+    pipeline = make_pipeline(Normalizer(), Scripted())
+    check_fit_parameters(pipeline, ["scripted__sample_weight"])
+    for name in ("sample_weight", "typo", "warm"):
+        with pytest.raises(TypeError, match="DPLogisticRegression.fit takes"):
+            check_fit_parameters(DPLogisticRegression(), [name])
+    for name in ("sample_weight", "scripted__weights", "other__sample_weight"):
+        with pytest.raises(TypeError, match=f"Pipeline.fit takes; got '{name}'"):
+            check_fit_parameters(pipeline, [name])
+
+
+def test_an_estimator_is_not_asked_to_set_nothing() -> None:
+    class Demanding(Scripted):
+        def set_params(self, **params: float) -> Demanding:
+            self.quality = params["quality"]
+            return self
+
+    estimator = Demanding()
+    assert change_parameters(estimator, {}) is estimator
+    assert change_parameters(estimator, {"quality": 0.3}).quality == 0.3
+
+
+# Parameters on which the cost may depend -----------------------------------------------------
+
+
+def test_parameters_that_set_the_cost() -> None:
+    pipeline = make_pipeline(Normalizer(), Scripted())
+    names = ["scripted__quality", "scripted__delta", "normalizer__norm"]
+    # The cost of a step that declares nothing may depend on everything.
+    assert cost_parameters(pipeline, names) == {"scripted__delta", "normalizer__norm"}
+
+
+# Seeds that are lent for a fit, and taken back from what it made -----------------------------
+
+
 RNG = np.random.default_rng(0)
+
+
 X = RNG.uniform(size=(200, 3))
+
+
 Y = (X[:, 0] > 0.5).astype(int)
+
+
 SEEDS = np.random.SeedSequence(5)
+
+
 GENERATORS = [np.random.default_rng, np.random.RandomState]
 
 
@@ -120,6 +183,8 @@ def test_generators_are_never_given_back(make: Any) -> None:
 
 
 SOURCES = [*GENERATORS, np.random.SeedSequence, np.random.PCG64]
+
+
 COPIES: dict[str, Any] = {
     "itself": lambda estimator: estimator,
     "clone": clone,
