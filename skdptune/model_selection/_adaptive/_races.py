@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from skdptune.model_selection._adaptive._allowance import FACTOR, Allowance
 
@@ -15,14 +15,6 @@ STARTS: dict[str, tuple[tuple[int, int], ...]] = {
     "halving": ((0, 27),),
     "hyperband": ((0, 9), (1, 5), (2, 3)),
 }
-
-
-class Racing(Protocol):
-    """What a race needs of a trial: its last noisy score, and whether it is never ended."""
-
-    number: int
-    scores: tuple[float, ...]
-    _is_own: bool
 
 
 @dataclass(frozen=True)
@@ -125,7 +117,7 @@ class Race:
         """Whether all trials of the present rung have their scores."""
         return bool(self._arrived) and len(self._arrived) >= self._n_awaited
 
-    def arrive(self, trial: Racing, result: Any) -> None:
+    def arrive(self, trial: Any, result: Any) -> None:
         """Note that a trial has a score at the present rung."""
         self._arrived.append((trial, result))
 

@@ -125,19 +125,15 @@ class Families:
             return True
         ((family, estimator),) = self.members.items()
         names = list(self._names[family])
-        return bool(cost_parameters(estimator, names)) or _has_steps(estimator, names)
+        own = estimator.get_params(deep=True)
+        has_steps = any(hasattr(own[name], "get_params") for name in names)
+        return has_steps or bool(cost_parameters(estimator, names))
 
 
 def _objects(values: list[Any]) -> NDArray[np.object_]:
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
-
-
-def _has_steps(estimator: Any, names: list[str]) -> bool:
-    """Return whether some of the parameters are estimators themselves."""
-    own = estimator.get_params(deep=True)
-    return any(hasattr(own[name], "get_params") for name in names)
 
 
 def _checked(estimator: Any, name: str) -> Any:

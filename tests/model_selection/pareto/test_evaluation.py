@@ -10,7 +10,7 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.metrics import accuracy, neg_brier_score
-from skdptune.model_selection._cost import NO_NOISE, ScoreNoise, make_layout
+from skdptune.model_selection._cost import ScoreNoise, make_layout
 from skdptune.model_selection._pareto._families import Families, ThirdObjective
 from skdptune.model_selection._pareto._plan import ParameterCosts
 from skdptune.model_selection._pareto._run import (
@@ -54,17 +54,6 @@ def noisy(of: ExactEvaluator, ratio: float = 0.0) -> NoisyEvaluator:
     )
 
 
-# Exact evaluations ----------
-
-
-def test_utilities_are_those_of_the_repeats() -> None:
-    found = exact()({"quality": 0.7, "epsilon": 1.0}, 0, SEED)
-    expected = np.mean(X[300:, 1] < 0.7)
-    assert found.utilities == (expected, expected)
-    assert found.epsilon == Scripted(epsilon=1.0).privacy_profile(400).epsilon(DELTA)
-    assert (found.third, found.failure) == (None, None)
-
-
 def test_each_fit_has_a_seed_of_its_own() -> None:
     seeds: list[Any] = []
 
@@ -79,16 +68,6 @@ def test_each_fit_has_a_seed_of_its_own() -> None:
     seeds.clear()
     exact(third=ThirdObjective("note", note), is_seeded=False)(params, 0, SEED)
     assert seeds == [None, None]
-
-
-def test_errors_of_exact_evaluations_are_raised() -> None:
-    with pytest.raises(ValueError, match="exception of here"):
-        exact(Loud(mark="here"))({"quality": 0.1, "epsilon": 1.0}, 0, SEED)
-
-
-def test_time_is_a_third_objective() -> None:
-    found = exact(third=ThirdObjective("time", None))({"quality": 0.7, "epsilon": 1.0}, 0, SEED)
-    assert found.third is not None and 0.0 < found.third < 10.0
 
 
 # Noisy evaluations ----------
@@ -166,12 +145,6 @@ def test_fits_get_public_sizes() -> None:
     Told.heard.clear()
     noisy(exact(Told()))({"quality": 0.7, "epsilon": 1.0}, 0, SEED)
     assert {size for size, _ in Told.heard} == {300}
-
-
-def test_public_scores_are_plain_means() -> None:
-    scoring = score_of_all(layout(public=True), accuracy(), 3, NO_NOISE)
-    assert scoring.n_public is None
-    assert scoring.released(np.array([1.0, 1.0, 0.0]), None) == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(

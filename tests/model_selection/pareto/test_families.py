@@ -1,4 +1,4 @@
-"""Estimators and their spaces, seen as one."""
+"""Estimators and their spaces, seen as one, and checks of what a search is given."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from skdptune.model_selection._pareto._families import FAMILY, Families
+from skdptune.metrics import neg_brier_score
+from skdptune.model_selection import DParetoSearchCV
+from skdptune.model_selection._pareto import _families
+from skdptune.model_selection._pareto._families import (
+    FAMILY,
+    Families,
+    ThirdObjective,
+    check_target,
+    check_third_objective,
+)
 from tests.model_selection.learners import Centroids, Scripted
 
+SPACE = {"quality": (0.1, 0.9)}
 TWO = [("first", Scripted(mark="kept")), ("second", Centroids())]
 SPACES = {"first": {"quality": (0.1, 0.9)}, "second": {"shrink": [0.0, 0.5], "epsilon": (1.0, 2)}}
 
@@ -99,3 +109,85 @@ def test_refusals(estimator: Any, space: Any, error: type[Exception], message: s
 def test_family_without_parameters_is_one_point() -> None:
     families = Families(TWO, {"first": {}, "second": {"shrink": [0.0, 0.1]}})
     assert families.split({FAMILY: "first", "second__shrink": 0.1}) == ("first", {})
+
+
+def check(estimator: Any = None, space: Any = None, **more: Any) -> None:
+    search = DParetoSearchCV(estimator or Scripted(), space or SPACE, **more)
+    search._check_parameters()
+
+
+def test_grid_is_for_one_family() -> None:
+    families = [("a", Scripted()), ("b", Scripted())]
+    with pytest.raises(ValueError, match="sampler must be another than 'grid'"):
+        check(families, {"a": SPACE, "b": SPACE}, sampler="grid")
+    check(families[:1], {"a": SPACE})
+
+
+def test_scorer_must_suit_every_family() -> None:
+    class Certain(Scripted):
+        def predict_proba(self, X: Any) -> Any:
+            return X
+
+    families = [("a", Certain()), ("b", Scripted())]
+    with pytest.raises(TypeError, match="asks for predict_proba, and Scripted has none"):
+        check(families, {"a": SPACE, "b": SPACE}, scoring=neg_brier_score())
+    check(Certain(), scoring=neg_brier_score())
+
+
+def test_replacing_guarantees_cannot_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Scripted, "__module__", "diffprivlib.models")
+    monkeypatch.setattr(
+        "skdptune.model_selection._pareto._families.replaces_records",
+        lambda part: type(part).__module__.startswith("diffprivlib"),
+    )
+    check()
+    with pytest.raises(TypeError, match="about adding or removing a record with release"):
+        check(release=1.0)
+
+
+def test_target_that_is_needed() -> None:
+    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
+        check_target(Scripted(), None)
+    check_target(Scripted(), [1])
+
+
+def test_replacing_guarantees_among_the_values_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Replacing(Scripted):
+        pass
+
+    replaces = _families.replaces_records
+    monkeypatch.setattr(
+        _families,
+        "replaces_records",
+        lambda part: isinstance(part, Replacing) or replaces(part),
+    )
+    pipeline = Pipeline([("clf", Scripted())])
+    with pytest.raises(TypeError, match="got one about replacing"):
+        check(pipeline, {"clf": [Scripted(), Replacing()]}, scoring="accuracy", release=9.0)
+    check(pipeline, {"clf": [Scripted()]}, scoring="accuracy", release=9.0)
+
+
+def test_a_sampler_of_the_user_must_not_see_times_of_a_release() -> None:
+    optuna = pytest.importorskip("optuna")
+    check(sampler=optuna.samplers.RandomSampler())
+    with pytest.raises(TypeError, match="sampler must be a name with release"):
+        check(sampler=optuna.samplers.RandomSampler(), release=9.0)
+
+
+def test_third_objective_is_the_time_or_a_named_function() -> None:
+    assert check_third_objective(None, "") is None
+    assert check_third_objective("time", "") == ThirdObjective("time", None)
+    assert check_third_objective(("size", len), "") == ThirdObjective("size", len)
+
+
+@pytest.mark.parametrize("given", ["size", ("size",), (len, "size"), ("a", 3)])
+def test_other_kinds_are_refused(given: Any) -> None:
+    words = r"third_objective must be None, 'time' or a tuple .* function of \(x, y\); got"
+    with pytest.raises(TypeError, match=words):
+        check_third_objective(given, "(x, y)")
+
+
+@pytest.mark.parametrize("name", ["", "epsilon", "failure"])
+def test_names_of_other_columns_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"must have a name that no other.*got '{name}'"):
+        check_third_objective((name, len), "(x, y)")

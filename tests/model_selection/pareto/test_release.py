@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import cloudpickle
+import joblib
 import numpy as np
 import pytest
 from sklearn.exceptions import FitFailedWarning
@@ -18,7 +19,7 @@ from skdptune.metrics import accuracy
 from skdptune.model_selection import DParetoSearchCV
 from skdptune.model_selection._pareto import _run as evaluation
 from tests.model_selection.learners import Private, Scripted, table
-from tests.model_selection.pareto.release.plans import (
+from tests.model_selection.pareto.plans import (
     DELTA,
     gaussian_epsilon,
     largest_mu,
@@ -297,7 +298,7 @@ class Slow(Private):
 def test_what_ends_first_changes_nothing() -> None:
     found = []
     for wait in (0.0, 0.05):
-        fitted = DParetoSearchCV(
+        search = DParetoSearchCV(
             Slow(wait),
             {"epsilon": (0.2, 6.0, "log")},
             n_initial=3,
@@ -307,7 +308,9 @@ def test_what_ends_first_changes_nothing() -> None:
             release=12.0,
             random_state=0,
             sampler="hvpoi",
-        ).fit(X, Y)
+        )
+        with joblib.parallel_config(backend="threading"):
+            fitted = search.fit(X, Y)
         found.append(fitted.evaluations_)
     np.testing.assert_array_equal(found[0].error, found[1].error)
     np.testing.assert_array_equal(found[0].epsilon, found[1].epsilon)
