@@ -56,10 +56,12 @@ class Module:
     ) -> Iterator[Import]:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from (Import(name, at_import, for_types) for name in self._names(node))
-        at_import &= not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        at_import &= not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         only_types = list(node.body) if is_type_checking(node) else []  # type: ignore[attr-defined]
         for child in ast.iter_child_nodes(node):
-            yield from self._imports_below(child, at_import, for_types or child in only_types)
+            # Expressions, which are most of a tree, hold no imports.
+            if not isinstance(child, ast.expr):
+                yield from self._imports_below(child, at_import, for_types or child in only_types)
 
     def _names(self, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         if isinstance(node, ast.Import):

@@ -63,15 +63,16 @@ def parse(text: str) -> list[Entry]:
     return entries
 
 
-def citations(text: str) -> set[str]:
+@functools.cache
+def citations(text: str) -> frozenset[str]:
     """Return what a text cites, such as "Theorem S1"."""
-    return {f"{kind}{plural} {name}" for kind, plural, name in CITATION.findall(text)}
+    return frozenset(f"{kind}{plural} {name}" for kind, plural, name in CITATION.findall(text))
 
 
 @functools.cache
-def read(path: Path) -> tuple[str, ast.Module]:
+def read(path: Path) -> tuple[str, list[str], ast.Module]:
     text = path.read_text("utf-8")
-    return text, ast.parse(text)
+    return text, text.splitlines(), ast.parse(text)
 
 
 def find(names: list[str], nodes: list[ast.stmt]) -> ast.stmt | None:
@@ -86,7 +87,7 @@ def find(names: list[str], nodes: list[ast.stmt]) -> ast.stmt | None:
 
 def source_of(names: list[str], path: Path) -> str | None:
     """Return the lines of an object of a module, comments right above included, or None."""
-    text, tree = read(path)
+    text, lines, tree = read(path)
     if not names:
         return text
     node = find(names, tree.body)
@@ -94,13 +95,12 @@ def source_of(names: list[str], path: Path) -> str | None:
         return None
     decorators = getattr(node, "decorator_list", [])
     first = min(part.lineno for part in (*decorators, node)) - 1
-    lines = text.splitlines()
     while first > 0 and lines[first - 1].lstrip().startswith("#"):
         first -= 1
     return "\n".join(lines[first : node.end_lineno])
 
 
-def citations_of_code(dotted: str, root: Path = ROOT) -> set[str] | None:
+def citations_of_code(dotted: str, root: Path = ROOT) -> frozenset[str] | None:
     """Return what an object of the package cites, by itself; None if it is not there."""
     parts = dotted.split(".")
     root = CODE_ROOT if root == ROOT else root
@@ -113,7 +113,7 @@ def citations_of_code(dotted: str, root: Path = ROOT) -> set[str] | None:
     return None
 
 
-def citations_of_test(test_id: str, root: Path = ROOT) -> set[str] | None:
+def citations_of_test(test_id: str, root: Path = ROOT) -> frozenset[str] | None:
     """Return what a test cites, or the docstring of its class; None if there is no such test."""
     file, *names = test_id.split("::")
     path = root / file
@@ -122,7 +122,7 @@ def citations_of_test(test_id: str, root: Path = ROOT) -> set[str] | None:
     source = source_of(names, path)
     if source is None:
         return None
-    around = find(names[:1], read(path)[1].body) if names[1:] else None
+    around = find(names[:1], read(path)[2].body) if names[1:] else None
     heading = (ast.get_docstring(around) or "") if isinstance(around, ast.ClassDef) else ""
     return citations(source) | citations(heading)
 
