@@ -135,23 +135,15 @@ def made_up(folder: Path, files: dict[str, str]) -> dict[str, Module]:
     [
         # A room's module, asked by another room, its own folder, another folder, one room deeper.
         ("base/_other/_x.py", "from skdptune.base._room._a import A"),
-        ("base/_other/_x.py", "from skdptune.base._room import _a"),
         ("base/_other/_x.py", "import skdptune.base._room._a"),
         ("base/_other/_x.py", "from .._room._a import A"),
-        ("base/_x.py", "from ._room._a import A"),
-        ("base/__init__.py", "from skdptune.base._room._a import A"),
         ("base/_x.py", "from skdptune.base._room._inner import B"),
-        ("base/_x.py", "from skdptune.base._room import _inner"),
         ("base/_room/_x.py", "from skdptune.base._room._inner._b import B"),
         # A folder's private module or room, asked by another folder.
         ("metrics/_x.py", "from skdptune.base._costs import cost_of"),
-        ("metrics/_x.py", "from skdptune.base import _costs"),
         ("metrics/_x.py", "import skdptune.base._costs as costs"),
-        ("metrics/_x.py", "from skdptune.base._room import A"),
         ("metrics/_x.py", "def f():\n    from skdptune.base._costs import cost_of"),
-        ("metrics/_x.py", "if TYPE_CHECKING:\n    from skdptune.base._costs import Cost"),
         ("_x.py", "from skdptune.base._costs import cost_of"),
-        ("__init__.py", "from skdptune.base._costs import cost_of"),
         # A private name of another module.
         ("base/_x.py", "from skdptune.base._costs import _cost"),
         ("metrics/_x.py", "from skdptune._validation import _check"),
@@ -167,15 +159,12 @@ def test_reaching_past_is_caught(tmp_path: Path, file: str, source: str) -> None
     ("file", "source"),
     [
         ("base/_other/_x.py", "from skdptune.base._room import A"),
-        ("base/_other/_x.py", "from skdptune.base._costs import cost_of"),
         ("base/_room/_x.py", "from skdptune.base._room._a import A\nfrom . import _a"),
         ("base/_room/_x.py", "from skdptune.base._room._inner import B"),
         ("base/_room/_inner/_x.py", "from skdptune.base._room._a import A"),
-        ("base/_room/__init__.py", "from skdptune.base._room._a import A"),
         ("base/__init__.py", "from skdptune.base._room import A\nfrom ._costs import cost_of"),
         ("metrics/_x.py", "from skdptune.base import cost_of as _cost_of"),
         ("metrics/_x.py", "from skdptune._validation import check\nfrom .. import _formatting"),
-        ("metrics/_x.py", "from skdptune import __version__"),
         ("metrics/_x.py", "from sklearn.utils.validation import _num_samples"),
     ],
 )
@@ -187,11 +176,9 @@ def test_front_door_is_open(tmp_path: Path, file: str, source: str) -> None:
     ("file", "source"),
     [
         ("base/_x.py", "from skdptune.base import A"),
-        ("base/_x.py", "import skdptune.base"),
         ("base/_x.py", "from . import A"),
         ("base/_x.py", "def f():\n    from skdptune.base import A"),
         ("base/_room/_x.py", "from skdptune.base import A"),
-        ("base/_room/__init__.py", "from skdptune.base import A"),
         ("base/_room/_x.py", "from skdptune.base._room import A"),
     ],
 )
