@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import clone
 
 from skdptune._compat import number_of_features, number_of_samples, safe_indexing
 from skdptune._formatting import shown
@@ -29,7 +28,7 @@ from skdptune.base import (
     own_parameters,
     profile_of,
 )
-from skdptune.testing import published
+from skdptune.testing import published, with_public_size
 
 _PUBLIC_SIZE = "number of records is public"
 
@@ -102,16 +101,11 @@ def _constant(estimator: Any, X: Any, relation: str) -> int | None:
     size, width = number_of_samples(X), number_of_features(X)
     if relation == REPLACE:
         return None
-    sized, constants = clone(estimator), []
-    for prefix, part in list(nested_estimators(sized)):
-        constant = own_parameters(part).get("n_public", 0)
-        if constant is None:
-            sized.set_params(**{f"{prefix}n_public": size})
-        if constant != 0:
-            constants.append(constant)
+    given = [own_parameters(part).get("n_public", 0) for _, part in nested_estimators(estimator)]
+    constants = [constant for constant in given if constant != 0]
     try:
         if None in constants:
-            profile_of(sized, size, width)
+            profile_of(with_public_size(estimator, size), size, width)
         # The constant is public in place of the real number.
         stated = () if constants else assumptions_of(estimator, size, width)
     except (TypeError, ValueError):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from skdptune._compat import number_of_samples
@@ -35,6 +35,7 @@ from skdptune.base import (
     table_shape,
     target_range,
 )
+from skdptune.testing import with_public_size
 
 # Gradients at rows so many clipping norms long are clipped, and the row's own margin stays
 # small for many steps: a longer row is learnt, and pulls no more.
@@ -583,15 +584,6 @@ def relation_of(estimator: Any) -> str:
             "another one. Make the data by hand, as a Canary."
         )
     return relation
-
-
-def with_public_size(estimator: Any, size: int | None) -> Any:
-    """Return a copy with ``n_public`` wherever it is a parameter and has no value."""
-    made = clone(estimator)
-    for prefix, part in list(nested_estimators(made)):
-        if size is not None and own_parameters(part).get("n_public", 0) is None:
-            made.set_params(**{f"{prefix}n_public": size})
-    return made
 
 
 def public_constant(estimator: Any, shape: tuple[int, ...]) -> int | None:

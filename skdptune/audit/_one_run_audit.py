@@ -27,7 +27,6 @@ from skdptune.audit._canaries import (
     orthogonal_rows,
     public_constant,
     relation_of,
-    with_public_size,
 )
 from skdptune.audit._games import response
 from skdptune.audit._one_run_bounds import (
@@ -50,6 +49,7 @@ from skdptune.base import (
     without_noise,
 )
 from skdptune.mechanisms import as_generator
+from skdptune.testing import with_public_size
 
 ORTHOGONAL, MISLABELLED = "orthogonal", "mislabelled"
 KINDS = ("auto", ORTHOGONAL, MISLABELLED)

@@ -331,11 +331,11 @@ def error_of(leaves: Leaves) -> str:
     return str(end.value) if isinstance(end, Whole) else ""
 
 
-def with_public_size(estimator: Any, size: int) -> Any:
+def with_public_size(estimator: Any, size: int | None) -> Any:
     """Return a copy with ``n_public`` wherever it is a parameter and has no value yet."""
     made = clone(estimator)
     for prefix, part in list(nested_estimators(made)):
-        if own_parameters(part).get("n_public", 0) is None:
+        if size is not None and own_parameters(part).get("n_public", 0) is None:
             made.set_params(**{f"{prefix}n_public": size})
     return made
 
