@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +17,6 @@ from skdptune.inspection._plotting import (
     bar_look,
     ink_on,
     line_look,
-    load_pyplot,
     name_rows,
     next_place,
     quiet,
@@ -34,19 +32,6 @@ from tests.inspection.pictures import drawing
 def _style() -> Iterator[None]:
     with drawing():
         yield
-
-
-def test_what_needs_matplotlib_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(
-        ModuleNotFoundError, match=r"^AuditDisplay needs matplotlib.*skdptune\[plot\]"
-    ):
-        load_pyplot("AuditDisplay")
-
-
-def test_pyplot_is_matplotlibs_own() -> None:
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    assert load_pyplot("AuditDisplay") is pyplot
 
 
 @pytest.mark.usefixtures("_style")

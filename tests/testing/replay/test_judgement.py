@@ -50,12 +50,6 @@ def noisy(shift, factor=1.0):
     return lambda noise: factor * (noise + shift)
 
 
-def test_equal_values_are_identical() -> None:
-    assert row([1.0], [1.0], [1.0]).result == "identical"
-    assert row(Whole("a"), Whole("a"), Whole("a")).result == "identical"
-    assert row(noisy(0.0), noisy(0.0), noisy(0.0)).result == "identical"
-
-
 @pytest.mark.parametrize(
     ("sides", "neighbours"),
     [
@@ -118,18 +112,6 @@ def test_values_that_vary_and_are_no_numbers_are_not_compared() -> None:
         return Whole(f"{noise[1]}")
 
     assert row(word, other, other).result == "not compared"
-
-
-def test_all_numbers_are_judged_together() -> None:
-    names = [f"a{place}_" for place in range(50)]
-
-    def side(shift):
-        noise = [np.random.default_rng([7, seed]) for seed in range(20)]
-        return [{name: each.normal(shift, size=1) for name in names} for each in noise]
-
-    found = judged(Replays(side(0.0), side(0.9), side(0.9), None), CLAIM)
-    assert {each.result for each in found[:-1]} == {"covered by noise"}
-    assert (found[-1].attribute, found[-1].result) == ("all numbers together", "moves too far")
 
 
 def test_sizes_are_judged_where_seeds_change_nothing() -> None:

@@ -27,7 +27,7 @@ from skdptune.linear_model._solvers import Design
 from skdptune.preprocessing import DPStandardScaler
 from skdptune.testing import NeighbourReplay, replay_neighbours
 from tests.testing import estimators as toys
-from tests.testing.public_estimators import BOUNDS, ESTIMATORS, SEARCHES
+from tests.testing.public_estimators import BOUNDS, ESTIMATORS, SEARCHES, nets
 from tests.testing.replay import leaks
 
 RNG = np.random.default_rng(3)
@@ -83,17 +83,10 @@ def test_every_search_passes(place) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Binary", "", "Regressor"])
-def test_every_net_passes(name) -> None:
-    for needed in ("torch", "skorch", "opacus"):
-        pytest.importorskip(needed)
-    from skdptune import neural_network
-
-    kind = "DPNeuralNetRegressor" if name == "Regressor" else f"DPNeuralNet{name}Classifier"
-    head = neural_network.MLP if name == "Regressor" else neural_network.LogisticHead
-    net = getattr(neural_network, kind)(head, max_epochs=1, batch_size=0.3)
+@pytest.mark.parametrize("net", nets(), ids=lambda net: type(net).__name__)
+def test_every_net_passes(net) -> None:
     rows = X.astype(np.float32)
-    y = TARGETS.astype(np.float32) if name == "Regressor" else LABELS
+    y = TARGETS.astype(np.float32) if is_regressor(net) else LABELS
     result = replay_neighbours(net, rows, y, ([100.0, -100.0, 100.0], 1), n_repeats=12)
     assert result.findings == [], str(result)
 
@@ -297,6 +290,17 @@ def test_public_sizes_are_told_from_private_ones() -> None:
     assert stated["size_"] == "follows from the public size"
     fixed = {row.attribute: row.result for row in replay(toys.Right(n_public=100)).rows}
     assert fixed["size_"] == "identical"
+
+    class States(leaks.HasPublicSize):
+        """Says that the number is public, and takes no constant for it."""
+
+        def __init__(self, noise=4.0, random_state=None):
+            super().__init__(noise, random_state)
+            del self.n_public
+
+        n_public = None
+
+    assert not {f.kind for f in replay(States()).findings} & {"follows from the private size"}
 
 
 def test_a_size_that_replacing_leaves_unchanged_is_public() -> None:
