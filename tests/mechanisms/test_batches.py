@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune.mechanisms._batches import allocation_batches, fixed_batches, poisson_batches
+from skdptune.mechanisms import poisson_batches
+from skdptune.mechanisms._batches import allocation_batches, fixed_batches
 
 
 def chi_square_p_value(counts, probabilities):

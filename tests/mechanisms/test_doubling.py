@@ -1,4 +1,4 @@
-"""The doubling threshold search: Algorithm 1, its exact distribution, and its cost."""
+"""The doubling threshold search: by hand, by enumeration, and what its budget pays for."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from skdptune.accounting import doubling_threshold
 from skdptune.mechanisms import DoublingThreshold, doubling_threshold_release
 from skdptune.mechanisms import _doubling as module
+from skdptune.mechanisms._doubling import ThresholdState, most_hits, plan_threshold_search
 from skdptune.mechanisms._randomness import standard_laplace
 from tests.accounting.calls import calls_of
 from tests.mechanisms.threshold_oracles import round_distribution, transcript_distribution
@@ -412,3 +414,183 @@ def test_secret_noise_is_not_shown() -> None:
     while not search.finished:
         search.propose([0.9])
     assert search._lasting_noise is None
+
+
+# The state -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("granularity", "start", "levels"),
+    [(0.01, 0.0, 100), (0.1, 0.7, 3), (0.1, 0.4, 6), (0.3, 0.0, 4), (1.0, 0.0, 1), (1.0, 0.9, 1)],
+)
+def test_levels_are_counted_up_to_rounding(granularity, start, levels) -> None:
+    assert ThresholdState(granularity, start).levels == levels
+
+
+@given(st.lists(st.booleans(), max_size=60), st.sampled_from([0.01, 0.125, 1e-9]))
+def test_hits_double_and_misses_halve(script, granularity) -> None:
+    state = ThresholdState(granularity, 0.25)
+    made = []
+    for hit in script:
+        if state.is_at_end:
+            break
+        made.append(hit)
+        before, step = state.utility, state.step
+        assert state.threshold == pytest.approx(before + step * granularity)
+        state.record(hit)
+        assert state.trace[-1] == (before, step, hit)
+        gained = step * granularity if hit else 0.0
+        assert state.utility == pytest.approx(min(before + gained, 1.0))
+        assert state.step == (2 * step if hit else step // 2)
+    assert [r.hit for r in state.trace] == made
+    assert state.hits == sum(made)
+    # Steps are powers of two: as many misses as hits, and one more, bring them to 0.
+    exponent = sum(1 if hit else -1 for hit in made)
+    assert state.step == (0 if exponent < 0 else 2**exponent)
+
+
+def test_utility_one_is_the_end() -> None:
+    state = ThresholdState(0.4, 0.0)
+    state.record(True)
+    assert not state.is_at_end
+    state.record(True)
+    assert state.is_at_end
+    assert state.utility == 1.0
+
+
+@pytest.mark.parametrize(
+    ("granularity", "start", "name"),
+    [
+        (0.0, 0.0, "granularity"),
+        (1.5, 0.0, "granularity"),
+        (math.nan, 0.0, "granularity"),
+        (0.1, 1.0, "initial_utility"),
+        (0.1, -0.1, "initial_utility"),
+    ],
+)
+def test_bad_numbers_are_refused(granularity, start, name) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a number in"):
+        ThresholdState(granularity, start)
+
+
+# The plan --------------------------------------------------------------------------------
+
+GIVEN = {"sensitivity": 0.1, "epsilon": 1.0, "delta": 0.0, "levels": 100}
+OPEN = {"max_rounds": None, "max_hits": None}
+
+
+def hits_without_noise(goal: int) -> tuple[int, int]:
+    """Return hits and rounds of Algorithm 1 towards a level, step by step."""
+    level, step, hits, rounds = 0, 1, 0, 0
+    while step:
+        rounds += 1
+        if level + step <= goal:
+            level, step, hits = level + step, 2 * step, hits + 1
+        else:
+            step //= 2
+    return hits, rounds
+
+
+def test_most_hits_are_those_of_the_worst_goal() -> None:
+    searches = [hits_without_noise(goal) for goal in range(400)]
+    for levels in range(1, 400):
+        most = most_hits(levels)
+        assert most == max(hits for hits, _ in searches[: levels + 1])
+        assert 2 * most + 1 == max(rounds for _, rounds in searches[: levels + 1])
+
+
+def test_sparse_noise_is_algorithm_7_of_lyu_su_and_li() -> None:
+    plan = plan_threshold_search("sparse", **GIVEN, max_rounds=None, max_hits=4)
+    # Split 1 : 8^(2/3) = 1 : 4.
+    assert plan.threshold_scale == pytest.approx(0.1 / 0.2)
+    assert plan.candidate_scale == pytest.approx(2 * 4 * 0.1 / 0.8)
+    assert not plan.redraws
+    assert plan.new_filter() is None
+    assert plan.profile.epsilon(0.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("rounds", "halves"), [(1, 2), (2, 4), (3, 5), (23, 35)])
+def test_noise_per_round_is_that_of_the_papers(rounds, halves) -> None:
+    plan = plan_threshold_search("per-round", **GIVEN, max_rounds=rounds, max_hits=None)
+    each = 2.0 / halves
+    assert float(plan.round_epsilon) == pytest.approx(each)
+    assert plan.threshold_scale == pytest.approx(2 * 0.1 / each)
+    assert plan.candidate_scale == pytest.approx(4 * 0.1 / each)
+    assert plan.redraws
+    assert plan.budget == 1
+    assert plan.profile.epsilon(0.0) == pytest.approx(1.0)
+    assert plan.new_filter().max_possible_rounds == rounds
+
+
+def test_limits_default_to_those_of_a_search_without_noise() -> None:
+    assert plan_threshold_search("sparse", **GIVEN, **OPEN).max_hits == 11
+    assert plan_threshold_search("per-round", **GIVEN, **OPEN).max_rounds == 23
+
+
+def test_few_hits_allow_few_rounds() -> None:
+    plan = plan_threshold_search("per-round", **GIVEN, max_rounds=20, max_hits=3)
+    assert (plan.max_rounds, plan.max_hits) == (5, 3)
+
+
+@pytest.mark.parametrize("rounds", [3, 30, 300])
+def test_delta_allows_a_costlier_round_and_is_kept(rounds) -> None:
+    settings = {**GIVEN, "max_rounds": rounds, "max_hits": None}
+    pure = plan_threshold_search("per-round", **settings)
+    loose = plan_threshold_search("per-round", **{**settings, "delta": 1e-5})
+    assert loose.round_epsilon >= pure.round_epsilon
+    assert loose.profile.epsilon(1e-5) <= 1.0
+    assert loose.profile.epsilon(1e-5) > 0.999
+    again = doubling_threshold(loose.round_epsilon, budget=loose.budget, max_rounds=rounds)
+    assert again.epsilon(1e-5) == loose.profile.epsilon(1e-5)
+
+
+def test_many_rounds_gain_by_delta() -> None:
+    settings = {**GIVEN, "max_rounds": 200, "max_hits": None}
+    pure = plan_threshold_search("per-round", **settings)
+    loose = plan_threshold_search("per-round", **{**settings, "delta": 1e-5})
+    assert loose.round_epsilon > 2.5 * pure.round_epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 30.0, 600.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-200, 1e-9, 0.9])
+@pytest.mark.parametrize("noise", ["sparse", "per-round"])
+def test_every_budget_is_kept(noise, epsilon, delta) -> None:
+    plan = plan_threshold_search(noise, **{**GIVEN, "epsilon": epsilon, "delta": delta}, **OPEN)
+    assert plan.profile.epsilon(delta) <= epsilon * (1.0 + 1e-9)
+    assert np.isfinite([plan.threshold_scale, plan.candidate_scale]).all()
+
+
+def test_without_noise_nothing_is_promised() -> None:
+    plan = plan_threshold_search(None, **{**GIVEN, "epsilon": None}, **OPEN)
+    assert (plan.threshold_scale, plan.candidate_scale) == (0.0, 0.0)
+    assert plan.profile.delta(10.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "kind"),
+    [
+        ("sensitivity", 0.0, ValueError),
+        ("sensitivity", math.inf, ValueError),
+        ("epsilon", 0.0, ValueError),
+        ("epsilon", 601.0, ValueError),
+        ("epsilon", None, TypeError),
+        ("delta", 1.0, ValueError),
+        ("max_rounds", 0, ValueError),
+        ("max_rounds", 2.0, TypeError),
+        ("max_hits", 0, ValueError),
+    ],
+)
+@pytest.mark.parametrize("noise", ["sparse", "per-round"])
+def test_bad_settings_are_refused_by_name(noise, name, bad, kind) -> None:
+    with pytest.raises(kind, match=f"{name} must be "):
+        plan_threshold_search(noise, **{**GIVEN, **OPEN, name: bad})
+
+
+def test_unknown_noise_is_refused() -> None:
+    with pytest.raises(ValueError, match="noise must be one of 'sparse', 'per-round'; got 'none'"):
+        plan_threshold_search("none", **GIVEN, **OPEN)
+
+
+def test_budgets_whose_parts_vanish_are_refused():
+    with pytest.raises(ValueError, match=r"^epsilon must be a number in \[1e-100, "):
+        plan_threshold_search("sparse", **(GIVEN | {"epsilon": 5e-324}), **OPEN)

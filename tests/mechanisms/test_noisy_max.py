@@ -1,4 +1,4 @@
-"""Permute-and-flip: its exact distribution by enumeration, seeded and not, and its edges."""
+"""The best of many candidates: the right distribution, within its cost."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opendp import mod
 from scipy import stats
 
 from skdptune.accounting import permute_and_flip
@@ -167,3 +168,31 @@ def test_bad_scores_are_refused_and_not_shown(scores, kind, message) -> None:
 def test_bad_settings_are_refused(change, kind, name) -> None:
     with pytest.raises(kind, match=f"{name} must be"):
         permute_and_flip_release([0.0, 1.0], **{"sensitivity": 1.0, "epsilon": 1.0, **change})
+
+
+# OpenDP's noisy maximum ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-9, 2.5, 1e9])
+def test_exponential_noise_has_its_distribution(scale) -> None:
+    # Theorem N2: of two candidates the worse wins with half the probability of the noise's tail.
+    wins = sum(_noisy_max.noisy_max(np.array([0.0, scale]), scale) == 0 for _ in range(4000))
+    assert stats.binomtest(wins, 4000, 0.5 * np.exp(-1.0)).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("before", [set(), {"contrib"}, {"floating-point"}])
+def test_features_stay_as_the_user_left_them(monkeypatch, before) -> None:
+    features = set(before)
+    monkeypatch.setattr(mod, "GLOBAL_FEATURES", features)
+    monkeypatch.setattr("opendp.mod.GLOBAL_FEATURES", features)
+    _noisy_max._selector.cache_clear()
+    _noisy_max.noisy_max(np.zeros(2), 1.0)
+    assert features == before
+
+
+def test_features_stay_when_making_fails(monkeypatch) -> None:
+    features: set[str] = set()
+    monkeypatch.setattr(mod, "GLOBAL_FEATURES", features)
+    with pytest.raises(mod.OpenDPException):
+        _noisy_max.noisy_max(np.zeros(2), -1.0)
+    assert features == set()

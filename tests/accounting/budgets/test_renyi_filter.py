@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting import Geometric, PrivacyProfile, UnreachableBudgetError
-from skdptune.accounting._budgets._renyi_filter import (
+from skdptune.accounting import (
+    Geometric,
+    PrivacyProfile,
     RenyiFilter,
-    _moments,
-    divergences_of,
+    UnreachableBudgetError,
     suitable_order,
 )
+from skdptune.accounting._budgets._renyi_filter import _moments, divergences_of
 from skdptune.accounting._losses import ORDERS
 from tests.accounting.budgets.interactions import (
     EPSILONS,

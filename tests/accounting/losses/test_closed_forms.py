@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.accounting._losses import _closed_forms
-from skdptune.accounting._losses._distribution import LossDistribution
+from skdptune.accounting._losses import LossDistribution, _closed_forms
 from tests.accounting.oracles_profile import (
     DIRECTIONS,
     gaussian_delta,

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from dp_accounting import dp_event
 
-from skdptune.accounting._losses import _composition, _curves
-from skdptune.accounting._losses._composition import (
-    composed,
+from skdptune.accounting._losses import (
+    LossDistribution,
+    _composition,
+    _curves,
     composed_sides,
-    self_composed,
+    losses_of_event,
     self_composed_sides,
 )
-from skdptune.accounting._losses._distribution import LossDistribution
-from skdptune.accounting._losses._events import losses_of_event
+from skdptune.accounting._losses._composition import composed, self_composed
 from tests.accounting.oracles_profile import hockey_stick_of_losses
 
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.accounting._losses import _curves
-from skdptune.accounting._losses._distribution import LossDistribution
+from skdptune.accounting._losses import LossDistribution, _curves
 from skdptune.accounting._losses._forms import SampledGaussian
 from tests.accounting.oracles_profile import (
     hockey_stick_of_losses,

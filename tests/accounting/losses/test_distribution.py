@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.accounting._losses._distribution import LossDistribution, normalised, trimmed
+from skdptune.accounting._losses import LossDistribution
+from skdptune.accounting._losses._distribution import normalised, trimmed
 from tests.accounting.oracles_profile import hockey_stick_of_losses
 
 

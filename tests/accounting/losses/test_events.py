@@ -7,9 +7,9 @@ import pytest
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 
-from skdptune.accounting._losses import _events
-from skdptune.accounting._losses._events import losses_of_event, suitable_step
-from skdptune.accounting._losses._forms import GaussianForm, ResponseForm, SampledGaussianForm
+from skdptune.accounting._losses import GaussianForm, ResponseForm, _events, losses_of_event
+from skdptune.accounting._losses._events import suitable_step
+from skdptune.accounting._losses._forms import SampledGaussianForm
 
 Gaussian, Laplace = dp_event.GaussianDpEvent, dp_event.LaplaceDpEvent
 Composed, Repeated = dp_event.ComposedDpEvent, dp_event.SelfComposedDpEvent

@@ -11,7 +11,7 @@ from dp_accounting.rdp import rdp_privacy_accountant as reference
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.accounting._losses._renyi import (
+from skdptune.accounting._losses import (
     INTEGER_ORDERS,
     ORDERS,
     RenyiMaximum,

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from skdptune.accounting._mechanisms._noisy_max import (
+from skdptune.accounting import (
+    PrivacyProfile,
     exponential_mechanism,
     permute_and_flip,
     report_noisy_max,
 )
-from skdptune.accounting._profile._profile import PrivacyProfile
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=30)
 EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 1.7, 2.5, 4.0, 6.0])

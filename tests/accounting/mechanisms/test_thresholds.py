@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting._budgets._budget_filter import BudgetFilter
-from skdptune.accounting._mechanisms._thresholds import (
+from skdptune.accounting import (
+    BudgetFilter,
+    PrivacyProfile,
     above_threshold,
     doubling_threshold,
     sparse_vector,
     sparse_vector_split,
 )
-from skdptune.accounting._profile._profile import PrivacyProfile
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=60)
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)

@@ -12,8 +12,15 @@ from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting import Geometric, Poisson, PrivacyProfile, tune_then_fit, with_failure
-from skdptune.accounting._losses import ORDERS, gaussian_delta
+from skdptune.accounting import (
+    Geometric,
+    Poisson,
+    PrivacyProfile,
+    gaussian_delta,
+    tune_then_fit,
+    with_failure,
+)
+from skdptune.accounting._losses import ORDERS
 from skdptune.accounting._profile._format import _encoded
 
 MOST_BYTES = 5_000

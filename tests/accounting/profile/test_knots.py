@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.accounting._losses import LARGEST_LOSS, MOST_POINTS, LossDistribution
+from skdptune.accounting import LARGEST_LOSS, PrivacyProfile
+from skdptune.accounting._losses import MOST_POINTS, LossDistribution
 from skdptune.accounting._profile._format import (
     MOST_KNOTS,
     Knots,
@@ -19,7 +20,6 @@ from skdptune.accounting._profile._format import (
     knots_of,
     sides_through,
 )
-from skdptune.accounting._profile._profile import PrivacyProfile
 
 
 def smooth(mu=1.0):

@@ -300,7 +300,7 @@ def test_what_adds_nothing_leaves_the_other_one_alone():
 def test_small_deltas_of_long_trainings_are_finite():
     """One of rate 1e-3 and 10^5 steps at 1e-12, one of rate 1e-6 and 10^6 steps at 1e-9.
 
-    The references are those of tests/accounting/losses/test_sampled_gaussian.py: longer floats,
+    The references are those of tests/accounting/losses/test_forms.py: longer floats,
     and the curve of the one step that matters.
     """
     # Theorem P12.

@@ -8,16 +8,17 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from skdptune.accounting import PrivacyProfile, selection_lower_bound
-from skdptune.accounting._run_counts import _base
-from skdptune.accounting._run_counts._distributions import (
+from skdptune.accounting import (
     Binomial,
     Geometric,
     Logarithmic,
     Poisson,
+    PrivacyProfile,
     RunCountDistribution,
     TruncatedNegativeBinomial,
+    selection_lower_bound,
 )
+from skdptune.accounting._run_counts import _base
 
 DISTRIBUTIONS = [
     TruncatedNegativeBinomial(0.5, 0.1),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting._run_counts._distributions import (
+from skdptune.accounting import (
     Binomial,
     Geometric,
     Logarithmic,

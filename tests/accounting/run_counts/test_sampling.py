@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skdptune._secure_random import SecureGenerator, secure_generator
-from skdptune.accounting._run_counts._distributions import (
+from skdptune.accounting import (
     Binomial,
     Geometric,
     Logarithmic,

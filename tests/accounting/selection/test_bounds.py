@@ -1,4 +1,6 @@
-"""The bounds by name, the profile of a selection's result, and an audit of simulated searches."""
+"""Bounds on private selection: against published figures, closed forms and enumeration."""
+
+from __future__ import annotations
 
 import functools
 import itertools
@@ -22,8 +24,10 @@ from skdptune.accounting import (
     PrivacyProfile,
     TruncatedNegativeBinomial,
 )
+from skdptune.accounting._losses import ORDERS, RenyiOfEvent
 from skdptune.accounting._profile import renyi_of, sides_of
-from skdptune.accounting._selection._bounds import Run, bound_curve
+from skdptune.accounting._selection import RenyiSelected
+from skdptune.accounting._selection._bounds import Run, bound_curve, is_covered
 from tests.accounting import oracles
 from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
 
@@ -530,3 +534,38 @@ def test_runs_that_may_only_fail_outright(distribution):
     found = run.selected(distribution).delta(0.0)
     assert found >= 1e-6 * min(distribution.mean, 1.0) * 0.999
     assert found <= 1e-6 * distribution.mean * 3.0
+
+
+# Under Rényi differential privacy --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("distribution", "shape"), [(Geometric(0.1), 1.0), (Poisson(12.0), math.inf)]
+)
+def test_selection_agrees_with_the_reference(distribution, shape):
+    # Theorem S3.
+    run = RenyiOfEvent(dp_event.GaussianDpEvent(2.0))
+    event = dp_event.RepeatAndSelectDpEvent(
+        dp_event.GaussianDpEvent(2.0), distribution.mean, shape
+    )
+    accountant = RdpAccountant(list(ORDERS)).compose(event)
+    ours = RenyiSelected(run, distribution).at(ORDERS)
+    theirs = np.array(accountant.rdp)
+    assert np.all(ours <= theirs * (1.0 + 1e-9))
+    np.testing.assert_allclose(ours[ORDERS >= 4.0], theirs[ORDERS >= 4.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "covered"),
+    [
+        (Geometric(0.1), True),
+        (Logarithmic(0.1), True),
+        (Poisson(1.0), True),
+        (Poisson(0.99), False),
+        (Binomial(3, 0.5), False),
+    ],
+)
+def test_numbers_of_runs_that_no_theorem_covers_have_infinite_divergences(distribution, covered):
+    assert is_covered(distribution) is covered
+    curve = RenyiSelected(RenyiOfEvent(dp_event.GaussianDpEvent(2.0)), distribution)
+    assert np.isfinite(curve.at(np.array([1.5, 2.0, 32.0]))).all() == covered

@@ -22,12 +22,7 @@ from skdptune.accounting import (
 )
 from skdptune.accounting._profile import sides_of
 from skdptune.accounting._selection import _bounds
-from skdptune.accounting._selection._envelope import (
-    Envelope,
-    PricedEnvelope,
-    _best_path,
-    _Edges,
-)
+from skdptune.accounting._selection._envelope import Envelope, PricedEnvelope, _best_path, _Edges
 from tests.accounting import oracles
 from tests.accounting.oracles import STEP, Pair
 

@@ -1,4 +1,4 @@
-"""Tests of statements for auditors."""
+"""Statements for those who must judge a release: as a page, and as a registry's record."""
 
 from __future__ import annotations
 
@@ -7,9 +7,101 @@ import pickle
 from datetime import date
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
-from skdptune.accounting import PrivacyProfile, PrivacyReport, PrivacyStatement
+from skdptune.accounting import PrivacyProfile, PrivacyReport, PrivacyStatement, includes_tuning
+from skdptune.accounting._statement import to_yaml
+
+# OpenDP's registry, as far as records are checked ----------------------------------------
+
+# Names, kinds and allowed words are those of opendp/deployments-registry-data in 2026.
+
+TEXT = {"type": "string"}
+TEXTS = {"type": "array", "items": TEXT, "minItems": 1}
+NUMBER = {"type": "number"}
+
+
+def one_of(*words: str) -> dict[str, Any]:
+    return {"type": "string", "enum": list(words)}
+
+
+def fields(required: tuple[str, ...] = (), **known: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(required),
+        "properties": known,
+    }
+
+
+BASIC = {
+    "name": TEXT,
+    "data_curators": TEXTS,
+    "intended_use": TEXT,
+    "data_product_type": one_of(
+        *("Summary statistics", "Machine learning model", "Dataset", "Synthetic data"),
+        *("Interactive API", "SQL queries"),
+    ),
+    "data_product_region": TEXT,
+    "description": TEXT,
+    "publication_date": TEXT | {"format": "date"},
+}
+DEPLOYMENT = {
+    "basic": fields(
+        tuple(BASIC),
+        **BASIC,
+        data_product_sector=one_of(
+            *("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
+        ),
+    ),
+    "dp_variant": fields(
+        variant_name=one_of(
+            *("Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom")
+        ),
+        data_domain=TEXT,
+        unprotected_quantities=TEXT,
+    ),
+    "privacy_loss": fields(
+        privacy_unit=TEXT,
+        privacy_unit_details=TEXT,
+        privacy_parameters=fields(
+            epsilon=NUMBER, delta={"type": ["number", "string"]}, rho=NUMBER
+        ),
+        privacy_parameters_details={},
+    ),
+    "deployment_model": fields(
+        model_name=one_of("Local", "Central", "Shuffle", "Federated", "Varies"),
+        model_name_details=TEXT,
+        actors=TEXT,
+        release_type=one_of("One release", "Many releases"),
+        release_type_details=TEXT,
+        data_source_type=one_of("Static", "Dynamic"),
+        data_source_type_details={},
+        access_type=one_of("Interactive", "Non-interactive"),
+        access_type_details=TEXT,
+    ),
+    "accounting": fields(post_processing=TEXT, composition=TEXT),
+    "implementation": fields(
+        preprocessing_and_hyperparameter_tuning=TEXT, mechanisms=TEXT, justification=TEXT
+    ),
+    "administrative": fields(
+        ("registry_authors",), sources=TEXT, notes=TEXT, registry_authors=TEXTS
+    ),
+}
+SCHEMA = fields(
+    ("url_slug", "status", "tier", "deployment"),
+    url_slug=TEXT,
+    status=one_of("Draft", "Pending", "Approved"),
+    tier={"type": "integer", "enum": [1, 2, 3]},
+    deployment=fields(("basic",), **DEPLOYMENT),
+)
+
+
+# The page --------------------------------------------------------------------------------
 
 SELECTION = PrivacyReport(PrivacyProfile.gaussian(0.1), 1e-5, name="selection", note="3 runs")
 FINAL = PrivacyReport(PrivacyProfile.gaussian(0.2), 1e-5, name="final fit")
@@ -116,8 +208,8 @@ def test_bad_answers_are_refused(about: Any, kind: type[Exception], words: str) 
 
 
 def test_dates() -> None:
-    for given in ("2026-05-31", date(2026, 5, 31)):
-        assert FIT.statement(publication_date=given).about["publication_date"] == "2026-05-31"
+    for stated in ("2026-05-31", date(2026, 5, 31)):
+        assert FIT.statement(publication_date=stated).about["publication_date"] == "2026-05-31"
     assert FIT.statement().about["publication_date"] >= "2026-11-01"
 
 
@@ -125,3 +217,105 @@ def test_no_statement_without_privacy() -> None:
     report = PrivacyReport(PrivacyProfile.gaussian(1.0), 0.0, name="model")
     with pytest.raises(ValueError, match="released without privacy"):
         report.statement()
+
+
+# The record ------------------------------------------------------------------------------
+
+ODD = "a: b # c\n\n  d\te \U0001f600 \x85 \u2028 'x' \"y\" \\ \\n"
+FULL = ABOUT | {
+    **{"name": "1e5", "authors": ["~", "no"], "notes": ODD, "sources": "https://example.org"},
+    **{"sector": "Healthcare", "data_source": "Static", "justification": "0x1"},
+    **{"product_type": "Summary statistics", "publication_date": "2026-05-31"},
+}
+
+
+def statements(about: dict[str, Any]) -> list[PrivacyStatement]:
+    return [report.statement(**about) for report in (SEARCH, FIT)]
+
+
+@pytest.mark.parametrize("about", [{}, ABOUT, FULL], ids=["nothing", "answers", "all"])
+def test_records_follow_the_schema(about: dict[str, Any]) -> None:
+    for statement in statements(about):
+        text = statement.to_registry_yaml()
+        read = yaml.safe_load(text)
+        assert read == statement.to_dict()
+        checker = jsonschema.Draft7Validator.FORMAT_CHECKER
+        jsonschema.validate(read, SCHEMA, cls=jsonschema.Draft7Validator, format_checker=checker)
+        assert read["tier"] == (3 if about else 1)
+
+
+def test_parameters_are_exact_numbers() -> None:
+    read = yaml.safe_load(SEARCH.to_registry_yaml())["deployment"]
+    assert read["privacy_loss"]["privacy_parameters"] == {"epsilon": SEARCH.epsilon, "delta": 1e-5}
+    assert read["dp_variant"]["variant_name"] == "Approximate DP"
+    pure = yaml.safe_load(FIT.to_registry_yaml())["deployment"]
+    assert pure["privacy_loss"]["privacy_parameters"] == {"epsilon": FIT.epsilon}
+    assert pure["dp_variant"]["variant_name"] == "Pure DP"
+
+
+def test_a_release_is_one() -> None:
+    for statement in statements({}):
+        model = statement.to_dict()["deployment"]["deployment_model"]
+        assert model["release_type"] == "One release"
+
+
+def test_address_is_that_of_the_registry() -> None:
+    report = PrivacyReport(FIT.profile, 0.0, name="Risk, by age")
+    about = {"curators": ["A hospital", "B"], "publication_date": "2026-05-31"}
+    assert report.statement(**about).to_dict()["url_slug"] == "risk-by-age-a-hospital-b-2026"
+
+
+# What is known ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["DPGridSearchCV", "selection", "visit model: MySearchCV"])
+def test_searches_are_known_by_their_names(name: str) -> None:
+    assert includes_tuning(["scaling", name])
+
+
+@pytest.mark.parametrize("name", ["DPLogisticRegression", "preselection", "", "one run"])
+def test_other_names_are_no_searches(name: str) -> None:
+    assert not includes_tuning([name])
+
+
+# YAML ------------------------------------------------------------------------------------
+
+STRANGE_TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+VALUES = st.one_of(STRANGE_TEXTS, st.floats(allow_nan=False, allow_infinity=False), st.integers())
+
+
+@given(st.dictionaries(st.from_regex(r"[a-z_]{3,9}", fullmatch=True), VALUES, min_size=1))
+def test_what_is_written_is_read(content: dict[str, object]) -> None:
+    content.pop("yes", None)
+    content.pop("null", None)
+    content.pop("true", None)
+    content.pop("false", None)
+    content.pop("off", None)
+    if content:
+        assert yaml.safe_load(to_yaml({"inside": content, "last": "x"}))["inside"] == content
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yes",
+        "No",
+        "null",
+        "1e5",
+        "~",
+        "- a",
+        "a: b",
+        "2026-05-31",
+        "0x1",
+        "",
+        " a",
+        "a\n",
+        "a\n\nb",
+    ],
+)
+def test_texts_stay_texts(text: str) -> None:
+    assert yaml.safe_load(to_yaml({"key": text, "keys": [text]})) == {"key": text, "keys": [text]}
+
+
+def test_texts_of_many_lines_can_be_read_by_people() -> None:
+    assert to_yaml({"key": "one\n two"}) == "key: |-\n  one\n   two\n"

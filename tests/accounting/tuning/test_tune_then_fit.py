@@ -1,4 +1,6 @@
-"""Tuning on a Poisson sample, then one fit: integration, the papers' bounds, and figures."""
+"""Tuning on a random sample of the data, then one fit."""
+
+from __future__ import annotations
 
 import functools
 import math
@@ -18,12 +20,23 @@ from skdptune.accounting import (
     PrivacyProfile,
     SharedCurve,
     calibrate,
+    gaussian_delta,
     mixture,
     tune_then_fit,
+    with_failure,
 )
-from skdptune.accounting._losses import largest_loss, pair_masses
+from skdptune.accounting._losses import RenyiOfEvent, RenyiOfPure, largest_loss, pair_masses
 from skdptune.accounting._profile import sides_of
-from skdptune.accounting._tuning._tune_then_fit import _DisjointParts
+from skdptune.accounting._tuning._tune_then_fit import (
+    RenyiTuneThenFit,
+    _DisjointParts,
+    composed,
+    curves_through_dots,
+    dots_of_losses,
+    few_dots,
+    few_outcomes,
+)
+from tests.accounting.oracles_profile import renyi_of_response, renyi_of_tune_then_fit
 
 DELTA = 1e-5
 GAUSSIAN_PAIRS = [
@@ -421,3 +434,231 @@ def test_rdp_bound_needs_a_renyi_curve():
     curve = PrivacyProfile.from_curve([1.0], [1e-6])
     with pytest.raises(BoundNotApplicableError, match="no Rényi bound is known"):
         tune_then_fit(curve, curve, 0.1, bound="rdp")
+
+
+# The composition of a search with a fit --------------------------------------------------
+
+DELTAS = np.geomspace(1e-12, 0.05, 30)
+RUNS = Geometric.from_mean(20)
+PAIRS = {
+    "search and fit": (PrivacyProfile.gaussian(0.3).selected(RUNS), PrivacyProfile.gaussian(0.3)),
+    "scores and fit": (PrivacyProfile.gaussian(0.05).selected(RUNS), PrivacyProfile.gaussian(0.3)),
+    "next to nothing": (
+        PrivacyProfile.gaussian(1e-3).selected(RUNS),
+        PrivacyProfile.gaussian(2.0),
+    ),
+    "sampled approximate": (
+        PrivacyProfile.approximate(0.5, 1e-13).subsampled(0.05),
+        PrivacyProfile.gaussian(0.3).subsampled(0.5),
+    ),
+    "sampled search": (
+        PrivacyProfile.gaussian(0.3).selected(RUNS).subsampled(0.05),
+        PrivacyProfile.gaussian(0.3),
+    ),
+    "shared curves": (
+        SharedCurve(0.3, 1e-15).profile.selected(RUNS),
+        SharedCurve(0.3, 1e-15).profile,
+    ),
+    "pure and Gaussian": (PrivacyProfile.pure(0.2), PrivacyProfile.gaussian(0.3)),
+    "approximate and Gaussian": (
+        PrivacyProfile.approximate(0.2, 1e-14),
+        PrivacyProfile.gaussian(0.3),
+    ),
+    "pure that may fail": (
+        with_failure(PrivacyProfile.pure(0.3).selected(RUNS), 1e-14),
+        PrivacyProfile.gaussian(0.3),
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS.values(), ids=PAIRS)
+def test_a_coarse_grid_costs_hardly_more_and_never_less(first, second):
+    # Theorem T6.
+    coarse, fine = composed(first, second), first + second
+    for delta in DELTAS:
+        exact = fine.epsilon(delta)
+        assert exact * (1.0 - 1e-9) <= coarse.epsilon(delta) <= exact * (1.0 + 2e-5)
+    assert sum(side.masses.size for side in sides_of(coarse)) < 40_000
+
+
+def test_sums_of_pure_guarantees_stay_as_they_are():
+    first, second = PrivacyProfile.pure(0.5).selected(RUNS), PrivacyProfile.pure(0.25)
+    assert composed(first, second) == first + second
+    assert composed(PrivacyProfile.pure(0.5), second).epsilon(0.0) == 0.75
+
+
+def test_what_has_no_finite_loss_is_composed_too():
+    nothing, everything = PrivacyProfile.pure(0.0), PrivacyProfile.approximate(0.0, 1.0)
+    assert composed(nothing, nothing).delta(0.0) == 0.0
+    assert composed(nothing, everything).delta(5.0) == 1.0
+    fails = composed(PrivacyProfile.approximate(0.0, 1e-3), PrivacyProfile.approximate(0.0, 1e-3))
+    assert fails.delta(1.0) == pytest.approx(2e-3, rel=1e-3)
+
+
+def test_renyi_divergences_are_those_of_both():
+    first, second = PrivacyProfile.gaussian(0.3), PrivacyProfile.gaussian(0.4)
+    orders = np.array([2.0, 8.0])
+    total = composed(first, second).rdp(orders)
+    assert total == pytest.approx(first.rdp(orders) + second.rdp(orders))
+
+
+# Under Rényi differential privacy --------------------------------------------------------
+
+
+def gaussian(mu):
+    return RenyiOfEvent(dp_event.GaussianDpEvent(1.0 / mu))
+
+
+RENYI_PARTS = {
+    "gaussian, pure": (gaussian(1.4), RenyiOfPure(0.6)),
+    "pure, gaussian": (RenyiOfPure(2.0), gaussian(0.5)),
+    "alike": (gaussian(0.3), gaussian(0.3)),
+}
+EXACT = {
+    "gaussian, pure": (lambda k: k * 0.98, lambda k: renyi_of_response(0.6, k)),
+    "pure, gaussian": (lambda k: renyi_of_response(2.0, k), lambda k: k * 0.125),
+    "alike": (lambda k: k * 0.045, lambda k: k * 0.045),
+}
+
+
+@pytest.mark.parametrize("fraction", [0.01, 0.3, 0.5, 0.95])
+@pytest.mark.parametrize("parts", RENYI_PARTS)
+def test_tuning_then_fitting_follows_the_printed_theorem(parts, fraction):
+    # Theorem T5.
+    curve = RenyiTuneThenFit(*RENYI_PARTS[parts], fraction)
+    for order in (2, 3, 4, 11, 40, 128):
+        printed = renyi_of_tune_then_fit(*EXACT[parts], fraction, order)
+        assert curve.at(np.array([float(order)]))[0] == pytest.approx(printed, rel=1e-9, abs=0.0)
+
+
+def test_tuning_then_fitting_approaches_its_parts():
+    tune, fit = gaussian(1.4), gaussian(0.5)
+    orders = np.array([2.0, 5.0, 20.0])
+    almost_none = RenyiTuneThenFit(tune, fit, 1e-12).at(orders)
+    almost_all = RenyiTuneThenFit(tune, fit, 1.0 - 1e-12).at(orders)
+    np.testing.assert_allclose(almost_none, fit.at(orders), rtol=1e-6)
+    np.testing.assert_allclose(almost_all, tune.at(orders), rtol=1e-6)
+
+
+# Few dots of a convex curve --------------------------------------------------------------
+
+STEP = 1e-4
+SAMPLED = PrivacyProfile.from_event(
+    dp_event.SelfComposedDpEvent(
+        dp_event.PoissonSampledDpEvent(0.05, dp_event.GaussianDpEvent(4.0)), 400
+    )
+)
+PROFILES = {
+    "Gaussian": PrivacyProfile.gaussian(0.3),
+    "large Gaussian": PrivacyProfile.gaussian(6.0),
+    "sampled": SAMPLED,
+    "shared curve": SharedCurve(0.3, 1e-7).profile,
+    "selected": PrivacyProfile.gaussian(0.3).selected(Geometric.from_mean(20)),
+    "pure": PrivacyProfile.pure(1.5),
+    "approximate": PrivacyProfile.approximate(0.2, 1e-6),
+    "of pure parts": 20 * PrivacyProfile.pure(0.1),
+    "nothing": PrivacyProfile.pure(0.0),
+}
+every_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+
+
+def chords(dots, places):
+    """Return the chords between dots, linear in exp(epsilon)."""
+    return np.interp(np.exp(STEP * places), np.exp(STEP * dots.places), dots.heights)
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.3, 1.0])
+def test_chords_of_a_gaussian_curve_are_hardly_above_it(mu):
+    # Theorem T6.
+    end = math.ceil((mu * mu / 2.0 + 7.5 * mu) / STEP)
+    dots = few_dots(lambda p: gaussian_delta(mu, STEP * p), np.array([0, end // 2, end]), STEP)
+    places = np.arange(end + 1)
+    exact, found = gaussian_delta(mu, STEP * places), chords(dots, places)
+    assert dots.places.size < 600
+    assert np.all(found >= exact * (1.0 - 1e-12))
+    assert np.all(found <= 1.005 * exact + 1e-15)
+    # As epsilon: the curve a share of epsilon before.
+    shift = 3e-4 * np.maximum(STEP * places, 1e-3 * STEP * end)
+    assert np.all(found <= gaussian_delta(mu, STEP * places - shift) + 1e-15)
+
+
+def test_dots_gather_at_a_corner():
+    # Theorem T6.
+    def height(places):
+        return np.maximum(1.0 - np.expm1(STEP * places) / math.expm1(0.7), 0.0)
+
+    dots = few_dots(height, np.array([0, 10_000]), STEP)
+    around = np.searchsorted(dots.places, 7000)
+    assert np.diff(dots.places)[around - 1] <= 7
+    assert dots.places.size < 80
+    places = np.arange(10_001)
+    assert np.all(chords(dots, places) >= height(places) - 1e-15)
+
+
+@every_profile
+def test_dots_of_a_profile_include_both_ends(profile):
+    for side in sides_of(profile):
+        dots = dots_of_losses(side)
+        assert dots.places[0] == 0 and dots.places[-1] == side.highest
+        assert dots.heights[-1] == side.infinity
+        np.testing.assert_array_equal(dots.heights, side.curve[dots.places])
+        assert dots.places.size < 1000
+
+
+@every_profile
+def test_moved_outcomes_keep_the_masses_of_both_distributions(profile):
+    # Theorem T6.
+    sides = sides_of(profile)
+    ratios, masses = few_outcomes(sides)
+    assert np.all(masses > 0.0) and np.all(np.diff(np.sort(ratios)) > 0.0)
+    # Directions read from dp_accounting agree to some 1e-8.
+    assert masses.sum() == pytest.approx(1.0, abs=2e-8)
+    assert ratios @ masses == pytest.approx(1.0 - sides[0].infinity, abs=2e-8)
+    if sides[1].infinity > 0.0:
+        assert (ratios[-1], masses[-1]) == (0.0, sides[1].infinity)
+
+
+@every_profile
+def test_moved_outcomes_have_a_curve_that_is_hardly_higher(profile):
+    """Any convex function of the ratio gains by the moves; hockey sticks span them all."""
+    # Theorem T6.
+    sides = sides_of(profile)
+    ratios, masses = few_outcomes(sides)
+    losses, _, exact = pair_masses(*sides)
+    alphas = np.exp(np.linspace(losses[-1] - 0.1, losses[0] + 0.1, 300))
+    before = np.maximum(np.exp(losses) - alphas[:, None], 0.0) @ exact
+    after = np.maximum(ratios - alphas[:, None], 0.0) @ masses
+    assert np.all(after >= before * (1.0 - 1e-9) - 1e-15)
+    assert np.all(after <= 1.005 * before + 1e-12)
+
+
+def test_outcomes_of_randomised_response_stay_where_they_are():
+    ratios, masses = few_outcomes(sides_of(PrivacyProfile.pure(1.5)))
+    low = 1.0 / (1.0 + math.exp(1.5))
+    assert np.array([ratios, masses])[:, masses > 1e-12] == pytest.approx(
+        np.array([[math.exp(1.5), math.exp(-1.5)], [low, 1.0 - low]])
+    )
+
+
+@settings(max_examples=20)
+@given(
+    mu=st.floats(0.01, 3.0),
+    other=st.floats(0.01, 3.0),
+    stays=st.sampled_from([0.0, 1e-9, 1e-3]),
+)
+def test_two_curves_on_one_grid_are_never_below_themselves(mu, other, stays):
+    # Theorem T6.
+    curves = [lambda e, m=m: gaussian_delta(m, e) + stays for m in (mu, other)]
+    ends = tuple(m * m / 2.0 + 8.0 * m for m in (mu, other))
+    step, *halves = curves_through_dots(tuple(curves), ends)
+    for half, curve, end in zip(halves, curves, ends, strict=True):
+        grid = step * np.arange(half.size)
+        assert grid[-1] >= end
+        assert np.all(half >= curve(grid) * (1.0 - 1e-12))
+        assert np.all(half <= 1.005 * curve(grid) + 1e-15)
+
+
+def test_both_curves_may_be_as_good_as_nothing():
+    step, remove, add = curves_through_dots((np.zeros_like, np.zeros_like), (1e-9, 1e-9))
+    assert step < 1e-9
+    assert not remove.any() and not add.any()
