@@ -23,6 +23,7 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
 )
 from tests.accounting import small_mechanisms as small
+from tests.accounting.cases import few
 from tests.accounting.small_mechanisms import EXACT, ZERO, Mechanism, Pair
 
 DIGITS = 700
@@ -193,9 +194,10 @@ REST = (2.0**-53, 1e-16, 1e-12, 1e-8, 1e-4, 0.1)
 RATES = tuple(1.0 - rest for rest in REST) + (0.5, 1e-4, 1e-8, 1e-12)
 
 
-@pytest.mark.parametrize("direction", small.DIRECTIONS)
-@pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("release", ["pure", "approximate", "gaussian"])
+@pytest.mark.parametrize(
+    ("direction", "rate", "release"),
+    few(20, small.DIRECTIONS, RATES, ["pure", "approximate", "gaussian"]),
+)
 def test_no_rate_of_sampling_cancels(extremes, release, rate, direction) -> None:
     # Theorem P7.
     q = EXACT.mpf(rate)

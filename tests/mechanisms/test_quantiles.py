@@ -12,6 +12,7 @@ from scipy import special, stats
 from skdptune.mechanisms import _quantiles as module
 from skdptune.mechanisms import private_quantile, quantile_profile
 from skdptune.mechanisms._quantiles import ranked_runs
+from tests.accounting.cases import few
 
 SHARES = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
 STEPS = 4
@@ -117,11 +118,15 @@ def test_without_privacy_it_is_the_order_statistic() -> None:
     assert private_quantile(values, 0.3, 0.0, 1.0, math.inf, random_state=0) == values[30]
 
 
-@pytest.mark.parametrize("epsilon", [1e-300, 1.0, 1e5, math.inf])
 @pytest.mark.parametrize(
-    "values", [[], [math.nan], [math.inf, -math.inf], np.full(50, 2.0), [-1e308, 1e308]]
+    ("epsilon", "values", "share"),
+    few(
+        12,
+        [1e-300, 1.0, 1e5, math.inf],
+        [[], [math.nan], [math.inf, -math.inf], np.full(50, 2.0), [-1e308, 1e308]],
+        [0.0, 0.5, 1.0],
+    ),
 )
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_any_data_gives_a_point_of_the_range(values, epsilon, share) -> None:
     found = private_quantile(np.array(values), share, -1.0, 2.0, epsilon, random_state=0)
     assert -1.0 <= found <= 2.0

@@ -19,6 +19,7 @@ from skdptune.accounting import (
     RenyiFilter,
 )
 from tests.accounting.budgets.interactions import filled
+from tests.accounting.cases import few
 
 deterministic = settings(derandomize=True, deadline=None, max_examples=300)
 # Sixty outcomes, as the bits of a number: drawing a list takes ten times as long.
@@ -118,8 +119,7 @@ class TestRounding:
 class TestLargestNumbers:
     """Theorem N4."""
 
-    @pytest.mark.parametrize("halves", range(2, 13))
-    @pytest.mark.parametrize("cap", [None, 1, 2, 3, 5, 8])
+    @pytest.mark.parametrize(("halves", "cap"), few(12, range(2, 13), [None, 1, 2, 3, 5, 8]))
     def test_bounds_are_attained_over_all_searches(self, halves, cap):
         def stopped_after(history):
             budget_filter = run(BudgetFilter(Fraction(1, 3), Fraction(halves, 6), cap), history)

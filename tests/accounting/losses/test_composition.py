@@ -15,6 +15,7 @@ from skdptune.accounting._losses import (
     self_composed_sides,
 )
 from skdptune.accounting._losses._composition import composed, self_composed
+from tests.accounting.cases import few
 from tests.accounting.oracles_profile import hockey_stick_of_losses
 
 
@@ -55,8 +56,7 @@ DISTRIBUTIONS = [
 ]
 
 
-@pytest.mark.parametrize("first", DISTRIBUTIONS)
-@pytest.mark.parametrize("second", DISTRIBUTIONS)
+@pytest.mark.parametrize(("first", "second"), few(12, DISTRIBUTIONS, DISTRIBUTIONS))
 def test_composition_is_the_convolution(first, second):
     # Theorem P4.
     result = composed(first, second)

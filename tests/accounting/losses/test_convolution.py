@@ -21,6 +21,7 @@ from skdptune.accounting._losses._convolution import (
     without_ends,
 )
 from skdptune.accounting._losses._curves import connected
+from tests.accounting.cases import few
 from tests.accounting.oracles_profile import gaussian_delta, gaussian_epsilon
 
 
@@ -85,8 +86,7 @@ def check_upper_bound(result, exact, lowest, *, above, floor):
 LIGHT = {"normal": 1e-6, "some at infinity": 1e-6, "random": 1e-3, "gaps": 1e-3}
 
 
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("count", [1, 2, 3, 12, 40])
+@pytest.mark.parametrize(("name", "count"), few(15, SHAPES, [1, 2, 3, 12, 40]))
 def test_bounds_are_direct_sums_rounded_up(by_transforms, name, count):
     # Theorem P12.
     losses = SHAPES[name]
@@ -158,9 +158,9 @@ def test_many_normal_losses_sum_to_a_normal_one(count):
         assert value >= gaussian_delta(1.0, epsilon) * (1.0 - 1e-9)
 
 
-@every_shape
-@pytest.mark.parametrize("slope", [0.0, 0.01, 0.05])
-@pytest.mark.parametrize("count", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("losses", "slope", "count"), few(18, SHAPES.values(), [0.0, 0.01, 0.05], [1, 3, 1000])
+)
 def test_allowances_are_many_times_the_rounding(losses, slope, count):
     """Longer floats show what a transform and its power are really off by."""
     # Theorem P12.

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from skdptune.accounting._losses import LossDistribution, _curves
 from skdptune.accounting._losses._forms import SampledGaussian
+from tests.accounting.cases import few
 from tests.accounting.oracles_profile import (
     hockey_stick_of_losses,
     least_curve,
@@ -257,8 +258,7 @@ def test_another_grid_is_never_below_and_the_fitting_one_is_exact(sides, outcome
 STEPS = [0.1, 0.2, 0.3, 0.7, 1 / 3, 0.1 + 0.2, 1e-4, 1.0, 1.0 + 1e-12, math.pi, 1e-7, 2.9]
 
 
-@pytest.mark.parametrize("first", STEPS)
-@pytest.mark.parametrize("second", STEPS)
+@pytest.mark.parametrize(("first", "second"), few(12, STEPS, STEPS))
 def test_a_common_grid_is_one_grid(first, second):
     one, two = response(first), response(second)
     together = _curves.on_common_grid(one, two)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.accounting._profile._format import _checksum
+from tests.accounting.cases import few
 from tests.accounting.oracles_profile import (
     DIRECTIONS,
     approximate_composition,
@@ -105,8 +106,7 @@ def test_gaussian_delta_is_the_closed_form(mu):
         )
 
 
-@pytest.mark.parametrize("mu", SHIFTS)
-@pytest.mark.parametrize("delta", [0.2, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15])
+@pytest.mark.parametrize(("mu", "delta"), few(12, SHIFTS, [0.2, 1e-3, 1e-6, 1e-9, 1e-12, 1e-15]))
 def test_gaussian_epsilon_is_the_closed_form(mu, delta):
     exact = gaussian_epsilon(mu, delta)
     value = gaussian(mu).epsilon(delta)
@@ -372,8 +372,14 @@ def test_pure_beside_gaussian_agrees_with_integration(epsilon, mu):
         )
 
 
-@pytest.mark.parametrize("first", [0.1, 0.2, 0.3, 0.7, 1 / 3, 1e-4, 1.1, 0.1 + 0.2])
-@pytest.mark.parametrize("second", [0.3, 0.1, 0.25, 0.6, 1e-3, 1.4, 1 / 7, 2.9])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    few(
+        12,
+        [0.1, 0.2, 0.3, 0.7, 1 / 3, 1e-4, 1.1, 0.1 + 0.2],
+        [0.3, 0.1, 0.25, 0.6, 1e-3, 1.4, 1 / 7, 2.9],
+    ),
+)
 def test_pure_guarantees_of_any_two_sizes_add_up(first, second):
     """Grids that fit into each other only up to rounding are the same grid."""
     profile = pure(first) + pure(second)
@@ -635,8 +641,9 @@ def test_rarest_samples_have_a_cost(fraction, epsilon):
     assert 0.0 <= profile.delta(0.0) <= 2e-17 + 1e-12
 
 
-@pytest.mark.parametrize("fraction", [0.999, 0.7, 0.3, 0.05, 1e-3])
-@pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
+@pytest.mark.parametrize(
+    ("fraction", "pair"), few(12, [0.999, 0.7, 0.3, 0.05, 1e-3], PAIRS.values())
+)
 def test_sampling_moves_the_atoms(pair, fraction):
     profile = profile_of(pair).subsampled(fraction)
     mixture = [(1.0 - fraction) * b + fraction * a for a, b in zip(*pair, strict=True)]
@@ -662,17 +669,15 @@ def test_a_sample_of_everything_changes_nothing():
         assert part.subsampled(1) == part
 
 
-@pytest.mark.parametrize("fraction", [1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12, 1e-15, 1e-18])
 @pytest.mark.parametrize(
-    ("name", "part"),
-    [
-        ("pure", pure(1.0)),
-        ("approximate", approximate(1.0, 0.2)),
-        ("gaussian", gaussian(1.0)),
-        ("weak gaussian", gaussian(1e-3)),
-    ],
+    ("part", "fraction"),
+    few(
+        12,
+        [pure(1.0), approximate(1.0, 0.2), gaussian(1.0), gaussian(1e-3)],
+        [1e-4, 1e-5, 1e-6, 1e-8, 1e-10, 1e-12, 1e-15, 1e-18],
+    ),
 )
-def test_ever_smaller_samples_tell_ever_less(name, part, fraction):
+def test_ever_smaller_samples_tell_ever_less(part, fraction):
     profile = part.subsampled(fraction)
     exact = fraction * part.delta(0.0)
     for direction in DIRECTIONS:

@@ -1,5 +1,6 @@
 """What all distributions share: arguments, shapes, plain values, pickles."""
 
+import itertools
 import json
 import pickle
 from dataclasses import FrozenInstanceError, dataclass
@@ -46,12 +47,11 @@ def test_functions_take_numbers_and_arrays(distribution, function):
     assert evaluate(np.array([])).shape == (0,)
 
 
-@every_distribution
-@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("x", [-1e-9, 1.1, np.nan, [0.5, 1.5], [[0.5], [np.nan]]])
-def test_functions_refuse_numbers_outside(distribution, function, x):
-    with pytest.raises(ValueError, match=r"^x must be a number in \[0, 1\]"):
-        getattr(distribution, function)(x)
+def test_functions_refuse_numbers_outside(x):
+    for distribution, function in itertools.product(DISTRIBUTIONS, FUNCTIONS):
+        with pytest.raises(ValueError, match=r"^x must be a number in \[0, 1\]"):
+            getattr(distribution, function)(x)
 
 
 @pytest.mark.parametrize("x", ["0.5", None, True, [0.1, [0.2]], {}])

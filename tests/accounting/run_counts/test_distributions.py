@@ -151,10 +151,10 @@ def test_poisson_tail_beyond_double_precision_of_one():
     )
 
 
-@pytest.mark.parametrize("count", [10**6, 10**18, 10**400])
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
-def test_no_count_is_too_large(distribution, count):
-    assert distribution.probability_at_most(count) == pytest.approx(1, abs=1e-9)
+def test_no_count_is_too_large(distribution):
+    for count in (10**6, 10**18, 10**400):
+        assert distribution.probability_at_most(count) == pytest.approx(1, abs=1e-9)
 
 
 @pytest.mark.parametrize("mean", [1e-3, 1.0, 20.0, 1e6])

@@ -29,6 +29,7 @@ from skdptune.accounting._profile import renyi_of, sides_of
 from skdptune.accounting._selection import RenyiSelected
 from skdptune.accounting._selection._bounds import Run, bound_curve, is_covered
 from tests.accounting import oracles
+from tests.accounting.cases import few
 from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
 
 DIRECTIONS = ("remove", "add")
@@ -503,8 +504,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("name", PROFILES)
-@pytest.mark.parametrize("counts", COUNTS)
+@pytest.mark.parametrize(("name", "counts"), few(12, PROFILES, COUNTS))
 def test_the_grid_reads_as_the_bound_itself(name, counts):
     """Theorem S1, Theorem S5: read on the grid and directly, within 0.5 % or 1e-12."""
     run, distribution = PROFILES[name], COUNTS[counts]

@@ -21,6 +21,7 @@ from skdptune.accounting import (
 from skdptune.accounting._profile import sides_of
 from skdptune.accounting._selection._envelope import Envelope
 from tests.accounting import oracles
+from tests.accounting.cases import few
 from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
 
 DIRECTIONS = ("remove", "add")
@@ -297,8 +298,7 @@ class TestEquality:
             assert reached == pytest.approx(exact, rel=1e-5, abs=0.0)
             assert envelope(pair, distribution, e)[0] == pytest.approx(exact, rel=1e-5, abs=0.0)
 
-    @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
-    @pytest.mark.parametrize("run", [0.2, 1.0, 3.0])
+    @pytest.mark.parametrize(("distribution", "run"), few(13, DISTRIBUTIONS, [0.2, 1.0, 3.0]))
     def test_the_end_of_a_pure_guarantee_is_attained(self, distribution, run):
         high = 1.0 / (1.0 + math.exp(-run))
         powers = np.concatenate([np.linspace(0.0, high, 4001), np.linspace(high, 1.0, 4001)[1:]])

@@ -24,6 +24,7 @@ from skdptune.accounting._profile import sides_of
 from skdptune.accounting._selection import _bounds
 from skdptune.accounting._selection._envelope import Envelope, PricedEnvelope, _best_path, _Edges
 from tests.accounting import oracles
+from tests.accounting.cases import few
 from tests.accounting.oracles import STEP, Pair
 
 DIRECTIONS = ("remove", "add")
@@ -269,8 +270,7 @@ class TestInvariants:
         "sampled": PrivacyProfile.gaussian(1.2).subsampled(0.1),
     }
 
-    @pytest.mark.parametrize("name", RUNS)
-    @pytest.mark.parametrize("distribution", CROWDED, ids=str)
+    @pytest.mark.parametrize(("name", "distribution"), few(12, RUNS, CROWDED))
     def test_never_worse_than_the_envelope(self, name, distribution, monkeypatch):
         run = self.RUNS[name]
         selected = run.selected(distribution)
@@ -298,27 +298,25 @@ class TestInvariants:
         assert got == pytest.approx(curve.top, rel=2e-3)
 
     @pytest.mark.parametrize(
-        "run",
-        [
-            PrivacyProfile.approximate(1.0, 1.0),
-            PrivacyProfile.pure(0.0),
-            PrivacyProfile.pure(600.0),
-            PrivacyProfile.gaussian(1e-4),
-            PrivacyProfile.from_curve([0.5, 1.0], [0.3, 1e-6], deltas_add=[1e-3, 0.0]),
-        ],
-        ids=str,
-    )
-    @pytest.mark.parametrize(
-        "distribution",
-        [
-            Poisson(1e-6),
-            Poisson(1e12),
-            Binomial(1, 0.3),
-            Binomial(10**9, 1.0),
-            TruncatedNegativeBinomial(1e6, 0.5),
-            TruncatedNegativeBinomial(50.0, 1e-100),
-        ],
-        ids=str,
+        ("run", "distribution"),
+        few(
+            12,
+            [
+                PrivacyProfile.approximate(1.0, 1.0),
+                PrivacyProfile.pure(0.0),
+                PrivacyProfile.pure(600.0),
+                PrivacyProfile.gaussian(1e-4),
+                PrivacyProfile.from_curve([0.5, 1.0], [0.3, 1e-6], deltas_add=[1e-3, 0.0]),
+            ],
+            [
+                Poisson(1e-6),
+                Poisson(1e12),
+                Binomial(1, 0.3),
+                Binomial(10**9, 1.0),
+                TruncatedNegativeBinomial(1e6, 0.5),
+                TruncatedNegativeBinomial(50.0, 1e-100),
+            ],
+        ),
     )
     def test_extreme_runs_and_numbers_of_runs_have_a_curve(self, run, distribution):
         values = run.selected(distribution).delta([0.0, 1.0, 5.0])

@@ -36,6 +36,7 @@ from skdptune.accounting._tuning._tune_then_fit import (
     few_dots,
     few_outcomes,
 )
+from tests.accounting.cases import few
 from tests.accounting.oracles_profile import renyi_of_response, renyi_of_tune_then_fit
 
 DELTA = 1e-5
@@ -184,9 +185,10 @@ REVEALING_SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("fraction", [0.05, 0.3, 0.9])
-@pytest.mark.parametrize("fit", REVEALING_FITS.values(), ids=REVEALING_FITS)
-@pytest.mark.parametrize("tune", REVEALING_SEARCHES.values(), ids=REVEALING_SEARCHES)
+@pytest.mark.parametrize(
+    ("fraction", "fit", "tune"),
+    few(12, [0.05, 0.3, 0.9], REVEALING_FITS.values(), REVEALING_SEARCHES.values()),
+)
 def test_a_fit_that_may_reveal_all_is_followed_to_where_its_curve_ends(tune, fit, fraction):
     """Adding a record, an outcome of loss y adds to delta as far as log(1 / fraction) + y."""
     # Theorem T2.
@@ -232,9 +234,9 @@ EXTREMES = {
 }
 
 
-@pytest.mark.parametrize("fraction", [1e-60, 0.3, 1.0 - 1e-16])
-@pytest.mark.parametrize("fit", EXTREMES)
-@pytest.mark.parametrize("tune", EXTREMES)
+@pytest.mark.parametrize(
+    ("fraction", "fit", "tune"), few(24, [1e-60, 0.3, 1.0 - 1e-16], EXTREMES, EXTREMES)
+)
 def test_extreme_parts_have_a_curve_between_the_least_and_the_mixture(tune, fit, fraction):
     """At epsilon 0 at most the mixture of both, at large epsilon at least what always stays."""
     # Theorem T2.
