@@ -67,39 +67,6 @@ def test_composition_is_the_convolution(first, second):
         assert exact * (1.0 - 1e-12) - 1e-16 <= claimed <= exact * (1.0 + 1e-9) + 1e-14
 
 
-@pytest.mark.parametrize("losses", DISTRIBUTIONS)
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_copies_compose_like_themselves(losses, count):
-    result = self_composed(losses, count)
-    atoms, infinity = atoms_of(losses), losses.infinity
-    for _ in range(count - 1):
-        width = len(atoms)
-        so_far = LossDistribution(
-            losses.step,
-            round(atoms[0][0] / losses.step),
-            np.array([m for _, m in atoms]),
-            infinity,
-        )
-        atoms, infinity = naive_composition(so_far, losses)
-        atoms.sort()
-        assert len(atoms) >= width
-    for epsilon in np.linspace(-2.0, 4.0, 25):
-        exact = hockey_stick_of_losses(atoms, infinity, epsilon)
-        claimed = hockey_stick_of_losses(atoms_of(result), result.infinity, epsilon)
-        assert exact * (1.0 - 1e-12) - 1e-16 <= claimed <= exact * (1.0 + 1e-9) + 1e-14
-
-
-def test_composition_keeps_the_largest_loss_of_a_pure_guarantee():
-    """Its mass underflows, or drowns in the noise of the transform, and yet counts."""
-    half = distribution([0.5, 0.0, 0.5], step=0.01, lowest=-1)
-    for count in (2, 60, 1100, 3000):
-        result = self_composed(half, count)
-        assert result.infinity == 0.0
-        assert result.highest == count and result.masses[-1] > 0.0
-    twice = composed(result, result)
-    assert twice.infinity == 0.0 and twice.highest == 6000 and twice.masses[-1] > 0.0
-
-
 REACHING_FAR = {
     "exponential": distribution([1e5 if k == 3 else math.exp(-0.06 * k) for k in range(400)]),
     "jump": distribution([math.exp(-((k - 8) ** 2) / 8) + 1e-9 * (k > 300) for k in range(400)]),
@@ -145,18 +112,6 @@ def test_a_composition_stays_on_a_grid_that_is_fine_enough():
     pure = LossDistribution(0.01, -1, np.array([0.4, 0.0, 0.6]), 0.0)
     remove, _ = composed_sides((pure, pure), (third, third))
     assert remove.epsilon(0.0) == pytest.approx(1 / 3 + 0.01, rel=1e-12)
-
-
-def test_certain_disclosure_composes():
-    """Mass 1 at infinity stays there."""
-    revealed = distribution([1.0], lowest=0, infinity=1.0)
-    for result in (
-        self_composed(revealed, 3),
-        composed(revealed, DISTRIBUTIONS[0]),
-        composed(DISTRIBUTIONS[0], revealed),
-    ):
-        assert result.infinity == 1.0
-        assert result.epsilon(1.0 - 1e-9) == math.inf
 
 
 def test_sums_on_grids_coarser_than_any_loss_are_lost():

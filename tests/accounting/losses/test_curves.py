@@ -58,11 +58,6 @@ def test_steps_are_one_ten_thousandth_times_a_power_of_two(bound):
     assert 0.5 * bound * (1.0 - 1e-9) < step <= bound * (1.0 + 1e-9)
 
 
-@pytest.mark.parametrize("power", [-20, -1, 0, 1, 7])
-def test_a_step_of_the_family_is_its_own(power):
-    assert _curves.step_at_most(math.ldexp(1e-4, power)) == math.ldexp(1e-4, power)
-
-
 halves = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=15)
 
 
@@ -208,13 +203,6 @@ every_pair = pytest.mark.parametrize(("sides", "outcomes"), PAIRS)
 
 
 @every_pair
-def test_pairs_of_these_tests_are_distributions(sides, outcomes):
-    for masses in outcomes:
-        assert math.fsum(masses) == pytest.approx(1.0, rel=1e-12, abs=0.0)
-        assert min(masses) >= 0.0
-
-
-@every_pair
 def test_pair_masses_are_those_of_the_finite_losses(sides, outcomes):
     for own, other, p, q in ((*sides, *outcomes), (*sides[::-1], *outcomes[::-1])):
         losses, mine, theirs = _curves.pair_masses(own, other)
@@ -290,17 +278,3 @@ def test_a_half_through_points_is_what_convexity_proves(points, deltas):
     for k, value in enumerate(values):
         at = min(k * step, points[-1])
         assert value == pytest.approx(least_curve(points, deltas, at), rel=1e-10, abs=1e-15)
-
-
-def test_pointwise_maximum_lets_the_shorter_curve_stay_at_its_end():
-    first, second = np.array([0.5, 0.2, 0.1]), np.array([0.4, 0.3])
-    for pair in ((first, second), (second, first)):
-        assert _curves._pointwise_maximum(*pair).tolist() == [0.5, 0.3, 0.3]
-
-
-def test_an_upper_half_reaches_the_end():
-    side = distribution([0.2, 0.3, 0.5], 0.25, -1, infinity=0.01)
-    samples = _curves.upper_half(side, 0.1)
-    assert samples.size == 4 and samples[-1] == pytest.approx(0.01, rel=1e-12, abs=0.0)
-    for k, value in enumerate(samples):
-        assert value == pytest.approx(naive_delta(side, 0.1 * k), rel=1e-9, abs=0.0)

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from skdptune.accounting._losses import LossDistribution
 from skdptune.accounting._losses._distribution import normalised, trimmed
@@ -90,24 +88,6 @@ def test_a_tail_keeps_its_relative_accuracy():
         assert value == pytest.approx(naive_delta(losses, k * 0.5), rel=1e-12, abs=0.0)
 
 
-def test_weighted_tails_are_the_plain_sums():
-    losses = distribution([0.2, 0.1, 0.3, 0.1, 0.2, 0.1], lowest=-1)
-    for k, value in enumerate(losses.weighted_tails):
-        exact = sum(
-            mass * math.exp(-0.25 * (i - 1 - k))
-            for i, mass in enumerate(losses.masses)
-            if i - 1 > k
-        )
-        assert value == pytest.approx(exact, rel=1e-14, abs=0.0)
-
-
-def test_positive_masses_are_found_wherever_the_grid_starts():
-    assert distribution([0.1, 0.2, 0.7], lowest=-1).positive_masses.tolist() == [0.7]
-    assert distribution([0.4, 0.6], lowest=2).positive_masses.tolist() == [0.0, 0.4, 0.6]
-    assert distribution([0.4, 0.6], lowest=-7).positive_masses.tolist() == []
-    assert distribution([0.4, 0.6], lowest=0).positive_masses.tolist() == [0.6]
-
-
 @every_example
 @pytest.mark.parametrize("factor", [1, 2, 7])
 def test_a_finer_grid_changes_nothing(losses, factor):
@@ -162,27 +142,6 @@ def test_a_far_coarser_grid_is_not_filled_up(factor):
 def test_another_grid_rounds_a_largest_loss_up():
     assert distribution([0.5, 0.5], lowest=3).on_grid(0.7).epsilon(0.0) == pytest.approx(1.4)
     assert distribution([0.5, 0.5], lowest=3).on_grid(0.5).epsilon(0.0) == 1.0
-
-
-def test_deviation_is_that_of_the_finite_losses():
-    losses = distribution([0.2, 0.0, 0.3], lowest=-1, infinity=0.5)
-    assert losses.deviation == pytest.approx(0.25 * math.sqrt(4 * 0.6 * 0.4))
-    assert EXAMPLES["nothing but zero"].deviation == 0.0
-    assert EXAMPLES["nothing but infinity"].deviation == 0.0
-
-
-weights = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12).filter(lambda w: sum(w) > 0.1)
-
-
-@given(weights, st.integers(-9, 5), st.floats(0.0, 0.5))
-def test_divergence_falls_and_is_convex_in_exp_epsilon(weights, lowest, infinity):
-    masses = np.array(weights) / sum(weights) * (1.0 - infinity)
-    losses = distribution(masses, lowest=lowest, infinity=infinity)
-    alphas = np.linspace(1.0, math.exp(0.25 * (losses.highest + 1)), 60)
-    heights = losses.delta(np.log(alphas))
-    assert np.all(np.diff(heights) <= 1e-15)
-    assert np.all(heights[:-2] + heights[2:] - 2.0 * heights[1:-1] >= -1e-13)
-    assert np.all(heights >= infinity * (1.0 - 1e-12)) and np.all(heights <= 1.0 + 1e-12)
 
 
 def test_cut_ends_are_paid_at_the_top():

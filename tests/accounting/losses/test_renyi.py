@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdptune.accounting._losses import (
-    INTEGER_ORDERS,
     ORDERS,
     RenyiMaximum,
     RenyiMultiple,
@@ -37,16 +36,6 @@ def gaussian(mu):
 
 def only(curve, order):
     return float(curve.at(np.array([float(order)]))[0])
-
-
-def test_usual_orders_increase_from_above_one():
-    assert ORDERS[0] > 1.0 and np.all(np.diff(ORDERS) > 0.0)
-    assert set(INTEGER_ORDERS) <= set(ORDERS)
-
-
-@pytest.mark.parametrize("mu", [0.01, 1.0, 5.0])
-def test_gaussian_divergence_is_linear_in_the_order(mu):
-    np.testing.assert_allclose(gaussian(mu).at(ORDERS), ORDERS * mu * mu / 2.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

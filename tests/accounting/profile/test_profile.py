@@ -738,6 +738,8 @@ EVENTS = {
     "discrete laplace": dp_event.DiscreteLaplaceDpEvent(0.7, 2),
     "training": sampled_gaussian(2.0, 0.01, 1000),
     "sampled laplace": dp_event.PoissonSampledDpEvent(0.1, dp_event.LaplaceDpEvent(1.0)),
+    "sampled surely": dp_event.PoissonSampledDpEvent(1.0, dp_event.LaplaceDpEvent(2.0)),
+    "many laplace": dp_event.SelfComposedDpEvent(dp_event.LaplaceDpEvent(4.0), 5),
     "composed": dp_event.ComposedDpEvent(
         [
             dp_event.GaussianDpEvent(1.5),

@@ -19,7 +19,6 @@ from skdptune.accounting import (
     TruncatedNegativeBinomial,
     selection_lower_bound,
 )
-from skdptune.accounting._run_counts import _base
 
 DISTRIBUTIONS = [
     TruncatedNegativeBinomial(0.5, 0.1),
@@ -276,8 +275,3 @@ def test_a_wrong_distribution_of_ones_own_is_refused(own):
     for use in (run.selected, lambda d: selection_lower_bound(run, d, 1e-6)):
         with pytest.raises(ValueError, match="^distribution must be one whose"):
             use(own)
-
-
-def test_distributions_of_the_package_would_pass_the_checks():
-    for distribution in (*DISTRIBUTIONS, Geometric(1e-6), Binomial(1, 1.0), Binomial(60, 1.0)):
-        _base._check_own(distribution)

@@ -32,7 +32,6 @@ from skdptune.accounting._tuning._tune_then_fit import (
     _DisjointParts,
     composed,
     curves_through_dots,
-    dots_of_losses,
     few_dots,
     few_outcomes,
 )
@@ -595,16 +594,6 @@ def test_dots_gather_at_a_corner():
     assert dots.places.size < 80
     places = np.arange(10_001)
     assert np.all(chords(dots, places) >= height(places) - 1e-15)
-
-
-@every_profile
-def test_dots_of_a_profile_include_both_ends(profile):
-    for side in sides_of(profile):
-        dots = dots_of_losses(side)
-        assert dots.places[0] == 0 and dots.places[-1] == side.highest
-        assert dots.heights[-1] == side.infinity
-        np.testing.assert_array_equal(dots.heights, side.curve[dots.places])
-        assert dots.places.size < 1000
 
 
 @every_profile
