@@ -47,7 +47,6 @@ from skdptune.mechanisms._noisy_gradient_plan import (
     check_noise_and_budget as check_noise_and_budget,
 )
 from skdptune.mechanisms._noisy_gradient_plan import plan_noisy_gradient as plan_noisy_gradient
-from skdptune.mechanisms._randomness import RandomState as RandomState
 from skdptune.mechanisms._randomness import check_seed as check_seed
 from skdptune.mechanisms._randomness import repeatable_generator as repeatable_generator
 
