@@ -186,8 +186,10 @@ class TestAdaptiveChoices:
         found = Interaction(double, greedy, BINNED)
         assert any(found.delta(e) > total.profile.delta(e) for e in EPSILONS)
 
-    @pytest.mark.parametrize("is_mirrored", [False, True])
-    @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5, 3.0])
+    @pytest.mark.parametrize(
+        ("epsilon", "is_mirrored"),
+        [(0.0, False), (0.0, True), (0.5, True), (1.5, False), (3.0, True)],
+    )
     def test_a_second_round_that_follows_the_first(self, epsilon, is_mirrored):
         first, rest = 0.6, 0.8
         rules = {

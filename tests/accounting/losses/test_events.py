@@ -89,7 +89,7 @@ def test_an_event_that_reveals_everything_is_certain_disclosure(step):
             assert side.infinity == 1.0
 
 
-@pytest.mark.parametrize("noise", [0.3, 1.0, 7.0])
+@pytest.mark.parametrize("noise", [0.3, 7.0])
 def test_a_pure_event_stays_pure_in_any_number(noise):
     for count in (1, 9, 300):
         for side in sides_of(Repeated(Laplace(noise), count)):

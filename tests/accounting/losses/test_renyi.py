@@ -8,7 +8,7 @@ import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
 from dp_accounting.rdp import rdp_privacy_accountant as reference
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting._losses import (
@@ -226,6 +226,7 @@ def test_deltas_without_any_order_are_trivial():
     assert RenyiUnknown().delta(np.array([0.0, 5.0])).tolist() == [1.0, 1.0]
 
 
+@settings(max_examples=30)
 @given(st.floats(1e-3, 5.0), st.floats(1e-4, 0.999), st.integers(2, 60))
 def test_sampling_costs_less_than_ever_larger_samples(mu, fraction, order):
     smaller = only(RenyiSubsampled(gaussian(mu), fraction / 2.0), order)

@@ -182,7 +182,7 @@ def test_ratio_is_spread_a_little_and_keeps_its_mean(shift, n_batches):
 
 @pytest.mark.parametrize(
     ("noise", "n_batches", "rounds"),
-    [(1.0, 20, 1), (1.0, 1000, 1), (0.5, 100, 1), (0.7, 1000, 10), (2.0, 50, 100)],
+    [(1.0, 20, 1), (1.0, 1000, 1), (0.5, 100, 1), (2.0, 50, 100)],
 )
 def test_finer_grids_hardly_change_the_cost(noise, n_batches, rounds):
     usual = (rounds * random_allocation(noise, n_batches)).epsilon(1e-5)

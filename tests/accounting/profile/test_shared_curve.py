@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from dp_accounting import dp_event
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import (
@@ -27,6 +27,7 @@ def descent(noise: float, rate: float = 0.05, steps: int = 400) -> PrivacyProfil
     return PrivacyProfile.from_event(dp_event.SelfComposedDpEvent(step, steps), 1e-3)
 
 
+@settings(max_examples=25)
 @given(shift=st.floats(0.05, 4.0), share=st.floats(0.2, 1.0), failure=st.sampled_from([0.0, 1e-7]))
 def test_gaussians_are_ordered_by_their_shifts(shift: float, share: float, failure: float) -> None:
     curve = SharedCurve(shift, failure)

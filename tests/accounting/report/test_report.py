@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
@@ -386,6 +386,7 @@ def reports(draw: st.DrawFn, depth: int = 3) -> PrivacyReport:
     )
 
 
+@settings(max_examples=30)
 @given(reports())
 def test_any_report_survives_strict_json(report: PrivacyReport) -> None:
     assert round_trip(report) == report
