@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -47,10 +46,6 @@ class TestNumbers:
 
     def test_zero_is_one_step_below_the_others(self) -> None:
         assert points_of(0, 1e-3, 1e-2, 1e-1).ravel() == pytest.approx([0, 1 / 3, 2 / 3, 1])
-
-    def test_kinds_of_numbers_are_alike(self) -> None:
-        same = points_of(1, 1.0, np.float32(1), np.int8(1), np.array([1])[0], Fraction(1), 2)
-        assert np.unique(same[:-1]).size == 1
 
     def test_the_largest_doubles_stay_finite(self) -> None:
         assert points_of(-1.7e308, 0.0, 1.7e308).ravel() == pytest.approx([0, 0.5, 1])
@@ -380,12 +375,6 @@ class TestEdges:
         assert found.index == (default or 0)
         assert np.isnan(found.mean).all()
         assert np.isinf(found.std).all()
-
-    def test_very_different_noise(self) -> None:
-        found = choose([0.7, 0.8, 0.9, 0.8, 0.7], [1e-12, 1e6, 1e-3, 1.0, 1e-6])
-        assert found.index == 2
-        assert np.isfinite(found.mean).all()
-        assert np.isfinite(found.std).all()
 
     @pytest.mark.parametrize("noise", [0.0, 1e-310, 1e-5, 1e200])
     @pytest.mark.parametrize("scores", [[0.3] * 5, [0.0] * 5, [1e200, 2e200, 0, 1e-200, 1]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import signal
 import subprocess
@@ -22,9 +23,6 @@ optuna = pytest.importorskip("optuna")
 pytest.importorskip("moocore")
 
 from skdptune import pareto_search  # noqa: E402
-from skdptune.model_selection._pareto._surrogates import hypervolume, hypervolume_history  # noqa: E402
-from skdptune.model_selection._pareto_search import takes_seed  # noqa: E402
-from skdptune.model_selection._space import SearchSpace  # noqa: E402
 
 # Another package may be named tests where workers look for it.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -55,9 +53,23 @@ def search(**given: Any) -> Any:
     return pareto_search(privacy, utility, SPACE, **chosen)
 
 
+def hypervolume(points: np.ndarray, reference: tuple[float, float]) -> float:
+    """Return the area below the reference, strip by strip from left to right."""
+    inside = points[(points < np.asarray(reference)).all(axis=1)]
+    inside = inside[np.argsort(inside[:, 0])]
+    widths = np.diff(np.append(inside[:, 0], reference[0]))
+    heights = reference[1] - np.minimum.accumulate(inside[:, 1])
+    return float((widths * heights).sum())
+
+
 def exact_hypervolume(example: str, points_per_dimension: int) -> float:
     cost_of, gain, space = EXAMPLES[example]
-    grid = SearchSpace(space).grid(points_per_dimension)
+    axes = []
+    for low, high, *log in space.values():
+        axis = (np.geomspace if log else np.linspace)(low, high, points_per_dimension)
+        is_whole = isinstance(low, int) and isinstance(high, int)
+        axes.append(np.unique(np.rint(axis).astype(int)) if is_whole else axis)
+    grid = [dict(zip(space, point, strict=True)) for point in itertools.product(*axes)]
     points = [(cost_of(params), 1.0 - gain(params)) for params in grid]
     return hypervolume(np.array(points), examples.REFERENCE)
 
@@ -66,11 +78,13 @@ def exact_hypervolume(example: str, points_per_dimension: int) -> float:
 def test_search_on_the_log_scale_finds_more_there(sampler: str) -> None:
     def over_log(epsilon_scale: str) -> float:
         found = search(sampler=sampler, epsilon_scale=epsilon_scale, n_iter=24)
-        points = np.column_stack([found.evaluations_["epsilon"], found.evaluations_["error"]])
-        return float(hypervolume_history(points, examples.REFERENCE, "log")[-1])
+        epsilons, errors = found.evaluations_["epsilon"], found.evaluations_["error"]
+        worst, error = examples.REFERENCE
+        return hypervolume(np.column_stack([np.log(epsilons), errors]), (np.log(worst), error))
 
     found = search(sampler=sampler, epsilon_scale="log", n_iter=24)
-    assert found.hypervolume_ == over_log("log") > over_log("linear")
+    assert found.hypervolume_ == pytest.approx(over_log("log"))
+    assert over_log("log") > over_log("linear")
 
 
 def test_vector_example_is_what_its_algorithm_does() -> None:
@@ -206,11 +220,6 @@ def test_oracle_that_fails_is_named_and_does_not_stop_the_search(which: str, kin
     assert set(found.pareto_front_["param_kind"]) == {"a"}
 
 
-def test_oracle_that_always_fails_is_an_error() -> None:
-    with pytest.raises(ValueError, match="All 6 evaluations failed.*got nan"):
-        pareto_search(lambda p: float("nan"), utility, SPACE, n_initial=6, n_iter=2)
-
-
 def test_repeats_have_seeds_of_their_own_and_their_mean_counts() -> None:
     seeds = []
 
@@ -261,11 +270,6 @@ def test_wanted_point_is_verified_by_both_oracles() -> None:
 def test_oracles_must_be_callable() -> None:
     with pytest.raises(TypeError, match="utility_oracle must be callable; got int"):
         pareto_search(privacy, 3, SPACE)
-
-
-def test_oracles_get_a_seed_if_they_take_one() -> None:
-    assert takes_seed(utility) and takes_seed(lambda *given: 1.0)
-    assert not takes_seed(privacy) and not takes_seed(lambda params, *, other=1: 1.0)
 
 
 def test_package_does_not_load_optuna_before_a_search() -> None:

@@ -30,11 +30,9 @@ from skdptune.model_selection import (  # noqa: E402
     DPAdaptiveSearchCV,
     DParetoSearchCV,
     _study,
-    pareto_search,
 )
 from skdptune.model_selection._adaptive._studies import described  # noqa: E402
 from skdptune.model_selection._study import (  # noqa: E402
-    EVALUATION,
     NO_TIME,
     NUMBER,
     PROPOSAL,
@@ -45,7 +43,6 @@ from skdptune.model_selection._study import (  # noqa: E402
     Journal,
     check_same,
     evaluation_numbers,
-    failed_by_parameters,
     hide_secrets,
     open_storage,
     open_study,
@@ -311,12 +308,6 @@ class TestPasswords:
                 searches(url)[place].fit(X, X[:, 0] > 0)
             assert SENTINEL not in "".join(traceback.format_exception(error.value))
 
-    def test_function_shows_none(self) -> None:
-        pytest.importorskip("psycopg")
-        with pytest.raises(ValueError, match="storage must be a file or a data base") as error:
-            pareto_search(lambda p: 1.0, lambda p: 0.5, {"a": (0.1, 1.0)}, storage=URL)
-        assert SENTINEL not in "".join(traceback.format_exception(error.value))
-
     def test_study_is_pickled_without_it(self, tmp_path: Path) -> None:
         # SQLite takes a password that it does not use.
         url = f"sqlite:///{tmp_path / 'a.db'}?token={SENTINEL}"
@@ -397,11 +388,6 @@ def test_dismissed_proposals_are_no_evaluations() -> None:
     trials = numbered({}, {REFUSED: True}, {}, {WITHDRAWN: True}, {PROPOSAL: 2, NUMBER: 1}, {})
     assert proposal_numbers(trials) == [0, 1, 2, 3, 2, 4]
     assert evaluation_numbers(trials) == [0, 1, 1, 2, 1, 2]
-
-
-def test_parameters_are_to_blame_where_an_evaluation_or_a_filter_says_so() -> None:
-    trials = numbered({}, {EVALUATION: {}}, {REFUSED: True}, {WITHDRAWN: True})
-    assert [failed_by_parameters(trial) for trial in trials] == [False, True, True, False]
 
 
 PLAN = {"n_trials": "2", "epsilon": "1.0"}

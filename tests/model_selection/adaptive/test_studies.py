@@ -24,16 +24,13 @@ from skdptune.model_selection._adaptive._studies import (  # noqa: E402
 from skdptune.model_selection._space import AdaptiveSpace  # noqa: E402
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_names_are_samplers(sampler: str) -> None:
-    check_sampler(sampler)
-    assert isinstance(make_sampler(sampler, 20, 0, 2), optuna.samplers.BaseSampler)
-
-
-@pytest.mark.parametrize("pruner", [None, *PRUNERS])
-def test_names_are_pruners(pruner: Any) -> None:
-    check_pruner(pruner)
-    assert isinstance(make_pruner(pruner), optuna.pruners.BasePruner)
+def test_names_are_samplers_and_pruners() -> None:
+    for sampler in SAMPLERS:
+        check_sampler(sampler)
+        assert isinstance(make_sampler(sampler, 20, 0, 2), optuna.samplers.BaseSampler)
+    for pruner in (None, *PRUNERS):
+        check_pruner(pruner)
+        assert isinstance(make_pruner(pruner), optuna.pruners.BasePruner)
 
 
 @pytest.mark.parametrize("has_torch", [False, True])
@@ -55,16 +52,13 @@ def test_given_ones_are_copied() -> None:
     assert make_pruner(pruner) is not pruner
 
 
-@pytest.mark.parametrize("given", ["best", 3, optuna.samplers.TPESampler, None])
-def test_others_are_refused(given: Any) -> None:
-    with pytest.raises(ValueError, match="sampler must be one of 'auto', 'tpe', 'gp', 'random'"):
-        check_sampler(given)
-
-
-@pytest.mark.parametrize("given", ["best", 3, optuna.pruners.MedianPruner])
-def test_other_pruners_are_refused(given: Any) -> None:
-    with pytest.raises(ValueError, match="pruner must be one of 'halving', 'hyperband' or an"):
-        check_pruner(given)
+def test_others_are_refused() -> None:
+    for given in ("best", 3, optuna.samplers.TPESampler, None):
+        with pytest.raises(ValueError, match="sampler must be one of 'auto', 'tpe', 'gp', 'ran"):
+            check_sampler(given)
+    for given in ("best", 3, optuna.pruners.MedianPruner):
+        with pytest.raises(ValueError, match="pruner must be one of 'halving', 'hyperband' or an"):
+            check_pruner(given)
 
 
 States = optuna.trial.TrialState

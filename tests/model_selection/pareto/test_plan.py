@@ -19,7 +19,6 @@ from skdptune.model_selection._cost import make_layout
 from skdptune.model_selection._pareto._families import FAMILY, Families
 from skdptune.model_selection._pareto._plan import (
     ParameterCosts,
-    ParetoPlan,
     ProposalFilter,
     moments_epsilon,
 )
@@ -201,11 +200,3 @@ def test_bad_parameters_are_refused_without_a_charge() -> None:
     assert not ask({"epsilon": -1.0, "quality": 0.5})
     assert not ask({"epsilon": "much", "quality": 0.5})
     assert ask.budget.n_charged == 0
-
-
-def test_plan_is_cached() -> None:
-    one, first = within(release=8.0)
-    _, second = within(release=8.0)
-    assert first is second
-    assert one.set_params(release=7.0)._make_plan(500, 3) is not first
-    assert isinstance(first, ParetoPlan)

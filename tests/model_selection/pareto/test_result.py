@@ -99,12 +99,6 @@ def test_arrays_where_pandas_is_not_installed(monkeypatch: pytest.MonkeyPatch) -
     assert found.evaluations_["param_kind"].tolist() == [[1, 2], "a"] * 3
 
 
-def test_frames_where_it_is() -> None:
-    pandas = pytest.importorskip("pandas")
-    assert isinstance(result().pareto_front_, pandas.DataFrame)
-    assert result().evaluations_["error"].dtype == float
-
-
 def test_nothing_found_is_an_empty_front() -> None:
     empty = result([])
     assert empty.hypervolume_ == 0.0 and len(empty.hypervolume_history_) == 0

@@ -112,11 +112,6 @@ def test_front_rises_in_its_first_coordinate() -> None:
     assert front(points).tolist() == [[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]
 
 
-def test_points_must_be_rows() -> None:
-    with pytest.raises(ValueError, match="rows of coordinates; got 1 dimensions"):
-        non_dominated([1.0, 2.0])
-
-
 def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "moocore", None)
     with pytest.raises(ModuleNotFoundError, match=r"moocore.*pip install 'skdptune\[pareto\]'"):
@@ -203,13 +198,6 @@ def test_repeated_points_and_constant_targets_are_survived(targets: np.ndarray) 
     assert (deviation > 0).all()
 
 
-def test_more_points_than_are_fitted_all_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_surrogates, "_MOST_FOR_FIT", 20)
-    points, targets = sample(80)
-    process = Surrogate(GROUPS).posterior(points, targets)
-    assert process.predict(points)[0] == pytest.approx(targets, abs=0.05)
-
-
 def test_scales_clip_what_has_no_logarithm() -> None:
     scales = Scales((10.0, 1.0, 60.0), third_is_positive=True)
     values = np.array([[0.0, 0.0, 0.0], [np.inf, 1.0, 5.0], [2.0, 0.25, 8.0]])
@@ -226,12 +214,6 @@ def test_reference_on_the_scales_is_a_bound_that_errors_cannot_pass() -> None:
     assert Scales((10.0, 0.5)).limit() == pytest.approx([np.log(10.0), 0.0])
 
 
-def test_extremes_come_back_without_overflow() -> None:
-    far = Scales((10.0, 1.0)).backward(np.array([[1e5, 1e5], [-1e5, -1e5]]))
-    assert np.isfinite(far).all()
-    assert far[:, 1] == pytest.approx([1.0, 0.0])
-
-
 def test_success_is_expected_where_there_was_some() -> None:
     points, _ = sample(60)
     is_good = points[:, 0] > 0.5
@@ -241,13 +223,3 @@ def test_success_is_expected_where_there_was_some() -> None:
     assert probability(new[new[:, 0] < 0.3]).max() < 0.2
     assert probability(new).min() > 0.0
     assert (success_probability(points, points[:0], GROUPS)(new) == 1.0).all()
-
-
-def test_category_that_always_fails_is_known_to_fail_everywhere() -> None:
-    rng = np.random.default_rng(0)
-    points = rng.random((30, 3))
-    points[:, 1:] = np.eye(2)[rng.integers(2, size=30)] / np.sqrt(2)
-    is_good = points[:, 1] > 0
-    probability = success_probability(points[is_good], points[~is_good], GROUPS)
-    bad = np.column_stack([np.linspace(0, 1, 9), np.zeros(9), np.full(9, 1 / np.sqrt(2))])
-    assert probability(bad).max() < 0.1
