@@ -21,10 +21,9 @@ from skdptune.base import (
     sorted_labels,
     weights_of_classes,
 )
-from skdptune.ensemble._docstrings import TEXT
+from skdptune.ensemble._boosting import BinaryResiduals, Residuals, SoftmaxResiduals
 from skdptune.ensemble._plan import RateRule
-from skdptune.ensemble._private_boosting import PrivateExplainableBoosting
-from skdptune.ensemble._residuals import BinaryResiduals, Residuals, SoftmaxResiduals
+from skdptune.ensemble._private_boosting import TEXT, PrivateExplainableBoosting
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing import as_schema
 

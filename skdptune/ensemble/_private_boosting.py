@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import number_of_samples, validated_rows
-from skdptune._validation import check_integer
+from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
     PUBLIC_SIZE,
@@ -20,31 +20,122 @@ from skdptune.base import (
     validate_rows,
     zeroed,
 )
-from skdptune.ensemble._bins import released_bins
-from skdptune.ensemble._boosting import BinnedColumn, boosted_scores
+from skdptune.ensemble._boosting import BinnedColumn, Residuals, boosted_scores
 from skdptune.ensemble._interpret import model_of_interpret
-from skdptune.ensemble._optional_protocol import OptionalProtocolMixin
-from skdptune.ensemble._parameters import check_parameters
 from skdptune.ensemble._plan import BoostingPlan, RateRule, plan_of_budget, plan_of_noise
-from skdptune.ensemble._residuals import Residuals
-from skdptune.ensemble._terms import Places, Term, terms_of_bounds, terms_of_schema
+from skdptune.ensemble._terms import Places, Term, released_bins, terms_of_bounds, terms_of_schema
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import fit_generator
 from skdptune.preprocessing import (
     PUBLIC_SCHEMA,
     as_schema,
     cells_of,
+    check_bounds,
     check_form,
     check_types,
+)
+
+TEXT = {
+    "summary": """\
+The explainable boosting machine of interpret-core, for tables with columns of numbers and of
+words: predictions add up one score for each column, and the scores of a column are a curve that
+can be drawn. It needs no scaling, and learns steps and bends that linear models do not.
+`to_interpret` leads to the pictures and explanations of interpret-core.""",
+    "budget": """\
+epsilon : float or None, default=1.0
+    Privacy budget of a fit; infinite for no noise. Not used where `noise_multiplier` is given.
+delta : float, default=1e-5
+    The other number of the budget; positive, and far below 1 over the number of records.""",
+    "columns": """\
+bounds : tuple (lower, upper), optional
+    Range of the columns, for tables of numbers: two numbers, or two arrays with one number per
+    column. It must be known without looking at the data; what lies beyond is clipped.
+schema : Schema, dict or str, optional
+    In place of `bounds`, for tables with words and gaps: the range or the categories of every
+    column, see `skdptune.preprocessing.Schema`. A column of words stays one column.""",
+    "boosting": """\
+max_bins : int, default=32
+    About how many bins a column of numbers is cut into, with about as many records each.
+max_rounds : int, default=100
+    Rounds of boosting, each of which gives every column one tree. More rounds take more noise in
+    each, at the same cost.
+max_leaves : int, default=3
+    Leaves of a tree.
+learning_rate : float, optional
+    Share of its mean residual by which a leaf moves. Times `max_rounds`, it sets how far scores
+    may get and how much noise they have. None follows a rule from public numbers: the rate at
+    which the noise of a prediction has a standard deviation of 0.4 (of a logit; more where there
+    are few records for the budget) or of 0.08 (of half of the targets' range), and at most 1 or
+    0.3. ``docs/benchmarks.md`` says what it was measured on.
+bin_share : float, default=0.1
+    Share of the budget (of its squared shift, see Notes) that pays for the counts of records in
+    bins; the rest is for the boosting.
+noise_multiplier : float, optional
+    Noise of the whole fit, as standard deviations to a sensitivity of 1. Given, it replaces
+    `epsilon`.
+random_state : int or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs.
+    Fits with the same seed, such as clones on two folds, share their noise.
+n_public : int, optional
+    Public constant in place of the number of records. A search sets it where it fits on a
+    random subset of the data, whose size must stay secret.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    "shared_attributes": """\
+term_names_ : list of str
+    The column of each term.
+term_scores_ : list of ndarray of shape (n_bins,) or (n_bins, n_classes)
+    The scores of each term's bins, with mean zero.
+bin_weights_ : list of ndarray of shape (n_bins,)
+    Noisy numbers of records in the bins.
+bins_ : list of ndarray of shape (n_cells,)
+    For each term, the bin of each of its cells: equal parts of a range, or categories.
+learning_rate_ : float
+    The rate that was used.
+intercept_ : ndarray of shape (1,) or (n_classes,)
+    The mean prediction.
+privacy_ : PrivacyReport
+    What the fit cost.
+n_features_in_ : int
+    Number of columns.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the columns, where they had any.""",
+    "notes": """\
+Theorem B1.
+
+Neighbours differ by adding or removing one record. The algorithm is that of Nori et al. (2021,
+arXiv 2106.09680), as in interpret-core: noisy counts decide on bins, then trees that are cut at
+random move the scores of one column after another by noisy sums of residuals. With k columns and
+T rounds a record changes k counts and k T sums; all are Gaussian releases, which compose to one,
+of squared shift ``1 / noise_multiplier**2``. So a fit costs exactly one Gaussian release, whatever
+the other parameters are. interpret-core splits epsilon between both stages and adds it up again;
+the same noise takes some 13 % less of it here.
+
+Noise, counts and sums are those of this package, since what a fit of interpret-core (0.7.8) shows
+is more than its report says: the number of records (``bag_weights_``, and the bins), labels and
+categories that one record alone has (also with declared categories), and in regressions residuals
+as long as the targets are, where its noise suits the length of their range.""",
+}
+
+
+_NO_RANGES = (
+    "bounds must be given, or schema; got neither. They say between which public numbers a column "
+    "lies, such as bounds=(0, 120), or bounds=([0, 0], [120, 1e6]) for two columns; columns of "
+    "words take a schema with their categories."
 )
 
 # Cells of a range for each bin that is wanted: bins follow where the records are.
 _CELLS_PER_BIN = 8
 
 
-class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, BaseEstimator):
+class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
     """What classifier and regressor share; they bring targets and their residuals."""
 
+    # Names of the parameters on which the cost depends: all others change no noise in all.
+    cost_parameters = frozenset({"epsilon", "delta", "noise_multiplier"})
+    # Name of the parameter that sets the noise and changes nothing else.
+    noise_parameter = "noise_multiplier"
     _rate_rule: ClassVar[RateRule]
 
     def __init__(
@@ -122,6 +213,77 @@ class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, B
             return (PUBLIC_SIZE, PUBLIC_SCHEMA)
         return (PUBLIC_SIZE, "columns are clipped to the public bounds")
 
+    def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
+        """Return the noise of a fit, in standard deviations per sensitivity of one release.
+
+        Given as ``noise_multiplier`` instead of a budget, it makes the same noise.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int, optional
+            Not used.
+
+        Returns
+        -------
+        float
+        """
+        check_integer(n_samples, name="n_samples", lower=1)
+        return self._plan().noise_multiplier
+
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        """Return parameters with which a fit on fewer records resembles the final fit: none.
+
+        Leaves hold means of residuals, so that rounds and rate suit any number of records.
+
+        Parameters
+        ----------
+        n_tune, n_final : int
+            Numbers of records.
+
+        Returns
+        -------
+        dict
+            Empty.
+        """
+        check_integer(n_tune, name="n_tune", lower=1)
+        check_integer(n_final, name="n_final", lower=1)
+        return {}
+
+    def suggested_space(
+        self, n_samples: int, n_features: int | None = None
+    ) -> dict[str, list[Any]]:
+        """Return the values that are worth searching beside the present ones.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Number of columns; without it and a ``schema``, rates that follow a rule are left
+            alone.
+
+        Returns
+        -------
+        dict of lists
+            By parameter, the present value first: twice and half the learning rate, and more
+            leaves. A search varies one parameter at a time.
+        """
+        size = self._public_size(check_integer(n_samples, name="n_samples", lower=1))
+        if n_features is not None:
+            n_features = check_integer(n_features, name="n_features", lower=1, upper=2**53)
+        plan = self._plan()
+        space: dict[str, list[Any]] = {
+            "max_leaves": [self.max_leaves, 5 if self.max_leaves < 5 else 3]
+        }
+        n_terms = n_features if self.schema is None else len(as_schema(self.schema).used)
+        if self.learning_rate is not None or n_terms is not None:
+            rate = self._rate(plan, n_terms or 1, size)
+            rates = [self.learning_rate, min(2.0 * rate, 10.0), 0.5 * rate]
+            space["learning_rate"] = list(dict.fromkeys(rates))
+        return space
+
     def _plan(self) -> BoostingPlan:
         self._check_parameters()
         if self.noise_multiplier is not None:
@@ -134,7 +296,43 @@ class PrivateExplainableBoosting(OptionalProtocolMixin, PrivateEstimatorMixin, B
             self._checked_budget()
         self._checked_delta()
         self._public_size(1)
-        check_parameters(self)
+        if self.delta == 0.0:
+            raise ValueError(
+                "delta must be positive, since normal noise is never purely private; got 0. Use "
+                "DPLogisticRegression or OutputPerturbationLinearRegression for delta=0."
+            )
+        if self.noise_multiplier is not None:
+            check_real(
+                self.noise_multiplier,
+                name="noise_multiplier",
+                lower=0.0,
+                lower_open=True,
+                upper=1e9,
+            )
+        self._check_ranges()
+        check_integer(self.max_bins, name="max_bins", lower=2, upper=4096)
+        check_integer(self.max_rounds, name="max_rounds", lower=1, upper=10**9)
+        check_integer(self.max_leaves, name="max_leaves", lower=2, upper=4096)
+        check_real(self.bin_share, name="bin_share", lower=1e-6, upper=1.0 - 1e-6)
+        if self.n_public is not None:
+            check_integer(self.n_public, name="n_public", lower=1, upper=2**53)
+        if self.learning_rate is not None:
+            check_real(
+                self.learning_rate, name="learning_rate", lower=0.0, lower_open=True, upper=10.0
+            )
+
+    def _check_ranges(self) -> None:
+        """Refuse to fit without public ranges, or with two sorts of them."""
+        if self.schema is None:
+            if self.bounds is None:
+                raise ValueError(_NO_RANGES)
+            check_bounds(self.bounds)
+            return
+        if self.bounds is not None:
+            raise ValueError(
+                "bounds must be None where schema is given, which knows all ranges; got both."
+            )
+        as_schema(self.schema)
 
     # Fitting --------------------------------------------------------------------------------
 

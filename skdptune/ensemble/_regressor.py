@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from skdptune._docstrings import with_shared_text
-from skdptune.base import middle_and_half, proper_targets
-from skdptune.ensemble._docstrings import TEXT
-from skdptune.ensemble._parameters import known_target_range
+from skdptune.base import middle_and_half, proper_targets, target_range
+from skdptune.ensemble._boosting import BoundedResiduals, Residuals
 from skdptune.ensemble._plan import RateRule
-from skdptune.ensemble._private_boosting import PrivateExplainableBoosting
-from skdptune.ensemble._residuals import BoundedResiduals, Residuals
+from skdptune.ensemble._private_boosting import TEXT, PrivateExplainableBoosting
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing import as_schema
 
@@ -125,7 +123,13 @@ class DPExplainableBoostingRegressor(RegressorMixin, PrivateExplainableBoosting)
         bound = self.target_bound
         if bound is None and self.schema is not None:
             bound = as_schema(self.schema).target_bounds
-        return known_target_range(bound)
+        if bound is None:
+            raise ValueError(
+                "target_bound must be given, or the target's range in schema; got neither. It "
+                "limits the influence of a record: give the largest absolute value that a target "
+                "is known to have, or a pair (lower, upper)."
+            )
+        return target_range(bound)
 
     def _proper(
         self, targets: NDArray[Any], improper: NDArray[np.bool_]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -274,3 +277,154 @@ def test_names_of_columns_are_those_of_the_table():
     frame = pd.DataFrame(X, columns=["left", "right"])
     assert clone(CLASSIFIER).fit(frame, Y).term_names_ == ["left", "right"]
     assert clone(CLASSIFIER).fit(X, Y).term_names_ == ["x0", "x1"]
+
+
+@BOTH
+def test_nothing_but_the_budget_changes_the_cost(model):
+    # Theorem B1.
+    cost = model.privacy_profile(100)
+    changes = {
+        "max_rounds": 1000,
+        "max_bins": 3,
+        "max_leaves": 9,
+        "learning_rate": 0.7,
+        "bin_share": 0.5,
+        "bounds": ([0, 0], [1, 9]),
+        "n_public": 7,
+        "random_state": 3,
+    }
+    assert not model.cost_parameters & set(changes)
+    for name, value in changes.items():
+        assert clone(model).set_params(**{name: value}).privacy_profile(5000, 9) == cost
+
+
+@BOTH
+def test_its_noise_as_a_parameter_makes_the_same_fit(model):
+    noise = model.noise_level(400)
+    again = clone(model).set_params(epsilon=None, noise_multiplier=noise)
+    assert np.array_equal(clone(model).fit(X, Y).predict(X), again.fit(X, Y).predict(X))
+    assert np.array_equal(clone(model).fit(X, Y).intercept_, again.intercept_)
+    assert again.privacy_.profile == model.privacy_profile(400)
+
+
+@BOTH
+def test_suggested_values_are_valid_and_begin_with_the_present_ones(model):
+    for changes in ({}, {"learning_rate": 10.0}, {"max_leaves": 8}):
+        model = clone(model).set_params(**changes)
+        space = model.suggested_space(400, 2)
+        assert set(space) == {"max_leaves", "learning_rate"}
+        for name, (present, *others) in space.items():
+            assert present == getattr(model, name)
+            assert others and present not in others
+            for value in others:
+                clone(model).set_params(**{name: value}).privacy_profile(400)
+    # Around the rate that the rule would take.
+    fitted = clone(model).set_params(learning_rate=None).fit(X, Y)
+    rates = fitted.suggested_space(400, 2)["learning_rate"]
+    assert rates == [None, 2 * fitted.learning_rate_, fitted.learning_rate_ / 2]
+    assert set(fitted.suggested_space(400)) == {"max_leaves"}
+    if model is CLASSIFIER:
+        of_schema = Classifier(schema=SCHEMA).suggested_space(400)
+        assert len(of_schema["learning_rate"]) == 3
+
+
+@BOTH
+def test_fits_on_fewer_records_keep_their_parameters(model):
+    assert model.tuning_parameters(n_tune=100, n_final=400) == {}
+    for sizes in ((0, 400), (100, 0)):
+        with pytest.raises(ValueError, match="n_(tune|final) must be"):
+            model.tuning_parameters(*sizes)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({}, r"bounds must be given, or schema; got neither\. .* public numbers"),
+        ({"bounds": (1, 0)}, "bounds must be finite, lower below upper"),
+        (
+            {"bounds": (0, 1), "schema": {"age": (0, 120)}},
+            "bounds must be None where schema is given",
+        ),
+        ({"schema": {"note": "text"}}, "schema must describe every column"),
+        ({"schema": {"name": "drop"}}, "columns must not all be dropped"),
+        ({"delta": 0.0}, "delta must be positive"),
+        ({"epsilon": 0.0}, "epsilon must be"),
+        ({"epsilon": None}, "epsilon must be"),
+        ({"noise_multiplier": 0.0}, "noise_multiplier must be"),
+        ({"noise_multiplier": math.inf}, "noise_multiplier must be"),
+        ({"max_bins": 1}, "max_bins must be"),
+        ({"max_rounds": 0}, "max_rounds must be"),
+        ({"max_leaves": 1}, "max_leaves must be"),
+        ({"learning_rate": 0.0}, "learning_rate must be"),
+        ({"bin_share": 1.0}, "bin_share must be"),
+        ({"bin_share": 0.0}, "bin_share must be"),
+        ({"n_public": 0}, "n_public must be"),
+        ({"classes": [1, 1]}, "classes must be at least two different labels"),
+        ({"classes": [1, "1"]}, "classes must be at least two different labels"),
+        ({"epsilon": 10**400, "noise_multiplier": 1.0}, "epsilon must be"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, message):
+    given = {"bounds": (0, 1)} if not {"bounds", "schema"} & set(parameters) and parameters else {}
+    model = Classifier(**given | parameters)
+    for ask in (
+        lambda: model.privacy_profile(100),
+        lambda: model.noise_level(100),
+        lambda: model.fit(np.zeros((5, 1)), [0, 1, 0, 1, 0]),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            ask()
+
+
+def test_epsilon_is_not_needed_beside_a_noise():
+    model = Classifier(None, bounds=(0, 1), noise_multiplier=2.0)
+    assert model.noise_level(10) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("bound", "ends"), [(2.5, "[-2.5, 2.5]"), ((0, 10), "[0, 10]"), ([-5.0, -1.0], "[-5, -1]")]
+)
+def test_a_bound_of_targets_is_a_number_or_a_pair(bound, ends):
+    model = Regressor(bounds=(0, 1), target_bound=bound)
+    assert f"targets are clipped to {ends}" in model.privacy_assumptions(10)
+
+
+@pytest.mark.parametrize(
+    ("bound", "message"),
+    [
+        (None, r"target_bound must be given, or the target's range in schema; got neither"),
+        (0.0, "target_bound must be"),
+        (5e-324, "target_bound must be"),
+        (math.inf, "target_bound must be"),
+        ((1, 0), "target_bound must have a lower end below"),
+        ((0, 5e-324), "target_bound must have a lower end below"),
+        ((0, 1, 2), "target_bound must be a number or a pair"),
+        (("a", 1), "each end of target_bound must be"),
+        ("wide", "target_bound must be"),
+    ],
+)
+def test_a_wrong_bound_of_targets_is_refused(bound, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        Regressor(bounds=(0, 1), target_bound=bound).privacy_profile(10)
+
+
+@pytest.mark.parametrize("kind", [Classifier, Regressor])
+def test_every_parameter_is_described_in_the_order_of_the_signature(kind):
+    text = inspect.getdoc(kind)
+    section = text[text.index("Parameters\n---") : text.index("Attributes\n---")]
+    described = re.findall(r"^(\w+) : ", section, flags=re.MULTILINE)
+    assert described == list(inspect.signature(kind).parameters)
+    assert not re.search(r"^ *\{\w+\}$", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", [Classifier, Regressor])
+def test_described_defaults_are_those_of_the_signature(kind):
+    text = inspect.getdoc(kind)
+    for name, parameter in inspect.signature(kind).parameters.items():
+        kinds = re.search(rf"^{name} : (.*)$", text, flags=re.MULTILINE)[1]
+        described = kinds.partition("default=")[2]
+        if described:
+            assert described == str(parameter.default) or float(described) == parameter.default
+        else:
+            assert parameter.default is None
+            assert kinds.endswith("optional")
