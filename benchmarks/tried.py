@@ -39,7 +39,7 @@ from skdptune.linear_model import (
     DPLogisticRegression,
     NoisyStatisticsRidge,
 )
-from skdptune.linear_model._regression import _refinement
+from skdptune.linear_model._regression import _noisy_statistics
 from skdptune.mechanisms import noise_for_budget
 from skdptune.model_selection import DPRandomSearchCV
 
@@ -147,7 +147,7 @@ def mixing(folds: list[Fold], epsilon: float) -> Found:
             rng = np.random.default_rng([seed, 2])
             weights = mixing_weights(rows, fold.y / TARGET_BOUND, epsilon, setting, rng)
             scores.append(r2(fold, weights * TARGET_BOUND / norm))
-    with mock.patch.object(_refinement, "LEAST_NOISE", math.inf):
+    with mock.patch.object(_noisy_statistics, "LEAST_NOISE", math.inf):
         solved = fitted(NoisyStatisticsRidge)
     return fitted(NoisyStatisticsRidge), {
         "one solution": {"": solved},
@@ -159,11 +159,11 @@ def mixing(folds: list[Fold], epsilon: float) -> Found:
 
 def steps(folds: list[Fold], epsilon: float) -> Found:
     """Return R^2 in %: of the one solution, and of steps by the rule and everywhere."""
-    rule, (rows, columns) = _refinement.LEAST_NOISE, folds[0].X.shape
+    rule, (rows, columns) = _noisy_statistics.LEAST_NOISE, folds[0].X.shape
     noise = math.sqrt(2.0) * noise_for_budget(epsilon, DELTA)[0] * (columns + 1) ** 1.5 / rows
 
     def fitted(least_noise: float) -> list[float]:
-        with mock.patch.object(_refinement, "LEAST_NOISE", least_noise):
+        with mock.patch.object(_noisy_statistics, "LEAST_NOISE", least_noise):
             tasks = [Task(fold, True, epsilon, DELTA, seed) for seed, fold in enumerate(folds)]
             return [task.score(own_model(task, epsilon)) for task in tasks]
 

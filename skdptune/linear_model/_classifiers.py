@@ -8,10 +8,107 @@ import numpy as np
 from scipy import special
 
 from skdptune._docstrings import with_shared_text
-from skdptune.linear_model._defaults import CLIPPING_SOLVERS
-from skdptune.linear_model._docstrings import CLASSIFIER_TEXT
 from skdptune.linear_model._private_classifier import PrivateLinearClassifier
+from skdptune.linear_model._solver_choice import CLIPPING_SOLVERS
 from skdptune.linear_model._solvers import LOGISTIC, huber_hinge, softmax_residuals
+
+# Of all classifiers.
+CLASSIFIER_TEXT = {
+    "shared_parameters": """\
+epsilon : float or None, default=1.0
+    Privacy budget of a fit; infinite for no noise. Not used where `noise_multiplier` is given,
+    unless `epochs` is "max".
+delta : float, default=1e-5
+    The other number of the budget, far below 1 over the number of records. 0 asks for pure
+    differential privacy, which "auto", "objective", "output" and "psgd" can give.
+solver : {"auto", "preconditioned", "objective", "output", "psgd", "sgd", "adam"}, default="auto"
+    "auto" stands for "preconditioned"; for "sgd" where `batch_size`, another `sampling` or
+    "max" epochs are asked for; and for "objective" where `delta` is 0. "preconditioned" releases
+    second moments of the rows with noise, and descends along noisy sums of all records' clipped
+    gradients, in coordinates in which those moments are about equal. "objective" adds a random
+    linear term to the objective and minimises it; "output" adds noise to the minimum; "psgd"
+    adds noise to the result of a few passes over the records in random order; "sgd" and "adam"
+    descend along noisy sums of clipped gradients of batches.
+C : float, optional
+    Inverse of the regularization strength, as in scikit-learn; the intercept is regularised
+    like the rest. None stands for 1 with "psgd", "sgd" and "adam"; for no regularization with
+    "preconditioned", whose noise and number of steps regularise; and for one that holds what the
+    noise does to margins at a constant with "objective" and "output". "objective" lowers C where
+    it would use up the budget; ``plan_`` holds the regularization that was used.
+data_norm : float, optional
+    Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
+    ``sqrt(n_features)``, about the norm of a row of standardised features; and for no bound
+    with "preconditioned", "sgd" and "adam", which clip gradients instead ("preconditioned"
+    shortens rows for the release of second moments alone).
+classes : sequence, optional
+    The labels. Without it they are taken from `y`, and the report states that the label set
+    is public; "objective", "output" and "psgd" then accept two labels only.
+class_weight : mapping of class to float, optional
+    Weights of classes, by which the losses of their records are multiplied; classes that are not
+    named weigh 1. They must be public numbers, not counted in the data. Unlike in scikit-learn,
+    they are divided by the largest, so that no record's influence grows and the cost stays: for
+    the model of scikit-learn, multiply `C` by the largest. "preconditioned", "sgd" and "adam"
+    multiply clipped gradients.
+fit_intercept : bool, default=True
+    Whether there is an intercept.
+epochs : float or "max", optional
+    Passes over the data; each is one step of "preconditioned". None stands for 100 of them (30
+    of less noise, at the same cost, where the moments would drown in noise), and for 20 passes
+    of "psgd", "sgd" and "adam". With "max", "sgd" and "adam" take as many steps of noise
+    `noise_multiplier` as `epsilon` and `delta` pay for.
+batch_size : int or float, optional
+    Expected number of records of a batch of "psgd", "sgd" and "adam"; a float is their share of
+    all records. None stands for 256.
+sampling : {"poisson", "fixed", "allocation"}, default="poisson"
+    How "sgd" and "adam" draw batches. "poisson" draws each record for each batch
+    independently. "fixed" draws batches of fixed size, which takes about twice the noise.
+    "allocation" puts each record into one batch of an epoch, at random: use it to have every
+    record once in an epoch, with a little less noise.
+learning_rate : float, optional
+    Length of a step; None stands for 2 with "sgd", for 0.3 over the root of the number of
+    steps with "adam", and for the largest allowed one with "psgd". With "preconditioned" it is a
+    factor of the rate that its rule finds, and None stands for 1.
+max_grad_norm : float, optional
+    Norm to which the gradient of each record is clipped; None stands for 1 with "sgd" and "adam".
+    With "preconditioned" it is in units of the usual norm of a row in its coordinates, and None
+    stands for 0.05, or for up to 1 where there is little noise.
+noise_multiplier : float, optional
+    Noise in units of a record's influence. Given, it replaces `epsilon`; with "max" epochs both
+    are needed.
+tol : float, default=1e-12
+    Stopping criterion of "objective" and "output": norm of the gradient, in units of the
+    largest that there can be. What is left is hidden by noise, at a cost that is included.
+max_iter : int, default=300
+    Largest number of Newton steps of "objective" and "output"; at least 100, since the
+    guarantee needs the minimum.
+random_state : int or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs.
+    Fits with the same seed, such as clones on two folds, share their noise.
+n_public : int, optional
+    Public constant in place of the number of records. A search sets it where it fits on a
+    random subset of the data, whose size must stay secret. Not for "psgd" and for `sampling`
+    "fixed", whose guarantees need the number itself.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    "shared_attributes": """\
+coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+    The private weights.
+intercept_ : ndarray of shape (1,) or (n_classes,)
+    The private intercepts; zeros without one.
+classes_ : ndarray of shape (n_classes,)
+    The labels.
+solver_ : str
+    The solver that was used.
+privacy_ : PrivacyReport
+    What the fit cost.
+plan_ : object
+    Noise and constants of the solver.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the features, where the columns of `X` had any.""",
+}
 
 
 @with_shared_text(CLASSIFIER_TEXT)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import validated_rows
 from skdptune._formatting import shown
-from skdptune._validation import check_integer
+from skdptune._validation import check_flag, check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import (
     ADD_OR_REMOVE,
@@ -23,24 +23,65 @@ from skdptune.base import (
     ZERO_OUT,
     PrivateEstimatorMixin,
     Records,
+    check_class_weight,
+    check_classes,
     sorted_labels,
     validate_records,
     weights_of_classes,
 )
 from skdptune.ledger import PrivacyLedger
-from skdptune.linear_model._defaults import CLIPPING_SOLVERS, solver_of
-from skdptune.linear_model._optional_protocol import OptionalProtocolMixin
-from skdptune.linear_model._parameters import check_parameters
-from skdptune.linear_model._solver_choice import active_solver
+from skdptune.linear_model._preconditioned import LEAST_CLIPPING, Basis, step_rule
+from skdptune.linear_model._solver_choice import (
+    AUTO,
+    CLIPPING_SOLVERS,
+    PRECONDITIONED,
+    SOLVERS,
+    active_solver,
+    batch_size_of,
+    follows_noise,
+    max_grad_norm_of,
+    solver_of,
+    strength_of,
+)
 from skdptune.linear_model._solvers import (
+    OPTIMIZERS,
     PERMUTATION_ASSUMPTION,
+    SGD_LEARNING_RATE,
     Design,
     MarginLoss,
+    default_learning_rate,
     initial_weights,
     margin_residuals,
     noise_generator,
     row_norm,
 )
+from skdptune.mechanisms import MAX_EPOCHS, SAMPLINGS, check_noise_and_budget
+
+# Bounds on C within which no regularization overflows.
+LEAST_C, LARGEST_C = 1e-15, 1e15
+# Beside the present value, in units of it or of what None stands for.
+_RATES, _NORMS, _STRENGTHS = (0.5, 2.0), (1.0 / 3.0, 3.0), (0.1, 10.0)
+# Beside the rules of "preconditioned": those that lost next to nothing on any data.
+_RATES_BY_RULE, _NORMS_BY_RULE = (2.0,), (2.0,)
+# The rule's least norm is a value where it is no more than this share of the rule's.
+_CLOSE = 0.7
+_BUDGET = frozenset({"solver", "epsilon", "delta", "noise_multiplier"})
+# These let "auto" choose another solver.
+_CHOOSING = frozenset({"batch_size", "sampling", "epochs"})
+_DESCENT = _BUDGET | {"epochs", "batch_size", "sampling", "n_public"}
+_COST_PARAMETERS = {
+    # The determinants that are paid for depend on the rows' norm and the regularization.
+    "objective": _BUDGET | {"C", "data_norm", "fit_intercept", "classes"},
+    # Its cost needs no data_norm, but asks for it where the number of features is not known.
+    "output": _BUDGET | {"data_norm", "classes"},
+    # All but the budget decide which steps are too long, and whether the run is possible.
+    "psgd": _BUDGET
+    | {"C", "data_norm", "fit_intercept", "classes", "batch_size", "learning_rate", "n_public"},
+    "preconditioned": _BUDGET | {"epochs"},
+    "sgd": _DESCENT,
+    "adam": _DESCENT,
+}
+
 
 _REFUSED_WEIGHTS = (
     "sample_weight is not supported: a weight multiplies a record's influence, and the guarantee "
@@ -49,9 +90,7 @@ _REFUSED_WEIGHTS = (
 )
 
 
-class PrivateLinearClassifier(
-    OptionalProtocolMixin, PrivateEstimatorMixin, ClassifierMixin, BaseEstimator
-):
+class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstimator):
     """What the private linear classifiers share; a subclass brings the loss."""
 
     _loss: ClassVar[MarginLoss]
@@ -131,7 +170,280 @@ class PrivateLinearClassifier(
 
     def _check_parameters(self) -> None:
         """Refuse bad parameters, before any data are read."""
-        check_parameters(self)
+        check_option(self.solver, name="solver", options=(AUTO, *SOLVERS))
+        check_option(self.sampling, name="sampling", options=SAMPLINGS)
+        self._check_public_size()
+        if self.noise_multiplier is not None:
+            check_real(self.noise_multiplier, name="noise_multiplier", lower=0.0, lower_open=True)
+        if self._takes_most_steps():
+            self._check_most_steps()
+        elif self.noise_multiplier is None:
+            self._checked_budget()
+        else:
+            self._checked_delta()
+        self._check_problem()
+        self._check_iteration()
+
+    def _takes_most_steps(self) -> bool:
+        """Return whether a fit takes as many steps of a given noise as its budget pays for."""
+        return isinstance(self.epochs, str) and self.epochs == MAX_EPOCHS
+
+    def _check_most_steps(self) -> None:
+        """Refuse to find the number of steps without steps, noise or budget."""
+        if solver_of(self) not in OPTIMIZERS:
+            raise ValueError(
+                f"epochs must be a number with solver={shown(self.solver)}; got "
+                f"{MAX_EPOCHS!r}. Use solver='sgd' or 'adam', whose steps are paid for one by "
+                "one."
+            )
+        check_noise_and_budget(self.noise_multiplier, self.epsilon, self.delta)
+
+    def _check_problem(self) -> None:
+        """Refuse bad parameters of what is minimised."""
+        if self.C is not None:
+            check_real(self.C, name="C", lower=LEAST_C, upper=LARGEST_C)
+        # 0.5 would fit an intercept for which no noise is added.
+        check_flag(self.fit_intercept, name="fit_intercept")
+        if self.data_norm is not None:
+            check_real(self.data_norm, name="data_norm", lower=1e-100, upper=1e7)
+        check_classes(self.classes)
+        check_class_weight(self.class_weight, self.classes)
+
+    def _check_iteration(self) -> None:
+        """Refuse bad parameters of how it is minimised."""
+        if self.max_grad_norm is not None:
+            check_real(
+                self.max_grad_norm, name="max_grad_norm", lower=0.0, lower_open=True, upper=1e100
+            )
+        if self.epochs is not None and not self._takes_most_steps():
+            hint = f"Or {MAX_EPOCHS!r}, beside noise_multiplier and a budget."
+            check_real(
+                self.epochs, name="epochs", lower=0.0, lower_open=True, upper=1e9, hint=hint
+            )
+        check_real(self.tol, name="tol", lower=0.0, upper=1e-2)
+        check_integer(
+            self.max_iter,
+            name="max_iter",
+            lower=100,
+            hint="The guarantee needs the minimum, so the iteration is never cut short.",
+        )
+        if self.learning_rate is not None:
+            check_real(self.learning_rate, name="learning_rate", lower=0.0, lower_open=True)
+        if isinstance(self.batch_size, float):
+            check_real(self.batch_size, name="batch_size", lower=0.0, lower_open=True, upper=1.0)
+        elif self.batch_size is not None:
+            check_integer(self.batch_size, name="batch_size", lower=1)
+
+    def _check_public_size(self) -> None:
+        """Refuse to hide the number of records where a proof needs it."""
+        if self.n_public is None:
+            return
+        check_integer(self.n_public, name="n_public", lower=1)
+        if self.solver == "psgd":
+            raise ValueError(
+                "n_public must be None with solver='psgd', whose guarantee needs the number of "
+                f"records; got {shown(self.n_public)}. Use another solver."
+            )
+        if solver_of(self) in OPTIMIZERS and self.sampling == "fixed":
+            raise ValueError(
+                "n_public must be None with sampling='fixed', whose cost depends on the share of "
+                f"all records that a batch has; got {shown(self.n_public)}. Use "
+                "sampling='poisson' or 'allocation'."
+            )
+
+    @property
+    def noise_parameter(self) -> str | None:
+        """Name of the parameter that sets the noise of a fit and changes nothing else, or None.
+
+        Given in place of `epsilon`, the same noise makes the same fit: "objective" raises its
+        regularization by `epsilon`, and "psgd" plans its steps. With "max" epochs the noise sets
+        the number of steps instead, and `epsilon` the cost.
+        """
+        if self._takes_most_steps():
+            return None
+        return "noise_multiplier" if solver_of(self) in (*CLIPPING_SOLVERS, "output") else None
+
+    @property
+    def cost_parameters(self) -> frozenset[str]:
+        """Names of the parameters on which `privacy_profile` depends, with the present solver.
+
+        Two estimators that differ in other parameters alone, each valid by itself, have one cost.
+        """
+        # An unknown solver is refused when its cost is computed.
+        names = _COST_PARAMETERS.get(solver_of(self), frozenset(self.get_params(deep=False)))
+        return names | _CHOOSING if self.solver == AUTO and self.delta != 0.0 else names
+
+    def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
+        """Return the noise of a fit, in units of a record's influence.
+
+        Given as ``noise_multiplier`` instead of a budget, it makes the same noise.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Number of features; needed where ``data_norm`` is, as for `privacy_profile`.
+
+        Returns
+        -------
+        float
+            Standard deviation of the noise over the largest clipped gradient ("objective", "sgd",
+            "adam") or over the sensitivity of the weights ("output", "psgd"); the scale of the
+            noise's norm over the same where ``delta`` is 0.
+        """
+        return float(self._plan_before_data(n_samples, n_features).noise_multiplier)
+
+    def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> dict[str, float]:
+        """Return the number that "max" epochs stand for, under the name of their parameter.
+
+        Set beside the same ``noise_multiplier`` it makes the same fit, whatever ``epsilon`` is.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Not used.
+
+        Returns
+        -------
+        dict
+            Empty where the number of epochs is given.
+        """
+        if not self._takes_most_steps():
+            return {}
+        return {"epochs": float(self._plan_before_data(n_samples, n_features).epochs)}
+
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        """Return parameters with which a fit on fewer records resembles the final fit.
+
+        Parameters
+        ----------
+        n_tune : int
+            Number of records, or its public expectation, that the search fits on.
+        n_final : int
+            Number of records, or its public expectation, of the final fit of this estimator.
+
+        Returns
+        -------
+        dict
+            To be set by ``set_params`` on a copy that is fitted on `n_tune` records.
+
+        Notes
+        -----
+        *C* is multiplied by ``n_final / n_tune``. Every solver adds ``norm(weights)**2 / (2 C)``
+        to the *sum* of the losses, so this keeps the regularization per record, ``1 / (C n)``.
+
+        *batch_size* becomes the share of the records that it is of `n_final`: the sampling rate
+        stays, and with it the number of steps, the noise multiplier and the cost.
+
+        *learning_rate* of "sgd" is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
+        arXiv:2301.11989, section 3.2; van der Veen et al. 2018). A step divides noise of a fixed
+        size by the batch, so this keeps the noise of a step on the weights, ``rate * noise / B``.
+        "adam" divides each step by its own size and keeps its rate; "psgd" keeps it too, since
+        its steps follow the mean of the losses; and what "preconditioned" multiplies by it
+        follows the number of records by itself.
+
+        "objective" and "output" add noise of a size that does not depend on the number of
+        records: on fewer records they have more noise for their signal, and no parameter
+        changes that.
+
+        Examples
+        --------
+        >>> from skdptune.linear_model import DPLogisticRegression
+        >>> model = DPLogisticRegression(solver="sgd", batch_size=100, learning_rate=4.0, C=0.5)
+        >>> model.tuning_parameters(n_tune=500, n_final=2000)
+        {'C': 2.0, 'batch_size': 0.05, 'learning_rate': 1.0}
+        """
+        self._check_parameters()
+        n_tune = check_integer(n_tune, name="n_tune", lower=1)
+        n_final = check_integer(n_final, name="n_final", lower=1)
+        values: dict[str, Any] = {}
+        solver = solver_of(self)
+        if not follows_noise(self):
+            values["C"] = min(strength_of(self) * (n_final / n_tune), LARGEST_C)
+        if solver in OPTIMIZERS or solver == "psgd":
+            share = batch_size_of(self)
+            values["batch_size"] = share if isinstance(share, float) else min(share / n_final, 1.0)
+        if solver == "sgd":
+            rate = SGD_LEARNING_RATE if self.learning_rate is None else self.learning_rate
+            values["learning_rate"] = rate * (n_tune / n_final)
+        return values
+
+    def suggested_space(
+        self, n_samples: int, n_features: int | None = None
+    ) -> dict[str, list[Any]]:
+        """Return the values that are worth searching beside the present ones.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Number of features; without it the clipping norm of "preconditioned" is left alone
+            where it follows a rule.
+
+        Returns
+        -------
+        dict of lists
+            By parameter. The first value is the present one, None if that follows a rule. A
+            search varies one parameter at a time.
+
+        Notes
+        -----
+        "preconditioned", beside its rules: twice the learning rate, twice the clipping norm, and
+        the least norm of the rule, for who wants labels rather than probabilities. Half the rate
+        and a regularization are left out: they lost up to 3.6 and 16 points. Beside given values,
+        and with "sgd" and "adam": half and twice the rate, a third and three times the norm.
+        Beside `C` where it is given, and with the other solvers: a tenth and ten times of it.
+        `docs/defaults.md` says what these gained and lost.
+
+        Examples
+        --------
+        >>> from skdptune.linear_model import DPLogisticRegression
+        >>> DPLogisticRegression(epsilon=1.0).suggested_space(n_samples=10_000)
+        {'learning_rate': [None, 2.0]}
+        """
+        check_integer(n_samples, name="n_samples", lower=1)
+        if n_features is not None:
+            check_integer(n_features, name="n_features", lower=1)
+        self._check_parameters()
+        solver = solver_of(self)
+        if solver == PRECONDITIONED:
+            return self._around_rules(n_samples, n_features)
+        if solver == "psgd" and self.learning_rate is not None:
+            # Another regularization may make its steps too long.
+            return {"C": [self.C]}
+        if solver not in OPTIMIZERS:
+            return {"C": _around(self.C, strength_of(self), _STRENGTHS, LEAST_C, LARGEST_C)}
+        rate = default_learning_rate(solver, self._plan_before_data(n_samples, n_features).steps)
+        return {
+            "learning_rate": _around(self.learning_rate, rate, _RATES),
+            "max_grad_norm": _around(self.max_grad_norm, max_grad_norm_of(self), _NORMS),
+        }
+
+    def _around_rules(self, n_samples: int, n_features: int | None) -> dict[str, list[Any]]:
+        space: dict[str, list[Any]] = {}
+        if self.C is not None:
+            space["C"] = _around(self.C, self.C, _STRENGTHS, LEAST_C, LARGEST_C)
+        # In units of what the rule finds.
+        rates = _RATES_BY_RULE if self.learning_rate is None else _RATES
+        space["learning_rate"] = _around(self.learning_rate, 1.0, rates)
+        if self.max_grad_norm is not None:
+            space["max_grad_norm"] = _around(self.max_grad_norm, self.max_grad_norm, _NORMS)
+        elif n_features is not None:
+            norm = self._norm_by_rule(n_samples, n_features)
+            least = LEAST_CLIPPING / norm
+            factors = (least, *_NORMS_BY_RULE) if least < _CLOSE else _NORMS_BY_RULE
+            space["max_grad_norm"] = _around(None, norm, factors)
+        return space
+
+    def _norm_by_rule(self, n_samples: int, n_features: int) -> float:
+        """Return the rule's clipping norm, in units of the usual norm of a row."""
+        plan = self._plan_before_data(n_samples, n_features)
+        width = n_features + int(self.fit_intercept)
+        return step_rule(plan, Basis(np.ones(width), 1.0, 1.0, 1.0, plan.steps))[0]
 
     # Fitting --------------------------------------------------------------------------------
 
@@ -364,3 +676,16 @@ class PrivateLinearClassifier(
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _around(
+    present: float | None,
+    centre: float,
+    factors: tuple[float, ...],
+    least: float = 0.0,
+    largest: float = 1e30,
+) -> list[Any]:
+    """Return the present value, and multiples of it, or of what None stands for."""
+    centre = centre if present is None else present
+    values = [min(max(centre * factor, least), largest) for factor in factors]
+    return [present, *(value for value in values if value not in (present, 0.0))]

@@ -12,7 +12,7 @@ from skdptune.linear_model import (
     PTRLinearRegression,
     SufficientStatistics,
 )
-from skdptune.linear_model._regression._ridge_problem import RidgeProblem
+from skdptune.linear_model._regression._sufficient_statistics import RidgeProblem
 
 KINDS = [
     PTRLinearRegression,

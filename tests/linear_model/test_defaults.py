@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
-from skdptune.linear_model._defaults import solver_of
+from skdptune.linear_model._solver_choice import solver_of
 from skdptune.mechanisms import noise_for_budget
 
 KINDS = [DPLogisticRegression, DPLinearSVC]

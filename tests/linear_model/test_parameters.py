@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
-from skdptune.linear_model._parameters import check_parameters
 
 SIZE_NEEDED = [
     ({"solver": "psgd"}, "n_public must be None with solver='psgd'.*Use another solver"),
@@ -28,7 +27,7 @@ def test_size_is_not_hidden_from_a_proof_that_needs_it(kind, parameters, message
 def test_size_may_be_hidden_otherwise(solver):
     unused = "fixed" if solver in ("objective", "output") else "poisson"
     for sampling in (unused, "allocation"):
-        check_parameters(DPLinearSVC(solver=solver, sampling=sampling, n_public=100))
+        DPLinearSVC(solver=solver, sampling=sampling, n_public=100).privacy_profile(100, 2)
 
 
 @pytest.mark.parametrize(
@@ -36,11 +35,11 @@ def test_size_may_be_hidden_otherwise(solver):
 )
 def test_public_size_is_a_positive_integer(value, kind):
     with pytest.raises(kind, match="n_public must be an integer of at least 1"):
-        check_parameters(DPLogisticRegression(n_public=value))
+        DPLogisticRegression(n_public=value).privacy_profile(100, 2)
 
 
 def test_numpy_numbers_are_accepted():
-    check_parameters(DPLogisticRegression(n_public=np.int64(10), C=np.float64(0.5)))
+    DPLogisticRegression(n_public=np.int64(10), C=np.float64(0.5)).privacy_profile(100, 2)
 
 
 @pytest.mark.parametrize(

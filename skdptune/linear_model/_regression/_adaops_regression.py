@@ -8,10 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from skdptune._docstrings import with_shared_text
-from skdptune.linear_model._docstrings import REGRESSOR_TEXT
-from skdptune.linear_model._regression._posterior_plan import PosteriorPlan, proposal_plan
-from skdptune.linear_model._regression._posterior_sampling import PosteriorSampleRegressor
-from skdptune.linear_model._regression._ridge_problem import RIDGES, RidgeProblem
+from skdptune.linear_model._regression._posterior_sampling import (
+    PosteriorPlan,
+    PosteriorSampleRegressor,
+    proposal_plan,
+)
+from skdptune.linear_model._regression._private_regressor import REGRESSOR_TEXT
+from skdptune.linear_model._regression._sufficient_statistics import RIDGES, RidgeProblem
 from skdptune.mechanisms import noise_for_budget
 
 # Above this share of one Gaussian release's shift, the leverage alone would cost too much.
@@ -64,7 +67,7 @@ class AdaOPSLinearRegression(PosteriorSampleRegressor):
     1.0
     """
 
-    _cost_parameters: ClassVar[frozenset[str]] = frozenset(
+    cost_parameters: ClassVar[frozenset[str]] = frozenset(
         {"epsilon", "delta", "failure_probability"}
     )
     _least_alpha: ClassVar[float] = 0.0

@@ -11,15 +11,17 @@ import numpy as np
 
 from skdptune._docstrings import with_shared_text
 from skdptune.accounting import PrivacyProfile, calibrate, posterior_sample
-from skdptune.linear_model._docstrings import REGRESSOR_TEXT
 from skdptune.linear_model._regression._posterior_sampling import posterior_draw
-from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
-from skdptune.linear_model._regression._ridge_problem import (
+from skdptune.linear_model._regression._private_regressor import (
+    REGRESSOR_TEXT,
+    PrivateLinearRegressor,
+)
+from skdptune.linear_model._regression._sufficient_statistics import (
     LARGEST_EPSILON,
     RIDGES,
     RidgeProblem,
+    squared_radius,
 )
-from skdptune.linear_model._regression._sufficient_statistics import squared_radius
 from skdptune.mechanisms import noise_for_budget, nonprivate_profile
 
 # Above this share of one Gaussian release's shift, the leverage alone would cost too much.
@@ -141,7 +143,7 @@ class OPSLinearRegression(PrivateLinearRegressor):
     2.0
     """
 
-    _cost_parameters: ClassVar[frozenset[str]] = frozenset(
+    cost_parameters: ClassVar[frozenset[str]] = frozenset(
         {"epsilon", "delta", "alpha", "data_norm", "fit_intercept", "n_public"}
     )
 

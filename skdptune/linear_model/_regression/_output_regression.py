@@ -11,15 +11,17 @@ import numpy as np
 
 from skdptune._docstrings import with_shared_text
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model._docstrings import REGRESSOR_TEXT
 from skdptune.linear_model._regression._ops_regression import residual_bound
-from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
-from skdptune.linear_model._regression._ridge_problem import (
+from skdptune.linear_model._regression._private_regressor import (
+    REGRESSOR_TEXT,
+    PrivateLinearRegressor,
+)
+from skdptune.linear_model._regression._sufficient_statistics import (
     LARGEST_EPSILON,
     RIDGES,
     RidgeProblem,
+    squared_radius,
 )
-from skdptune.linear_model._regression._sufficient_statistics import squared_radius
 from skdptune.linear_model._solvers import add_noise, additive_noise
 from skdptune.mechanisms import nonprivate_profile
 
@@ -129,8 +131,6 @@ class OutputPerturbationLinearRegression(PrivateLinearRegressor):
     0.0
     """
 
-    # The noise depends on every parameter, its cost on the budget alone.
-    _cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
     _can_be_pure: ClassVar[bool] = True
 
     def _plan(self, n_public: int, n_features: int | None) -> OutputRegressionPlan:

@@ -2,21 +2,303 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from skdptune._validation import check_real
+from skdptune.accounting import (
+    PrivacyProfile,
+    UnreachableBudgetError,
+    calibrate,
+    covered_squared_residual,
+    largest_squared_residual,
+    posterior_sample,
+    printed_posterior_epsilon,
+    with_failure,
+)
 from skdptune.ledger import PrivacyLedger
-from skdptune.linear_model._regression._posterior_plan import PosteriorPlan
 from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
 from skdptune.linear_model._regression._released_bounds import (
+    margin,
     release_least_eigenvalue,
     release_residual_bound,
 )
-from skdptune.linear_model._regression._ridge_problem import LEAST_RIDGE, RidgeProblem
-from skdptune.mechanisms import draw_images, grid_of
+from skdptune.linear_model._regression._sufficient_statistics import (
+    LARGEST_EPSILON,
+    LEAST_RIDGE,
+    RidgeProblem,
+)
+from skdptune.mechanisms import draw_images, grid_of, noise_for_budget, nonprivate_profile
+
+# Shift of the eigenvalue's release, as a share of what one Gaussian release could have.
+_EIGENVALUE_SHARE = 0.15
+# Default of the largest leverage, in units of the same.
+_LEVERAGE_SHARE = 0.03
+# Default probability that a released bound does not hold, as a share of delta: a search pays it
+# once per expected run.
+_FAILURE_SHARE = 1e-3
+# At a larger leverage no sample is released.
+LARGEST_LEVERAGE = 1e3
+_LEAST_RESIDUAL, _LARGEST_RESIDUAL = 1e-9, 1e6
+# Leverages are rounded up to powers of this ratio, so that what holds for them is found once.
+_COARSE_RATIO = 1.15
+# By which a smaller leverage's curve may exceed the box's, as a share of the failure probability,
+# with which it is charged. Without it no larger squared residual would do: a sample's loss is
+# bounded in one direction, and a larger one has a little mass beyond that bound.
+_SLACK_SHARE = 0.1
+_FINE_RATIO = 1.02
+
+
+@dataclass(frozen=True)
+class PosteriorPlan:
+    """What each release of one fit may show; public constants alone.
+
+    Attributes
+    ----------
+    eigenvalue_shift, norm_shift : float
+        Sensitivity of the two released bounds in standard deviations of their noise.
+    failure : float
+        Probability with which each of the bounds may not hold.
+    sample : PrivacyProfile
+        Bound on the curve of the posterior sample.
+    epsilon, delta : float
+        What the sample is calibrated to, where that is a pair.
+    leverage, squared_residual : float
+        The box of the sample, where that is what it is calibrated to; 0 otherwise.
+    profile : PrivacyProfile
+        Cost of all together.
+    """
+
+    eigenvalue_shift: float
+    norm_shift: float
+    failure: float
+    sample: PrivacyProfile
+    epsilon: float
+    delta: float
+    leverage: float
+    squared_residual: float
+    profile: PrivacyProfile
+
+    @property
+    def margin(self) -> float:
+        """Standard deviations by which the released bounds err on the safe side."""
+        return margin(self.failure)
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise of the sample, over the most by which one record shifts it."""
+        if math.isinf(self.norm_shift):
+            return 0.0
+        if self.leverage == 0.0:
+            return noise_for_budget(self.epsilon, self.delta)[0]
+        return 1.0 / math.sqrt(self.leverage * self.squared_residual)
+
+    def largest_residual_at(self, leverage: float) -> float:
+        """Return the largest squared residual that is allowed at a leverage; 0 if none is.
+
+        The leverage is rounded up; a smaller one costs no more.
+        """
+        if math.isinf(self.norm_shift):
+            return math.inf
+        if leverage > (self.leverage or LARGEST_LEVERAGE):
+            return 0.0
+        if self.leverage == 0.0:
+            rounded = _rounded_up(leverage, _FINE_RATIO)
+            return _largest_squared_residual(rounded, self.epsilon, self.delta)
+        steps = math.floor(math.log(self.leverage / leverage) / math.log(_COARSE_RATIO) - 1e-9)
+        if steps <= 0:
+            return self.squared_residual
+        return _covered_squared_residual(
+            self.leverage,
+            self.squared_residual,
+            self.leverage * _COARSE_RATIO**-steps,
+            _SLACK_SHARE * self.failure,
+        )
+
+
+def noiseless_plan() -> PosteriorPlan:
+    """Return the plan without noise, whose profile promises nothing."""
+    nothing = nonprivate_profile()
+    return PosteriorPlan(math.inf, math.inf, 0.5, nothing, math.inf, 1.0, 0.0, math.inf, nothing)
+
+
+@functools.lru_cache(maxsize=256)
+def adaptive_plan(
+    epsilon: float, delta: float, leverage: float | None, failure: float | None, calibration: str
+) -> PosteriorPlan:
+    """Return the plan whose sample has one curve, fixed beforehand: that of a box.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Budget of everything; an infinite epsilon means no noise.
+    leverage : float or None
+        Largest leverage of the box; None for a share of what the budget allows.
+    failure : float or None
+        Probability with which each bound may not hold; None for delta / 1000.
+    calibration : {"exact", "closed-form"}
+        Which formula finds the box; its cost is the exact one in both cases.
+
+    Notes
+    -----
+    Theorem L5.
+    """
+    if math.isinf(epsilon):
+        return noiseless_plan()
+    epsilon = min(epsilon, LARGEST_EPSILON)
+    failure = _failure(failure, delta)
+    single_shift = _single_release_shift(epsilon, delta)
+    largest = leverage if leverage is not None else _LEVERAGE_SHARE * min(single_shift, 3.0)
+    eigenvalue, norm = _shifts(single_shift, largest, failure)
+    bounds = PrivacyProfile.gaussian(math.hypot(eigenvalue, norm))
+    lost = (2.0 + _SLACK_SHARE) * failure
+
+    def total(residual: float) -> PrivacyProfile:
+        return with_failure(bounds + posterior_sample(largest, residual), lost)
+
+    if calibration == "exact":
+        residual, profile = _calibrated(total, largest, single_shift, epsilon, delta)
+    else:
+        residual = _by_printed_form(largest, epsilon, delta)
+        profile = total(residual)
+    sample = posterior_sample(largest, residual)
+    return PosteriorPlan(
+        eigenvalue, norm, failure, sample, epsilon, delta, largest, residual, profile
+    )
+
+
+def _calibrated(
+    total: Callable[[float], PrivacyProfile],
+    largest: float,
+    single_shift: float,
+    epsilon: float,
+    delta: float,
+) -> tuple[float, PrivacyProfile]:
+    """Return the largest squared residual within the budget, and what it costs."""
+    if largest >= 1.0:
+        # Sums with such samples take long, and most are beyond all budgets by themselves.
+        least = posterior_sample(largest, _LEAST_RESIDUAL).epsilon(delta)
+        _check_leverage(largest, least, epsilon, delta)
+    try:
+        found = calibrate(
+            total,
+            epsilon,
+            delta,
+            parameter="budget",
+            lower=_LEAST_RESIDUAL,
+            upper=_LARGEST_RESIDUAL,
+            guess=min(
+                max(0.5 * single_shift * single_shift / largest, _LEAST_RESIDUAL),
+                _LARGEST_RESIDUAL,
+            ),
+            tolerance=1e-3,
+        )
+    except UnreachableBudgetError as error:
+        _check_leverage(largest, error.least_epsilon, epsilon, delta)
+        raise
+    return found.value, found.profile
+
+
+def _check_leverage(largest: float, least_epsilon: float, epsilon: float, delta: float) -> None:
+    if least_epsilon > epsilon:
+        raise UnreachableBudgetError(
+            "max_leverage must be smaller, as by itself it costs at least "
+            f"epsilon={least_epsilon:.4g} at delta={delta:g}; got {largest:.4g} with "
+            f"epsilon={epsilon:g}. Leave it out for one that fits.",
+            least_epsilon,
+        ) from None
+
+
+@functools.lru_cache(maxsize=256)
+def proposal_plan(epsilon: float, delta: float, failure: float | None) -> PosteriorPlan:
+    """Return the plan whose sample meets one pair of epsilon and delta, at the released bounds.
+
+    Parameters
+    ----------
+    epsilon, delta, failure
+        As for `adaptive_plan`.
+
+    Notes
+    -----
+    Theorem L5.
+    """
+    if math.isinf(epsilon):
+        return noiseless_plan()
+    epsilon = min(epsilon, LARGEST_EPSILON)
+    failure = _failure(failure, delta)
+    single_shift = _single_release_shift(epsilon, delta)
+    eigenvalue, norm = _shifts(single_shift, _LEVERAGE_SHARE * min(single_shift, 3.0), failure)
+    bounds = PrivacyProfile.gaussian(math.hypot(eigenvalue, norm))
+    own_delta = 0.5 * delta
+
+    def total(own: float) -> PrivacyProfile:
+        return with_failure(bounds + PrivacyProfile.approximate(own, own_delta), 2.0 * failure)
+
+    found = calibrate(
+        total,
+        epsilon,
+        delta,
+        parameter="budget",
+        lower=1e-9,
+        upper=LARGEST_EPSILON,
+        guess=min(max(0.7 * epsilon, 1e-9), LARGEST_EPSILON),
+        tolerance=1e-3,
+    )
+    sample = PrivacyProfile.approximate(found.value, own_delta)
+    return PosteriorPlan(
+        eigenvalue, norm, failure, sample, found.value, own_delta, 0.0, 0.0, found.profile
+    )
+
+
+def _failure(failure: float | None, delta: float) -> float:
+    return _FAILURE_SHARE * delta if failure is None else failure
+
+
+def _single_release_shift(epsilon: float, delta: float) -> float:
+    """Return the shift that one Gaussian release could have for the single_shift budget."""
+    return 1.0 / noise_for_budget(epsilon, delta)[0]
+
+
+def _shifts(single_shift: float, leverage: float, failure: float) -> tuple[float, float]:
+    """Return the shifts of the two released bounds.
+
+    What is left for the sample is about ``1 - share**2`` of the squared shift; the margin of the
+    residuals' bound divides its precision by ``exp(2 margin leverage / shift)``.
+    """
+    eigenvalue = _EIGENVALUE_SHARE * single_shift
+    shares = np.linspace(0.05, 0.9, 86)
+    log_precision = np.log(1.0 - _EIGENVALUE_SHARE**2 - shares**2)
+    log_precision -= 2.0 * margin(failure) * math.log1p(leverage) / (shares * single_shift)
+    return eigenvalue, float(shares[np.argmax(log_precision)]) * single_shift
+
+
+def _by_printed_form(leverage: float, epsilon: float, delta: float) -> float:
+    """Return the squared residual at which the printed closed form gives epsilon."""
+    low, high = math.log(_LEAST_RESIDUAL), math.log(_LARGEST_RESIDUAL)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        printed = printed_posterior_epsilon(leverage, math.exp(middle), delta)
+        low, high = (middle, high) if printed <= epsilon else (low, middle)
+    return math.exp(low)
+
+
+# Smaller leverages ---------------------------------------------------------------------------
+
+
+def _rounded_up(leverage: float, ratio: float) -> float:
+    steps = math.ceil(math.log(leverage) / math.log(ratio) - 1e-6)
+    # Rounding of the logarithm must not make it smaller than it is.
+    return max(ratio**steps, leverage)
+
+
+# Found once for all fits of a search.
+_largest_squared_residual = functools.lru_cache(maxsize=4096)(largest_squared_residual)
+_covered_squared_residual = functools.lru_cache(maxsize=4096)(covered_squared_residual)
 
 
 class PosteriorSampleRegressor(PrivateLinearRegressor):

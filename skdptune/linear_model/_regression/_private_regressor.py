@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,25 +23,73 @@ from skdptune.base import (
     validate_records,
 )
 from skdptune.ledger import PrivacyLedger
-from skdptune.linear_model._regression._chunks import chunks_of, is_streamed
-from skdptune.linear_model._regression._fit_many import fit_in_one_pass
-from skdptune.linear_model._regression._optional_protocol import (
-    LARGEST_ALPHA,
-    OptionalProtocolMixin,
-)
-from skdptune.linear_model._regression._ridge_problem import RidgeProblem
 from skdptune.linear_model._regression._sufficient_statistics import (
     CONSTANT,
+    RidgeProblem,
     SufficientStatistics,
     check_bound,
+    chunks_of,
+    is_streamed,
     squared_radius,
 )
 from skdptune.linear_model._solvers import largest_subset_size, noise_generator, row_norm
 
+# Of all regressions.
+REGRESSOR_TEXT = {
+    "epsilon": """\
+epsilon : float, default=1.0
+    Privacy budget of a fit; infinite for no noise.""",
+    "delta": """\
+delta : float, default=1e-5
+    The other number of the budget; positive, and far below 1 over the number of records.""",
+    "bounds_and_intercept": """\
+data_norm : float, optional
+    Bound on the Euclidean norm of a row; longer rows are shortened to it. None stands for
+    ``sqrt(n_features)``, about the norm of a row of standardised features.
+target_bound : float or tuple (lower, upper)
+    Bound on the absolute value of a target, or its public range; what lies beyond is clipped. It
+    must be given, and known without looking at the data. With an intercept, targets count from the
+    middle of the range, so that those far from 0 need no more noise than its length asks for.
+    Without one nothing is taken from them, and the farther end is the bound.
+fit_intercept : bool, default=True
+    Whether rows end with a constant, half of `data_norm`, whose weight is regularised like
+    the others.""",
+    "failure_probability": """\
+failure_probability : float, optional
+    Probability with which each released bound may fail to hold; twice that (and a little) is
+    added to delta. The default is ``delta / 1000``: a search pays it once for every expected
+    run.""",
+    "randomness_and_size": """\
+random_state : int or None, default=None
+    None draws from the operating system's entropy; a seed gives reproducible research runs.
+    Fits with the same seed, such as clones on two folds, share their noise.
+n_public : int, optional
+    Public constant in place of the number of records. A search sets it where it fits on a
+    random subset of the data, whose size must stay secret.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    "shared_attributes": """\
+coef_ : ndarray of shape (n_features,)
+    The private weights.
+intercept_ : float
+    The private intercept; 0.0 without one.
+privacy_ : PrivacyReport
+    What the fit cost.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the features, where the columns of `X` had any.""",
+}
 
-class PrivateLinearRegressor(
-    OptionalProtocolMixin, PrivateEstimatorMixin, RegressorMixin, BaseEstimator
-):
+
+# Bounds on alpha within which nothing overflows.
+_LEAST_ALPHA, _LARGEST_ALPHA = 1e-9, 1e15
+# Beside the present value of alpha, in units of it.
+_FACTORS = (0.1, 0.3, 3.0, 10.0)
+
+
+class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimator):
     """What the private linear regressions share.
 
     A subclass implements `_plan`, which returns the noise and the cost of a fit, and `_weights`,
@@ -49,6 +98,9 @@ class PrivateLinearRegressor(
 
     # Whether delta may be 0.
     _can_be_pure: ClassVar[bool] = False
+    # Names of the parameters on which `privacy_profile` depends.
+    cost_parameters: ClassVar[frozenset[str]] = frozenset({"epsilon", "delta"})
+    _least_alpha: ClassVar[float] = _LEAST_ALPHA
 
     def __init__(
         self,
@@ -122,7 +174,7 @@ class PrivateLinearRegressor(
                 "OutputPerturbationLinearRegression for delta=0."
             )
         if self.alpha is not None:
-            check_real(self.alpha, name="alpha", lower=self._least_alpha, upper=LARGEST_ALPHA)
+            check_real(self.alpha, name="alpha", lower=self._least_alpha, upper=_LARGEST_ALPHA)
         if self.data_norm is not None:
             check_bound(self.data_norm, name="data_norm")
         if self.target_bound is None:
@@ -134,6 +186,91 @@ class PrivateLinearRegressor(
         target_range(self.target_bound)
         check_flag(self.fit_intercept, name="fit_intercept")
         self._size_bound(1)
+
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        """Return parameters with which a fit on fewer records resembles the final fit.
+
+        Parameters
+        ----------
+        n_tune, n_final : int
+            Numbers of records, or their public expectations.
+
+        Returns
+        -------
+        dict
+            The regularization per record is kept. The noise does not depend on the number of
+            records, so that on fewer of them it is larger than the signal's share; no parameter
+            changes that.
+        """
+        n_tune = check_integer(n_tune, name="n_tune", lower=1)
+        n_final = check_integer(n_final, name="n_final", lower=1)
+        if self.alpha is None:
+            return {}
+        alpha = self.alpha * (n_tune / n_final)
+        return {"alpha": min(max(alpha, self._least_alpha), _LARGEST_ALPHA)}
+
+    def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
+        """Return the noise of a fit, in units of a record's influence.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            As for `privacy_profile`.
+
+        Returns
+        -------
+        float
+        """
+        return float(self._plan_before_data(n_samples, n_features).noise_multiplier)
+
+    def suggested_space(
+        self, n_samples: int, n_features: int | None = None
+    ) -> dict[str, list[Any]]:
+        """Return the values of `alpha` that are worth searching beside the present one.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Number of features; without it, nothing is suggested where `alpha` follows a rule.
+
+        Returns
+        -------
+        dict of lists
+            The first value is the present one, None if that follows a rule; the others are a
+            tenth to ten times of it, or of what the noise moves the eigenvalues of ``X'X`` by.
+
+        Examples
+        --------
+        >>> from skdptune.linear_model import NoisyStatisticsRidge
+        >>> model = NoisyStatisticsRidge(alpha=2.0, data_norm=1.0, target_bound=1.0)
+        >>> model.suggested_space(n_samples=1000)
+        {'alpha': [2.0, 0.2, 0.6, 6.0, 20.0]}
+        """
+        check_integer(n_samples, name="n_samples", lower=1)
+        if n_features is not None:
+            check_integer(n_features, name="n_features", lower=1)
+        if self.alpha is None and n_features is None:
+            return {}
+        plan = self._plan_before_data(n_samples, n_features)
+        centre = self.alpha
+        if centre is None:
+            centre = self._alpha_by_rule(plan, n_features)
+        if centre == 0.0:
+            # No noise, and so no regularization by the rule.
+            return {"alpha": [self.alpha]}
+        values = [min(max(centre * f, self._least_alpha), _LARGEST_ALPHA) for f in _FACTORS]
+        return {"alpha": [self.alpha, *values]}
+
+    def _alpha_by_rule(self, plan: Any, n_features: Any) -> float:
+        """Return about what None stands for, in units of the rows."""
+        ridge = getattr(plan, "ridge", None)
+        if ridge is None:
+            width = n_features + int(self.fit_intercept)
+            noise = math.sqrt(width) * plan.noise_multiplier
+            ridge = noise * squared_radius(self.fit_intercept)
+        return float(ridge) * row_norm(self.data_norm, n_features) ** 2
 
     # Fitting ----------------------------------------------------------------------------------
 
@@ -227,7 +364,7 @@ class PrivateLinearRegressor(
                 domain="a private linear regression",
             )
             model._check_parameters()
-        return fit_in_one_pass(models, X, y, return_exceptions)
+        return _fit_in_one_pass(models, X, y, return_exceptions)
 
     def _fit_checked(
         self, statistics: SufficientStatistics, n_samples: int, records: Records | None = None
@@ -353,3 +490,60 @@ class PrivateLinearRegressor(
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def _fit_in_one_pass(
+    models: list[PrivateLinearRegressor], X: Any, y: Any, return_exceptions: bool
+) -> list[Any]:
+    """Return the regressions, fitted to sums that those with the same bounds share.
+
+    Parameters
+    ----------
+    models : list of PrivateLinearRegressor
+        With valid parameters.
+    X, y
+        As for `PrivateLinearRegressor.fit`.
+    return_exceptions : bool
+        Whether the exception of a fit that fails is put in the result instead of raised.
+    """
+    is_read_once = isinstance(X, Iterator)
+    if is_read_once and len({_bounds_of(model) for model in models}) > 1:
+        raise ValueError(
+            "estimators must agree on data_norm, target_bound and fit_intercept where X is an "
+            "iterator, which can be read once; got several."
+        )
+    shared: dict[tuple[Any, ...], tuple[Any, SufficientStatistics, int, Records | None]] = {}
+    known: dict[bool, tuple[Any, tuple[Any, Any]]] = {}
+    outcomes: list[Any] = []
+    for model in models:
+        # Whether empty data are refused depends on n_public.
+        is_strict = is_read_once or model.n_public is None
+        key = (*_bounds_of(model), is_strict)
+        try:
+            if key not in shared:
+                # What was read from a list or a table is in memory once, not for all bounds.
+                first, data = known.get(is_strict, (model, (X, y)))
+                shared[key] = (first, *model._statistics_of(*data))
+                known[is_strict] = (first, shared[key][-1] or data)
+            first, statistics, n_samples, records = shared[key]
+            _copy_features(first, model)
+            outcomes.append(model._fit_checked(statistics, n_samples, records))
+        except Exception as problem:
+            if not return_exceptions:
+                raise
+            outcomes.append(problem)
+    return outcomes
+
+
+def _bounds_of(model: PrivateLinearRegressor) -> tuple[Any, ...]:
+    """Return what decides the sums that a model needs."""
+    return (model.data_norm, target_range(model.target_bound), model.fit_intercept)
+
+
+def _copy_features(source: Any, model: Any) -> None:
+    """Copy what a fit learns about the columns."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(source, name):
+            setattr(model, name, getattr(source, name))
+        else:
+            vars(model).pop(name, None)

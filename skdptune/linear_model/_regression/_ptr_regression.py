@@ -7,15 +7,15 @@ from typing import Any, ClassVar
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_option, check_real
 from skdptune.ledger import PrivacyLedger
-from skdptune.linear_model._docstrings import REGRESSOR_TEXT
-from skdptune.linear_model._regression._posterior_plan import (
+from skdptune.linear_model._regression._posterior_sampling import (
     LARGEST_LEVERAGE,
     PosteriorPlan,
+    PosteriorSampleRegressor,
     adaptive_plan,
     proposal_plan,
 )
-from skdptune.linear_model._regression._posterior_sampling import PosteriorSampleRegressor
-from skdptune.linear_model._regression._ridge_problem import RidgeProblem
+from skdptune.linear_model._regression._private_regressor import REGRESSOR_TEXT
+from skdptune.linear_model._regression._sufficient_statistics import RidgeProblem
 
 MODES = ("adaptive", "propose-test-release")
 CALIBRATIONS = ("exact", "closed-form")
@@ -91,7 +91,7 @@ class PTRLinearRegression(PosteriorSampleRegressor):
     1.0 True
     """
 
-    _cost_parameters: ClassVar[frozenset[str]] = frozenset(
+    cost_parameters: ClassVar[frozenset[str]] = frozenset(
         {"epsilon", "delta", "mode", "calibration", "max_leverage", "failure_probability"}
     )
 

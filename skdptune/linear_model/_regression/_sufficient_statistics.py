@@ -3,14 +3,99 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from skdptune._validation import check_flag, check_real
-from skdptune.base import finite_rows, middle_and_half, table_shape, target_range
+from skdptune.base import finite_rows, middle_and_half, table_shape, target_array, target_range
+
+# Rows of one piece of a memory-mapped array; they are in memory at the same time.
+_ROWS = 2**16
+
+
+def is_streamed(X: Any) -> bool:
+    """Return whether data are to be read piece by piece.
+
+    Parameters
+    ----------
+    X : object
+        A memory-mapped array, a dask array, or an iterator (such as a generator).
+    """
+    return isinstance(X, np.memmap) or _is_dask(X) or isinstance(X, Iterator)
+
+
+def chunks_of(X: Any, y: Any) -> Iterator[tuple[Any, np.ndarray]]:
+    """Iterate over pieces of rows and their targets.
+
+    Parameters
+    ----------
+    X : numpy.memmap, dask.array.Array or iterator of pairs (X_chunk, y_chunk)
+    y : array-like or dask.array.Array; None with an iterator of pairs
+
+    Yields
+    ------
+    rows, targets : array-like, ndarray
+    """
+    if isinstance(X, Iterator):
+        yield from _pairs(X, y)
+        return
+    if y is None:
+        raise ValueError("y must be given with rows that are an array; got None.")
+    if _is_dask(X):
+        yield from _dask_chunks(X, y)
+        return
+    targets = target_array(y)
+    if X.ndim != 2 or targets.shape != X.shape[:1]:
+        raise ValueError(
+            "X and y must be of shapes (n_samples, n_features) and (n_samples,); got "
+            f"{X.shape} and {targets.shape}."
+        )
+    for start in range(0, X.shape[0], _ROWS):
+        yield X[start : start + _ROWS], targets[start : start + _ROWS]
+
+
+def _pairs(X: Iterator[Any], y: Any) -> Iterator[tuple[Any, np.ndarray]]:
+    if y is not None:
+        raise ValueError("y must be None with an iterator of chunks, which brings its targets.")
+    for pair in X:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError(
+                "an iterator of chunks must give pairs (X_chunk, y_chunk); got "
+                f"{type(pair).__name__}."
+            )
+        yield pair[0], target_array(pair[1])
+
+
+def _is_dask(X: Any) -> bool:
+    # Whoever passes a dask array has imported dask.
+    arrays = sys.modules.get("dask.array")
+    return arrays is not None and isinstance(X, arrays.Array)
+
+
+def _dask_chunks(X: Any, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Compute a dask array's blocks of rows one after the other."""
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional; got {X.ndim} dimensions.")
+    X = X.rechunk({1: -1})
+    if not _is_dask(y):
+        y = target_array(y)
+    is_known = not any(np.isnan(size) for size in X.chunks[0])
+    if is_known and np.shape(y) != X.shape[:1]:
+        raise ValueError(f"y must be of shape {X.shape[:1]}; got {np.shape(y)}.")
+    start = 0
+    for index in range(X.numblocks[0]):
+        rows = X.blocks[index].compute()
+        stop = start + rows.shape[0]
+        # Blocks of unknown length line up with those of the targets, or the chunk is refused.
+        part = y[start:stop] if is_known or not _is_dask(y) else y.blocks[index]
+        yield np.asarray(rows), np.asarray(part.compute() if _is_dask(y) else part)
+        start = stop
+
 
 # The constant feature of an intercept, in units of the longest row. A larger one would add more to
 # the norm of rows, and so to the noise; it is a power of 2, so that its sums are exact.
@@ -271,3 +356,48 @@ def _shorten_huge_rows(rows: np.ndarray, units: np.ndarray, squares: np.ndarray)
         # The row is far longer than any bound.
         units[index] = row * (UNIT * _SHRINKAGE / length)
         squares[index] = 0.0
+
+
+# In units of the rows' bound; no ridge in use is smaller.
+LEAST_RIDGE = 1e-12
+# Ridges, for rows of norm 1, among which a rule chooses one.
+RIDGES = np.geomspace(1e-2, 1e8, 401)
+# Budgets are lowered to this: a larger epsilon hardly differs from no privacy.
+LARGEST_EPSILON = 100.0
+
+
+@dataclass(frozen=True)
+class RidgeProblem:
+    """A ridge regression in units of its bounds.
+
+    Attributes
+    ----------
+    values, vectors : ndarray
+        Spectrum of the rows' products with rows; the values are sorted and not negative.
+    moment : ndarray
+        Products of rows with targets.
+    gram : ndarray
+        Products of rows with rows.
+    radius2 : float
+        Bound on the squared norm of a row, the constant of the intercept included.
+    alpha : float
+        Ridge in these units.
+    n_public : int
+        A public number that bounds the number of records.
+    blocks : callable, optional
+        Reads the records again, as `SufficientStatistics.blocks` does; None where they are not in
+        memory.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    moment: np.ndarray
+    gram: np.ndarray
+    radius2: float
+    alpha: float
+    n_public: int
+    blocks: Callable[[], Iterator[np.ndarray]] | None = None
+
+    def solution(self, ridge: float) -> np.ndarray:
+        """Return the weights of a ridge regression, in the basis of the eigenvectors."""
+        return (self.vectors.T @ self.moment) / np.maximum(self.values + ridge, LEAST_RIDGE)

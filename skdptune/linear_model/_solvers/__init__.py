@@ -6,7 +6,6 @@ from skdptune.linear_model._solvers._clipped_gradients import (
     softmax_residuals,
 )
 from skdptune.linear_model._solvers._design import Design, row_norm
-from skdptune.linear_model._solvers._initial_weights import initial_weights
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, MarginLoss, huber_hinge
 from skdptune.linear_model._solvers._noise import add_noise, additive_noise, noise_generator
 from skdptune.linear_model._solvers._noisy_gradient import (
@@ -14,6 +13,7 @@ from skdptune.linear_model._solvers._noisy_gradient import (
     SGD_LEARNING_RATE,
     default_learning_rate,
     fit_noisy_gradient,
+    initial_weights,
 )
 from skdptune.linear_model._solvers._objective import fit_objective, plan_objective
 from skdptune.linear_model._solvers._output import fit_output, plan_output

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skdptune.linear_model import PTRLinearRegression
-from skdptune.linear_model._regression._chunks import chunks_of, is_streamed
+from skdptune.linear_model._regression._sufficient_statistics import chunks_of, is_streamed
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, size=(3000, 3))
 Y = np.clip(X @ [0.5, -0.5, 0.2], -1.0, 1.0)
@@ -36,7 +36,7 @@ def test_iterators_of_chunks(whole, size):
 
 
 def test_memory_mapped_rows(whole, tmp_path, monkeypatch):
-    monkeypatch.setattr("skdptune.linear_model._regression._chunks._ROWS", 500)
+    monkeypatch.setattr("skdptune.linear_model._regression._sufficient_statistics._ROWS", 500)
     np.save(tmp_path / "rows.npy", X)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
     assert is_streamed(mapped)

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from skdptune.linear_model import PTRLinearRegression, SufficientStatistics
-from skdptune.linear_model._regression import _posterior_plan
+from skdptune.linear_model._regression import _posterior_sampling
 from tests.accounting.calls import calls_of
 from tests.linear_model.regression_examples import DELTA, X, Y, every_kind
 
@@ -47,7 +47,7 @@ def test_a_hundred_ridges_share_one_pass_one_spectrum_and_one_plan(monkeypatch):
     counted = {
         "passes": (SufficientStatistics, "update"),
         "spectra": (np.linalg, "eigh"),
-        "plans": (_posterior_plan, "calibrate"),
+        "plans": (_posterior_sampling, "calibrate"),
     }
     counts = dict.fromkeys(counted, 0)
 

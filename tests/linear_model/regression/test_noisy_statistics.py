@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdptune.linear_model import AdaSSPLinearRegression, NoisyStatisticsRidge
-from skdptune.linear_model._regression._noisy_sums import solve_noisy
+from skdptune.linear_model._regression._noisy_statistics import solve_noisy
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1.0, 1.0, size=(3000, 3))

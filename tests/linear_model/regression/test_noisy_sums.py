@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model._regression._noisy_sums import (
+from skdptune.linear_model._regression._noisy_statistics import (
     noisy_sums_plan,
     release_sums,
     solve_noisy,

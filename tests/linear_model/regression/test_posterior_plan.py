@@ -12,8 +12,8 @@ from skdptune.accounting import (
     with_failure,
 )
 from skdptune.accounting._mechanisms import posterior_sample_deltas
-from skdptune.linear_model._regression import _posterior_plan
-from skdptune.linear_model._regression._posterior_plan import (
+from skdptune.linear_model._regression import _posterior_sampling
+from skdptune.linear_model._regression._posterior_sampling import (
     _SLACK_SHARE,
     adaptive_plan,
     noiseless_plan,
@@ -113,6 +113,6 @@ def test_infinite_budget_adds_no_noise():
 @pytest.mark.parametrize("leverage", [1.0, 30.0, 1e3])
 def test_leverages_beyond_the_budget_are_refused_without_sums(leverage, monkeypatch):
     # Sums with samples of such leverages take seconds each.
-    monkeypatch.setattr(_posterior_plan, "with_failure", None)
+    monkeypatch.setattr(_posterior_sampling, "with_failure", None)
     with pytest.raises(UnreachableBudgetError, match="max_leverage must be smaller"):
         adaptive_plan(1.0, 1e-5, leverage, None, "exact")

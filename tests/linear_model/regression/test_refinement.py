@@ -16,8 +16,8 @@ from skdptune.linear_model import (
     NoisyStatisticsRidge,
     SufficientStatistics,
 )
-from skdptune.linear_model._regression import _noisy_statistics, _refinement
-from skdptune.linear_model._regression._refinement import (
+from skdptune.linear_model._regression import _noisy_statistics
+from skdptune.linear_model._regression._noisy_statistics import (
     LARGEST_RESIDUAL,
     LEAST_NOISE,
     N_STEPS,
@@ -193,7 +193,7 @@ def test_any_record_moves_what_steps_read_by_its_own_alone(form, monkeypatch):
         return np.zeros(7)
 
     monkeypatch.setattr(_noisy_statistics, "refined_weights", seen)
-    monkeypatch.setattr(_refinement, "LEAST_NOISE", 0.0)
+    monkeypatch.setattr(_noisy_statistics, "LEAST_NOISE", 0.0)
     model(data_norm=1.5).fit(FORMS[form](ROWS[:20]), TARGETS[:20])
     before = read.pop()
     for row, target in zip(records, targets, strict=True):
@@ -213,7 +213,7 @@ def test_any_record_moves_what_steps_read_by_its_own_alone(form, monkeypatch):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_releases_cost_what_the_sums_cost(epsilon, intercept, monkeypatch):
     # Theorem L10, Theorem L8.
-    monkeypatch.setattr(_refinement, "LEAST_NOISE", 0.0)
+    monkeypatch.setattr(_noisy_statistics, "LEAST_NOISE", 0.0)
     shifts = {}
     for alpha in (None, 10.0):
         ridge = model(epsilon=epsilon, alpha=alpha, fit_intercept=intercept)
@@ -335,7 +335,7 @@ def test_searches_of_pipelines_take_steps(kind):
 @pytest.mark.parametrize("bound", [1e-100, 2.0, (1e9, 1e9 + 1.0), 1e100], ids=str)
 @pytest.mark.parametrize("intercept", [False, True])
 def test_awkward_data_are_fitted(epsilon, bound, intercept, monkeypatch):
-    monkeypatch.setattr(_refinement, "LEAST_NOISE", 0.0)
+    monkeypatch.setattr(_noisy_statistics, "LEAST_NOISE", 0.0)
     for X, y in [
         (ROWS[:, :1], TARGETS),
         (ROWS[:3], TARGETS[:3]),
@@ -376,7 +376,7 @@ def test_neighbours_are_not_told_apart(intercept):
 def test_steps_with_too_little_noise_would_be_found(monkeypatch):
     ridge = NoisyStatisticsRidge(0.5, 1e-3, data_norm=2.0, target_bound=(96.0, 104.0))
     monkeypatch.setattr(
-        _refinement,
+        _noisy_statistics,
         "gaussian_release",
         lambda value, sensitivity, scale, rng: gaussian_release(
             value, sensitivity, scale / 30.0, rng
@@ -393,6 +393,6 @@ def test_steps_explain_more_where_noise_dominates(epsilon, monkeypatch):
     ridges = [model(epsilon=epsilon, target_bound=3.0, random_state=seed) for seed in range(5)]
     steps = [ridge.fit(X, y).score(X, y) for ridge in ridges]
     assert {ridge.n_iter_ for ridge in ridges} == {N_STEPS}
-    monkeypatch.setattr(_refinement, "LEAST_NOISE", math.inf)
+    monkeypatch.setattr(_noisy_statistics, "LEAST_NOISE", math.inf)
     sums = [ridge.fit(X, y).score(X, y) for ridge in ridges]
     assert np.mean(steps) > np.mean(sums) + 0.1

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from skdptune.linear_model._regression import _released_bounds
-from skdptune.linear_model._regression._posterior_plan import adaptive_plan
+from skdptune.linear_model._regression._posterior_sampling import adaptive_plan
 from skdptune.linear_model._regression._released_bounds import (
     margin,
     release_least_eigenvalue,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from skdptune.linear_model import SufficientStatistics
-from skdptune.linear_model._regression._ridge_problem import RidgeProblem
+from skdptune.linear_model._regression._sufficient_statistics import RidgeProblem
 
 rng = np.random.default_rng(0)
 

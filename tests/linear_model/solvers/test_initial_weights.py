@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skdptune.linear_model._solvers._initial_weights import initial_weights
+from skdptune.linear_model._solvers._noisy_gradient import initial_weights
 
 
 def made(coef, intercept, n_outputs=1, n_features=2, fit_intercept=True):
