@@ -38,7 +38,7 @@ from torch import nn
 
 from skdptune.mechanisms import poisson_batches
 from skdptune.neural_network import DPNeuralNetClassifier, _noisy_steps
-from skdptune.neural_network._gradient_noise import GradientNoise
+from skdptune.neural_network._noisy_steps import GradientNoise
 
 DELTA = 1e-5
 EPSILONS = (1.0, 3.0, 8.0)

@@ -13,17 +13,17 @@ from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_real
 from skdptune.ledger import PrivacyLedger
 from skdptune.neural_network._classifier import DPNeuralNetClassifier
-from skdptune.neural_network._defaults import EPOCHS_FOR_TWO_CLASSES
-from skdptune.neural_network._docstrings import SHARED_TEXT
 from skdptune.neural_network._module_check import CriterionError
 from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._parameters import (
+    EPOCHS_FOR_TWO_CLASSES,
     Callbacks,
     GradSampleMode,
     ModuleLike,
     OptimizerFactory,
     PredictNonlinearity,
 )
+from skdptune.neural_network._private_net import SHARED_TEXT
 
 _TWO_CLASSES = "Only binary classification is supported: use DPNeuralNetClassifier."
 

@@ -20,18 +20,16 @@ from skdptune.base import (
     weights_of_classes,
 )
 from skdptune.ledger import PrivacyLedger
-from skdptune.neural_network._defaults import EPOCHS_FOR_CLASSES
-from skdptune.neural_network._docstrings import SHARED_TEXT
-from skdptune.neural_network._inputs import codes_of
 from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._parameters import (
+    EPOCHS_FOR_CLASSES,
     Callbacks,
     GradSampleMode,
     ModuleLike,
     OptimizerFactory,
     PredictNonlinearity,
 )
-from skdptune.neural_network._private_net import PrivateNet
+from skdptune.neural_network._private_net import SHARED_TEXT, PrivateNet
 
 
 @with_shared_text(SHARED_TEXT)
@@ -241,3 +239,10 @@ class DPNeuralNetClassifier(PrivateNet, NeuralNetClassifier):
         # With the few dozen records of a test, noise hides what a private model learns.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def codes_of(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return labels, each among `classes`, as numbers 0, 1, ...: their positions there."""
+    if labels.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    return np.searchsorted(classes, labels).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The parameters of a private net: their names and domains, and the plan they make."""
+"""The parameters of a private net: their names, domains and defaults, and the plan they make."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self, TypeAlias, cast
 
 import torch
+from skorch.callbacks import LRScheduler
 from torch import nn
 
 from skdptune._formatting import shown
@@ -20,9 +21,76 @@ from skdptune.mechanisms import (
     check_noise_and_budget,
     plan_noisy_gradient,
 )
-from skdptune.neural_network._callbacks import check_callbacks
-from skdptune.neural_network._defaults import AUTO_EPOCHS, default_epochs
 from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
+
+AUTO_EPOCHS = "auto"
+# Epochs by default, from so many records on: as many as lose nothing at small budgets, which noise
+# decides. It changes a decision between two classes least, numbers more, and one class among many
+# most. The measurements are in docs/defaults.md.
+EPOCHS_FOR_TWO_CLASSES = {0: 20, 4_000: 30}
+EPOCHS_FOR_TARGETS = {0: 10, 16_000: 20}
+EPOCHS_FOR_CLASSES = {0: 10}
+
+
+def default_epochs(rule: dict[int, int], n_samples: int) -> int:
+    """Return the number of epochs that "auto" stands for.
+
+    It must depend on nothing that differs between plan and fit, nor on epsilon, which is not there
+    while a search solves for the noise.
+
+    Parameters
+    ----------
+    rule : dict of int to int
+        Numbers of epochs by the least number of records from which they hold, in rising order.
+    n_samples : int
+        The public number of records.
+
+    Returns
+    -------
+    int
+    """
+    return [epochs for least, epochs in rule.items() if n_samples >= least][-1]
+
+
+_HINT = (
+    "What it measures on data has no privacy cost charged. A schedule of the learning rate "
+    "(LRScheduler) is allowed; vouch for a callback of your own that reads no data by its class "
+    "attribute data_independent = True."
+)
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Refuse callbacks that read losses, scores, gradients or data.
+
+    Parameters
+    ----------
+    callbacks : None, "disable" or list
+        As in skorch: callbacks, their classes, or pairs of a name and one of these.
+    """
+    if callbacks is None or (isinstance(callbacks, str) and callbacks == "disable"):
+        return
+    if not isinstance(callbacks, list | tuple):
+        raise TypeError(f"callbacks must be a list, or None; got {type(callbacks).__name__}.")
+    for entry in callbacks:
+        callback = entry[1] if isinstance(entry, tuple) else entry
+        kind = callback if isinstance(callback, type) else type(callback)
+        if callback is None or getattr(callback, "data_independent", False) is True:
+            continue
+        if kind is not LRScheduler:
+            raise ValueError(
+                f"callbacks must not depend on the data; got {kind.__name__}. {_HINT}"
+            )
+        if "plateau" in _policy_name(callback).lower():
+            raise ValueError(
+                "callbacks must not depend on the data; got LRScheduler with ReduceLROnPlateau, "
+                f"which reads a loss. {_HINT}"
+            )
+
+
+def _policy_name(callback: Any) -> str:
+    policy = getattr(callback, "policy", "")
+    return policy if isinstance(policy, str) else getattr(policy, "__name__", str(policy))
+
 
 # Instances, or classes and factories to be called with the arguments of the component.
 ModuleLike: TypeAlias = nn.Module | Callable[..., nn.Module]

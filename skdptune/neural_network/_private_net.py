@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -12,17 +11,109 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import validated_rows
+from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_SIZE, validate_records
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import NoisyGradientPlan, repeatable_generator
-from skdptune.neural_network._inputs import as_array, own_array
 from skdptune.neural_network._noisy_steps import quiet_hooks
-from skdptune.neural_network._optional_protocol import OptionalProtocolMixin
-from skdptune.neural_network._parameters import ModuleLike
-from skdptune.neural_network._population import PopulationTrainer, TrainableNet
+from skdptune.neural_network._parameters import ModuleLike, NetParameters
+from skdptune.neural_network._population import PopulationTrainer
 from skdptune.neural_network._training_loop import TrainingLoop
 from skdptune.neural_network._training_run import TrainingRun
+
+SHARED_TEXT = {
+    "shared_parameters": """\
+epsilon : float or None, default=1.0
+    Privacy budget of a fit: the noise is the least that keeps within it. Infinite for no noise.
+delta : float, default=1e-5
+    The delta of the budget; far below one over the number of records.
+optimizer : class of torch.optim.Optimizer, default=SGD
+    Takes the steps along the noisy gradients.
+lr : float, default=0.5
+    Learning rate.
+max_epochs : float, "auto" or "max", default="auto"
+    Expected number of times that each record is used. "auto" follows from the public number of
+    records: 10 for `DPNeuralNetClassifier`; 20 for `DPNeuralNetBinaryClassifier`, and 30 from
+    4,000 on; 10 for `DPNeuralNetRegressor`, and 20 from 16,000 on. "max" stands for as many
+    steps of noise `noise_multiplier` as `epsilon` and `delta` pay for.
+batch_size : int or float, default=256
+    Expected number of records in a batch, or their share of all records; at most all of them.
+max_grad_norm : float, default=1.0
+    Norm to which the gradient of each record is clipped.
+noise_multiplier : float, optional
+    Standard deviation of the noise in units of `max_grad_norm`. Given, it replaces `epsilon`;
+    with "max" epochs both are needed.
+grad_sample_mode : {"auto", "hooks", "functorch", "ghost"}, default="auto"
+    How Opacus computes gradients of records: layer by layer, by torch.func, or their norms only.
+    "ghost" is faster and takes less memory, and is offered for networks of linear layers on
+    vectors. "auto" is "ghost" for those, and "hooks" for others.
+sampling : {"poisson", "fixed", "allocation"}, default="poisson"
+    "poisson" draws each record for each batch independently. "fixed" draws batches of fixed
+    size, which takes about twice the noise. "allocation" puts each record into one batch of an
+    epoch, at random: use it to have every record once in an epoch, with a little less noise.
+max_physical_batch_size : int, optional
+    Largest number of records in memory together; larger batches are processed in pieces.
+fix_module : bool, default=False
+    Whether Opacus may replace layers that mix records, such as BatchNorm by GroupNorm.
+callbacks : list, optional
+    skorch callbacks that read no data: schedules of the learning rate, and those with a class
+    attribute ``data_independent = True``, whose author vouches for it.
+train_split : None
+    Must be None: scores of validation data that are split off would not be paid for.
+predict_nonlinearity : callable, "auto" or None, default="auto"
+    Applied to outputs to predict, as in skorch.
+device : str or torch.device, default="cpu"
+    Device to train on.
+verbose : int, default=0
+    Verbosity of skorch.
+random_state : int or None, default=None
+    None draws first weights, batches and noise from the operating system's entropy; a seed gives
+    reproducible research runs.
+    Fits with the same seed, such as clones on two folds, share their noise.
+n_public : int, optional
+    Public constant that replaces the number of records, where that number is secret.
+ledger : PrivacyLedger, optional
+    Where a fit sets its cost aside before it reads the data. None is the ledger in use, if
+    any: that of ``with ledger:`` or `skdptune.config_context`.""",
+    "class_weight": """\
+class_weight : mapping of class to float, optional
+    Weights of classes, by which the clipped gradients of their records are multiplied; classes
+    that are not named weigh 1. They must be public numbers, not counted in the data. They are
+    divided by the largest, so that no record's influence grows and the cost stays.""",
+    "components": """\
+**components
+    Arguments of components, as in ``module__hidden`` and ``optimizer__momentum``.""",
+    "shared_attributes": """\
+module_ : torch.nn.Module
+    The trained network, without Opacus.
+max_epochs_ : float
+    Number of epochs, also where `max_epochs` is "auto" or "max".
+plan_ : NoisyGradientPlan
+    Sampling rate, number of steps and noise.
+privacy_ : PrivacyReport
+    Privacy cost of the fit.
+n_features_in_ : int
+    Length of the second axis of the records.""",
+}
+
+
+_COST_PARAMETERS = frozenset(
+    {
+        "batch_size",
+        "delta",
+        "epsilon",
+        "max_epochs",
+        "n_public",
+        "noise_multiplier",
+        "sampling",
+    }
+)
+
+
+# Beside the present value, in units of it.
+_SUGGESTED = (1.0 / 3.0, 3.0)
+
 
 _REFUSED_WEIGHTS = (
     "sample_weight is not supported: a weight multiplies a record's influence, and the guarantee "
@@ -30,7 +121,7 @@ _REFUSED_WEIGHTS = (
 )
 
 
-class PrivateNet(OptionalProtocolMixin, TrainingLoop):
+class PrivateNet(NetParameters, TrainingLoop):
     """What DPNeuralNetClassifier and DPNeuralNetRegressor add to skorch's nets."""
 
     # Public classes give the defaults, and spell out skorch's parameters.
@@ -79,6 +170,126 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         PrivacyProfile
         """
         return self._plan_before_data(n_samples).profile
+
+    @property
+    def noise_parameter(self) -> str | None:
+        """Name of the parameter that sets the noise of a fit and changes nothing else, or None.
+
+        Given in place of `epsilon`, the same noise makes the same fit. With "max" epochs it sets
+        the number of steps instead.
+        """
+        return None if self._takes_most_steps() else "noise_multiplier"
+
+    @property
+    def cost_parameters(self) -> frozenset[str]:
+        """Names of the parameters on which `privacy_profile` depends."""
+        return _COST_PARAMETERS
+
+    def noise_level(self, n_samples: int, n_features: int | None = None) -> float:
+        """Return the noise of a fit, in units of the clipping norm.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Not used.
+
+        Returns
+        -------
+        float
+            The noise multiplier.
+        """
+        return float(self._plan_before_data(n_samples).noise_multiplier)
+
+    def fixed_epochs(self, n_samples: int, n_features: int | None = None) -> dict[str, float]:
+        """Return the number that "auto" or "max" stands for, under the name of the parameter.
+
+        Set beside the same ``noise_multiplier`` it makes the same fit, whatever ``epsilon`` is.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public. ``n_public`` replaces it where it is given.
+        n_features : int, optional
+            Not used.
+
+        Returns
+        -------
+        dict
+            Empty where the number of epochs is given.
+        """
+        if not isinstance(self.max_epochs, str):
+            return {}
+        return {"max_epochs": self._epochs_of(self._plan_before_data(n_samples))}
+
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        """Return the parameters with which a fit on fewer records resembles the final fit.
+
+        Parameters
+        ----------
+        n_tune : int
+            Number of records, or its public expectation, that the search fits on.
+        n_final : int
+            Number of records, or its public expectation, of the final fit of this net.
+
+        Returns
+        -------
+        dict
+            To be set by ``set_params`` on a copy that is fitted on `n_tune` records.
+
+        Notes
+        -----
+        *batch_size* becomes a share of the records, as large as it is of `n_final`. That keeps the
+        sampling rate, the number of steps, the noise multiplier and the privacy cost.
+
+        *max_epochs* of "auto" becomes the number that it is for `n_final`, for the same reason.
+
+        *lr* of plain SGD is multiplied by ``n_tune / n_final`` (Koskela and Kulkarni 2023,
+        arXiv:2301.11989, section 3.2), which keeps the size of the noise that a step adds to the
+        weights. Other optimizers keep their learning rate: Adam divides each step by its size.
+        """
+        self._check_parameters()
+        n_tune = check_integer(n_tune, name="n_tune", lower=1)
+        n_final = check_integer(n_final, name="n_final", lower=1)
+        share = self.batch_size
+        values: dict[str, Any] = {
+            "batch_size": share if isinstance(share, float) else min(share / n_final, 1.0)
+        }
+        if self._takes_default_epochs():
+            values["max_epochs"] = self._epochs_for(self._public_size(n_final))
+        if self.optimizer is torch.optim.SGD:
+            values[self._rate_name] = getattr(self, self._rate_name) * (n_tune / n_final)
+        return values
+
+    def suggested_space(
+        self, n_samples: int, n_features: int | None = None
+    ) -> dict[str, list[float]]:
+        """Return values of the learning rate and the clipping norm that are worth searching.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Not used.
+
+        Returns
+        -------
+        dict of lists
+            The present value of each, a third and three times of it. A search varies one
+            parameter at a time.
+        """
+        self._check_parameters()
+        present = {name: getattr(self, name) for name in (self._rate_name, "max_grad_norm")}
+        return {
+            name: [value, *(value * factor for factor in _SUGGESTED)]
+            for name, value in present.items()
+            if value > 0.0
+        }
+
+    @property
+    def _rate_name(self) -> str:
+        # skorch prefers the one with the prefix.
+        return "optimizer__lr" if hasattr(self, "optimizer__lr") else "lr"
 
     def fit(self, X: Any, y: Any, **refused: Any) -> Self:
         """Train the module privately, from fresh weights.
@@ -150,7 +361,7 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
 
     @classmethod
     def fit_many(
-        cls, estimators: Sequence[TrainableNet], X: Any, y: Any, *, return_exceptions: bool = False
+        cls, estimators: Sequence[PrivateNet], X: Any, y: Any, *, return_exceptions: bool = False
     ) -> list[Any]:
         """Train many nets together, each on batches and with noise of its own.
 
@@ -175,9 +386,9 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         """
         return PopulationTrainer().fit(estimators, X, y, return_exceptions=return_exceptions)
 
-    @abstractmethod
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, int]:
         """Return records, targets as the criterion takes them, and the number of outputs."""
+        raise NotImplementedError
 
     def _validated_pair(self, X: Any, y: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
         # Theorem R5.
@@ -250,3 +461,18 @@ class PrivateNet(OptionalProtocolMixin, TrainingLoop):
         tags.input_tags.three_d_array = True
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+def as_array(values: Any) -> Any:
+    """Return torch tensors as NumPy arrays, and anything else as it is."""
+    if isinstance(values, torch.Tensor):
+        return values.detach().cpu().numpy()
+    return values
+
+
+def own_array(rows: np.ndarray, given: Any) -> np.ndarray:
+    """Return rows in memory that is not the caller's, in C order."""
+    is_own = rows.flags.c_contiguous and rows.flags.writeable
+    if is_own and isinstance(given, np.ndarray) and not np.may_share_memory(rows, given):
+        return rows
+    return np.array(rows, order="C")

@@ -10,19 +10,17 @@ from skorch import NeuralNetRegressor
 
 from skdptune._docstrings import with_shared_text
 from skdptune.ledger import PrivacyLedger
-from skdptune.neural_network._defaults import EPOCHS_FOR_TARGETS
-from skdptune.neural_network._docstrings import SHARED_TEXT
-from skdptune.neural_network._inputs import as_columns
 from skdptune.neural_network._module_check import CriterionError
 from skdptune.neural_network._modules import MLP
 from skdptune.neural_network._parameters import (
+    EPOCHS_FOR_TARGETS,
     Callbacks,
     GradSampleMode,
     ModuleLike,
     OptimizerFactory,
     PredictNonlinearity,
 )
-from skdptune.neural_network._private_net import PrivateNet
+from skdptune.neural_network._private_net import SHARED_TEXT, PrivateNet
 
 
 @with_shared_text(SHARED_TEXT)
@@ -170,3 +168,9 @@ class DPNeuralNetRegressor(PrivateNet, NeuralNetRegressor):
         tags.regressor_tags.poor_score = True
         tags.target_tags.multi_output = True
         return tags
+
+
+def as_columns(targets: np.ndarray) -> np.ndarray:
+    """Return a copy of targets as 32-bit numbers, one column for each."""
+    columns = targets[:, None] if targets.ndim == 1 else targets
+    return np.array(columns, dtype=np.float32, order="C")

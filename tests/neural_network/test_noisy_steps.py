@@ -1,5 +1,7 @@
 """The mechanism itself: gradients, clipping, noise, physical batches, empty batches, checks."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -9,9 +11,11 @@ from opacus.layers import DPLSTM
 from scipy import stats
 from torch import nn
 
+from skdptune.mechanisms import grid_of
 from skdptune.neural_network import MLP, SmallCNN, _noisy_steps
 from skdptune.neural_network._noisy_steps import (
     GRAD_SAMPLE_MODES,
+    GradientNoise,
     NoisySteps,
     NotPrivateError,
     exact_arithmetic,
@@ -68,8 +72,9 @@ def naive_clipped_sum(module, X, y, norm):
 
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
-@pytest.mark.parametrize("norm", [0.3, 1.0, 100.0])
-@pytest.mark.parametrize("max_physical_batch_size", [None, 1, 4, 6, 50])
+@pytest.mark.parametrize(
+    ("norm", "max_physical_batch_size"), [(0.3, None), (0.3, 4), (1.0, 1), (100.0, 6), (100.0, 50)]
+)
 def test_step_without_noise_is_the_naive_clipped_sum(mode, norm, max_physical_batch_size):
     # Theorem U1.
     X, y = batch()
@@ -256,11 +261,22 @@ def choosy_losses(outputs, targets):
 
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
-@pytest.mark.parametrize("max_physical_batch_size", [None, 1, 2, 4])
-@pytest.mark.parametrize("number", [0, 5])
-@pytest.mark.parametrize("kind", ["input", "target", "both", "all"])
+@pytest.mark.parametrize(
+    ("kind", "number", "max_physical_batch_size"),
+    [
+        ("input", 0, None),
+        ("input", 5, 1),
+        ("input", 5, 4),
+        ("target", 0, 2),
+        ("target", 5, None),
+        ("both", 5, None),
+        ("both", 0, 2),
+        ("all", 0, None),
+        ("all", 0, 4),
+    ],
+)
 def test_record_that_the_module_or_the_losses_refuse_has_no_influence(
-    mode, max_physical_batch_size, number, kind
+    mode, kind, number, max_physical_batch_size
 ):
     # Theorem U1.
     X, y = batch()
@@ -458,3 +474,71 @@ def test_exact_arithmetic_lasts_until_the_last_training_ends():
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def added(deviation, seed, total):
+    return GradientNoise(deviation, np.random.default_rng(seed)).added_to(total)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_noise_is_normal_with_the_deviation(dtype):
+    draws = added(3.0, 0, torch.full((400, 500), 7.0, dtype=dtype))
+    assert draws.dtype == dtype
+    assert draws.shape == (400, 500)
+    flat = (draws.double().numpy().ravel() - 7.0) / 3.0
+    assert stats.kstest(flat, "norm").pvalue > 1e-3
+    assert abs(np.corrcoef(flat[:-1], flat[1:])[0, 1]) < 0.01
+
+
+def test_seed_repeats_and_entropy_does_not():
+    zeros = torch.zeros(4)
+    assert torch.equal(added(1.0, 1, zeros), added(1.0, 1, zeros))
+    assert not torch.equal(added(1.0, 1, zeros), added(1.0, 2, zeros))
+    assert not torch.equal(added(1.0, None, zeros), added(1.0, None, zeros))
+
+
+def test_sums_are_rounded_to_a_grid_that_no_data_choose():
+    # Theorem E1.
+    for value in (0.0, 1e-9, 0.3, 1234.5678):
+        total = torch.full((1000,), value, dtype=torch.float64)
+        steps = added(1.7, 0, total).numpy() / grid_of(1.7)
+        np.testing.assert_array_equal(steps, np.rint(steps))
+
+
+def test_no_noise_is_a_copy():
+    total = torch.ones(3)
+    noisy = added(0.0, 0, total)
+    assert torch.equal(noisy, total)
+    assert noisy.data_ptr() != total.data_ptr()
+
+
+def test_sums_stay_as_they_were_and_no_gradient_flows():
+    total = torch.ones(3, requires_grad=True)
+    assert not added(1.0, 0, total).requires_grad
+    assert torch.equal(total, torch.ones(3))
+
+
+def test_a_sums_noise_does_not_depend_on_what_was_added_to_others():
+    # Theorem E1: neighbouring data sets meet the same noise.
+    first, second = (GradientNoise(1.0, np.random.default_rng(0)) for _ in range(2))
+    for value in (0.0, 5.0, 1e6):
+        first.added_to(torch.full((7,), value))
+        second.added_to(torch.full((7,), -value))
+    zeros = torch.zeros(50)
+    assert torch.equal(first.added_to(zeros), second.added_to(zeros))
+
+
+def test_on_other_devices_torch_draws_the_noise(monkeypatch):
+    # Assumption F6. No other device is needed to see what would be asked of it.
+    noise = GradientNoise(2.0, np.random.default_rng(0))
+    noise._device = torch.device("meta")
+    noise._generator = torch.Generator().manual_seed(0)
+    drawn = []
+
+    def normal(mean, deviation, *, size, generator, device, dtype):
+        drawn.append((mean, deviation, tuple(size), device.type, dtype))
+        return torch.ones(size, dtype=dtype)
+
+    monkeypatch.setattr(torch, "normal", normal)
+    assert torch.equal(noise.added_to(torch.zeros(2, 3)), torch.ones(2, 3))
+    assert drawn == [(0.0, 2.0, (2, 3), "meta", torch.float32)]

@@ -1,13 +1,37 @@
-"""Parameters of private nets: names, setting, and what is refused before data are read."""
+"""Parameters of private nets: names, domains, defaults, costs, and how they are described."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
 
 import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
-from skorch.callbacks import EarlyStopping
+from skorch.callbacks import (
+    Callback,
+    Checkpoint,
+    EarlyStopping,
+    EpochScoring,
+    LRScheduler,
+    PassthroughScoring,
+)
+from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
 
-from skdptune.neural_network import MLP, DPNeuralNetClassifier, LogisticHead
-from tests.neural_network.nets import KINDS, data, net_of, weights_of
+import skdptune.neural_network
+from skdptune.base import profile_of
+from skdptune.mechanisms import steps_for_budget
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.neural_network import (
+    MLP,
+    DPNeuralNetBinaryClassifier,
+    DPNeuralNetClassifier,
+    DPNeuralNetRegressor,
+    LogisticHead,
+)
+from tests.neural_network.nets import data, net_of, weights_of
 
 
 @pytest.mark.parametrize(
@@ -33,9 +57,8 @@ from tests.neural_network.nets import KINDS, data, net_of, weights_of
         ({"iterator_train__shuffle": True}, "iterator_train__shuffle must not be given"),
     ],
 )
-@pytest.mark.parametrize("kind", KINDS)
-def test_bad_parameters_are_refused_before_data_are_read(kind, settings, complaint):
-    net = net_of(kind, **settings)
+def test_bad_parameters_are_refused_before_data_are_read(settings, complaint):
+    net = net_of(**settings)
     with pytest.raises(ValueError, match=complaint):
         net.privacy_profile(100)
     with pytest.raises(ValueError, match=complaint):
@@ -101,3 +124,287 @@ def test_most_steps_need_a_noise_and_a_budget(settings, complaint):
     net = net_of(**{"max_epochs": "max", "noise_multiplier": 2.0, **settings})
     with pytest.raises((ValueError, TypeError), match=complaint):
         net.privacy_profile(100)
+
+
+class Vouched(Callback):
+    data_independent = True
+
+
+class Unknown(Callback):
+    pass
+
+
+class OwnSchedule(LRScheduler):
+    """A subclass may do anything."""
+
+
+@pytest.mark.parametrize(
+    "callbacks",
+    [
+        None,
+        "disable",
+        [],
+        [LRScheduler],
+        [LRScheduler(policy=StepLR, step_size=1)],
+        [("schedule", LRScheduler(policy="StepLR", step_size=1)), Vouched, Vouched()],
+        [("removed", None)],
+    ],
+)
+def test_callbacks_without_data_pass(callbacks):
+    net_of(callbacks=callbacks).privacy_profile(100)
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        EarlyStopping(),
+        EarlyStopping,
+        EpochScoring("accuracy"),
+        PassthroughScoring("train_loss"),
+        Checkpoint(),
+        Unknown(),
+        OwnSchedule(),
+        LRScheduler(policy=ReduceLROnPlateau),
+        LRScheduler(policy="ReduceLROnPlateau"),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_callbacks_that_read_data_are_refused(callback, named):
+    with pytest.raises(ValueError, match="callbacks must not depend on the data; got .*charged"):
+        net_of(callbacks=[("name", callback) if named else callback]).privacy_profile(100)
+
+
+def test_a_callback_outside_of_a_list_is_refused():
+    with pytest.raises(TypeError, match="callbacks must be a list, or None; got LRScheduler"):
+        net_of(callbacks=LRScheduler()).privacy_profile(100)
+
+
+@pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetRegressor])
+def test_fit_on_fewer_records_has_the_same_cost_and_noise(kind):
+    net = kind(batch_size=100, lr=4.0)
+    values = net.tuning_parameters(n_tune=500, n_final=2000)
+    assert values == {"batch_size": 0.05, "lr": 1.0, **net.fixed_epochs(2000)}
+    fewer = kind(batch_size=100, lr=4.0).set_params(**values)
+    assert profile_of(fewer, 500) == profile_of(net, 2000)
+    assert fewer.noise_level(500) == net.noise_level(2000)
+
+
+def test_learning_rate_with_a_prefix_is_preferred():
+    net = DPNeuralNetClassifier(optimizer__lr=4.0, batch_size=0.1, max_epochs=10)
+    assert net.tuning_parameters(10, 40) == {"batch_size": 0.1, "optimizer__lr": 1.0}
+
+
+def test_adam_keeps_its_learning_rate():
+    net = DPNeuralNetClassifier(optimizer=torch.optim.Adam, batch_size=80, max_epochs=10)
+    assert net.tuning_parameters(n_tune=50, n_final=40) == {"batch_size": 1.0}
+
+
+def test_noise_level_can_be_given_as_noise_multiplier():
+    net = DPNeuralNetClassifier(epsilon=2.0)
+    level = net.noise_level(1000)
+    assert DPNeuralNetClassifier(noise_multiplier=level).noise_level(1000) == level
+    assert profile_of(DPNeuralNetClassifier(noise_multiplier=level), 1000) == profile_of(net, 1000)
+
+
+CHANGED = {
+    "batch_size": 50,
+    "delta": 1e-7,
+    "epsilon": 0.3,
+    "max_epochs": 3,
+    "n_public": 400,
+    "noise_multiplier": 2.0,
+    "sampling": "allocation",
+    "module": MLP(hidden=(3,)),
+    "optimizer": torch.optim.Adam,
+    "lr": 0.01,
+    "max_grad_norm": 0.1,
+    "grad_sample_mode": "ghost",
+    "max_physical_batch_size": 8,
+    "criterion": torch.nn.NLLLoss,
+    "classes": [0, 1, 2],
+    "class_weight": {0: 1.0, 1: 8.0},
+    "random_state": 1,
+    "fix_module": True,
+    "verbose": 1,
+}
+
+
+@pytest.mark.parametrize("name", sorted(CHANGED))
+def test_cost_depends_on_the_declared_parameters_alone(name):
+    net = DPNeuralNetClassifier()
+    before = net.privacy_profile(1000)
+    same = net.set_params(**{name: CHANGED[name]}).privacy_profile(1000) == before
+    assert same == (name not in net.cost_parameters)
+
+
+def test_most_steps_of_plan_and_fit_agree_and_spend_the_budget():
+    """Theorem M5."""
+    X, y = data(200)
+    net = net_of(epsilon=2.0, max_epochs="max", noise_multiplier=2.0, batch_size=0.1)
+    net.fit(X, y)
+    steps = steps_for_budget(2.0, 0.1, 2.0, net.delta)
+    assert net.plan_.steps == steps > 50
+    assert len(net.history) == math.ceil(steps / 10)
+    assert net.privacy_.profile == profile_of(net, 200)
+    assert 0.97 * 2.0 <= net.privacy_.epsilon_spent <= 2.0 == net.privacy_.epsilon
+    assert net.noise_parameter is None
+    fixed = clone(net).set_params(**net.fixed_epochs(200), epsilon=None)
+    assert fixed.fixed_epochs(200) == {} and fixed.noise_parameter == "noise_multiplier"
+    assert profile_of(fixed, 200) == profile_of(net, 200)
+
+
+@pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetRegressor])
+def test_rate_and_norm_are_suggested_around_the_present_ones(kind):
+    space = kind(lr=0.6, max_grad_norm=1.5).suggested_space(1000, 3)
+    assert space == {
+        "lr": [0.6, pytest.approx(0.2), pytest.approx(1.8)],
+        "max_grad_norm": [1.5, pytest.approx(0.5), pytest.approx(4.5)],
+    }
+    assert not set(space) & kind().cost_parameters
+    prefixed = kind(optimizer__lr=0.3, lr=0.6).suggested_space(1000)
+    assert set(prefixed) == {"optimizer__lr", "max_grad_norm"}
+    assert set(kind(lr=0.0).suggested_space(1000)) == {"max_grad_norm"}
+
+
+NETS = [DPNeuralNetBinaryClassifier, DPNeuralNetClassifier, DPNeuralNetRegressor]
+# Where the number of epochs of at least one kind of net changes, and what it is for each.
+SIZES = [3_999, 4_000, 15_999, 16_000]
+EPOCHS = dict(zip(NETS, ([20, 30, 30, 30], [10] * 4, [10, 10, 10, 20]), strict=True))
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Change the number of epochs at 100 and 200 records, which are quick to train on."""
+    for kind in NETS:
+        monkeypatch.setattr(kind, "_epochs_by_size", {0: 1, 100: 2, 200: 3})
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_it_is_the_default_and_stays_what_was_asked_for(kind):
+    assert kind().max_epochs == "auto"
+    assert clone(kind()).get_params()["max_epochs"] == "auto"
+    assert kind().set_params(max_epochs=3).set_params(max_epochs="auto").max_epochs == "auto"
+    net = net_of(kind, max_epochs="auto").fit(*data(60))
+    assert net.max_epochs == "auto" and clone(net).max_epochs == "auto"
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_cost_and_noise_are_those_of_the_number(kind):
+    first = EPOCHS[kind][0]
+    for size, epochs in zip([1, 300, *SIZES], [first, first, *EPOCHS[kind]], strict=True):
+        assert kind().fixed_epochs(size) == {"max_epochs": epochs}
+        given = kind(max_epochs=epochs)
+        assert profile_of(kind(), size) == profile_of(given, size)
+        assert kind().noise_level(size) == given.noise_level(size)
+        assert given.fixed_epochs(size) == {}
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_the_number_does_not_depend_on_the_budget(kind):
+    # A search solves for the noise, and sets it in place of epsilon.
+    for size in SIZES:
+        noise = kind(epsilon=0.5).noise_level(size)
+        by_noise = kind(epsilon=None, noise_multiplier=noise)
+        assert profile_of(by_noise, size) == profile_of(kind(epsilon=0.5), size)
+        assert kind(epsilon=8.0).fixed_epochs(size) == by_noise.fixed_epochs(size)
+    assert kind().noise_parameter == "noise_multiplier"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sampling"), zip(NETS, ["poisson", "fixed", "allocation"], strict=True)
+)
+@pytest.mark.parametrize(("size", "epochs"), [(99, 1), (100, 2), (230, 3)])
+def test_a_fit_takes_the_steps_of_the_plan(few, kind, sampling, size, epochs):
+    X, y = data(size)
+    net = net_of(kind, max_epochs="auto", sampling=sampling, epsilon=2.0)
+    profile = profile_of(net, size)
+    net.fit(X, y)
+    assert net.max_epochs_ == epochs == len(net.history)
+    assert net.plan_.steps == math.ceil(epochs / net.plan_.rate * (1 - 1e-12))
+    assert net.privacy_.profile == profile
+    given = net_of(kind, max_epochs=epochs, sampling=sampling, epsilon=2.0).fit(X, y)
+    np.testing.assert_array_equal(weights_of(net), weights_of(given))
+    assert given.max_epochs_ == epochs
+
+
+@pytest.mark.parametrize("n_public", [50, 150, 250])
+def test_a_secret_number_of_records_has_no_influence(few, n_public):
+    settings = {"max_epochs": "auto", "n_public": n_public, "classes": [0, 1]}
+    nets = [net_of(**settings).fit(*data(size)) for size in (90, 110, 240)]
+    assert {net.max_epochs_ for net in nets} == {1 + n_public // 100}
+    assert len({net.plan_.steps for net in nets}) == 1
+    assert all(net.privacy_.profile == profile_of(net, 1) for net in nets)
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_a_fit_on_fewer_records_takes_the_final_number(few, kind):
+    net = kind(batch_size=20)
+    values = net.tuning_parameters(n_tune=50, n_final=200)
+    assert values["max_epochs"] == 3
+    fewer = clone(net).set_params(**values)
+    assert profile_of(fewer, 50) == profile_of(net, 200)
+    assert net.set_params(n_public=120).tuning_parameters(50, 200)["max_epochs"] == 2
+    assert "max_epochs" not in kind(max_epochs=4).tuning_parameters(50, 200)
+
+
+def test_nets_that_are_trained_together_take_their_own_numbers(few):
+    X, y = data(120)
+
+    def nets():
+        return [net_of(max_epochs=epochs, classes=[0, 1]) for epochs in ("auto", 1, "auto")]
+
+    made = nets()
+    made[2].set_params(n_public=250)
+    DPNeuralNetClassifier.fit_many(made, X, y)
+    assert [net.max_epochs_ for net in made] == [2, 1, 3]
+    for net in made:
+        alone = clone(net).fit(X, y)
+        np.testing.assert_allclose(weights_of(net), weights_of(alone), atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPGridSearchCV])
+def test_searches_try_it_beside_numbers_within_their_budget(few, kind):
+    X, y = data(400)
+    net = net_of(module=LogisticHead, classes=[0, 1], delta=1e-4)
+    search = kind(
+        net, {"max_epochs": ["auto", 1, 2]}, epsilon=2.0, delta=1e-4, random_state=0
+    ).fit(X, y)
+    assert search.privacy_.profile.epsilon(1e-4) <= 2.0
+    wanted = {"auto": 3, 1: 1, 2: 2}[search.best_params_["max_epochs"]]
+    assert search.best_estimator_.max_epochs_ == wanted
+
+
+@pytest.mark.parametrize("value", ["Auto", "automatic", None, [10], True])
+def test_other_words_are_refused(value):
+    net = net_of(max_epochs=value)
+    with pytest.raises((ValueError, TypeError), match=r"max_epochs must be a number.*or 'auto'"):
+        net.privacy_profile(100)
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_every_parameter_is_described_in_the_order_of_the_signature(kind):
+    text = inspect.getdoc(kind)
+    section = text[text.index("Parameters\n---") : text.index("Attributes\n---")]
+    described = re.findall(r"^\*{0,2}(\w+)", section, flags=re.MULTILINE)
+    assert described[1:] == list(inspect.signature(kind).parameters)
+    assert not re.search(r"^ *\{\w+\}$", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", NETS)
+def test_described_defaults_are_those_of_the_signature(kind):
+    text = inspect.getdoc(kind)
+    for name, parameter in inspect.signature(kind).parameters.items():
+        described = re.search(rf"^{name} : .*, default=(\S+)$", text, flags=re.MULTILINE)
+        if described:
+            default = parameter.default
+            value = default.__name__ if isinstance(default, type) else default
+            text_of_default = described[1].strip('"')
+            assert text_of_default == str(value) or float(text_of_default) == value
+
+
+def test_package_lists_its_classes_alone():
+    names = dir(skdptune.neural_network)
+    assert names == skdptune.neural_network.__all__
+    assert all(isinstance(getattr(skdptune.neural_network, name), type) for name in names)
+    with pytest.raises(AttributeError, match="no attribute 'importlib'"):
+        _ = skdptune.neural_network.importlib

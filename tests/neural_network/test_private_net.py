@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import itertools
 import pickle
 import warnings
 
@@ -28,8 +29,8 @@ from skdptune.neural_network import (
     DPNeuralNetClassifier,
     DPNeuralNetRegressor,
 )
-from skdptune.neural_network._gradient_noise import GradientNoise
-from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES
+from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES, GradientNoise
+from skdptune.neural_network._private_net import own_array
 from tests.base.nasty_records import (
     EXTREME,
     FORMS,
@@ -352,9 +353,20 @@ def fitted_by(trainer, nets, X, y):
     return type(nets[0]).fit_many(nets, X, y)[0]
 
 
-@pytest.mark.parametrize("trainer", ["alone", "together"])
-@pytest.mark.parametrize("kind", CRITERIA)
-@pytest.mark.parametrize("keep", [*OF_MODULES, *REFUSED])
+def each_by_another_kind(keeps, trainer):
+    """Return cases with each way to keep records, in nets of one class after another."""
+    return [
+        (keep, kind, trainer) for keep, kind in zip(keeps, itertools.cycle(CRITERIA), strict=False)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keep", "kind", "trainer"),
+    [
+        *each_by_another_kind([*OF_MODULES, *REFUSED], "alone"),
+        *each_by_another_kind([_in_list, _in_weight, _in_hook, _in_running_mean], "together"),
+    ],
+)
 def test_what_a_module_keeps_of_records_is_not_published(keep, kind, trainer):
     # Theorem U3.
     X, y = data()
@@ -380,9 +392,13 @@ def test_what_a_module_keeps_of_records_is_not_published(keep, kind, trainer):
     assert without_weights(net) == without_weights(other)
 
 
-@pytest.mark.parametrize("trainer", ["alone", "together"])
-@pytest.mark.parametrize("kind", CRITERIA)
-@pytest.mark.parametrize("keep", [*HARMLESS, _in_running_mean])
+@pytest.mark.parametrize(
+    ("keep", "kind", "trainer"),
+    [
+        *each_by_another_kind([*HARMLESS, _in_running_mean], "alone"),
+        *each_by_another_kind([_in_running_mean, *HARMLESS], "together"),
+    ],
+)
 def test_what_a_criterion_keeps_of_records_is_not_published(keep, kind, trainer):
     # Theorem U3.
     X, y = data()
@@ -640,3 +656,14 @@ def test_a_step_interrupted_before_its_noise_leaves_nothing_of_the_data(name, mo
         assert all(not vars(p) and p.grad is None for p in net.module_.parameters())
         left.append(weights_of(net))
     np.testing.assert_array_equal(*left)
+
+
+@pytest.mark.parametrize(
+    "given", [np.ones((2, 3)), np.ones((3, 2)).T, np.ones((2, 3), np.float32), [[1.0], [2.0]]]
+)
+def test_memory_of_the_caller_is_not_trained_on(given):
+    rows = np.asarray(given)
+    own = own_array(rows, given)
+    np.testing.assert_array_equal(own, rows)
+    assert own.flags.c_contiguous and own.flags.writeable
+    assert not np.may_share_memory(own, rows)

@@ -1,7 +1,6 @@
 """Training of many nets at once, which shares arithmetic between them and nothing else."""
 
-from skdptune.neural_network._population._stacked_layers import has_only_linear_layers
-from skdptune.neural_network._population._trainable_net import TrainableNet
+from skdptune.neural_network._population._stacked_gradients import has_only_linear_layers
 from skdptune.neural_network._population._trainer import PopulationTrainer
 
-__all__ = ["PopulationTrainer", "TrainableNet", "has_only_linear_layers"]
+__all__ = ["PopulationTrainer", "has_only_linear_layers"]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from skdptune._progress import current_progress
-from skdptune.neural_network._gradient_noise import GradientNoise
-from skdptune.neural_network._noisy_steps import NotPrivateError, check_step
-from skdptune.neural_network._population._stacked_gradients import StackedGradients
-from skdptune.neural_network._population._trainable_net import TrainableNet
+from skdptune.neural_network._noisy_steps import GradientNoise, NotPrivateError, check_step
+from skdptune.neural_network._population._stacked_gradients import ClosedFormGradients
 from skdptune.neural_network._training_run import TrainingRun
+
+if TYPE_CHECKING:
+    from skdptune.neural_network._private_net import PrivateNet
 
 
 class Replica:
@@ -22,7 +23,7 @@ class Replica:
 
     Parameters
     ----------
-    net : TrainableNet
+    net : PrivateNet
         With a fresh module.
     run : TrainingRun
         What it trains on.
@@ -37,7 +38,7 @@ class Replica:
         Standard deviation of the noise on a clipped sum.
     """
 
-    def __init__(self, net: TrainableNet, run: TrainingRun) -> None:
+    def __init__(self, net: PrivateNet, run: TrainingRun) -> None:
         self.net = net
         self.run = run
         self.rows: Any = None
@@ -84,7 +85,7 @@ class NetBatch:
         Freshly started.
     X : tensor
         The records of all, on the device from which rows are best taken.
-    gradients : StackedGradients
+    gradients : ClosedFormGradients
         Computes the sums of their clipped gradients.
     records_at_once : callable
         From a number of replicas to the number of records of each that fit into memory.
@@ -103,7 +104,7 @@ class NetBatch:
         self,
         replicas: Sequence[Replica],
         X: torch.Tensor,
-        gradients: StackedGradients,
+        gradients: ClosedFormGradients,
         records_at_once: Callable[[int], int],
     ) -> None:
         self._replicas = list(replicas)
@@ -146,8 +147,6 @@ class NetBatch:
 
     def _stack_weights(self) -> None:
         """Stack the weights of active replicas; each module's weights become a view of them."""
-        modules = [replica.net.module_ for replica in self._active]
-        self._gradients = self._gradients.for_modules(modules)
         parameters = zip(*(replica.parameters for replica in self._active), strict=True)
         self._stack = [torch.stack([p.data for p in same]) for same in parameters]
         for number, replica in enumerate(self._active):

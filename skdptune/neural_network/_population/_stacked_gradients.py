@@ -1,22 +1,283 @@
-"""Sums of clipped gradients of many nets at once, each net on records of its own."""
+"""Sums of clipped gradients of many nets at once, each net on records of its own.
+
+A layer's inputs are stacked over all nets: (nets, records, ...). The gradient of one record's loss
+by the weights of a linear layer is the outer product of its slope (the derivative of the loss by
+the layer's outputs) and its input. So its norm is a product of two norms, and a sum of gradients,
+each scaled by its own factor, is one product of matrices: the gradient of a single record is never
+computed. For convolutions it is computed, as a sum over patches.
+"""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
-from torch.func import functional_call, grad, stack_module_state, vmap
+from torch.nn import functional
 
-from skdptune.neural_network._population._stacked_layers import (
-    Layer,
-    PlainLayer,
-    Stack,
-    TrainedLayer,
-    layers_of,
+from skdptune.neural_network._modules import (
+    MLP,
+    LogisticHead,
+    SizedModule,
+    SmallCNN,
+    TemperedSigmoid,
+    ToImages,
 )
+
+# Layers without parameters that treat records one by one, whatever their settings.
+_PER_RECORD = (
+    nn.AvgPool2d,
+    nn.ELU,
+    nn.GELU,
+    nn.Identity,
+    nn.LeakyReLU,
+    nn.MaxPool2d,
+    nn.ReLU,
+    nn.SELU,
+    nn.SiLU,
+    nn.Sigmoid,
+    nn.Softplus,
+    nn.Tanh,
+    TemperedSigmoid,
+    ToImages,
+)
+_OURS = (MLP, LogisticHead, SmallCNN)
+# All kinds of modules in which `layers_of` may find layers.
+_PLAIN = (*_OURS, *_PER_RECORD, nn.Conv2d, nn.Flatten, nn.Linear, nn.Sequential)
+_HOOKS = tuple(name for name in vars(nn.Module()) if name.endswith("_hooks"))
+Stack = list[torch.Tensor]
+
+
+@dataclass(frozen=True)
+class PlainLayer:
+    """A layer without parameters.
+
+    Attributes
+    ----------
+    layer : torch.nn.Module
+        Taken from one net, applied for all.
+    """
+
+    layer: nn.Module
+
+    def outputs(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return the layer's outputs for inputs (nets, records, ...)."""
+        return self.layer(inputs.flatten(0, 1)).unflatten(0, inputs.shape[:2])
+
+
+@dataclass(frozen=True)
+class StackedLinear:
+    """A linear layer on vectors.
+
+    Attributes
+    ----------
+    weight, bias : int
+        Positions of the layer's parameters in a stack; the bias may be missing.
+    """
+
+    weight: int
+    bias: int | None
+
+    @classmethod
+    def of(cls, layer: nn.Module, weight: int, bias: int | None) -> StackedLinear | None:
+        """Return the stacked form of a layer; None if it is of another kind."""
+        return cls(weight, bias) if type(layer) is nn.Linear else None
+
+    def features(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return the vectors that the weights multiply: the inputs themselves."""
+        if inputs.ndim != 3:
+            raise NotImplementedError(
+                "a linear layer has a closed form for vectors alone; got inputs of more dimensions"
+            )
+        return inputs
+
+    def outputs(self, features: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
+        """Return the outputs; `shape` is that of the layer's inputs."""
+        weight = stack[self.weight].transpose(1, 2)
+        if self.bias is None:
+            return torch.bmm(features, weight)
+        return torch.baddbmm(stack[self.bias].unsqueeze(1), features, weight)
+
+    def gradients(self, features: torch.Tensor, slopes: torch.Tensor) -> Stack:
+        """Return the two factors of the records' gradients: slopes and inputs."""
+        return [slopes, features]
+
+    def squared_norms(self, gradients: Stack) -> torch.Tensor:
+        """Return the squared norm of each record's gradient: (nets, records)."""
+        slopes, features = gradients
+        sizes = _squared_length(features)
+        if self.bias is not None:
+            sizes = sizes + 1.0
+        return _squared_length(slopes) * sizes
+
+    def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield, for each parameter, its position and the sum of gradients times factors."""
+        slopes, features = gradients
+        scaled = slopes * factors[..., None]
+        yield self.weight, torch.bmm(scaled.transpose(1, 2), features)
+        if self.bias is not None:
+            yield self.bias, scaled.sum(dim=1)
+
+
+@dataclass(frozen=True)
+class StackedConv2d:
+    """A convolution of images, as a linear layer on all patches of an image.
+
+    Attributes
+    ----------
+    weight, bias : int
+        Positions of the layer's parameters in a stack; the bias may be missing.
+    settings : dict
+        Kernel size, stride, padding and dilation.
+    """
+
+    weight: int
+    bias: int | None
+    settings: dict[str, Any]
+
+    @classmethod
+    def of(cls, layer: nn.Module, weight: int, bias: int | None) -> StackedConv2d | None:
+        """Return the stacked form of a layer; None if it is of another kind."""
+        if type(layer) is not nn.Conv2d or layer.groups != 1 or layer.padding_mode != "zeros":
+            return None
+        if isinstance(layer.padding, str):
+            return None
+        names = ("kernel_size", "stride", "padding", "dilation")
+        return cls(weight, bias, {name: getattr(layer, name) for name in names})
+
+    def features(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Return the patches of each image: (nets, records, numbers in a patch, patches)."""
+        patches = functional.unfold(inputs.flatten(0, 1), **self.settings)
+        return patches.unflatten(0, inputs.shape[:2])
+
+    def outputs(self, features: torch.Tensor, stack: Stack, shape: torch.Size) -> torch.Tensor:
+        """Return the outputs; `shape` is that of the layer's inputs."""
+        weight = stack[self.weight].flatten(2)
+        found = torch.einsum("koc,kbcp->kbop", weight, features)
+        if self.bias is not None:
+            found = found + stack[self.bias][:, None, :, None]
+        return found.unflatten(-1, self._sides(shape[-2:]))
+
+    def _sides(self, sides: torch.Size) -> tuple[int, ...]:
+        parts = zip(sides, *self.settings.values(), strict=True)
+        return tuple(
+            (side + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+            for side, kernel, stride, padding, dilation in parts
+        )
+
+    def gradients(self, features: torch.Tensor, slopes: torch.Tensor) -> Stack:
+        """Return the records' gradients.
+
+        The numbers that are clipped and added must be the ones whose norm is taken. In a sum over
+        patches and records at once, large patches of one record, which cancel each other in its
+        own gradient, would absorb what other records add, by rounding.
+
+        Notes
+        -----
+        Theorem U2.
+        """
+        slopes = slopes.flatten(3)
+        found = [torch.einsum("kbop,kbcp->kboc", slopes, features)]
+        return found if self.bias is None else [*found, slopes.sum(dim=3)]
+
+    def squared_norms(self, gradients: Stack) -> torch.Tensor:
+        """Return the squared norm of each record's gradient: (nets, records)."""
+        squares = [values.flatten(2).square().sum(dim=2) for values in gradients]
+        return torch.stack(squares).sum(dim=0)
+
+    def sums(self, gradients: Stack, factors: torch.Tensor) -> Iterator[tuple[int, torch.Tensor]]:
+        """Yield, for each parameter, its position and the sum of gradients times factors."""
+        positions = [self.weight] if self.bias is None else [self.weight, self.bias]
+        for position, values in zip(positions, gradients, strict=True):
+            yield position, torch.bmm(factors[:, None], values.flatten(2))[:, 0]
+
+
+def _squared_length(vectors: torch.Tensor) -> torch.Tensor:
+    """Return squared lengths, not below the true ones where small squares underflow to zero.
+
+    A factor of zero would hide the size of the other factor, and so a gradient to be clipped.
+
+    Notes
+    -----
+    Theorem U2.
+    """
+    underflow = vectors.shape[-1] * torch.finfo(vectors.dtype).tiny
+    return vectors.square().sum(dim=-1) + underflow
+
+
+TrainedLayer = StackedLinear | StackedConv2d
+Layer = PlainLayer | TrainedLayer
+
+
+def is_simple(module: nn.Module) -> bool:
+    """Return whether a module is fully described by its parts: no hooks, no shared parameters."""
+    for part in module.modules():
+        if any(getattr(part, name, None) for name in _HOOKS) or "forward" in vars(part):
+            return False
+        if nn.utils.parametrize.is_parametrized(part):
+            return False
+    names = list(module.named_parameters(remove_duplicate=False))
+    return len(names) == len(list(module.parameters()))
+
+
+def layers_of(module: nn.Module) -> list[Layer] | None:
+    """Return the layers of a plain sequence of known ones; None for any other module."""
+    if not is_simple(module):
+        return None
+    parameters = list(module.parameters())
+    positions = {id(parameter): position for position, parameter in enumerate(parameters)}
+    if not all(parameter.requires_grad for parameter in parameters):
+        return None
+    layers: list[Layer] = []
+    for layer in _sequence(module):
+        stacked = _layer_of(layer, positions)
+        if stacked is None:
+            return None
+        layers.append(stacked)
+    trained = [layer for layer in layers if not isinstance(layer, PlainLayer)]
+    used = [p for layer in trained for p in (layer.weight, layer.bias) if p is not None]
+    # A parameter that two layers share would need the norm of a sum.
+    return layers if sorted(used) == list(range(len(parameters))) else None
+
+
+def may_have_layers(module: Any) -> bool:
+    """Return whether `layers_of` may find layers in what a net is given as its module."""
+    if isinstance(module, nn.Module) and not isinstance(module, SizedModule):
+        return layers_of(module) is not None
+    kind = module if isinstance(module, type) else type(module)
+    return not issubclass(kind, nn.Module) or kind in _PLAIN
+
+
+def has_only_linear_layers(module: nn.Module) -> bool:
+    """Return whether a module is a plain sequence whose trained layers are all linear."""
+    layers = layers_of(module)
+    return layers is not None and not any(isinstance(layer, StackedConv2d) for layer in layers)
+
+
+def _sequence(module: nn.Module) -> Iterator[nn.Module | None]:
+    """Yield the layers in the order in which they are applied; None in place of unknown ones."""
+    if type(module) is nn.Sequential:
+        for layer in module:
+            yield from _sequence(layer)
+    elif isinstance(module, SizedModule) and type(module) in _OURS:
+        yield from [None] if module.layers is None else _sequence(module.layers)
+    else:
+        yield module
+
+
+def _layer_of(layer: nn.Module | None, positions: dict[int, int]) -> Layer | None:
+    if layer is None or getattr(layer, "inplace", False):
+        return None
+    if type(layer) in _PER_RECORD or (type(layer) is nn.Flatten and layer.start_dim == 1):
+        return PlainLayer(layer)
+    weight, bias = getattr(layer, "weight", None), getattr(layer, "bias", None)
+    if id(weight) not in positions:
+        return None
+    indices = positions[id(weight)], positions.get(id(bias))
+    return StackedLinear.of(layer, *indices) or StackedConv2d.of(layer, *indices)
+
 
 # Opacus's own, so that nets come out as they do one by one.
 _CLIPPING_FLOOR = 1e-6
@@ -25,8 +286,26 @@ _TOLERANCE = 1e-3
 LossPerRecord = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
-class StackedGradients(Protocol):
-    """Computes sums of clipped gradients of nets of one structure, with stacked parameters.
+def clipping_factors(
+    squared_norms: torch.Tensor, present: torch.Tensor, norms: torch.Tensor
+) -> torch.Tensor:
+    """Return the factors that clip gradients: 0 for one that is not finite, and for padding."""
+    factors = (norms[:, None] / (squared_norms.sqrt() + _CLIPPING_FLOOR)).clamp(max=1.0)
+    return torch.where(present & squared_norms.isfinite(), factors, 0.0)
+
+
+class ClosedFormGradients:
+    """Gradients of a sequence of known layers.
+
+    Parameters
+    ----------
+    layers : list
+        What `layers_of` returns.
+    losses : callable
+        One loss per record, from outputs and targets.
+    is_separable : bool
+        Whether losses are sure to treat records one by one, so that those of all nets can be
+        found in one call.
 
     Attributes
     ----------
@@ -34,11 +313,11 @@ class StackedGradients(Protocol):
         How many numbers a pass holds for each record.
     """
 
-    numbers_per_record: int
-
-    def for_modules(self, modules: Sequence[nn.Module]) -> StackedGradients:
-        """Return the same for some of the modules."""
-        ...
+    def __init__(self, layers: list[Layer], losses: LossPerRecord, is_separable: bool) -> None:
+        self._layers = layers
+        self._losses = losses
+        self._is_separable = is_separable
+        self.numbers_per_record = 0
 
     def clipped_sums(
         self,
@@ -64,51 +343,6 @@ class StackedGradients(Protocol):
         weights : tensor of shape (nets, records), optional
             Factors in [0, 1] of clipped gradients; ones by default.
         """
-        ...
-
-
-def clipping_factors(
-    squared_norms: torch.Tensor, present: torch.Tensor, norms: torch.Tensor
-) -> torch.Tensor:
-    """Return the factors that clip gradients: 0 for one that is not finite, and for padding."""
-    factors = (norms[:, None] / (squared_norms.sqrt() + _CLIPPING_FLOOR)).clamp(max=1.0)
-    return torch.where(present & squared_norms.isfinite(), factors, 0.0)
-
-
-class ClosedFormGradients:
-    """Gradients of a sequence of known layers.
-
-    Parameters
-    ----------
-    layers : list
-        What `layers_of` returns.
-    losses : callable
-        One loss per record, from outputs and targets.
-    is_separable : bool
-        Whether losses are sure to treat records one by one, so that those of all nets can be
-        found in one call.
-    """
-
-    def __init__(self, layers: list[Layer], losses: LossPerRecord, is_separable: bool) -> None:
-        self._layers = layers
-        self._losses = losses
-        self._is_separable = is_separable
-        self.numbers_per_record = 0
-
-    def for_modules(self, modules: Sequence[nn.Module]) -> ClosedFormGradients:
-        """Return the same: closed forms depend on no module."""
-        return self
-
-    def clipped_sums(
-        self,
-        stack: Stack,
-        inputs: torch.Tensor,
-        targets: torch.Tensor,
-        present: torch.Tensor,
-        norms: torch.Tensor,
-        weights: torch.Tensor | None = None,
-    ) -> Stack:
-        """Return the sums; see `StackedGradients`."""
         outputs, trained = self.outputs(stack, inputs)
         loss = self._total_loss(outputs, targets)
         slopes = torch.autograd.grad(loss, [values for _, _, values in trained])
@@ -164,78 +398,14 @@ def _zeroed(values: torch.Tensor, invalid: torch.Tensor) -> torch.Tensor:
     return values.masked_fill(invalid.reshape(*invalid.shape, *[1] * (values.ndim - 2)), 0.0)
 
 
-class TracedGradients:
-    """Gradients of any module that torch.func can trace, one per record.
-
-    Parameters
-    ----------
-    modules : sequence of torch.nn.Module
-        One for each net; frozen parameters and buffers are read from them.
-    losses : callable
-        One loss per record, from outputs and targets.
-    """
-
-    def __init__(self, modules: Sequence[nn.Module], losses: LossPerRecord) -> None:
-        self._module = copy.deepcopy(modules[0]).to("meta")
-        self._names = [name for name, p in modules[0].named_parameters() if p.requires_grad]
-        trained, buffers = stack_module_state(list(modules))
-        trained = {name: value.detach() for name, value in trained.items()}
-        size = sum(trained[name][0].numel() for name in self._names)
-        self._fixed = {n: v for n, v in trained.items() if n not in self._names} | buffers
-        self._losses = losses
-        self.numbers_per_record = 4 * size
-
-    def for_modules(self, modules: Sequence[nn.Module]) -> TracedGradients:
-        """Return the same for some of the modules."""
-        return TracedGradients(modules, self._losses)
-
-    def clipped_sums(
-        self,
-        stack: Stack,
-        inputs: torch.Tensor,
-        targets: torch.Tensor,
-        present: torch.Tensor,
-        norms: torch.Tensor,
-        weights: torch.Tensor | None = None,
-    ) -> Stack:
-        """Return the sums; see `StackedGradients`."""
-        trained = dict(zip(self._names, stack, strict=True))
-        if not inputs.shape[1]:
-            return [torch.zeros_like(values) for values in stack]
-        per_record = vmap(grad(self._loss), in_dims=(None, None, 0, 0), randomness="different")
-        per_net = vmap(per_record, in_dims=(0, 0, 0, 0), randomness="different")
-        found = per_net(trained, self._fixed, inputs, targets)
-        gradients = [found[name].flatten(2) for name in self._names]
-        squares = torch.stack([values.square().sum(dim=2) for values in gradients]).sum(dim=0)
-        factors = clipping_factors(squares, present, norms)
-        if weights is not None:
-            factors = factors * weights
-        invalid = ~squares.isfinite()
-        if bool(invalid.any()):
-            for values in gradients:
-                values[invalid] = 0.0
-        sums = [torch.bmm(factors[:, None], values) for values in gradients]
-        return [total.reshape(like.shape) for total, like in zip(sums, stack, strict=True)]
-
-    def _loss(
-        self,
-        trained: dict[str, torch.Tensor],
-        fixed: dict[str, torch.Tensor],
-        record: torch.Tensor,
-        target: torch.Tensor,
-    ) -> torch.Tensor:
-        outputs = functional_call(self._module, {**trained, **fixed}, (record[None],))
-        return self._losses(outputs, target[None])[0]
-
-
 def stacked_gradients(
     modules: Sequence[nn.Module],
     losses: LossPerRecord,
     record: torch.Tensor,
     target: torch.Tensor,
     is_separable: bool = False,
-) -> StackedGradients | None:
-    """Return what computes the gradients of modules of one structure; None if nothing can.
+) -> ClosedFormGradients | None:
+    """Return what computes the gradients of modules of one structure; None without closed form.
 
     Parameters
     ----------
@@ -253,23 +423,21 @@ def stacked_gradients(
     Theorem U2.
 
     Whatever is returned gave each module's own gradient on the synthetic record. So None is
-    returned for a module whose outputs are random, or do more than its layers say.
+    returned for a module that does more than its layers say.
     """
+    layers = layers_of(modules[0])
+    if layers is None:
+        return None
     parameters = zip(
-        *([p.detach() for p in m.parameters() if p.requires_grad] for m in modules), strict=True
+        *([p.detach() for p in module.parameters()] for module in modules), strict=True
     )
     stack = [torch.stack(same) for same in parameters]
-    layers = layers_of(modules[0])
-    if layers is not None:
-        closed = ClosedFormGradients(layers, losses, is_separable)
-        if _agrees(closed, stack, modules, losses, record, target):
-            return closed
-    traced = TracedGradients(modules, losses)
-    return traced if _agrees(traced, stack, modules, losses, record, target) else None
+    closed = ClosedFormGradients(layers, losses, is_separable)
+    return closed if _agrees(closed, stack, modules, losses, record, target) else None
 
 
 def _agrees(
-    gradients: StackedGradients,
+    gradients: ClosedFormGradients,
     stack: Stack,
     modules: Sequence[nn.Module],
     losses: LossPerRecord,
@@ -303,6 +471,5 @@ def _agrees(
 def _gradient(
     module: nn.Module, losses: LossPerRecord, record: torch.Tensor, target: torch.Tensor
 ) -> tuple[torch.Tensor, ...]:
-    trained = [p for p in module.parameters() if p.requires_grad]
     loss = losses(module(record[None]), target[None])[0]
-    return torch.autograd.grad(loss, trained)
+    return torch.autograd.grad(loss, list(module.parameters()))

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from skorch.callbacks import LRScheduler
 from torch import nn
 
 from skdptune._progress import Progress
 from skdptune._validation import check_integer, check_kind
 from skdptune.base import recorded_together
 from skdptune.neural_network._noisy_steps import NotPrivateError, exact_arithmetic, quiet_hooks
-from skdptune.neural_network._population._grouping import can_train_together, grouping_key
+from skdptune.neural_network._parameters import NetParameters
 from skdptune.neural_network._population._net_batch import NetBatch, Replica
-from skdptune.neural_network._population._stacked_gradients import stacked_gradients
-from skdptune.neural_network._population._trainable_net import TrainableNet
+from skdptune.neural_network._population._stacked_gradients import (
+    is_simple,
+    layers_of,
+    may_have_layers,
+    stacked_gradients,
+)
 from skdptune.neural_network._training_run import TrainingRun
+
+if TYPE_CHECKING:
+    from skdptune.neural_network._private_net import PrivateNet
 
 _DEFAULT_MEMORY = 1 << 30
 # Criteria that are sure to treat records one by one.
@@ -62,14 +70,13 @@ class PopulationTrainer:
     are clipped to its own norm, and its noise comes from its own generator. Given the data the
     nets are independent, as theorems on private selection need runs to be.
 
-    Weights of nets of one structure are stacked. Gradients are found in closed form for sequences
-    of linear layers, convolutions and known layers without parameters (as in `MLP`, `SmallCNN`,
-    `LogisticHead`), and by torch.func for other modules; ``grad_sample_mode`` is not used. Nets of
-    different structures, and batches of very different sizes, are trained in turn. A net is
-    trained by itself, as by `fit`, where torch.func cannot trace it or something may not be
-    shared: random outputs (dropout), layers that share parameters, hooks, callbacks other than
-    schedules of the learning rate, subclasses of the nets. If one net fails, those trained with
-    it start again, from the same random draws.
+    Nets are trained together whose modules are sequences of linear layers, convolutions and known
+    layers without parameters (as in `MLP`, `SmallCNN`, `LogisticHead`). Weights of those of one
+    structure are stacked, and gradients found in closed form; ``grad_sample_mode`` is not used.
+    Nets of different structures, and batches of very different sizes, are trained in turn. Any
+    other net is trained by itself, as by `fit`: one with another module, with layers that share
+    parameters, hooks, callbacks other than schedules of the learning rate, or of a subclass. If
+    one net fails, those trained with it start again, from the same random draws.
 
     Examples
     --------
@@ -90,7 +97,7 @@ class PopulationTrainer:
 
     @recorded_together
     def fit(
-        self, nets: Sequence[TrainableNet], X: Any, y: Any, *, return_exceptions: bool = False
+        self, nets: Sequence[PrivateNet], X: Any, y: Any, *, return_exceptions: bool = False
     ) -> list[Any]:
         """Fit nets in place.
 
@@ -136,11 +143,11 @@ class PopulationTrainer:
                 if job.outcome is None:
                     job.outcome = _outcome(job.net._train_alone, job.run.restarted())
 
-    def _check(self, nets: list[TrainableNet]) -> None:
+    def _check(self, nets: list[PrivateNet]) -> None:
         if self.max_memory is not None:
             check_integer(self.max_memory, name="max_memory", lower=1)
         for net in nets:
-            check_kind(net, name="each of nets", kind=TrainableNet, domain="a private net")
+            check_kind(net, name="each of nets", kind=NetParameters, domain="a private net")
             net._check_parameters()
         if len({id(net) for net in nets}) < len(nets):
             raise ValueError("nets must be different objects; got one twice. Use clone.")
@@ -193,7 +200,7 @@ class PopulationTrainer:
                 job.outcome = outcome
 
     def _train_together(self, jobs: list[_Job]) -> list[Any] | None:
-        """Return the outcomes for nets of one structure; None if they cannot share gradients."""
+        """Return the outcomes for nets of one structure; None without a closed form."""
         runs = [job.take_start() for job in jobs]
         first, device = jobs[0].net, torch.device(jobs[0].net.device)
         X, targets = runs[0].X, runs[0].targets
@@ -224,7 +231,7 @@ class _Job:
 
     Attributes
     ----------
-    net : TrainableNet
+    net : PrivateNet
     run : TrainingRun
         Never advanced: every attempt works on a restarted copy.
     started : TrainingRun or None
@@ -233,7 +240,7 @@ class _Job:
         The fitted net, or the exception of its fit; None before.
     """
 
-    net: TrainableNet
+    net: PrivateNet
     run: TrainingRun
     started: TrainingRun | None = None
     outcome: Any = None
@@ -255,7 +262,7 @@ class _Job:
         return not callbacks.isdisjoint(id(one) for _, one in self.net.callbacks_)
 
 
-def _jobs(nets: list[TrainableNet], X: Any, y: Any) -> list[_Job | BaseException]:
+def _jobs(nets: list[PrivateNet], X: Any, y: Any) -> list[_Job | BaseException]:
     """Return each net with its training run, or the exception with which it refuses the data."""
     jobs: list[_Job | BaseException] = []
     first: TrainingRun | None = None
@@ -301,7 +308,7 @@ def _record_limit(
     return records_at_once
 
 
-def bytes_of_weights(net: TrainableNet) -> int:
+def bytes_of_weights(net: PrivateNet) -> int:
     """Return the memory for a net's weights, and all that training keeps of their size."""
     return _COPIES_OF_WEIGHTS * sum(p.nbytes for p in net.module_.parameters())
 
@@ -323,3 +330,82 @@ def _outcome(function: Callable[..., Any], *arguments: Any) -> Any:
     except BaseException as problem:
         # A module that ends by SystemExit must not publish a record's text with it.
         return problem
+
+
+_COMPARED_BY_VALUE = (bool, int, float, str, bytes, type(None), type, torch.dtype, torch.device)
+# What torch itself keeps of a module.
+_TORCH_ATTRIBUTES = frozenset(vars(nn.Module()))
+
+
+def can_train_together(net: PrivateNet) -> bool:
+    """Return whether a net is of a kind that may be trained with others, before it is started.
+
+    A subclass may do otherwise in any step, and a user's own callback may keep what it learns
+    from one training, so that it must not be notified of two at once.
+    """
+    if not vars(type(net)).get("_can_train_together", False) or not may_have_layers(net.module):
+        return False
+    callbacks = net.callbacks if isinstance(net.callbacks, list | tuple) else []
+    unnamed = [entry[1] if isinstance(entry, tuple) else entry for entry in callbacks]
+    return all(LRScheduler in (type(one), one) or one is None for one in unnamed)
+
+
+def grouping_key(net: PrivateNet) -> Hashable | None:
+    """Return a key that is equal for nets of the same structure: modules, criteria and losses.
+
+    None for a net that must be trained by itself: one whose module is no plain sequence of known
+    layers, with hooks, or whose optimizer holds other parameters than its module.
+
+    Parameters
+    ----------
+    net : PrivateNet
+        Started.
+
+    Notes
+    -----
+    Theorem U2.
+
+    Settings of layers are compared by value where they are plain, and else by identity: in doubt
+    two nets are not trained together, which costs time and nothing more.
+    """
+    if layers_of(net.module_) is None or not is_simple(net.criterion_):
+        return None
+    held = {id(p) for group in net.optimizer_.param_groups for p in group["params"]}
+    trained = {id(p) for p in net.module_.parameters()}
+    if held != trained or any(True for _ in net.criterion_.parameters()):
+        return None
+    parts = _structure_of(net.module_), _structure_of(net.criterion_)
+    return type(net), str(net.device), *parts
+
+
+def _settings(part: nn.Module) -> Iterator[tuple[str, Hashable]]:
+    for key in sorted(set(vars(part)) - _TORCH_ATTRIBUTES):
+        yield key, _key_of(vars(part)[key])
+
+
+def _structure_of(module: nn.Module) -> Hashable:
+    entries: list[Hashable] = [
+        (name, type(part), tuple(_settings(part))) for name, part in module.named_modules()
+    ]
+    # The same part in several places is another structure than several equal parts.
+    places: dict[int, int] = {}
+    for name, part in module.named_modules(remove_duplicate=False):
+        entries.append((name, places.setdefault(id(part), len(places))))
+    for name, parameter in module.named_parameters():
+        entries.append((name, tuple(parameter.shape), parameter.dtype, parameter.requires_grad))
+    for name, buffer in module.named_buffers():
+        entries.append((name, tuple(buffer.shape), buffer.dtype, *buffer.flatten().tolist()))
+    return tuple(entries)
+
+
+def _key_of(value: Any) -> Hashable:
+    if isinstance(value, float):
+        # By its digits: 0.0 differs from -0.0, and NaN is equal to itself.
+        return float, value.hex()
+    if isinstance(value, _COMPARED_BY_VALUE):
+        return type(value), value
+    if isinstance(value, list | tuple):
+        return type(value), tuple(_key_of(each) for each in value)
+    if type(value) is dict:
+        return dict, tuple((_key_of(key), _key_of(each)) for key, each in value.items())
+    return id(value)

@@ -1,13 +1,17 @@
-"""Sums of clipped gradients beside a naive loop over records."""
+"""Sums of clipped gradients in closed form, beside naive loops over records."""
+
+from __future__ import annotations
 
 import pytest
 import torch
 from torch import nn
 
-from skdptune.neural_network import MLP, SmallCNN
+from skdptune.neural_network import MLP, LogisticHead, SmallCNN
 from skdptune.neural_network._population._stacked_gradients import (
-    ClosedFormGradients,
-    TracedGradients,
+    PlainLayer,
+    StackedConv2d,
+    StackedLinear,
+    layers_of,
     stacked_gradients,
 )
 
@@ -16,52 +20,14 @@ LOSS = nn.CrossEntropyLoss(reduction="none")
 NORMS = torch.tensor([0.5, 1.0, 100.0])
 
 
-class Residual(nn.Module):
-    """Has a skip connection, a frozen layer and a buffer that differs from net to net."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 3)
-        self.fixed = nn.Linear(4, 4).requires_grad_(False)
-        self.register_buffer("scale", torch.rand(1) + 1.0)
-
-    def forward(self, inputs):
-        return self.second(inputs + self.scale * torch.tanh(self.first(self.fixed(inputs))))
-
-
-class Noisy(nn.Module):
-    """Returns other outputs at each call."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 3)
-
-    def forward(self, inputs):
-        return self.layer(inputs) * torch.rand(3)
-
-
-class Untraceable(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(4, 3)
-
-    def forward(self, inputs):
-        return self.layer(inputs if float(inputs.sum()) > 0 else -inputs)
-
-
 CASES = {
-    "mlp": (lambda: MLP((5,), input_shape=4, n_outputs=3), (4,), ClosedFormGradients),
-    "cnn": (
-        lambda: SmallCNN((2, 3), hidden=4, input_shape=(1, 8, 8), n_outputs=3),
-        (1, 8, 8),
-        ClosedFormGradients,
-    ),
-    "residual": (Residual, (4,), TracedGradients),
+    "mlp": (lambda: MLP((5,), input_shape=4, n_outputs=3), (4,)),
+    "cnn": (lambda: SmallCNN((2, 3), hidden=4, input_shape=(1, 8, 8), n_outputs=3), (1, 8, 8)),
 }
 
 
 def naive(module, inputs, targets, norm):
-    parameters = [p for p in module.parameters() if p.requires_grad]
+    parameters = list(module.parameters())
     total = [torch.zeros_like(p) for p in parameters]
     for record, target in zip(inputs, targets, strict=True):
         loss = LOSS(module(record[None]), target[None])[0]
@@ -74,14 +40,11 @@ def naive(module, inputs, targets, norm):
 
 def made(case):
     torch.manual_seed(1)
-    make, shape, kind = CASES[case]
+    make, shape = CASES[case]
     modules = [make() for _ in range(NETS)]
     target = torch.zeros((), dtype=torch.long)
     gradients = stacked_gradients(modules, LOSS, torch.rand(shape), target)
-    assert type(gradients) is kind
-    parameters = zip(
-        *([p for p in m.parameters() if p.requires_grad] for m in modules), strict=True
-    )
+    parameters = zip(*(module.parameters() for module in modules), strict=True)
     stack = [torch.stack(list(same)).detach() for same in parameters]
     inputs = torch.randn(NETS, RECORDS, *shape)
     return modules, gradients, stack, inputs, torch.randint(0, 3, (NETS, RECORDS))
@@ -147,27 +110,126 @@ def test_no_records_have_a_gradient_of_zero(case):
     assert not any(bool(values.any()) for values in sums)
 
 
-def test_fewer_modules_keep_their_own_frozen_weights():
-    modules, gradients, stack, inputs, targets = made("residual")
-    fewer = gradients.for_modules(modules[1:])
-    all_present = torch.ones(NETS, RECORDS, dtype=torch.bool)
-    all_sums = gradients.clipped_sums(stack, inputs, targets, all_present, NORMS)
-    part = [values[1:] for values in stack]
-    sums = fewer.clipped_sums(part, inputs[1:], targets[1:], all_present[1:], NORMS[1:])
-    for found, wanted in zip(sums, all_sums, strict=True):
-        assert torch.allclose(found, wanted[1:], atol=1e-6)
-
-
-def test_module_that_cannot_be_traced_has_no_stacked_gradients():
-    target = torch.zeros((), dtype=torch.long)
-    assert stacked_gradients([Untraceable()], LOSS, torch.rand(4), target) is None
-    assert stacked_gradients([Noisy()], LOSS, torch.rand(4), target) is None
-
-
 def test_closed_form_that_differs_from_the_module_is_not_used():
     # Has the layers of a plain sequence, and computes something else with them.
     module = MLP((5,), input_shape=4, n_outputs=3)
     module.layers.forward = lambda inputs: 2.0 * nn.Sequential.forward(module.layers, inputs)
     target = torch.zeros((), dtype=torch.long)
-    found = stacked_gradients([module], LOSS, torch.rand(4), target)
-    assert not isinstance(found, ClosedFormGradients)
+    assert stacked_gradients([module], LOSS, torch.rand(4), target) is None
+
+
+def frozen(module):
+    module[0].bias.requires_grad_(False)
+    return module
+
+
+def tied():
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    second.weight = first.weight
+    return nn.Sequential(first, nn.Tanh(), second)
+
+
+class Other(nn.Sequential):
+    pass
+
+
+def test_known_sequences_have_closed_forms():
+    kinds = [type(layer) for layer in layers_of(MLP((5,), input_shape=4, n_outputs=2))]
+    assert kinds == [PlainLayer, StackedLinear, PlainLayer, StackedLinear]
+    small = layers_of(SmallCNN(input_shape=(1, 28, 28), n_outputs=10))
+    assert sum(isinstance(layer, StackedConv2d) for layer in small) == 2
+    assert layers_of(nn.Sequential(nn.Sequential(nn.Flatten(), nn.Linear(3, 2)))) is not None
+    places = [layer for layer in layers_of(LogisticHead(bias=False, input_shape=4, n_outputs=2))]
+    assert places[1] == StackedLinear(0, None)
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        nn.Sequential(nn.Linear(3, 2), nn.Dropout()),
+        nn.Sequential(nn.Linear(3, 2), nn.GroupNorm(1, 2)),
+        nn.Sequential(nn.Linear(3, 2), nn.ReLU(inplace=True)),
+        nn.Sequential(nn.Flatten(0), nn.Linear(3, 2)),
+        nn.Sequential(nn.Conv2d(2, 2, 3, groups=2)),
+        nn.Sequential(nn.Conv2d(2, 2, 3, padding="same")),
+        nn.Sequential(nn.Conv2d(2, 2, 3, padding=1, padding_mode="circular")),
+        Other(nn.Linear(3, 2)),
+        frozen(nn.Sequential(nn.Linear(3, 2))),
+        tied(),
+        torch.nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)),
+    ],
+    ids=lambda module: repr(module).replace("\n", "")[:60],
+)
+def test_other_modules_have_none(module):
+    assert layers_of(module) is None
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("layer", "shape"),
+    [
+        (lambda bias: nn.Linear(5, 3, bias=bias), (5,)),
+        (lambda bias: nn.Conv2d(2, 3, 3, bias=bias), (2, 6, 7)),
+        (
+            lambda bias: nn.Conv2d(2, 3, (3, 2), (2, 1), (1, 2), (1, 2), bias=bias),
+            (2, 8, 6),
+        ),
+    ],
+)
+def test_closed_forms_equal_a_loop_over_records(layer, shape, bias):
+    torch.manual_seed(0)
+    modules = [layer(bias) for _ in range(NETS)]
+    stacked = layers_of(nn.Sequential(modules[0]))[0]
+    parameters = zip(*(m.parameters() for m in modules), strict=True)
+    stack = [torch.stack(list(same)).detach() for same in parameters]
+    inputs = torch.randn(NETS, RECORDS, *shape)
+    features = stacked.features(inputs)
+    outputs = stacked.outputs(features, stack, inputs.shape)
+    slopes = torch.randn(outputs.shape)
+    norms = torch.empty(NETS, RECORDS)
+    sums = [torch.zeros_like(values) for values in stack]
+    for net, module in enumerate(modules):
+        assert torch.allclose(outputs[net], module(inputs[net]), atol=1e-5)
+        for record in range(RECORDS):
+            module.zero_grad()
+            module(inputs[net, record][None])[0].backward(slopes[net, record])
+            gradients = [p.grad for p in module.parameters()]
+            norms[net, record] = sum(g.square().sum() for g in gradients)
+            for total, gradient in zip(sums, gradients, strict=True):
+                total[net] += gradient
+    gradients = stacked.gradients(features, slopes)
+    assert torch.allclose(stacked.squared_norms(gradients), norms, rtol=1e-5)
+    for place, found in stacked.sums(gradients, torch.ones(NETS, RECORDS)):
+        assert torch.allclose(found.reshape(sums[place].shape), sums[place], atol=1e-4)
+
+
+def test_slopes_whose_squares_underflow_do_not_hide_a_long_gradient():
+    # Theorem U2.
+    # The gradient is 1e18 * 1e-23 in each of 100 numbers; its slope's square is 0 in float32.
+    stacked = StackedLinear(0, None)
+    inputs = torch.full((1, 1, 100), 1e18)
+    slopes = torch.full((1, 1, 1), 1e-23)
+    truth = 100 * (1e18 * 1e-23) ** 2
+    assert float(stacked.squared_norms(stacked.gradients(inputs, slopes))) >= truth
+
+
+def test_large_patches_that_cancel_do_not_absorb_other_records():
+    # Theorem U2.
+    # Pixels of 2^40 and -2^40 side by side: the record's own gradient is moderate.
+    stacked = StackedConv2d(0, None, {"kernel_size": 1, "stride": 1, "padding": 0, "dilation": 1})
+    inputs = torch.rand(1, 201, 1, 1, 64)
+    inputs[0, 200, ..., ::2], inputs[0, 200, ..., 1::2] = 2.0**40, -(2.0**40)
+    features = stacked.features(inputs)
+    slopes = torch.full((1, 201, 1, 1, 64), 0.5)
+    sums = []
+    for size in (200, 201):
+        gradients = stacked.gradients(features[:, :size], slopes[:, :size])
+        factors = (1.0 / stacked.squared_norms(gradients).sqrt()).clamp(max=1.0)
+        ((_, total),) = stacked.sums(gradients, factors)
+        sums.append(float(total))
+    assert abs(sums[1] - sums[0]) <= 1.0 + 1e-3
+
+
+def test_linear_layers_on_sequences_have_no_closed_form():
+    with pytest.raises(NotImplementedError, match="vectors"):
+        StackedLinear(0, 1).features(torch.zeros(2, 3, 4, 5))
