@@ -1,7 +1,11 @@
 """The private linear classifiers as scikit-learn estimators, and their cost."""
 
+from __future__ import annotations
+
+import inspect
 import math
 import pickle
+import re
 import warnings
 from dataclasses import replace
 
@@ -18,6 +22,7 @@ from sklearn.preprocessing import Normalizer
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
+import skdptune.linear_model
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PUBLIC_WEIGHTS, PrivacyWarning, privacy_of, profile_of
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
@@ -36,6 +41,14 @@ EXPECTED_FAILURES = {
     **FIT_TAKES_ANY_RECORD,
 }
 DELTA = 1e-4
+# Every solver, and both losses: what is asked of one loss is one path for both.
+PAIRS = pytest.mark.parametrize(
+    ("kind", "solver"),
+    [
+        *((DPLogisticRegression, solver) for solver in SOLVERS),
+        *((DPLinearSVC, solver) for solver in ("auto", "objective", "psgd")),
+    ],
+)
 
 
 def scaled(loader):
@@ -49,8 +62,7 @@ def cancer():
     return scaled(load_breast_cancer)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", CLASSES)
+@PAIRS
 def test_scikit_learns_checks(kind, solver):
     with warnings.catch_warnings():
         # The checks fit a few dozen records, for which delta is too large.
@@ -64,8 +76,7 @@ def test_scikit_learns_checks(kind, solver):
     assert len(passed) >= 45
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", CLASSES)
+@PAIRS
 def test_cost_before_the_fit_is_what_the_fit_reports(kind, solver, cancer):
     X, _, y, _ = cancer
     model = kind(0.7, DELTA, solver=solver, random_state=0)
@@ -106,8 +117,7 @@ def test_with_a_large_budget_it_is_as_good_as_scikit_learn(kind, peer, solver, c
     assert score >= peer(C=C).fit(X, y).score(X_test, y_test) - 0.03
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", CLASSES)
+@PAIRS
 def test_many_classes(kind, solver):
     X, X_test, y, y_test = scaled(load_digits)
     model = kind(200.0, DELTA, solver=solver, classes=range(10), C=0.1, random_state=0)
@@ -327,8 +337,7 @@ def test_without_noise_class_weights_are_those_of_scikit_learn(solver, fit_inter
     np.testing.assert_allclose(weights, peer.fit(rows, y).coef_[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", CLASSES)
+@PAIRS
 def test_class_weights_find_more_of_a_rare_class(kind, solver):
     X, y = rare_class()
     model = kind(4.0, DELTA, solver=solver, classes=[0, 1], random_state=0)
@@ -449,3 +458,39 @@ def test_class_weights_are_stored_as_they_are():
     assert clone(model).get_params()["class_weight"] == weights
     with pytest.raises(TypeError, match="Use class_weight for public weights of classes"):
         model.fit(*rare_class(50), sample_weight=np.ones(50))
+
+
+MODELS = [
+    model
+    for name in skdptune.linear_model.__all__
+    if hasattr(model := getattr(skdptune.linear_model, name), "fit")
+]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_parameter_is_described_in_the_order_of_the_signature(kind):
+    text = inspect.getdoc(kind)
+    section = text[text.index("Parameters\n---") : text.index("Attributes\n---")]
+    described = re.findall(r"^(\w+) : ", section, flags=re.MULTILINE)
+    assert described == list(inspect.signature(kind).parameters)
+    assert not re.search(r"^ *\{\w+\}$", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_described_defaults_are_those_of_the_signature(kind):
+    text = inspect.getdoc(kind)
+    for name, parameter in inspect.signature(kind).parameters.items():
+        kinds = re.search(rf"^{name} : (.*)$", text, flags=re.MULTILINE)[1]
+        if "default=" not in kinds:
+            # Optional, or a bound that must be given.
+            assert parameter.default is None
+            assert kinds.endswith("optional") or name == "target_bound"
+            continue
+        described = kinds.partition("default=")[2].strip('"')
+        assert described == str(parameter.default) or float(described) == parameter.default
+
+
+def test_parameters_of_one_name_have_one_default():
+    for name in ("epsilon", "delta", "data_norm", "fit_intercept", "random_state", "n_public"):
+        defaults = {inspect.signature(kind).parameters[name].default for kind in MODELS}
+        assert len(defaults) == 1

@@ -311,7 +311,7 @@ def test_the_number_does_not_depend_on_the_budget(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "sampling"), zip(NETS, ["poisson", "fixed", "allocation"], strict=True)
+    ("kind", "sampling"), [*zip(NETS, ["poisson", "fixed", "allocation"], strict=True)]
 )
 @pytest.mark.parametrize(("size", "epochs"), [(99, 1), (100, 2), (230, 3)])
 def test_a_fit_takes_the_steps_of_the_plan(few, kind, sampling, size, epochs):

@@ -1,10 +1,14 @@
 """The private linear regressions as scikit-learn estimators, and audits of what they promise."""
 
+from __future__ import annotations
+
 import math
 import pickle
 import warnings
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import loguniform
 from sklearn.base import clone
@@ -24,9 +28,11 @@ from skdptune.linear_model import (
     PTRLinearRegression,
     SufficientStatistics,
 )
+from skdptune.linear_model._regression import _posterior_sampling
 from skdptune.metrics import neg_squared_error
 from skdptune.preprocessing import RowNormClipper
 from skdptune.testing import replay_neighbours
+from tests.accounting.calls import calls_of
 from tests.base.nasty_records import (
     EXTREME,
     FIT_TAKES_ANY_TARGET,
@@ -128,22 +134,18 @@ def test_statistics_of_other_bounds_are_refused(kind):
 
 
 @every_kind
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_awkward_data_give_a_finite_model(kind):
+    for data in (
         (np.column_stack([X, X]), Y),
         (X[:2], Y[:2]),
         (np.tile(X[:20], (1, 40)), Y[:20]),
         (X, np.full(4000, 0.7)),
         (np.zeros((50, 2)), np.zeros(50)),
         (X[:1], Y[:1]),
-    ],
-    ids=["rank-deficient", "two rows", "wide", "constant target", "zeros", "one row"],
-)
-def test_awkward_data_give_a_finite_model(kind, data):
-    model = kind(1.0, 1e-9, target_bound=1.5, random_state=0).fit(*data)
-    assert np.isfinite(model.coef_).all()
-    assert np.isfinite(model.predict(data[0])).all()
+    ):
+        model = kind(1.0, 1e-9, target_bound=1.5, random_state=0).fit(*data)
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.predict(data[0])).all()
 
 
 @every_kind
@@ -392,13 +394,13 @@ def test_a_record_adds_its_own_products_alone(form, bound, pieces, monkeypatch):
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
-@pytest.mark.parametrize("target", IMPROPER, ids=lambda value: type(value).__name__)
-def test_a_target_that_is_no_number_counts_as_a_row_of_zeros(target, monkeypatch):
+def test_a_target_that_is_no_number_counts_as_a_row_of_zeros(monkeypatch):
     # Theorem R5.
     model = OutputPerturbationLinearRegression(data_norm=1.5, target_bound=2.0)
     zeros = sums_of(model, [[0.0, 0.0, 0.0]], [0.0], monkeypatch)[0]
-    data = with_record(X[:0], Y[:0], [1.0, 1.0, 1.0], target, "doubles")
-    np.testing.assert_array_equal(sums_of(model, *data, monkeypatch)[0], zeros)
+    for target in IMPROPER:
+        data = with_record(X[:0], Y[:0], [1.0, 1.0, 1.0], target, "doubles")
+        np.testing.assert_array_equal(sums_of(model, *data, monkeypatch)[0], zeros)
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
@@ -528,3 +530,144 @@ def test_statistics_of_the_same_range_are_taken():
 def test_ranges_that_are_none_are_refused(bound):
     with pytest.raises((TypeError, ValueError), match="target_bound must"):
         NoisyStatisticsRidge(target_bound=bound).privacy_profile(100, 3)
+
+
+@every_kind
+def test_cost_depends_on_no_other_parameter(kind):
+    changes = {
+        "alpha": 3.0,
+        "data_norm": 1.7,
+        "target_bound": 0.5,
+        "fit_intercept": False,
+        "random_state": 3,
+        "n_public": 77,
+        "max_leverage": 1e-3,
+        "failure_probability": 1e-9,
+        "mode": "propose-test-release",
+        "calibration": "closed-form",
+    }
+    base = kind(1.0, DELTA, target_bound=1.0)
+    cost = base.privacy_profile(500, 3)
+    for name, value in changes.items():
+        if name in base.get_params() and name not in base.cost_parameters:
+            changed = clone(base).set_params(**{name: value})
+            assert changed.privacy_profile(500, 3) == cost, name
+            if kind is not OPSLinearRegression:
+                # Its ridge, and with it the shape of its curve, balances bounds that grow with n.
+                assert changed.privacy_profile(100_000, 3) == cost, name
+    assert {"epsilon", "delta"} <= base.cost_parameters <= set(base.get_params())
+
+
+@every_kind
+def test_extrapolation_keeps_the_ridge_per_record(kind):
+    model = kind(alpha=100.0, target_bound=1.0)
+    assert model.tuning_parameters(200, 1000) == {"alpha": pytest.approx(20.0)}
+    assert model.noise_level(1000, 3) > 0.0
+
+
+def test_default_ridges_need_no_extrapolation():
+    for kind in (OPSLinearRegression, OutputPerturbationLinearRegression, NoisyStatisticsRidge):
+        assert kind(target_bound=1.0).tuning_parameters(200, 1000) == {}
+
+
+@every_kind
+def test_less_budget_is_more_noise(kind):
+    levels = [kind(e, DELTA, target_bound=1.0).noise_level(1000, 3) for e in (0.1, 1.0, 10.0)]
+    assert levels[0] > levels[1] > levels[2] > 0.0
+    with pytest.raises(ValueError, match="n_tune must be"):
+        kind(target_bound=1.0).tuning_parameters(0, 10)
+
+
+@pytest.mark.parametrize("alpha", [None, 2.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_present_value_comes_first_and_all_are_valid(kind: Any, alpha: float | None) -> None:
+    model = kind(1.0, alpha=alpha, data_norm=2.0, target_bound=1.0)
+    values = model.suggested_space(1000, 3)["alpha"]
+    assert values[0] is alpha
+    assert len(values) == 5
+    for value in values:
+        clone(model).set_params(alpha=value).privacy_profile(1000, 3)
+
+
+def test_values_are_around_what_the_rule_takes() -> None:
+    model = NoisyStatisticsRidge(1.0, data_norm=3.0, target_bound=1.0, fit_intercept=False)
+    noise = model.noise_level(1000, 4)
+    # The rule in units of the rows: the root of the width, times the noise on X'X.
+    rule = math.sqrt(4) * noise * 9.0
+    factors = [value / rule for value in model.suggested_space(1000, 4)["alpha"][1:]]
+    assert factors == pytest.approx([0.1, 0.3, 3.0, 10.0])
+    ops = OPSLinearRegression(1.0, data_norm=3.0, target_bound=1.0)
+    ridge = ops._plan_before_data(1000, 4).ridge * 9.0
+    assert ops.suggested_space(1000, 4)["alpha"][3] == pytest.approx(3.0 * ridge)
+
+
+def test_a_rule_needs_the_number_of_columns() -> None:
+    assert NoisyStatisticsRidge(target_bound=1.0).suggested_space(1000) == {}
+
+
+def test_without_noise_there_is_nothing_to_multiply() -> None:
+    model = NoisyStatisticsRidge(math.inf, data_norm=1.0, target_bound=1.0)
+    assert model.suggested_space(1000, 3) == {"alpha": [None]}
+
+
+@every_kind
+def test_fits_of_many_equal_fits_one_by_one(kind):
+    models = [
+        kind(1.0, DELTA, alpha=alpha, target_bound=1.5, random_state=seed, fit_intercept=flag)
+        for seed, alpha in enumerate([0.1, 10.0, 1000.0])
+        for flag in (True, False)
+    ]
+    together = PTRLinearRegression.fit_many([clone(model) for model in models], X, Y)
+    for one, other in zip(models, together, strict=True):
+        one.fit(X, Y)
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+        assert one.intercept_ == other.intercept_
+        assert one.privacy_.profile == other.privacy_.profile
+
+
+def test_fit_many_of_frames_and_chunks():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    models = [PTRLinearRegression(target_bound=1.5, random_state=s) for s in range(2)]
+    for model in PTRLinearRegression.fit_many(models, frame, Y):
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+    chunks = ((X[k : k + 1000], Y[k : k + 1000]) for k in range(0, 4000, 1000))
+    streamed = PTRLinearRegression.fit_many([clone(model) for model in models], chunks)
+    for one, other in zip(models, streamed, strict=True):
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+    models[0].set_params(target_bound=1.0)
+    with pytest.raises(ValueError, match="estimators must agree"):
+        PTRLinearRegression.fit_many(models, iter([(X, Y)]))
+    with pytest.raises(TypeError, match="each of estimators must be"):
+        PTRLinearRegression.fit_many([Ridge()], X, Y)
+
+
+def test_a_hundred_ridges_share_one_pass_one_spectrum_and_one_plan(monkeypatch):
+    counted = {
+        "passes": (SufficientStatistics, "update"),
+        "spectra": (np.linalg, "eigh"),
+        "plans": (_posterior_sampling, "calibrate"),
+    }
+    counts = dict.fromkeys(counted, 0)
+
+    def count(name, function):
+        def counting(*arguments, **given):
+            counts[name] += 1
+            return function(*arguments, **given)
+
+        return counting
+
+    for name, (home, attribute) in counted.items():
+        monkeypatch.setattr(home, attribute, count(name, getattr(home, attribute)))
+    wide = np.random.default_rng(0).normal(size=(5000, 50))
+    models = [
+        PTRLinearRegression(
+            1.0, 1.2e-5, alpha=alpha, data_norm=7.0, target_bound=1.0, random_state=0
+        )
+        for alpha in np.geomspace(1.0, 1e5, 100)
+    ]
+    PTRLinearRegression.fit_many(models, wide, wide[:, 0])
+    assert counts == {"passes": 1, "spectra": 1, "plans": 1}
+    # What holds for each leverage is known by now.
+    calls = calls_of(lambda: PTRLinearRegression.fit_many(models, wide, wide[:, 0]))
+    assert counts == {"passes": 2, "spectra": 2, "plans": 1}
+    assert calls < 100 * 2000

@@ -1,3 +1,7 @@
+"""Clipped rows, their coordinates, and sums of clipped gradients: against naive loops."""
+
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,7 +13,8 @@ from skdptune.linear_model._solvers._clipped_gradients import (
     margin_residuals,
     softmax_residuals,
 )
-from skdptune.linear_model._solvers._design import Design
+from skdptune.linear_model._solvers._coordinates import Coordinates
+from skdptune.linear_model._solvers._design import Design, row_norm
 
 LIMIT = 0.7
 logistic = margin_residuals(lambda margins: -expit(-margins))
@@ -180,3 +185,192 @@ def test_weights_multiply_clipped_gradients(n_outputs, kind):
         np.testing.assert_allclose(one, factors[i] * alone[i], rtol=1e-12, atol=1e-15)
     expected = np.tensordot(factors, alone, axes=1)
     np.testing.assert_allclose(sums(20 * weights, slice(None)), expected, atol=1e-12)
+
+
+RNG = np.random.default_rng(3)
+ROWS = RNG.normal(size=(40, 3))
+BASES = {
+    "full": RNG.normal(size=(4, 4)) + 2.0 * np.eye(4),
+    "diagonal": np.array([2.0, 0.1, 30.0, 0.5]),
+}
+FORMS = {
+    "dense": lambda rows: rows,
+    "float32": lambda rows: rows.astype(np.float32),
+    "sparse": sparse.csr_matrix,
+}
+
+
+def coordinates_of(name, form="dense", norm=1.5, shrinkage=0.0):
+    design = Design.clipped(FORMS[form](ROWS), norm, intercept=True)
+    return design, Coordinates(BASES[name], design, np.full((4, 1), shrinkage))
+
+
+def matrix(name):
+    basis = BASES[name]
+    return np.diag(basis) if basis.ndim == 1 else basis
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", BASES)
+def test_squared_norms_are_those_of_the_moved_rows(name, form):
+    design, coordinates = coordinates_of(name, form)
+    dense = design.rows.toarray() if sparse.issparse(design.rows) else design.rows
+    rows = np.column_stack([dense * design.scale[:, None], np.ones(len(ROWS))])
+    expected = ((rows @ matrix(name)) ** 2).sum(axis=1)
+    np.testing.assert_allclose(coordinates.squared_norms, expected, rtol=1e-6)
+    if form == "dense":
+        assert np.all(coordinates.squared_norms >= expected)
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_weights_and_coordinates_are_inverse_and_gradients_transposed(name):
+    _, coordinates = coordinates_of(name)
+    point = RNG.normal(size=(4, 2))
+    weights = coordinates.weights(point)
+    np.testing.assert_allclose(weights, matrix(name) @ point)
+    np.testing.assert_allclose(coordinates.of(weights), point)
+    np.testing.assert_allclose(coordinates.gradient(weights), matrix(name).T @ weights)
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_shrinking_solves_the_implicit_step(name):
+    _, coordinates = coordinates_of(name, shrinkage=0.7)
+    point = RNG.normal(size=(4, 2))
+    shrunk = coordinates.shrunk(point)
+    np.testing.assert_allclose(
+        shrunk + 0.7 * coordinates.gradient(coordinates.weights(shrunk)), point
+    )
+
+
+def test_without_a_basis_nothing_changes():
+    design = Design.clipped(ROWS, 1.5, intercept=True)
+    coordinates = Coordinates(None, design, np.zeros((4, 1)))
+    point = RNG.normal(size=(4, 2))
+    assert coordinates.squared_norms is None
+    for same in (coordinates.weights, coordinates.of, coordinates.gradient):
+        assert same(point) is point
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", BASES)
+def test_no_record_moves_a_clipped_sum_by_more_than_the_limit(name, form, n_outputs):
+    """Theorem M5, Theorem M7."""
+    design, coordinates = coordinates_of(name, form)
+    targets = np.where(ROWS[:, 0] > 0, 1.0, -1.0) if n_outputs == 1 else np.arange(40) % 3
+    residuals = logistic if n_outputs == 1 else softmax_residuals
+    sums = ClippedGradients(design, targets, residuals, 0.3, coordinates.squared_norms)
+    longest = 0.0
+    for scale in (0.0, 1.0, 50.0):
+        weights = coordinates.weights(scale * RNG.normal(size=(4, n_outputs)))
+        for index in range(40):
+            moved = coordinates.gradient(sums(weights, np.array([index])))
+            longest = max(longest, float(np.linalg.norm(moved)))
+    assert 0.29 < longest <= 0.3 * (1.0 + (1e-6 if form == "float32" else 0.0))
+
+
+def test_rows_whose_norm_overflows_move_nothing():
+    rows = np.array([[1e99, -1e99, 0.0], [1.0, 0.0, 0.0]])
+    design = Design.clipped(rows, np.inf, intercept=True)
+    coordinates = Coordinates(1e80 * BASES["full"], design, np.zeros((4, 1)))
+    assert coordinates.squared_norms[0] > 1e300
+    sums = ClippedGradients(design, np.ones(2), logistic, 0.3, coordinates.squared_norms)
+    assert np.abs(coordinates.gradient(sums(np.zeros((4, 1)), np.array([0])))).max() <= 0.3
+
+
+def test_a_basis_of_another_shape_is_refused():
+    design = Design.clipped(ROWS, 1.5, intercept=True)
+    with pytest.raises(ValueError, match=r"basis must be of shape \(4,\) or \(4, 4\)"):
+        Coordinates(np.eye(3), design, np.zeros((4, 1)))
+
+
+def data(seed=0, n=9, d=4):
+    return np.random.default_rng(seed).normal(size=(n, d)) * 3.0
+
+
+def explicit(X, norm, intercept):
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    rows = X * np.minimum(1.0, norm / lengths)
+    return np.hstack([rows, np.ones((len(X), 1))]) if intercept else rows
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("outputs", [(), (3,)])
+def test_products_are_those_of_the_clipped_matrix(intercept, container, outputs):
+    X, rng = data(), np.random.default_rng(1)
+    matrix = explicit(X, 4.0, intercept)
+    design = Design.clipped(container(X), 4.0, intercept)
+    weights = rng.normal(size=(design.width, *outputs))
+    residuals = rng.normal(size=(len(X), *outputs))
+    np.testing.assert_allclose(design.decision(weights), matrix @ weights)
+    np.testing.assert_allclose(design.gradient(residuals), matrix.T @ residuals)
+    np.testing.assert_allclose(design.squared_norms, (matrix**2).sum(axis=1))
+    some = np.array([5, 0, 5])
+    np.testing.assert_allclose(design.take(some).decision(weights), matrix[some] @ weights)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_no_row_is_longer_than_the_norm_whatever_its_size(container):
+    # Theorem M0.
+    X = np.array([[1e200, -1e200], [1.7e308, 1.7e308], [1e-320, 0], [0, 0], [3, 4], [0, 1e120]])
+    given = container(X)
+    design = Design.clipped(given, 2.0, False)
+    rows = design.rows.toarray() if sparse.issparse(given) else design.rows
+    clipped = rows * design.scale[:, None]
+    assert (given != container(X)).sum() == 0
+    assert np.isfinite(design.squared_norms).all()
+    assert (np.linalg.norm(clipped, axis=1) <= 2.0).all()
+    np.testing.assert_allclose(np.linalg.norm(clipped, axis=1), [2, 2, 0, 0, 2, 2])
+
+
+@pytest.mark.parametrize("norm", [1e-100, 1.0, 1e7, np.inf])
+def test_no_product_overflows(norm):
+    # Theorem M0.
+    X = np.array([[1e308, -1e308], [1.7e308, 1.7e308], [1e150, 0.0]])
+    design = Design.clipped(X, norm, True)
+    assert np.isfinite(design.squared_norms).all()
+    assert np.isfinite(design.decision(np.full(3, 1e50))).all()
+    np.testing.assert_array_less(design.scale, 1.0 + 1e-15)
+    lengths = np.hypot(*(design.rows * design.scale[:, None]).T / min(norm, 1e100))
+    np.testing.assert_allclose(lengths, 1.0)
+    assert (lengths <= 1.0).all()
+
+
+def test_clipping_looks_at_one_row_at_a_time():
+    # Theorem M0.
+    X = data()
+    whole = Design.clipped(X, 1.0, True)
+    alone = Design.clipped(X[3:4], 1.0, True)
+    assert whole.scale[3] == alone.scale[0]
+
+
+def test_an_infinite_norm_leaves_rows_as_they_are():
+    assert (Design.clipped(data(), np.inf, False).scale == 1.0).all()
+
+
+def test_default_norm_is_that_of_standardised_features():
+    assert row_norm(3.5, None) == 3.5
+    assert row_norm(None, 9) == 3.0
+    with pytest.raises(ValueError, match="data_norm must be given"):
+        row_norm(None, None)
+
+
+def test_weights_go_with_their_rows():
+    weights = np.linspace(0.0, 1.0, 9)
+    design = Design.clipped(data(), 4.0, True).weighted(weights)
+    some = np.array([5, 0, 5])
+    np.testing.assert_array_equal(design.take(some).weights, weights[some])
+    values = np.arange(18.0).reshape(9, 2)
+    np.testing.assert_array_equal(design.times_weights(values), values * weights[:, None])
+    np.testing.assert_array_equal(design.times_weights(values[:, 0]), values[:, 0] * weights)
+    plain = Design.clipped(data(), 4.0, True)
+    assert plain.weighted(None) is plain
+    assert plain.times_weights(values) is values
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.1] * 9, [-0.1] * 9, [np.nan] * 9], ids=str)
+def test_no_weight_raises_an_influence(weights):
+    # Theorem M0.
+    with pytest.raises(ValueError, match=r"^weights must be 9 numbers in \[0, 1\]"):
+        Design.clipped(data(), 4.0, True).weighted(np.array(weights))

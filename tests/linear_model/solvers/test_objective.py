@@ -1,18 +1,29 @@
-"""Objective perturbation: budgets that are met, and fits that keep to their plan."""
+"""Objective perturbation: its cost, its noise, its minimiser, and the losses."""
 
+from __future__ import annotations
+
+import itertools
+import math
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import integrate, optimize, sparse, stats
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._margin_losses import LOGISTIC, huber_hinge
+from skdptune.linear_model._solvers._margin_losses import (
+    LOGISTIC,
+    HuberHingeLoss,
+    MarginLoss,
+    huber_hinge,
+)
 from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
 from skdptune.linear_model._solvers._noise import draw_linear_term
 from skdptune.linear_model._solvers._objective import fit_objective, plan_objective
-from skdptune.linear_model._solvers._public_problem import PublicProblem
+from skdptune.linear_model._solvers._objective_cost import objective_curves
+from skdptune.linear_model._solvers._public_problem import PublicProblem, largest_subset_size
 from tests.linear_model import perturbation_oracles as oracles
 from tests.linear_model.perturbation_oracles import random_problem
 
@@ -22,9 +33,10 @@ def name_of(loss):
 
 
 @pytest.mark.parametrize("loss", [LOGISTIC, huber_hinge()], ids=name_of)
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
-@pytest.mark.parametrize("n_problems", [1, 4])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "n_problems"),
+    [(0.1, 1e-6, 1), (0.1, 0.0, 4), (1.0, 1e-6, 4), (1.0, 0.0, 1), (8.0, 1e-6, 1), (8.0, 0.0, 4)],
+)
 def test_budget_is_met_and_used_up(loss, epsilon, delta, n_problems):
     plan = plan_objective(
         PublicProblem(loss, 1.5, 2.0, 6, 500, n_problems=n_problems), epsilon=epsilon, delta=delta
@@ -168,3 +180,400 @@ def test_audit_finds_no_violation(direction):
     # pass.
     plan = plan_objective(PublicProblem(huber_hinge(), 1.0, 100.0, 2, 1), epsilon=2.0, delta=0.01)
     assert 0.3 < attack(plan, 1000, 0, direction) <= 2.0
+
+
+LOSSES = [LOGISTIC, huber_hinge(), huber_hinge(0.1)]
+
+
+EPSILONS = np.linspace(0.0, 5.0, 41)
+# What the other records are: products of sign and (one-dimensional) row.
+OTHERS = {
+    "none": [],
+    "with": [0.9, 0.5, 1.0],
+    "against": [-1.0] * 30,
+    "against, weak": [-0.3] * 5,
+    "mixed": [1.0, -1.0, 0.2, -0.7],
+}
+
+
+def exact_curves(loss, others, record, lam, sigma):
+    return oracles.exact_curves(loss, others, record, lam, sigma, EPSILONS)
+
+
+def test_oracle_agrees_with_simulated_minima():
+    # The distributions that everything below rests on, against this package's own minimiser.
+    rng, lam, sigma = np.random.default_rng(0), 0.3, 1.0
+    rows = np.array(OTHERS["mixed"])
+    design = Design.clipped(np.abs(rows)[:, None], 1.0, False)
+    for loss in LOSSES:
+        functions = [
+            RegularisedSum(loss, design, np.sign(rows), lam, term)
+            for term in (draw_linear_term(1, sigma, False, rng) for _ in range(400))
+        ]
+        found = np.array([minimise(function, 1e-9)[0] for function in functions])
+        levels = stats.norm.cdf(oracles.gradient(loss, rows, lam, found) / sigma)
+        assert stats.kstest(levels, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@pytest.mark.parametrize("lam, sigma", [(0.05, 1.0), (0.3, 0.5), (1.0, 2.0), (20.0, 0.7)])
+def test_curves_are_never_below_the_exact_ones_in_one_dimension(loss, lam, sigma):
+    # Theorem M1.
+    claimed = objective_curves(loss, 1.0 / lam, 1.0 / sigma, EPSILONS)
+    for others, record in itertools.product(OTHERS.values(), (1.0, -1.0, 0.4)):
+        exact = exact_curves(loss, others, record, lam, sigma)
+        for ours, true in zip(claimed, exact, strict=True):
+            assert np.all(ours >= true - 1e-12)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+def test_plans_profile_is_never_below_the_exact_one(loss):
+    plan = plan_objective(PublicProblem(loss, 1.0, 0.5, 1, 4), delta=1e-5, noise_multiplier=1.0)
+    for others in OTHERS.values():
+        remove, add = exact_curves(loss, others, 1.0, 0.5, 1.0)
+        assert np.all(plan.profile.delta(EPSILONS, "remove") >= remove - 1e-12)
+        assert np.all(plan.profile.delta(EPSILONS, "add") >= add - 1e-12)
+
+
+def test_curves_are_attained_where_others_push_the_record_to_the_steep_part():
+    # Strong regularization and a steep loss leave a Gaussian release: nothing is given away.
+    loss, lam, sigma = huber_hinge(), 200.0, 1.0
+    claimed = objective_curves(loss, 1.0 / lam, 1.0 / sigma, EPSILONS)
+    exact = exact_curves(loss, OTHERS["none"], 1.0, lam, sigma)
+    for ours, true in zip(claimed, exact, strict=True):
+        assert np.all(true[:20] >= 0.97 * ours[:20])
+
+
+def test_less_noise_than_claimed_is_seen_by_the_exact_curves():
+    # The comparison above would notice noise that is a tenth too small.
+    loss, lam = huber_hinge(), 200.0
+    claimed = objective_curves(loss, 1.0 / lam, 1.0, EPSILONS)[0]
+    exact = exact_curves(loss, OTHERS["none"], 1.0, lam, 0.9)[0]
+    assert np.any(exact > 1.05 * claimed)
+
+
+def test_the_determinant_matters():
+    # Without it the remove direction would be the Gaussian curve, which the true one exceeds.
+    lam, sigma = 0.05, 1.0
+    remove, add = objective_curves(huber_hinge(0.1), 1.0 / lam, 1.0 / sigma, EPSILONS)
+    exact = exact_curves(huber_hinge(0.1), OTHERS["none"], 1.0, lam, sigma)[0]
+    assert np.any(exact > add + 1e-3)
+    assert np.all(remove >= exact - 1e-12)
+
+
+@pytest.mark.parametrize("ratio", [0.1, 1.0, 5.0, 100.0])
+def test_bound_by_slopes_improves_on_kappa_for_logistic_and_equals_it_for_the_hinge(ratio):
+    gaussian, mu = PrivacyProfile.gaussian(0.5), 0.5
+    for loss, is_better in ((LOGISTIC, True), (huber_hinge(), False)):
+        kappa = np.log1p(loss.curvature_bound * ratio)
+        points = kappa + np.array([0.5, 1.0, 1.5])
+        remove, _ = objective_curves(loss, ratio, mu, points)
+        coarse = gaussian.delta(points - kappa)
+        assert np.all(remove <= coarse)
+        if is_better:
+            assert np.all(remove[:2] < 0.95 * coarse[:2])
+        else:
+            np.testing.assert_allclose(remove, coarse, rtol=1e-3)
+
+
+def test_supremum_by_slopes_matches_a_naive_search():
+    ratio, mu, epsilon = 3.0, 0.7, 1.2
+    t = np.linspace(-9.0, 9.0, 20_001)
+    a = np.linspace(0.0, 1.0, 2001)
+    worst = np.full_like(t, -np.inf)
+    for share in a:
+        line = np.log1p(share * (1 - share) * ratio) + mu * share * t + (mu * share) ** 2 / 2
+        worst = np.maximum(worst, line)
+    expected = np.trapezoid(np.maximum(1 - np.exp(epsilon - worst), 0) * stats.norm.pdf(t), t)
+    ours = objective_curves(LOGISTIC, ratio, mu, np.array([epsilon]))[0][0]
+    assert expected * (1 - 1e-6) <= ours <= expected * 1.002
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@pytest.mark.parametrize("lam", [0.1, 2.0])
+def test_privacy_loss_is_below_the_bound_of_the_proof_in_three_dimensions(loss, lam):
+    # Theorem M1.
+    rng, sigma, share = np.random.default_rng(0), 0.8, np.linspace(0.0, 1.0, 4001)
+    for _ in range(60):
+        rows = rng.normal(size=(6, 2)) * rng.choice([0.2, 2.0])
+        signs = rng.choice([-1.0, 1.0], 6)
+        design = Design.clipped(rows, 1.0, True)
+        term = draw_linear_term(3, sigma, False, rng)
+        weights = minimise(RegularisedSum(loss, design, signs, lam, term), 1e-10)
+        z = np.append(rows[-1] * design.scale[-1], 1.0)
+        margin, length = signs[-1] * z @ weights, np.linalg.norm(z)
+        # The privacy loss by its definition: densities with and without the last record.
+        hessians = [lam * np.eye(3), lam * np.eye(3)]
+        for i, row in enumerate(np.column_stack([rows * design.scale[:, None], np.ones(6)])):
+            bend = loss.second_derivative(signs[i] * row @ weights) * np.outer(row, row)
+            hessians[0] += bend
+            hessians[1] += bend * (i < 5)
+        without = term + signs[-1] * loss.derivative(margin) * z
+        determinants = [np.linalg.slogdet(hessian)[1] for hessian in hessians]
+        norms = (without @ without - term @ term) / (2.0 * sigma**2)
+        true = determinants[0] - determinants[1] + norms
+        t = -signs[-1] * (z @ term) / (length * sigma)
+        mu = 2**0.5 / sigma
+        bound = np.log1p(loss.curvature_at_slope(share) * 2.0 / lam)
+        bound = np.max(bound + mu * share * t + 0.5 * (mu * share) ** 2)
+        assert true <= bound + 1e-6
+        # With normal noise the sign matters: the add direction's loss is minus this one.
+        opposite = -signs[-1] * (z @ without) / (length * sigma)
+        assert -true <= max(0.0, -mu * opposite + mu**2 / 2.0) + 1e-6
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@pytest.mark.parametrize("lam", [0.05, 1.0])
+def test_pure_plan_bounds_the_exact_ratio_in_one_dimension(loss, lam):
+    # Theorem M1.
+    plan = plan_objective(PublicProblem(loss, 1.0, lam, 1, 30), delta=0.0, noise_multiplier=1.5)
+    claimed = plan.profile.epsilon(0.0)
+    scale = plan.noise_scale
+    grid = np.linspace(-60.0 / lam, 60.0 / lam, 200_001)
+    worst = 0.0
+
+    def log_density(rows):
+        slope = np.abs(oracles.gradient(loss, rows, lam, grid))
+        return np.log(oracles.curvature(loss, rows, lam, grid)) - slope / scale
+
+    for others in OTHERS.values():
+        without = log_density(others)
+        for record in (1.0, -1.0, 0.4):
+            together = log_density([*others, record])
+            worst = max(worst, float(np.abs(without - together).max()))
+    assert 0.6 * claimed <= worst <= claimed
+
+
+def test_profile_includes_the_second_release():
+    # Theorem M2.
+    plan = plan_objective(
+        PublicProblem(LOGISTIC, 1.0, 1.0, 3, 100), delta=1e-5, noise_multiplier=2.0
+    )
+    second_mu = 2.0 * plan.distance / plan.release_scale
+    assert second_mu == pytest.approx(0.05 / 2.0)
+    without = objective_curves(LOGISTIC, 1.0, 0.5, EPSILONS[:12])[0]
+    # Near 0 convexity lowers the profile below these points.
+    assert np.all(plan.profile.delta(EPSILONS[3:12], "remove") > without[3:])
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A loss times a weight, as the exact curves take it."""
+
+    loss: MarginLoss
+    weight: float
+
+    def derivative(self, margins):
+        return self.weight * self.loss.derivative(margins)
+
+    def second_derivative(self, margins):
+        return self.weight * self.loss.second_derivative(margins)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=name_of)
+@pytest.mark.parametrize("weight", [0.05, 0.4, 0.9])
+def test_weighted_records_cost_no_more(loss, weight):
+    # Theorem M0, Theorem M1.
+    for lam, sigma in ((0.05, 1.0), (0.3, 0.5)):
+        claimed = objective_curves(loss, 1.0 / lam, 1.0 / sigma, EPSILONS)
+        for others, record in itertools.product(OTHERS.values(), (1.0, -1.0)):
+            exact = exact_curves(Weighted(loss, weight), others, record, lam, sigma)
+            for ours, true in zip(claimed, exact, strict=True):
+                assert np.all(ours >= true - 1e-12)
+
+
+STEEP_LOSSES = [LOGISTIC, huber_hinge(0.5), huber_hinge(0.05)]
+
+
+def problem(loss, seed, lam, term_scale=0.0, n=60, d=4):
+    rng = np.random.default_rng(seed)
+    design = Design.clipped(rng.normal(size=(n, d)) * 2.0, 3.0, True)
+    signs = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+    return RegularisedSum(loss, design, signs, lam, term_scale * rng.normal(size=d + 1))
+
+
+def value(function, weights):
+    margins = function.signs * function.design.decision(weights)
+    penalty = 0.5 * function.regularization * weights @ weights
+    return function.loss.value(margins).sum() + penalty + function.linear_term @ weights
+
+
+@pytest.mark.parametrize("loss", STEEP_LOSSES, ids=repr)
+@pytest.mark.parametrize("lam", [1e-2, 1.0, 1e3])
+@pytest.mark.parametrize("term_scale", [0.0, 30.0])
+def test_gradient_is_as_small_as_asked(loss, lam, term_scale):
+    # Theorem M2.
+    function = problem(loss, 0, lam, term_scale)
+    weights = minimise(function, 1e-8)
+    gradient = optimize.approx_fprime(weights, lambda w: value(function, w), 1e-6)
+    assert np.abs(gradient).max() < 1e-3 * max(1.0, lam)
+    assert np.linalg.norm(function.gradient(weights, function.margins(weights))) <= 1e-8
+
+
+@pytest.mark.parametrize("loss", STEEP_LOSSES, ids=repr)
+def test_no_other_point_is_lower(loss):
+    function = problem(loss, 1, 0.5, 5.0)
+    weights = minimise(function, 1e-9)
+    found = optimize.minimize(lambda w: value(function, w), np.zeros(weights.size), method="BFGS")
+    assert value(function, weights) <= found.fun + 1e-9
+    np.testing.assert_allclose(weights, found.x, atol=1e-3)
+
+
+def test_too_few_steps_give_the_data_independent_model():
+    function = problem(LOGISTIC, 2, 1e-3)
+    np.testing.assert_array_equal(minimise(function, 1e-300, max_iter=3), np.zeros(5))
+
+
+@pytest.mark.parametrize("loss", [*STEEP_LOSSES, huber_hinge(1e-3)], ids=repr)
+@pytest.mark.parametrize("lam", [1e-4, 1.0, 1e3])
+def test_minimum_is_stationary_for_hard_linear_terms(loss, lam):
+    design, signs = random_problem(0)
+    gap = 1e-9 * design.n_samples
+    for size in (0.0, 1.0, 1e4):
+        term = size * np.random.default_rng(1).normal(size=design.width)
+        function = RegularisedSum(loss, design, signs, lam, term)
+        weights = minimise(function, gap)
+        assert np.any(weights != 0.0)
+        assert np.linalg.norm(function.gradient(weights, function.margins(weights))) <= gap / 2
+
+
+def test_minimum_is_found_in_spite_of_sharp_corners_at_large_weights():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(600, 60))
+    design = Design.clipped(rows, 1.0, True)
+    signs = np.where(rows[:, 0] > 0, 1.0, -1.0)
+    loss, lam = huber_hinge(0.01), 1e-3
+    gap = PublicProblem(loss, 2**0.5, lam, 61, 600).gradient_gap(60.0)
+    for size in (0.0, 4.0):
+        function = RegularisedSum(loss, design, signs, lam, size * rng.normal(size=61))
+        weights = minimise(function, gap)
+        slope = function.gradient(weights, function.margins(weights))
+        assert np.linalg.norm(slope) <= gap / 2
+
+
+@pytest.mark.parametrize("loss", STEEP_LOSSES, ids=repr)
+def test_weights_are_as_copies_of_records(loss):
+    copies = np.arange(60) % 3 + 1
+    single = problem(loss, 5, 0.5, 5.0)
+    repeated = RegularisedSum(
+        loss,
+        single.design.take(np.repeat(np.arange(60), copies)),
+        np.repeat(single.signs, copies),
+        1.5,
+        3.0 * single.linear_term,
+    )
+    weighted = RegularisedSum(
+        loss, single.design.weighted(copies / 3), single.signs, 0.5, single.linear_term
+    )
+    np.testing.assert_allclose(minimise(weighted, 1e-9), minimise(repeated, 1e-9), atol=1e-7)
+
+
+SMOOTH_LOSSES = [LOGISTIC, huber_hinge(), huber_hinge(0.05), huber_hinge(3.0)]
+
+
+MARGINS = np.linspace(-8.0, 8.0, 3203)
+
+
+@pytest.mark.parametrize("loss", SMOOTH_LOSSES, ids=name_of)
+def test_derivatives_are_those_of_the_value(loss):
+    for start, end in [(-5.0, 0.3), (0.4, 1.2), (0.9, 6.0)]:
+        slope = integrate.quad(loss.derivative, start, end, points=[0.95, 1.05], limit=200)[0]
+        assert slope == pytest.approx(float(loss.value(end) - loss.value(start)), abs=1e-9)
+        curve = integrate.quad(loss.second_derivative, start, end, points=[0.95, 1.05], limit=200)
+        change = float(loss.derivative(end) - loss.derivative(start))
+        assert curve[0] == pytest.approx(change, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", SMOOTH_LOSSES, ids=name_of)
+def test_bounds_hold_and_are_attained(loss):
+    # Theorem M0.
+    slopes, curvatures = loss.derivative(MARGINS), loss.second_derivative(MARGINS)
+    assert np.all(slopes <= 0.0) and np.all(curvatures >= 0.0)
+    assert np.abs(slopes).max() == pytest.approx(loss.slope_bound, rel=1e-3)
+    assert np.abs(slopes).max() <= loss.slope_bound
+    assert curvatures.max() == pytest.approx(loss.curvature_bound, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", SMOOTH_LOSSES, ids=name_of)
+def test_curvature_at_slope_covers_every_margin(loss):
+    shares = -loss.derivative(MARGINS) / loss.slope_bound
+    bound = loss.curvature_at_slope(shares)
+    assert np.all(loss.second_derivative(MARGINS) <= bound * (1.0 + 1e-12) + 1e-15)
+
+
+@pytest.mark.parametrize("loss", SMOOTH_LOSSES, ids=name_of)
+def test_curvature_at_slope_has_the_shape_that_the_proof_needs(loss):
+    shares = np.linspace(1e-3, 1.0, 1000)
+    curvature = loss.curvature_at_slope(shares)
+    assert np.all(np.diff(curvature, 2) <= 1e-12)
+    assert np.all(np.diff(curvature / shares**2) <= 1e-9)
+
+
+def test_logistic_is_stable_far_out():
+    far = np.array([-1e4, -800.0, 800.0, 1e4])
+    np.testing.assert_allclose(LOGISTIC.value(far), [1e4, 800.0, 0.0, 0.0], atol=1e-300)
+    np.testing.assert_array_equal(LOGISTIC.derivative(far[:2]), [-1.0, -1.0])
+    # Relative accuracy of a small tail, both sides alike.
+    assert float(LOGISTIC.second_derivative(40.0)) == pytest.approx(np.exp(-40.0), rel=1e-12)
+    assert float(LOGISTIC.second_derivative(-40.0)) == pytest.approx(np.exp(-40.0), rel=1e-12)
+
+
+def test_huber_hinge_is_the_hinge_away_from_the_corner():
+    loss = huber_hinge(0.5)
+    far = np.array([-3.0, 0.0, 0.5, 1.5, 4.0])
+    np.testing.assert_allclose(loss.value(far), np.maximum(1.0 - far, 0.0))
+
+
+def test_losses_are_frozen_and_pickle():
+    for loss in SMOOTH_LOSSES:
+        assert pickle.loads(pickle.dumps(loss)) == loss
+        with pytest.raises(AttributeError):
+            loss.slope_bound = 0.5
+    assert huber_hinge(0.5) == HuberHingeLoss()
+
+
+@pytest.mark.parametrize("width, error", [(0.0, ValueError), (-1, ValueError), ("a", TypeError)])
+def test_bad_widths_are_refused(width, error):
+    with pytest.raises(error, match=r"width must be a number in \(0"):
+        huber_hinge(width)
+
+
+@pytest.mark.parametrize("loss", SMOOTH_LOSSES, ids=name_of)
+@pytest.mark.parametrize("weight", [1e-3, 0.3, 0.9, 1.0])
+def test_weighted_losses_stay_within_the_curvature_at_a_slope(loss, weight):
+    # Theorem M0: a loss times a number in [0, 1] keeps all bounds of the loss.
+    shares = -weight * loss.derivative(MARGINS) / loss.slope_bound
+    assert np.all((shares >= 0.0) & (shares <= 1.0))
+    curvatures = weight * loss.second_derivative(MARGINS)
+    assert np.all(curvatures <= loss.curvature_at_slope(shares) * (1.0 + 1e-12) + 1e-15)
+    # Also where shorter rows have these slopes.
+    for length in (0.1, 0.7):
+        assert np.all(
+            curvatures * length**2
+            <= loss.curvature_at_slope(shares * length) * (1.0 + 1e-12) + 1e-15
+        )
+
+
+def public_problem(**changes):
+    values = {"loss": LOGISTIC, "radius": 2.0, "regularization": 0.5, "width": 3, "n_samples": 100}
+    return PublicProblem(**(values | changes))
+
+
+def test_gap_grows_with_sizes_and_honours_the_tolerance():
+    small, large = (
+        public_problem().gradient_gap(),
+        public_problem(n_samples=100_000).gradient_gap(),
+    )
+    assert 0.0 < small < large < 1e-4
+    assert public_problem().gradient_gap(tol=1e-3) == pytest.approx(1e-3 * 100 * 2.0)
+    assert public_problem().gradient_gap(tol=1e-300) == small
+
+
+@pytest.mark.parametrize("expected", [1, 2, 7, 100, 3163, 10**5, 10**7])
+def test_a_random_subset_is_never_larger_than_the_largest(expected):
+    # Theorem F3.
+    for rate in (1e-9, 0.01, 0.5, 0.999):
+        # The public size may be the expectation rounded down.
+        count = round((expected + 0.5) / rate)
+        assert stats.binom.sf(largest_subset_size(expected), count, rate) < 1e-20
+    assert largest_subset_size(expected) < expected + 10 * math.sqrt(expected) + 102
