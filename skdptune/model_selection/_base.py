@@ -397,7 +397,7 @@ class BasePrivateSearch(
             try:
                 check_steps(estimator, X, n_samples)
             except Exception as error:
-                raise beside_refusals(error, [estimator]) from None
+                raise beside_refusals(error, [estimator]) from error.__cause__
 
     @abstractmethod
     def _with_classes(self, plan: PlanT, classes: Any) -> PlanT:

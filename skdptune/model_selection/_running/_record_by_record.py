@@ -40,6 +40,7 @@ from skdptune.base import (
     reads_numbers,
     zeroed,
 )
+from skdptune.ledger import LedgerError
 from skdptune.model_selection._running._domain import check_not_pairwise
 from skdptune.model_selection._running._made_up import made_up_like, made_up_sizes
 from skdptune.model_selection._running._quiet import Quiet
@@ -110,9 +111,16 @@ def check_steps(estimator: Any, X: Any, n_samples: int = _ANY_SIZE) -> None:
             ):
                 guarded.fit_transform(records, np.arange(number_of_samples(records)) % 2)
             return
-        except Exception:
+        except (ValueError, TypeError, LedgerError):
             if size == sizes[-1] and not with_words:
                 raise
+        except Exception as problem:
+            # Whatever a step of the user's raises, such as Arrow's own errors for words.
+            if size == sizes[-1] and not with_words:
+                raise ValueError(
+                    "estimator must be one whose steps take data of this form; on made-up data "
+                    f"one raised {type(problem).__name__}: {problem}"
+                ) from problem
 
 
 class RecordByRecord(BaseEstimator):

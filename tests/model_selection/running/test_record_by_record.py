@@ -339,10 +339,26 @@ def test_steps_are_tried_on_as_many_records_as_they_want(size: int) -> None:
 
 def test_steps_that_can_never_work_are_refused_before_data_are_read() -> None:
     pipeline = make_pipeline(FunctionTransformer(lambda X: X["missing"]), Recorder())
-    with pytest.raises(KeyError, match="missing"):
+    with pytest.raises(ValueError, match="one raised KeyError: 'missing'") as caught:
         check_steps(pipeline, FRAME)
+    assert isinstance(caught.value.__cause__, KeyError)
     check_steps(Recorder(), FRAME)
     check_steps(make_pipeline(FunctionTransformer(), Recorder()), [object()])
+
+
+@pytest.mark.parametrize(
+    "dtype", ["str", "object", "string[pyarrow]", "category", "datetime64[ns]"]
+)
+def test_functions_of_numbers_are_refused_for_columns_of_all_other_types(dtype: str) -> None:
+    """Arrow's errors are no ValueError."""
+    if dtype == "string[pyarrow]":
+        pytest.importorskip("pyarrow")
+    words = pd.Series(["2020-01-01", "2020-01-02"] * 10).astype(dtype)
+    X = pd.DataFrame({"words": words, "x": np.linspace(-1.0, 1.0, 20)})
+    pipeline = make_pipeline(FunctionTransformer(np.sqrt), DPLogisticRegression(solver="sgd"))
+    search = DPRandomSearchCV(pipeline, {}, n_iter=2, epsilon=1.0, delta=1e-5)
+    with pytest.raises((ValueError, TypeError)):
+        search.fit(X, np.arange(20) % 2)
 
 
 # Whole searches ---------------------------------------------------------------------------------
