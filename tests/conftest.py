@@ -6,13 +6,14 @@ To look for new counter-examples, ask for the other profile:
 
 from __future__ import annotations
 
+import functools
 import random
 
 import hypothesis
 import numpy as np
 import pytest
 
-from skdptune.base import _recording
+from skdptune.base import _costs, _recording
 
 # A deadline would make a test's verdict depend on the machine's load, and a data base of
 # old examples on what ran before.
@@ -32,3 +33,14 @@ def _seed_global_generators() -> None:
 def _no_fits_before() -> None:
     """Forget which fits were seen, of which a second one warns."""
     _recording._seen.clear()
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let registrations of a test end with it."""
+    # Models of other libraries are registered once for the process.
+    _costs.load_adapters()
+    copy = functools.singledispatch(_costs._registry.dispatch(object))
+    for kind, function in _costs._registry.registry.items():
+        copy.register(kind)(function)
+    monkeypatch.setattr(_costs, "_registry", copy)

@@ -42,6 +42,7 @@ MODULE = re.compile(r"^\.\. currentmodule:: (\S+)$", re.MULTILINE)
 pytestmark = pytest.mark.skipif(not DOCS.joinpath("conf.py").exists(), reason="no site here")
 
 
+@pytest.mark.usefixtures("registry")
 @pytest.mark.parametrize("page", RUN)
 def test_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

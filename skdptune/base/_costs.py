@@ -244,7 +244,8 @@ def registration_of(kind: type) -> tuple[type, CostFunction] | None:
     for each in kind.__mro__:
         function = _registry.registry.get(each)
         if function is not None and each is not object:
-            is_own = function.__module__.startswith("skdptune.")
+            # Code that `exec` runs belongs to no module.
+            is_own = str(getattr(function, "__module__", None)).startswith("skdptune.")
             return None if is_own else (each, function)
     return None
 

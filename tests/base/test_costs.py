@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from itertools import permutations
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
@@ -38,6 +40,7 @@ from skdptune.base import (
     weakest,
 )
 from skdptune.base import _costs as module
+from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLinearSVC,
@@ -165,6 +168,18 @@ def test_registered_class_and_its_subclasses_have_a_cost(registry) -> None:
     assert profile_of(Foreign(), 50).epsilon(0) == 0.5
     assert profile_of(Subclass(), 50, 2).epsilon(0) == 2.5
     assert profile_of(make_pipeline(Normalizer(), Foreign()), 50).epsilon(0) == 0.5
+
+
+def test_a_cost_may_be_the_function_of_no_module(registry) -> None:
+    names = {"PrivacyProfile": PrivacyProfile}
+    exec("def cost_of(*of_fit): return PrivacyProfile.pure(0.5)", names)
+    assert names["cost_of"].__module__ is None
+    register_profile(Foreign)(names["cost_of"])
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=1.0, delta=0.0)
+    with ledger:
+        copied = copy.deepcopy(clone(Foreign()))
+        copied.fit(np.zeros((10, 2)))
+    assert [record.epsilon for record in ledger.history()] == [0.5]
 
 
 @pytest.mark.parametrize("bad", [Foreign(), "Foreign", None])
