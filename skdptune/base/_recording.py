@@ -185,10 +185,15 @@ def count_fit(estimator: Any, fit: AnnouncedFit | None) -> None:
 
 def _cost_of(estimator: Any) -> Cost | None:
     """Return the budget among an estimator's parameters, None without a proper one."""
-    epsilon, delta = getattr(estimator, "epsilon", None), getattr(estimator, "delta", 0.0)
-    if isinstance(epsilon, int | float) and isinstance(delta, int | float):
-        return epsilon, delta
-    return None
+    found: tuple[Any, Any] = getattr(estimator, "epsilon", None), getattr(estimator, "delta", 0.0)
+    if not all(isinstance(each, int | float) for each in found):
+        return None
+    try:
+        epsilon, delta = map(float, found)
+    except OverflowError:
+        return None
+    # What is no budget the estimator refuses.
+    return (epsilon, delta) if epsilon >= 0.0 and 0.0 <= delta <= 1.0 else None
 
 
 def _seen_of(owner: Any, form: Form) -> FitsSeen:

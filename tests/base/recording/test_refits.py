@@ -144,6 +144,14 @@ def test_message_says_what_they_cost_and_what_to_do():
     assert "24" not in message
 
 
+@pytest.mark.parametrize("wrong", [10**400, -1.0, math.nan], ids=["huge", "negative", "nan"])
+def test_what_is_no_budget_is_refused_in_the_estimators_own_words(wrong):
+    clone(MODEL).fit(X, y)
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="epsilon must be"):
+        warnings.simplefilter("ignore")
+        clone(MODEL).set_params(epsilon=wrong).fit(X, y)
+
+
 def test_search_that_is_fitted_again_is_not_told_to_search():
     (message,) = of_privacy(TUNING["search after search"])
     assert message.startswith("DPRandomSearchCV is") and "To tune" not in message
