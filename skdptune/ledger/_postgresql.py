@@ -12,7 +12,6 @@ from skdptune._formatting import shown
 from skdptune.ledger._storage import (
     Execute,
     LedgerError,
-    SqlTransaction,
     Transaction,
     damaged,
     missing,
@@ -161,14 +160,14 @@ class PostgresqlServer:
         return type(self), (self._location,)
 
     @contextmanager
-    def transaction(self, *, write: bool) -> Iterator[SqlTransaction]:
+    def transaction(self, *, write: bool) -> Iterator[Transaction]:
         """Return a transaction that ends with its context: kept, or undone on an exception."""
         with self._began(write, self._lock if write else self._version) as (execute, version):
             if write:
                 self._bring_up_to_date(execute, version)
             is_current = write or version == VERSION
             if is_current:
-                yield SqlTransaction(execute, _SCHEMA)
+                yield Transaction(execute, _SCHEMA)
         if not is_current:
             with self.transaction(write=True):
                 pass
@@ -180,7 +179,7 @@ class PostgresqlServer:
         with self._began(True, _take_turns) as (execute, n_tables):
             if n_tables == 0:
                 _make(execute)
-                first(SqlTransaction(execute, _SCHEMA))
+                first(Transaction(execute, _SCHEMA))
         if n_tables:
             self.verify()
             with self.transaction(write=True) as transaction:

@@ -17,7 +17,6 @@ from skdptune._formatting import shown_path
 from skdptune.ledger._storage import (
     MEMORY,
     LedgerError,
-    SqlTransaction,
     Transaction,
     damaged,
     missing,
@@ -62,7 +61,7 @@ CREATE TABLE profiles (key TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWI
 _MIGRATIONS: dict[int, str] = {1: ""}
 
 
-class SqliteTransaction(SqlTransaction):
+class SqliteTransaction(Transaction):
     """A transaction of one connection to SQLite."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -55,36 +55,6 @@ class StoredEvent:
     digest: str
 
 
-class Transaction(Protocol):
-    """What may be done in a transaction: all of it happens, and lasts, or nothing does."""
-
-    def data_sets(self) -> list[str]:
-        """Return the names of all data sets."""
-
-    def account(self, dataset: str) -> Account | None:
-        """Return what is kept of a data set, None if it is not registered."""
-
-    def save(self, dataset: str, account: Account) -> None:
-        """Keep an account, in place of the one before."""
-
-    def append(self, dataset: str, event: StoredEvent) -> None:
-        """Add an event, which no later one changes."""
-
-    def events(
-        self, dataset: str, reservation: str | None = None, *, after: int = 0
-    ) -> Iterator[StoredEvent]:
-        """Yield the later events of a data set, or of one reservation, in their order."""
-
-    def last_event(self, dataset: str) -> StoredEvent | None:
-        """Return the latest event of a data set, None if there is none."""
-
-    def keep_profile(self, key: str, content: str) -> None:
-        """Keep a profile, once for all that are equal."""
-
-    def profile(self, key: str) -> str | None:
-        """Return a profile, None if there is none of this key."""
-
-
 class Storage(Protocol):
     """Where ledgers are kept.
 
@@ -111,8 +81,8 @@ class Storage(Protocol):
 Execute = Callable[[str, dict[str, Any]], Any]
 
 
-class SqlTransaction:
-    """A transaction of one connection to a data base.
+class Transaction:
+    """A transaction of one connection to a data base: all of it happens, and lasts, or nothing.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ from skdptune.ledger import (
     common_relation,
 )
 from skdptune.ledger._books import BEYOND, SLACK, STATUS_AFTER, Charges, Totals, Ways
-from skdptune.ledger._storage import SqlTransaction
+from skdptune.ledger._storage import Transaction
 from tests.accounting.budgets.interactions import (
     LEAKY,
     Interaction,
@@ -185,14 +185,14 @@ class TestReplay:
         spent.history()
         with spent.reserve(PURE, name="a fit"):
             pass
-        read, events = [], SqlTransaction.events
+        read, events = [], Transaction.events
 
         def noted(transaction, *arguments, **options):
             for event in events(transaction, *arguments, **options):
                 read.append(event.sequence)
                 yield event
 
-        monkeypatch.setattr(SqlTransaction, "events", noted)
+        monkeypatch.setattr(Transaction, "events", noted)
         assert len(spent.history()) == 4
         assert read == [10, 11, 12]
         spent.history()

@@ -9,7 +9,7 @@ import pytest
 from skdptune.ledger import LedgerError
 from skdptune.ledger._reference import storage_at
 from skdptune.ledger._sqlite import SqliteFile, SqliteMemory
-from skdptune.ledger._storage import Account, SqlTransaction, StoredEvent, damaged, missing, newer
+from skdptune.ledger._storage import Account, StoredEvent, Transaction, damaged, missing, newer
 
 EVENTS = [StoredEvent(i, f"r{i % 2}", f'{{"number":{i}}}', f"d{i}") for i in range(1, 6)]
 
@@ -84,7 +84,7 @@ def connection():
 
 
 def test_tables_are_those_of_a_schema(connection):
-    transaction = SqlTransaction(connection.execute, "x_")
+    transaction = Transaction(connection.execute, "x_")
     transaction.save("a'; --", Account("1", ":two", "%s"))
     transaction.append("a'; --", StoredEvent(1, "r", '{"x":1}', "d"))
     transaction.keep_profile("k", "first")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,38 +236,6 @@ def _gap(moment: Any) -> FloatArray:
 FITS, UNMATCHED, CLIPPED, MISSING = range(4)
 Outcomes = NDArray[np.intp]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Column(Protocol):
-    """What a column of a schema can do.
-
-    Its block of features has a Euclidean norm of at most 1 for every cell (Theorem R7).
-    """
-
-    @property
-    def name(self) -> str:
-        """Its name in the table."""
-        ...
-
-    def feature_names(self, n_knots: int | None) -> list[str]:
-        """Return the names of the features, which are as many as there are features."""
-        ...
-
-    def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
-        """Return the features of cells, of shape (n_cells, n_features)."""
-        ...
-
-    def outcomes(self, cells: Cells) -> Outcomes:
-        """Return for each cell whether it fits, or why it does not."""
-        ...
-
-    def announces(self, outcome: int) -> bool:
-        """Return whether the schema says that cells have this outcome."""
-        ...
-
-    def to_dict(self) -> dict[str, Any] | str:
-        """Return the column as the user may write it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -524,3 +492,7 @@ def _listed(gaps: tuple[Any, ...]) -> Any:
 
 def _short(number: float) -> float | int:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+# Its block of features has a Euclidean norm of at most 1 for every cell (Theorem R7).
+Column = NumberColumn | CategoryColumn | DroppedColumn
