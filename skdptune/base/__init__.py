@@ -76,7 +76,6 @@ from skdptune.base._records import checked_class_weight as checked_class_weight
 from skdptune.base._records import kind_of_targets as kind_of_targets
 from skdptune.base._records import labels_in as labels_in
 from skdptune.base._records import middle_and_half as middle_and_half
-from skdptune.base._records import proper_labels as proper_labels
 from skdptune.base._records import proper_targets as proper_targets
 from skdptune.base._records import read_targets as read_targets
 from skdptune.base._records import rows_with_gaps as rows_with_gaps

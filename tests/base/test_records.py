@@ -23,7 +23,7 @@ from skdptune.base import (
     check_target_type,
     finite_rows,
     middle_and_half,
-    proper_labels,
+    read_targets,
     sorted_labels,
     target_array,
     target_range,
@@ -273,7 +273,7 @@ def test_numbers_are_no_labels_that_are_words(kind: str) -> None:
     ):
         with pytest.raises(TypeError, match="y must hold the labels .*; got numbers"):
             check_target_type(y, labels, is_classifier=True)
-        assert proper_labels(y, labels)[1].all()
+        assert read_targets(y, "labels", labels)[1].all()
     for labels in ([0, 1], [0, 2], None):
         check_target_type(y, labels, is_classifier=True)
     for passed in (y.astype(object), y.tolist(), y[:0]):

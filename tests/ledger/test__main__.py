@@ -51,8 +51,8 @@ def test_memory_has_nothing_to_show(capsys):
     assert main(["show", ":memory:", "patients"]) == 2
 
 
-def test_module_is_a_command(spent, place):
-    command = [sys.executable, "-m", "skdptune.ledger", "show", place, "patients"]
+def test_module_is_a_command(on_disk, path):
+    command = [sys.executable, "-m", "skdptune.ledger", "show", path, "patients"]
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("PrivacyLedger patients: ")

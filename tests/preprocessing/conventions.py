@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
@@ -104,6 +106,19 @@ def check_finite(fitted: Any) -> None:
                 assert np.isfinite(value).all(), name
 
 
+def check_refusals(estimator: Any) -> None:
+    """A private scaler takes no sparse table, and a public size that is one."""
+    with pytest.raises(TypeError, match="[Ss]parse"):
+        clone(estimator).fit(sparse.eye(3).tocsr())
+    with pytest.raises(ValueError, match="minimum of 1 is required"):
+        clone(estimator).fit(np.empty((0, 2)))
+    for value, kind in ((0, ValueError), (1.5, TypeError)):
+        wrong = clone(estimator).set_params(n_public=value)
+        for ask, given in ((wrong.privacy_profile, 10), (wrong.fit, "no data at all")):
+            with pytest.raises(kind, match="n_public must be"):
+                ask(given)
+
+
 def check_interrupt(estimator: Any) -> None:
     """An interrupted fit leaves nothing that depends on data."""
     left = []
@@ -123,3 +138,4 @@ def check_interrupt(estimator: Any) -> None:
 
 
 ALL = [check_frames, check_copies, check_cost]
+OF_NOISE = [*ALL, check_refusals, check_interrupt]

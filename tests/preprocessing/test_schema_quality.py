@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivacyWarning, proper_labels
+from skdptune.base import PrivacyWarning, read_targets
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.preprocessing import Schema
 from tests.base.nasty_records import CELLS, IMPROPER, as_column
@@ -163,7 +163,7 @@ def test_labels_are_counted_as_classifiers_read_them() -> None:
     labels = ["no", " yes", "No", "yes", None, np.nan, 3, "", [1], *IMPROPER]
     rows = [[1]] * len(labels)
     found = exact(schema, rows, as_column(labels))
-    wrong = int(proper_labels(as_column(labels), ["no", "yes"])[1].sum())
+    wrong = int(read_targets(as_column(labels), "labels", ["no", "yes"])[1].sum())
     assert found[("target", "unmatched")] + found[("target", "missing")] == wrong
     assert found[("target", "unmatched")] > found[("target", "missing")] > 0
     with pytest.raises(ValueError, match="target: 1 of 2 cells are in no category, .*: ' yes'"):

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import DEFAULT_DELTA, PrivacyWarning
@@ -44,7 +44,7 @@ def test_scikit_learn_checks(delta) -> None:
     conventions.check_scikit_learn(scaler, at_least=44)
 
 
-@pytest.mark.parametrize("check", conventions.ALL)
+@pytest.mark.parametrize("check", conventions.OF_NOISE)
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("with_std", [True, False])
 def test_convention(check, delta, with_std) -> None:
@@ -265,11 +265,6 @@ def test_large_delta_is_warned_of() -> None:
         DPStandardScaler(1.0, 0.2, bounds=BOUNDS).fit(np.eye(5))
 
 
-def test_sparse_rows_are_refused() -> None:
-    with pytest.raises(TypeError, match="[Ss]parse"):
-        DPStandardScaler(bounds=BOUNDS).fit(sparse.eye(3).tocsr())
-
-
 # A random part of secret size ------------------------------------------------------------------
 
 
@@ -323,20 +318,6 @@ def test_delta_is_compared_with_the_public_size() -> None:
     scaler.set_params(delta=0.002).fit(np.zeros((1000, 1)))
 
 
-def test_without_a_public_size_no_records_are_refused() -> None:
-    with pytest.raises(ValueError, match="minimum of 1 is required"):
-        DPStandardScaler(1.0, bounds=BOUNDS).fit(np.empty((0, 2)))
-
-
-@pytest.mark.parametrize(("value", "kind"), [(0, ValueError), (1.5, TypeError)])
-def test_bad_public_size_is_refused(value, kind) -> None:
-    scaler = DPStandardScaler(1.0, bounds=BOUNDS, n_public=value)
-    with pytest.raises(kind, match="n_public must be"):
-        scaler.privacy_profile(10)
-    with pytest.raises(kind, match="n_public must be"):
-        scaler.fit("no data at all")
-
-
 def test_cost_changes_through_the_named_parameters_and_no_others() -> None:
     others = {
         "epsilon": 2.0,
@@ -375,8 +356,3 @@ def test_any_record(bounds, monkeypatch) -> None:
     conventions.check_any_record(
         DPStandardScaler(1.0, 1e-6, bounds=bounds, random_state=0), rows_at
     )
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_interrupted_fit(delta) -> None:
-    conventions.check_interrupt(DPStandardScaler(1.0, delta, bounds=BOUNDS))
