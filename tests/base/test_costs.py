@@ -232,17 +232,9 @@ def test_subclass_of_what_learns_nothing_may_learn() -> None:
 
 
 RNG = np.random.default_rng(0)
-
-
 X = RNG.uniform(size=(300, 3))
-
-
 Y = (X[:, 0] > 0.5).astype(int)
-
-
 ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
-
-
 CATEGORIES = "the categories that an encoder is given are public"
 
 

@@ -25,46 +25,6 @@ def test_subclass_must_state_its_cost() -> None:
         Estimator().privacy_profile(10)
 
 
-@pytest.mark.parametrize("epsilon", [1e-9, 1, np.float64(0.5), math.inf])
-@pytest.mark.parametrize("delta", [0, 0.0, 1e-9, 0.999])
-def test_budget_is_returned(epsilon, delta) -> None:
-    assert Estimator(epsilon, delta)._checked_budget() == (float(epsilon), float(delta))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "kind", "complaint"),
-    [
-        ({"epsilon": 0.0}, ValueError, "epsilon must be .* A smaller epsilon is more private"),
-        ({"epsilon": -1.0}, ValueError, "epsilon must be"),
-        ({"epsilon": math.nan}, ValueError, "epsilon must be"),
-        ({"epsilon": None}, TypeError, "epsilon must be"),
-        ({"epsilon": "1"}, TypeError, "epsilon must be"),
-        ({"delta": 1.0}, ValueError, "delta must be"),
-        ({"delta": -1e-12}, ValueError, "delta must be"),
-        ({"delta": math.nan}, ValueError, "delta must be"),
-        ({"delta": None}, TypeError, "delta must be"),
-    ],
-)
-def test_bad_budget_is_refused(parameters, kind, complaint) -> None:
-    with pytest.raises(kind, match=complaint):
-        Estimator(**parameters)._checked_budget()
-
-
-def test_public_size_replaces_the_number_of_records_where_it_is_given() -> None:
-    estimator = Estimator()
-    assert estimator._public_size(30) == 30
-    estimator.n_public = 70
-    assert estimator._public_size(30) == 70
-
-
-@pytest.mark.parametrize(("value", "kind"), [(0, ValueError), (2.5, TypeError), (True, TypeError)])
-def test_bad_public_size_is_refused(value, kind) -> None:
-    estimator = Estimator()
-    estimator.n_public = value
-    with pytest.raises(kind, match="n_public must be an integer of at least 1"):
-        estimator._public_size(30)
-
-
 @pytest.mark.parametrize(("delta", "warned"), [(0.01, True), (0.5, True), (0.0099, False)])
 def test_large_delta_is_warned_of(delta, warned) -> None:
     with warnings.catch_warnings(record=True) as caught:

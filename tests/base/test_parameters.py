@@ -78,17 +78,9 @@ def test_parameters_that_set_the_cost() -> None:
 
 
 RNG = np.random.default_rng(0)
-
-
 X = RNG.uniform(size=(200, 3))
-
-
 Y = (X[:, 0] > 0.5).astype(int)
-
-
 SEEDS = np.random.SeedSequence(5)
-
-
 GENERATORS = [np.random.default_rng, np.random.RandomState]
 
 
@@ -183,8 +175,6 @@ def test_generators_are_never_given_back(make: Any) -> None:
 
 
 SOURCES = [*GENERATORS, np.random.SeedSequence, np.random.PCG64]
-
-
 COPIES: dict[str, Any] = {
     "itself": lambda estimator: estimator,
     "clone": clone,

@@ -58,11 +58,7 @@ from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler, RowNormClipper, TableEncoder
 
 ROWS = np.random.default_rng(0).normal(size=(30, 3))
-
-
 FREE = PrivacyProfile.pure(0.0)
-
-
 BOUNDS = (-4.0, 4.0)
 
 
@@ -149,14 +145,8 @@ def test_step_that_learns_is_refused(step) -> None:
 
 
 PUBLIC = np.random.default_rng(1).normal(size=(20, 3))
-
-
 KNOTS = [[-1.0] * 3, [0.0] * 3, [2.0] * 3]
-
-
 FROZEN_MODEL = FrozenEstimator(LogisticRegression().fit(PUBLIC, PUBLIC[:, 0] > 0))
-
-
 # Steps that learn nothing with these parameters, and what makes each of them learn.
 HARMLESS = [
     (Binarizer(), None),
@@ -195,13 +185,9 @@ HARMLESS = [
     (SelectFromModel(FROZEN_MODEL, threshold="median"), {"max_features": len}),
     (SelectFromModel(FROZEN_MODEL), {"estimator": LogisticRegression()}),
 ]
-
-
 BY_NAME = [
     pytest.param(*pair, id=f"{type(pair[0]).__name__}{n}") for n, pair in enumerate(HARMLESS)
 ]
-
-
 # The record that differs: far away, tiny, or a gap where gaps are taken.
 EXTREMES = [1e300, -1e154, 5e-324]
 
@@ -306,11 +292,7 @@ def transformed(model, **changes) -> TransformedTargetRegressor:
 
 
 LINE = NoisyStatisticsRidge(epsilon=0.5, target_bound=3.0, data_norm=1.0, random_state=0)
-
-
 CLASSIFIER = DPLogisticRegression(epsilon=0.5, classes=[0, 1], data_norm=1.0, random_state=0)
-
-
 LOGARITHM = FunctionTransformer(np.log1p, np.expm1, check_inverse=False)
 
 
@@ -672,26 +654,12 @@ def test_the_number_of_features_is_passed_on_while_it_is_known(between, known) -
 FRAME = pd.DataFrame(
     {"a": [1.0, 2.0], "b": [0.5, np.nan], "c": [3.0, 4.0], "w": ["x", "y"], "v": ["p", "q"]}
 )
-
-
 NUMBERS = FRAME[["a", "c"]]
-
-
 WORDS = FRAME[["w", "v"]]
-
-
 LISTS = [["x", "y", "z"], ["p", "q"]]
-
-
 ONE_HOT = OneHotEncoder(categories=LISTS, handle_unknown="ignore")
-
-
 IMPUTER = SimpleImputer(strategy="constant", keep_empty_features=True)
-
-
 DROPPING = OneHotEncoder(categories=LISTS, handle_unknown="ignore", drop="first")
-
-
 TABLE = TableEncoder({"a": (0, 9), "c": (0, 9)}, n_knots=4)
 
 

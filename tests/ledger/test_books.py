@@ -36,11 +36,7 @@ from tests.accounting.budgets.interactions import (
 )
 
 PURE, TINY = PrivacyProfile.pure(0.5), PrivacyProfile.pure(0.01)
-
-
 TABLES = "accounts", "events", "profiles"
-
-
 # What a ledger of three spends counts, and another count.
 COUNTS = {"nine": '"n_events":9', "eight": '"n_events":8'}
 

@@ -41,23 +41,13 @@ from skdptune.metrics import (
 )
 
 RNG = np.random.default_rng(0)
-
-
 X = RNG.normal(size=(400, 3))
-
-
 SCORES = X[:, 0] + RNG.normal(size=400)
-
-
 WORDS = np.array(["ill", "so so", "well"], dtype=object)
-
-
 TARGETS = {
     "numbers": (SCORES > 0).astype(int),
     "words": WORDS[np.digitize(SCORES, [-1.0, 0.5])],
 }
-
-
 TOLERANCE = 1e-6
 
 

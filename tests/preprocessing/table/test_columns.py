@@ -39,8 +39,6 @@ COLUMNS = [
     CategoryColumn("c", ("a",), has_other=True),
     CategoryColumn("c", (False, True), is_boolean=True, has_gaps=True),
 ]
-
-
 IDS = [str(place) for place in range(len(COLUMNS))]
 
 
@@ -116,17 +114,9 @@ def test_days_and_moments_are_named_as_such() -> None:
 
 
 ONE = [1, 1.0, True, "1", " 1.0 ", "1e0", "true", "TRUE", b"1", np.int8(1), np.float16(1)]
-
-
 ONE += [Decimal(1), Fraction(1), np.bool_(True), np.str_("1"), "01", 1 + 0j, np.complex64(1)]
-
-
 NO_NUMBER = [None, "", "word", {}, [], (1,), 1j, np.complex64(1j), pd.NA, pd.NaT, "nan"]
-
-
 NO_NUMBER += [np.datetime64("2020"), np.timedelta64(1, "D"), datetime.date(2020, 1, 1), math.nan]
-
-
 NO_NUMBER += [np.array([1.0]), np.array(1.0), pd.Timestamp("2020"), Decimal("sNaN")]
 
 
@@ -237,8 +227,6 @@ def test_times_and_spans_are_no_numbers(unit) -> None:
 
 
 MISSING_CELLS = [None, math.nan, np.float32("nan"), Decimal("NaN"), pd.NA, pd.NaT, "", " ", "NaN"]
-
-
 MISSING_CELLS += [complex("nan"), b"", np.datetime64("NaT"), np.timedelta64("NaT"), np.str_("nan")]
 
 

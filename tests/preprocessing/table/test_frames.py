@@ -26,8 +26,6 @@ from skdptune.preprocessing._table._parsing import Problems
 from tests.base.nasty_records import as_column
 
 COLUMNS = [NumberColumn("a", 0.0, 1.0), DroppedColumn("b"), CategoryColumn("c", ("x", "y", "z"))]
-
-
 FRAME = pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": ["x", "y"]})
 
 
@@ -124,11 +122,7 @@ KINDS = {
     "codes": {"categories": [0, 1, 2]},
     "boolean": "boolean",
 }
-
-
 WORDS = ["1", "farm", "2020-01-01"]
-
-
 TIMES = ["2020-01-01", "2021-06-01"]
 
 
@@ -153,21 +147,11 @@ def of_polars(values: Any, kind: Callable[[Any], Any]) -> Callable[[str], Any]:
 
 
 DAYS = [datetime.date(2020, 1, 1), datetime.date(2021, 6, 1)]
-
-
 SPANS = [datetime.timedelta(1), datetime.timedelta(2)]
-
-
 HOURS = [datetime.time(1), datetime.time(2)]
-
-
 # For each type, cells that fit a column if cells of that type can, and the columns that they fit.
 NUMBERS_FIT = "range log codes boolean"
-
-
 ALL_FIT = "range log dates words codes boolean"
-
-
 COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
     "float64": (of_pandas([1.0, None], "float64"), NUMBERS_FIT),
     "float16": (of_pandas([1.0], "float16"), NUMBERS_FIT),
@@ -384,11 +368,7 @@ def test_what_the_sample_does_not_say(cells, words) -> None:
 
 
 NUMBER = NumberColumn("x", 0.0, 9.0)
-
-
 DATE = NumberColumn("x", 0.0, 9.0, is_date=True)
-
-
 WORD = CategoryColumn("x", ("a", "b"))
 
 
