@@ -52,7 +52,7 @@ from skdptune.mechanisms import as_generator
 from skdptune.testing import with_public_size
 
 ORTHOGONAL, MISLABELLED = "orthogonal", "mislabelled"
-KINDS = ("auto", ORTHOGONAL, MISLABELLED)
+_KINDS = ("auto", ORTHOGONAL, MISLABELLED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,7 @@ def given_canaries(canaries: Any, X: np.ndarray, y: Any) -> Canaries:
     """
     if not isinstance(canaries, tuple) or len(canaries) != 2:
         raise ValueError(
-            f"canaries must be one of {list(KINDS)} or a pair (rows, targets); got "
+            f"canaries must be one of {list(_KINDS)} or a pair (rows, targets); got "
             f"{type(canaries).__name__}."
         )
     rows, targets = np.asarray(canaries[0]), canaries[1]
@@ -471,7 +471,7 @@ def _canaries(
     shape = check_table(X)
     if not isinstance(canaries, str):
         return given_canaries(canaries, np.asarray(X), None if y is None else np.asarray(y))
-    check_option(canaries, name="canaries", options=KINDS)
+    check_option(canaries, name="canaries", options=_KINDS)
     size = min(max(math.prod(shape[1:]), _USUAL), _MOST)
     if n_canaries is not None:
         size = check_integer(n_canaries, name="n_canaries", lower=_FEWEST)

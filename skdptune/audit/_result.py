@@ -20,12 +20,12 @@ _WIDTH = 12
 _CELL = "padding-right:1.5em;text-align:left"
 
 
-def shown_bound(value: float) -> str:
+def _shown_bound(value: float) -> str:
     """Show a lower bound with three decimals, rounded down."""
     return "inf" if math.isinf(value) else f"{math.floor(value * 1e3) / 1e3:.3f}"
 
 
-def bound_in_words(epsilon_lower: float, claimed_epsilon: float, delta: str = "") -> str:
+def _bound_in_words(epsilon_lower: float, claimed_epsilon: float, delta: str = "") -> str:
     """Return the sentence that compares a lower bound with the claim.
 
     Parameters
@@ -36,18 +36,18 @@ def bound_in_words(epsilon_lower: float, claimed_epsilon: float, delta: str = ""
     """
     place = f"at δ = {delta}, " if delta else ""
     return (
-        f"{place}ε is at least {shown_bound(epsilon_lower)} where "
+        f"{place}ε is at least {_shown_bound(epsilon_lower)} where "
         f"{shown_number(claimed_epsilon)} is claimed"
     )
 
 
-def as_text(head: str, verdict: str, rows: Iterable[tuple[str, str]]) -> str:
+def _as_text(head: str, verdict: str, rows: Iterable[tuple[str, str]]) -> str:
     """Return what is printed: what was audited, the verdict, and how it was found."""
     lines = [f"  {name + ':':<{_WIDTH}}{text}" for name, text in rows]
     return "\n".join([head, f"  {verdict}", *lines])
 
 
-def as_html(
+def _as_html(
     head: str, verdict: str, rows: Iterable[tuple[str, str]], *, is_refuted: bool = False
 ) -> str:
     """Return the same for notebooks, in colours that suit light and dark pages."""
@@ -66,7 +66,7 @@ def as_html(
 FloatArray = NDArray[np.float64]
 
 # Below, normal numbers would look like this once in a hundred audits.
-LEAST_P_VALUE = 0.01
+_LEAST_P_VALUE = 0.01
 
 
 class GaussianBound(NamedTuple):
@@ -92,7 +92,7 @@ class GaussianBound(NamedTuple):
     @property
     def is_plausible(self) -> bool:
         """Whether the fits look normal."""
-        return self.p_value >= LEAST_P_VALUE
+        return self.p_value >= _LEAST_P_VALUE
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -215,14 +215,14 @@ class AuditResult:
     def __str__(self) -> str:
         """Return the verdict and how it was found."""
         head = f"Audit of {self.estimator} ({self.neighbouring})"
-        return as_text(head, self.verdict, self._rows())
+        return _as_text(head, self.verdict, self._rows())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the same for notebooks."""
         head = f"Audit of {self.estimator}"
-        return as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
+        return _as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         yield "fits", self._fits()
@@ -242,14 +242,14 @@ class AuditResult:
         return f"{self.n_trials}, {self.method}{failed}{stopped}"
 
     def _bound(self) -> str:
-        return bound_in_words(self.epsilon_lower, self.claimed_epsilon, shown_delta(self.delta))
+        return _bound_in_words(self.epsilon_lower, self.claimed_epsilon, shown_delta(self.delta))
 
     def _contradiction(self) -> str:
         if self.epsilon_lower > self.claimed_epsilon:
             return self._bound()
         if self.refutation is not None:
             delta, epsilon, claimed = self.refutation
-            return bound_in_words(epsilon, claimed, f"{delta:.2g}")
+            return _bound_in_words(epsilon, claimed, f"{delta:.2g}")
         chance = math.exp(-max(log for _, log in self.capital))
         words = f"fits like these have a probability below {max(chance, 1e-300):.2g} if it holds"
         if self.gaussian is not None and self.gaussian.is_plausible:
@@ -258,7 +258,7 @@ class AuditResult:
 
     def _if_normal(self) -> str:
         bound = 0.0 if self.gaussian is None else self.gaussian.epsilon_lower
-        words = bound_in_words(bound, self.claimed_epsilon)
+        words = _bound_in_words(bound, self.claimed_epsilon)
         return f"if the statistic is normal, which the fits do not contradict, {words}"
 
     def _normal_row(self) -> str:
@@ -266,7 +266,7 @@ class AuditResult:
             return ""
         looks = "" if self.gaussian.is_plausible else ", which the fits do not look like"
         return (
-            f"ε ≥ {shown_bound(self.gaussian.epsilon_lower)} (p = {self.gaussian.p_value:.2g}"
+            f"ε ≥ {_shown_bound(self.gaussian.epsilon_lower)} (p = {self.gaussian.p_value:.2g}"
             f"{looks})"
         )
 
@@ -339,7 +339,7 @@ class OneRunResult:
     def verdict(self) -> str:
         """What was found, in a sentence."""
         delta = shown_delta(self.delta)
-        bound = bound_in_words(self.epsilon_lower, self.claimed_epsilon, delta)
+        bound = _bound_in_words(self.epsilon_lower, self.claimed_epsilon, delta)
         if self.form == "fdp":
             bound += ", for noise of the claimed kind"
         if not self.is_refuted:
@@ -375,14 +375,14 @@ class OneRunResult:
     def __str__(self) -> str:
         """Return the verdict and how it was found."""
         head = f"Audit of {self.estimator} by one fit ({self.neighbouring})"
-        return as_text(head, self.verdict, self._rows())
+        return _as_text(head, self.verdict, self._rows())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """Return the same for notebooks."""
         head = f"Audit of {self.estimator} by one fit"
-        return as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
+        return _as_html(head, self.verdict, self._rows(), is_refuted=self.is_refuted)
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         yield "guesses", f"{self.n_right} of {self.n_guesses} right; {self.n_canaries} canaries"

@@ -77,7 +77,7 @@ def _at(subject: Subject, name: str) -> str:
 def _of_delta(subject: Subject) -> Iterator[Finding]:
     """SKP004 where the number of records is known; SKP016 where it is not."""
     delta, n_samples = subject.delta, subject.n_samples
-    if delta is None or not delta < 1.0 or not_released(subject):
+    if delta is None or not delta < 1.0 or _not_released(subject):
         return
     if n_samples is not None and delta >= 1.0 / n_samples:
         found = f"delta={delta:g} is at least 1/n_samples={1.0 / n_samples:.3g}"
@@ -87,7 +87,7 @@ def _of_delta(subject: Subject) -> Iterator[Finding]:
         yield issue("SKP016", _at(subject, "delta"), found, "delta=1e-6")
 
 
-def not_released(subject: Subject) -> bool:
+def _not_released(subject: Subject) -> bool:
     """Return whether it is a search that releases nothing, and so states no epsilon."""
     if not subject.is_search:
         return False
@@ -113,7 +113,7 @@ def _of_epsilon(subject: Subject) -> Iterator[Finding]:
         found = "epsilon is infinite: the fit has no noise"
         yield issue("SKP007", part.at("epsilon"), found, "epsilon=1.0")
     epsilon = subject.epsilon
-    if epsilon is None or infinite or not_released(subject):
+    if epsilon is None or infinite or _not_released(subject):
         return
     at = subject.name if subject.delta is None else f"at delta={subject.delta:g}"
     if math.isinf(epsilon):
@@ -434,7 +434,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _of_exact_scores(subject: Subject) -> Iterator[Finding]:
     """SKP006: exact scores of a Pareto search, and public data that scores are taken on."""
-    if not_released(subject):
+    if _not_released(subject):
         found = "all scores and the choice are exact, for those alone who may see the data"
         yield issue("SKP006", subject.whole.at("release"), found, "release=1.0")
     if subject.has_public_validation:
@@ -479,7 +479,7 @@ def _of_spaces(subject: Subject) -> Iterator[Finding]:
     tries_own = _tries_own(subject.root)
     for name, space in subject.spaces:
         place = f"{subject.name}.{name}"
-        listed = {key: list(values) for key, values in space.items() if is_listed(values)}
+        listed = {key: list(values) for key, values in space.items() if _is_listed(values)}
         single = [key for key, values in listed.items() if len(values) == 1]
         if listed and len(single) == len(space):
             yield tip("SKP014", place, "it holds a single candidate", "one fit, without a search")
@@ -515,6 +515,6 @@ def _without_own(
             yield key, known[key]
 
 
-def is_listed(values: Any) -> bool:
+def _is_listed(values: Any) -> bool:
     """Return whether values of a space are a list, and no range or distribution."""
     return isinstance(values, list) or (isinstance(values, np.ndarray) and values.ndim == 1)

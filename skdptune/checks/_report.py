@@ -158,7 +158,7 @@ CODES: dict[str, Code] = {
 }
 
 
-def page_of(code: str) -> str:
+def _page_of(code: str) -> str:
     """Return the address of a code's section."""
     return f"{PAGE}#{code.lower()}"
 
@@ -188,8 +188,8 @@ class Finding:
     code : str
         Such as ``"SKP001"``; it stays the same over versions.
     kind : {"issue", "tip"}
-        Of an *issue* the guarantee does not hold, or is not what it seems. A *tip* is about
-        utility or practice.
+        An *issue* means that the guarantee is broken or misleading. A *tip* is about utility or
+        practice.
     place : str
         The step or parameter, such as ``Pipeline.steps["scale"]``.
     found : str
@@ -219,12 +219,12 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """What findings of this code are about."""
+        """The heading of its code."""
         return CODES[self.code].title
 
     @property
     def severity(self) -> str:
-        """How much findings of this code weigh: "critical", "theoretical" or "negligible"."""
+        """Severity of its code: "critical", "theoretical" or "negligible"."""
         return CODES[self.code].severity
 
     @property
@@ -235,7 +235,7 @@ class Finding:
     @property
     def page(self) -> str:
         """Address of the section about its code."""
-        return page_of(self.code)
+        return _page_of(self.code)
 
     @property
     def line(self) -> str:
@@ -244,7 +244,7 @@ class Finding:
 
 
 def issue(code: str, place: str, found: str, fix: str) -> Finding:
-    """Return a finding by which the guarantee does not hold, or is not what it seems."""
+    """Return a finding that the guarantee is broken or misleading."""
     return Finding(code, ISSUE, place, found, fix)
 
 

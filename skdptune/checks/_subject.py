@@ -137,7 +137,7 @@ class Subject:
     def parts(self) -> Sequence[Part]:
         """Everything inside, the whole first; of a search the estimator and what is in it."""
         return [
-            part for place, estimator in self.estimators for part in parts_of(estimator, place)
+            part for place, estimator in self.estimators for part in _parts_of(estimator, place)
         ]
 
     @property
@@ -202,17 +202,17 @@ class Subject:
         for place, estimator in [*self.estimators, *self.searched_steps]:
             budgeted = self._with_budget(estimator)
             refusals += [
-                (place_of(estimator, place, refusal.steps), refusal)
-                for refusal in refusals_of(budgeted, self.size)
+                (_place_of(estimator, place, refusal.steps), refusal)
+                for refusal in _refusals_of(budgeted, self.size)
             ]
             of_parts = [
                 (part.place, error)
-                for part in parts_of(budgeted, place)
+                for part in _parts_of(budgeted, place)
                 if part.is_private and not part.is_inside
-                for error in errors_of(part.estimator, self.size)
+                for error in _errors_of(part.estimator, self.size)
             ]
             # Such as steps that do not go together.
-            of_whole = [(place, error) for error in errors_of(budgeted, self.size)]
+            of_whole = [(place, error) for error in _errors_of(budgeted, self.size)]
             errors += of_parts or of_whole
         said = {str(error).removesuffix(".") for _, error in errors}
         errors += [
@@ -247,20 +247,20 @@ def is_estimator(thing: Any) -> bool:
     return hasattr(thing, "fit") and hasattr(thing, "get_params") and not isinstance(thing, type)
 
 
-def parts_of(estimator: Any, place: str) -> list[Part]:
+def _parts_of(estimator: Any, place: str) -> list[Part]:
     """Return an estimator and those inside it, with their places."""
     owners: list[str] = []
     found = []
     for prefix, part in nested_estimators(estimator):
         path = tuple(prefix.removesuffix("__").split("__")) if prefix else ()
         is_inside = any(prefix.startswith(owner) and prefix != owner for owner in owners)
-        found.append(Part(place_of(estimator, place, path), part, prefix, is_inside))
+        found.append(Part(_place_of(estimator, place, path), part, prefix, is_inside))
         if not isinstance(part, HOLDERS) and has_cost(part):
             owners.append(prefix)
     return found
 
 
-def place_of(estimator: Any, place: str, path: Sequence[str]) -> str:
+def _place_of(estimator: Any, place: str, path: Sequence[str]) -> str:
     """Return where a step is, by the names of the steps that lead there."""
     for name in path:
         attribute = next((_STEPS[kind] for kind in _STEPS if isinstance(estimator, kind)), None)
@@ -272,7 +272,7 @@ def place_of(estimator: Any, place: str, path: Sequence[str]) -> str:
     return place
 
 
-def refusals_of(estimator: Any, size: tuple[int, int]) -> Sequence[Refusal]:
+def _refusals_of(estimator: Any, size: tuple[int, int]) -> Sequence[Refusal]:
     """Return what keeps an estimator from having a cost, parameters of its parts aside."""
     try:
         cost_of(estimator, *size)
@@ -283,7 +283,7 @@ def refusals_of(estimator: Any, size: tuple[int, int]) -> Sequence[Refusal]:
     return []
 
 
-def errors_of(estimator: Any, size: tuple[int, int]) -> Iterator[Exception]:
+def _errors_of(estimator: Any, size: tuple[int, int]) -> Iterator[Exception]:
     """Yield what is wrong with the parameters of an estimator that has a cost, if anything."""
     try:
         cost_of(estimator, *size)

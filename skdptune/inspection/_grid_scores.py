@@ -36,12 +36,12 @@ from skdptune.inspection._score_table import (
 from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV
 
 # Columns and rows whose scores can be written into their cells, and names along an axis.
-MOST_WRITTEN = 12
+_MOST_WRITTEN = 12
 # Sizes of the ring around a marker, among others and in legends.
-_RING, LEGEND_RING = 15.0, 9.0
+_RING, _LEGEND_RING = 15.0, 9.0
 
 
-def write_cells(ax: Any, image: Any, cells: NDArray[np.float64], digits: int) -> None:
+def _write_cells(ax: Any, image: Any, cells: NDArray[np.float64], digits: int) -> None:
     """Write scores into their cells of an image, in black or white."""
     for (row, column), score in np.ndenumerate(cells):
         if math.isfinite(score):
@@ -50,21 +50,21 @@ def write_cells(ax: Any, image: Any, cells: NDArray[np.float64], digits: int) ->
             ax.text(column, row, f"{score:.{digits}f}", color=ink_on(colour), **look)
 
 
-def name_values(axis: Any, table: ScoreTable, name: str) -> None:
+def _name_values(axis: Any, table: ScoreTable, name: str) -> None:
     """Write the values of a parameter along an axis, at 0, 1, 2, ..."""
     labels = [shown_value(value) for value in table.values[name]]
-    step = math.ceil(len(labels) / MOST_WRITTEN)
+    step = math.ceil(len(labels) / _MOST_WRITTEN)
     axis.set_ticks(range(0, len(labels), step), labels[::step])
     axis.set_label_text(name)
 
 
-def held_in_words(table: ScoreTable, middle: int, names: Sequence[str]) -> str:
+def _held_in_words(table: ScoreTable, middle: int, names: Sequence[str]) -> str:
     """Return a sentence on the parameters that are not drawn over; empty if there are none."""
     others = [name for name in table.values if name not in names]
     return f"At {shown_candidate(table.candidates[middle], others)}." if others else ""
 
 
-def draw_frame(ax: Any, column: int | None, row: int | None) -> Any:
+def _draw_frame(ax: Any, column: int | None, row: int | None) -> Any:
     """Draw a frame around a cell, black on white, that shows on all colours; return it."""
     from matplotlib.patches import Rectangle
 
@@ -76,7 +76,7 @@ def draw_frame(ax: Any, column: int | None, row: int | None) -> Any:
     return frame
 
 
-def draw_scores(
+def _draw_scores(
     ax: Any,
     x: Any,
     y: Any,
@@ -109,7 +109,7 @@ def draw_scores(
     return drawn
 
 
-def draw_ring(ax: Any, x: float, y: float, label: str) -> Any:
+def _draw_ring(ax: Any, x: float, y: float, label: str) -> Any:
     """Draw a ring around a marker, and return it."""
     look = {"markerfacecolor": "none", "markeredgecolor": ink(), "markeredgewidth": 1.6}
     (ring,) = ax.plot(
@@ -341,20 +341,20 @@ class GridScoresDisplay:
         low, high = self._colours_of(cells)
         look = {"cmap": _SCALE, "vmin": low, "vmax": high}
         self.image_ = ax.imshow(cells, origin="lower", aspect="auto", **look)
-        if max(cells.shape) <= MOST_WRITTEN:
-            write_cells(ax, self.image_, cells, self._digits())
+        if max(cells.shape) <= _MOST_WRITTEN:
+            _write_cells(ax, self.image_, cells, self._digits())
         else:
             ax.figure.colorbar(self.image_, ax=ax, label=self.score)
-        name_values(ax.xaxis, table, x)
-        name_values(ax.yaxis, table, y)
+        _name_values(ax.xaxis, table, x)
+        _name_values(ax.yaxis, table, y)
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
         words = []
         if self.chosen is not None and self.chosen != table.outside:
             cell = table.place(self.chosen, x), table.place(self.chosen, y)
-            self.chosen_ = draw_frame(ax, *cell)
+            self.chosen_ = _draw_frame(ax, *cell)
             words = ["Framed: the chosen candidate."]
-        return [*words, self._beside_grid(table), held_in_words(table, middle, names)]
+        return [*words, self._beside_grid(table), _held_in_words(table, middle, names)]
 
     def _colours_of(self, cells: FloatArray) -> tuple[float, float]:
         """Return the scores of the first and last colour, which noise alone does not span."""
@@ -381,7 +381,7 @@ class GridScoresDisplay:
     # Slices ---------------------------------------------------------------------------------
 
     def _draw_slices(self, ax: Any, table: ScoreTable, names: Sequence[str]) -> list[str]:
-        is_range = len(table.values) == 1 and len(table.values[names[0]]) > MOST_WRITTEN
+        is_range = len(table.values) == 1 and len(table.values[names[0]]) > _MOST_WRITTEN
         if not table.is_grid or is_range or self.resources is not None:
             return self._draw_points(ax, table, names[0])
         middle, x = self._middle(table), names[0]
@@ -394,11 +394,11 @@ class GridScoresDisplay:
             places = [(table.place(place, x) or 0) + offset for place in on_line]
             label = None if len(names) < 2 else f"{names[1]} = {shown_value(value)}"
             self._draw_line(ax, places, on_line, label, **line_look(number, markers=True))
-        name_values(ax.xaxis, table, x)
+        _name_values(ax.xaxis, table, x)
         if table.outside is not None:
             self._draw_level(ax, table.outside, table)
         self._dress_scores(ax)
-        return [held_in_words(table, middle, names)]
+        return [_held_in_words(table, middle, names)]
 
     def _draw_points(self, ax: Any, table: ScoreTable, x: str) -> list[str]:
         """Draw all candidates over a parameter, of which no others hold still."""
@@ -408,7 +408,7 @@ class GridScoresDisplay:
         if len(known) < len(values) - 1:
             places = [float(table.place(place, x) or 0) for place in range(len(values))]
             known = list(range(len(values)))
-            name_values(ax.xaxis, table, x)
+            _name_values(ax.xaxis, table, x)
         else:
             # A candidate without a number, as the estimator's own values may be, is left out.
             places = [numbers.get(place, math.nan) for place in range(len(values))]
@@ -437,7 +437,7 @@ class GridScoresDisplay:
         """Draw scores above places on the axis, and note where the chosen one is."""
         listed = list(places)
         noise = None if self.noise is None else self.noise[listed]
-        self.lines_.append(draw_scores(ax, at, self.scores[listed], noise, label, **look))
+        self.lines_.append(_draw_scores(ax, at, self.scores[listed], noise, label, **look))
         if self.chosen in listed:
             self._ring_at = at[listed.index(self.chosen)], float(self.scores[self.chosen])
 
@@ -460,7 +460,7 @@ class GridScoresDisplay:
         for some, label, look in self._by_end(order.tolist()):
             noise = None if self.noise is None else self.noise[some]
             pair = self.scores[some], level_of[some]
-            drawn = draw_scores(ax, *pair, noise, label, across=True, **look)
+            drawn = _draw_scores(ax, *pair, noise, label, across=True, **look)
             self.lines_.append(drawn)
         if self.chosen is not None:
             self._ring_at = float(self.scores[self.chosen]), float(level_of[self.chosen])
@@ -490,10 +490,10 @@ class GridScoresDisplay:
     def _draw_chosen(self, ax: Any) -> None:
         """Draw a ring around the chosen candidate, and the legend."""
         if self._ring_at is not None:
-            self.chosen_ = draw_ring(ax, *self._ring_at, _CHOSEN)
+            self.chosen_ = _draw_ring(ax, *self._ring_at, _CHOSEN)
         legend = add_legend(ax)
         if legend is not None and self._ring_at is not None:
-            legend.legend_handles[-1].set_markersize(LEGEND_RING)
+            legend.legend_handles[-1].set_markersize(_LEGEND_RING)
 
     def _middle(self, table: ScoreTable) -> int:
         """Return the candidate whose values all that is not drawn over has."""

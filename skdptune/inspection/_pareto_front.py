@@ -47,7 +47,7 @@ class Front:
     band: tuple[FloatArray, FloatArray] | None = None
 
 
-def front_of(search: Any, label: str) -> Front:
+def _front_of(search: Any, label: str) -> Front:
     """Return the front of a fitted search, or raise for anything else."""
     missing = [n for n in ("pareto_front_", "evaluations_", "fronts_") if not hasattr(search, n)]
     if missing:
@@ -55,17 +55,17 @@ def front_of(search: Any, label: str) -> Front:
             f"search must be a fitted DParetoSearchCV or a ParetoResult; got "
             f"{type(search).__name__} for {shown(label)}, without {missing[0]}."
         )
-    points = pairs_of(search.pareto_front_)
-    evaluated = pairs_of(search.evaluations_)
+    points = _pairs_of(search.pareto_front_)
+    evaluated = _pairs_of(search.evaluations_)
     band = None
     if {"best", "worst"} <= set(search.fronts_):
         # With a third objective a front is a surface; what is drawn is its lower edge.
-        best, worst = (best_of(search.fronts_[side][:, :2]) for side in ("best", "worst"))
+        best, worst = (_best_of(search.fronts_[side][:, :2]) for side in ("best", "worst"))
         band = None if best.shape == worst.shape and np.array_equal(best, worst) else (best, worst)
-    return Front(best_of(points), evaluated, band)
+    return Front(_best_of(points), evaluated, band)
 
 
-def pairs_of(table: Any) -> FloatArray:
+def _pairs_of(table: Any) -> FloatArray:
     """Return epsilon and error of the rows of a table that have both."""
     pairs = np.column_stack(
         [np.asarray(table[name], dtype=np.float64) for name in ("epsilon", "error")]
@@ -73,7 +73,7 @@ def pairs_of(table: Any) -> FloatArray:
     return pairs[np.isfinite(pairs).all(axis=1)]
 
 
-def best_of(pairs: FloatArray) -> FloatArray:
+def _best_of(pairs: FloatArray) -> FloatArray:
     """Return the points that no other is better than, by rising epsilon and falling error."""
     kept: list[tuple[float, float]] = []
     for epsilon, error in sorted(map(tuple, np.asarray(pairs, dtype=np.float64).tolist())):
@@ -82,19 +82,19 @@ def best_of(pairs: FloatArray) -> FloatArray:
     return np.array(kept, dtype=np.float64).reshape(-1, 2)
 
 
-def reference_of(search: Any) -> tuple[float, float] | None:
+def _reference_of(search: Any) -> tuple[float, float] | None:
     """Return the first two coordinates of a search's reference point."""
     found = getattr(search, "reference_point", None)
     return None if found is None else (float(found[0]), float(found[1]))
 
 
-def study_epsilon_of(searches: Any) -> float | None:
+def _study_epsilon_of(searches: Any) -> float | None:
     """Return what the release of a single search cost."""
     released = [getattr(search, "release", None) for search in searches]
     return released[0] if len(released) == 1 else None
 
 
-def utility_of(searches: Any) -> str:
+def _utility_of(searches: Any) -> str:
     """Return what the scores of searches are called, where they are on the scale of utilities."""
     scorers = [getattr(search, "scorer_", None) for search in searches]
     names = {getattr(scorer, "name", None) for scorer in scorers}
@@ -210,15 +210,15 @@ class ParetoFrontDisplay:
         ParetoFrontDisplay
         """
         named = search if isinstance(search, Mapping) else {name or "Pareto front": search}
-        fronts = {label: front_of(one, label) for label, one in named.items()}
+        fronts = {label: _front_of(one, label) for label, one in named.items()}
         first = next(iter(named.values()), None)
         report = getattr(first, "privacy_", None)
         display = cls(
             fronts,
-            reference_point=reference_of(first),
+            reference_point=_reference_of(first),
             delta=getattr(report, "delta", None),
-            study_epsilon=study_epsilon_of(named.values()),
-            utility=utility_of(named.values()),
+            study_epsilon=_study_epsilon_of(named.values()),
+            utility=_utility_of(named.values()),
         )
         return display.plot(
             ax=ax,
@@ -258,7 +258,7 @@ class ParetoFrontDisplay:
         for label, (epsilons, errors) in points.items():
             pairs = np.column_stack([np.asarray(epsilons, float), np.asarray(errors, float)])
             pairs = pairs[np.isfinite(pairs).all(axis=1)]
-            fronts[label] = Front(best_of(pairs), pairs)
+            fronts[label] = Front(_best_of(pairs), pairs)
         return cls(fronts, reference_point=reference_point, delta=delta)
 
     # Drawing --------------------------------------------------------------------------------

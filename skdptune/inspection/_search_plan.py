@@ -318,15 +318,15 @@ def _checked_uses(uses: Any) -> dict[str, tuple[float, float]]:
 FloatArray = NDArray[np.float64]
 
 # From the names of `compare_bounds`, in its order, to words.
-UNTUNED = "no tuning: one fit"
-LOWER_BOUND = "no valid bound is smaller"
+_UNTUNED = "no tuning: one fit"
+_LOWER_BOUND = "no valid bound is smaller"
 _WAYS = {
-    "one run": UNTUNED,
+    "one run": _UNTUNED,
     "composition": "all runs published",
     "rdp": "best run, Rényi bound",
     "profile": "best run, profile bound",
     "envelope": "best run, envelope",
-    "lower bound": LOWER_BOUND,
+    "lower bound": _LOWER_BOUND,
 }
 # Of a search on a part of the records, with a final fit on the others, by the bound.
 _ON_A_PART = {
@@ -531,7 +531,7 @@ class TuningCostDisplay:
 
     def _draw_bars(self, ax: Any) -> None:
         shown = {name: float(each[0]) for name, each in self.epsilons.items()}
-        least = shown.pop(LOWER_BOUND, None)
+        least = shown.pop(_LOWER_BOUND, None)
         names = [wrapped(name, _LONGEST_NAME) for name in shown]
         lines = np.array([1 + name.count("\n") for name in names]) + _COST_BETWEEN
         heights = np.cumsum(lines) - 0.5 * lines
@@ -550,7 +550,7 @@ class TuningCostDisplay:
         ax.set_xlim(0.0, end * room_for(words, _COST_WIDTH - _NAMES - 0.3))
         label = f"ε at δ = {shown_delta(self.delta)}"
         if least is not None:
-            self.artists_[LOWER_BOUND] = self._draw_least(ax, least, shown, heights)
+            self.artists_[_LOWER_BOUND] = self._draw_least(ax, least, shown, heights)
             label += "\ndashed: no valid bound of the best run is smaller"
         ax.set_xlabel(label, fontsize="small")
         tidy(ax, grid="x")
@@ -561,10 +561,10 @@ class TuningCostDisplay:
         """Return the text next to a bar: without a bound the cost is unknown."""
         if math.isfinite(epsilon):
             return shown_number(epsilon)
-        return NOT_PRIVATE if name in (UNTUNED, self.highlighted) else "does not apply"
+        return NOT_PRIVATE if name in (_UNTUNED, self.highlighted) else "does not apply"
 
     def _look(self, ax: Any, name: str) -> dict[str, Any]:
-        if name == (self.highlighted or UNTUNED):
+        if name == (self.highlighted or _UNTUNED):
             return bar_look(0)
         return {"facecolor": quiet(ax, 0.3), "edgecolor": quiet(ax), "linewidth": 0.8}
 
@@ -583,7 +583,7 @@ class TuningCostDisplay:
         finite = finite[np.isfinite(finite) & (finite > 0.0)]
         for place, (name, values) in enumerate(self.epsilons.items()):
             look = line_look(place, markers=True) | {"label": name}
-            if name == LOWER_BOUND:
+            if name == _LOWER_BOUND:
                 look |= {"color": ink(), "linestyle": ":", "marker": "", "linewidth": 1.2}
             drawn = np.where(np.isfinite(values), values, np.nan)
             (self.artists_[name],) = ax.plot(self.means, drawn, **look)
@@ -623,15 +623,15 @@ def _ways(
     """Return what each way of tuning costs, by name."""
     table = {row.name: row.epsilon for row in compare_bounds(run, distribution, delta).rows}
     found = {words: table[name] for name, words in _WAYS.items()}
-    found[UNTUNED] = final.epsilon(delta)
-    least = found.pop(LOWER_BOUND)
+    found[_UNTUNED] = final.epsilon(delta)
+    least = found.pop(_LOWER_BOUND)
     if tuning_fraction is not None:
         part = _percent(tuning_fraction)
         for bound, words in _ON_A_PART.items():
             found[words.format(part=part)] = _on_a_part(
                 run, distribution, delta, final, tuning_fraction, bound
             )
-    return found | {LOWER_BOUND: least}
+    return found | {_LOWER_BOUND: least}
 
 
 def _on_a_part(

@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import uniform
 
 from skdptune import DPGridSearchCV, check
-from skdptune.checks._findings import is_listed
 from skdptune.ledger import PrivacyLedger, config_context
 from tests.checks.examples import model, named, random_search
 
@@ -24,14 +23,15 @@ def places(search: Any) -> list[str]:
     [
         ({"C": [None, 1.0]}, []),
         ({"C": uniform(0.1, 1.0)}, []),
-        ({"C": np.array([0.1, 1.0])}, ['param_distributions["C"]']),
         ({"C": [1.0]}, ["param_distributions"]),
         ([{"C": [1.0]}, {"C": [None, 1.0]}], ["param_distributions"]),
+        ({"C": [0.1, 1.0]}, ['param_distributions["C"]']),
+        ({"C": np.array([0.1, 1.0])}, ['param_distributions["C"]']),
         ({"C": [1.0], "tol": uniform(0.0, 1e-3)}, ['param_distributions["C"]']),
         ({"none": [1.0, 2.0]}, []),
         (None, []),
     ],
-    ids=["own", "drawn", "array", "single", "several", "beside", "unknown", "none"],
+    ids=["own", "drawn", "single", "several", "listed", "array", "beside", "unknown", "none"],
 )
 def test_spaces_are_read_in_every_form(space: Any, expected: list[str]) -> None:
     assert places(random_search(space=space)) == expected
@@ -51,12 +51,6 @@ def test_table_tries_own_values_by_itself(selection: str) -> None:
     assert places(search) == ([] if tries else ['param_grid["C"]'])
     search.set_params(try_own_values=False)
     assert places(search) == ['param_grid["C"]']
-
-
-def test_ranges_are_no_lists() -> None:
-    assert is_listed([1, 2])
-    assert is_listed(np.arange(3))
-    assert not any(map(is_listed, ((0.1, 10.0, "log"), uniform(), "ab", np.eye(2))))
 
 
 def test_ledger_that_is_in_use_adds_up_what_is_tuned_by_hand() -> None:

@@ -6,12 +6,24 @@ import re
 
 import pytest
 
-from skdptune.checks import CheckReport
-from skdptune.checks._report import PAGE, issue, tip
+from skdptune.checks import CODES, CheckReport, Finding
 
-BAD = issue("SKP005", "Some.random_state", "random_state is 0", "random_state=None")
-WORSE = issue("SKP001", 'Pipeline.steps["<b>"]', "it learns means & more", "TableEncoder(schema)")
-SMALL = tip("SKP002", "Some.bounds", "wide bounds " + "and more words " * 20, "bounds=(0, 1)")
+PAGE = "https://skdptune.readthedocs.io/en/latest/checks.html"
+BAD = Finding("SKP005", "issue", "Some.random_state", "random_state is 0", "random_state=None")
+WORSE = Finding(
+    "SKP001", "issue", 'Pipeline.steps["<b>"]', "it learns means & more", "TableEncoder(schema)"
+)
+SMALL = Finding(
+    "SKP002", "tip", "Some.bounds", "wide bounds " + "and more words " * 20, "bounds=(0, 1)"
+)
+
+
+def test_finding_has_what_its_code_says() -> None:
+    for code, about in CODES.items():
+        one = Finding(code, "issue", "Pipeline.memory", "records are kept", "memory=None")
+        assert (one.title, one.severity, one.why) == (about.title, about.severity, about.why)
+        assert one.page.endswith(f"#{code.lower()}")
+        assert one.line == f"{code} (issue) Pipeline.memory: records are kept"
 
 
 def test_issues_come_first_then_codes_and_nothing_twice() -> None:
