@@ -126,10 +126,6 @@ def test_picture(check_picture: Any, kind: str, name: str) -> None:
     check_picture(AuditDisplay.from_result(found(verdict=verdict), kind=kind).figure_, name)
 
 
-def test_picture_of_an_audit_by_one_fit(check_picture: Any) -> None:
-    check_picture(AuditDisplay.from_result(one_run()).figure_, "audit_one_run")
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [

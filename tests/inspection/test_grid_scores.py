@@ -276,4 +276,3 @@ def test_pictures(check_picture: Any) -> None:
     check_picture(display().plot().figure_, "scores_heatmap")
     check_picture(display().plot(kind="slices").figure_, "scores_slices")
     check_picture(curved().plot().figure_, "scores_points")
-    check_picture(display().plot(kind="candidates").figure_, "scores_candidates")

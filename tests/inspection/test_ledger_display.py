@@ -125,6 +125,5 @@ def test_what_is_no_ledger_is_refused() -> None:
         display().plot(x="name")
 
 
-def test_pictures(check_picture: Any) -> None:
+def test_picture(check_picture: Any) -> None:
     check_picture(display().plot().figure_, "ledger")
-    check_picture(display().plot(x="time").figure_, "ledger_time")
