@@ -34,7 +34,6 @@ from skdptune.model_selection._pareto import (
     check_target,
     check_third_objective,
     make_pareto_plan,
-    plan_report,
     warn_of_failures,
     warn_of_few,
     warn_of_one_cost,
@@ -42,6 +41,11 @@ from skdptune.model_selection._pareto import (
 from skdptune.model_selection._running import Data, Door, Streams, spawned
 from skdptune.model_selection._study import StorageParameter
 
+_NOT_PRIVATE = (
+    "NOT PRIVATE: the front and all evaluations are exact and not charged, only for those who may "
+    "see the data; release=epsilon charges them"
+)
+_MODELS_COST_MORE = "the epsilon of a point is the cost of its model, in addition to this report"
 # Columns of exact evaluations, which no release pays for.
 _NOT_RELEASED = ("seconds", "spread", "utilities", "failure")
 
@@ -330,9 +334,23 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         return SearchPlan(report, row, (), None, "", scale, uses=layout.uses)
 
     def _report(self, plan: ParetoPlan, model: Any = None) -> PrivacyReport:
-        assumptions = self._assumptions(plan, model)
-        neighbouring = self._neighbouring(plan)
-        return plan_report(self, plan, type(self).__name__, assumptions, neighbouring)
+        epsilon: float | None = None
+        parts: tuple[PrivacyReport, ...] = ()
+        sentence = _NOT_PRIVATE
+        if plan.release is not None and self.release is not None:
+            epsilon, parts, sentence = float(self.release), plan.release.parts, _MODELS_COST_MORE
+            if self.refit is not False:
+                epsilon += float(self.refit)
+                parts = (*parts, PrivacyReport(plan.release.final, plan.delta, name="final fit"))
+        return PrivacyReport(
+            plan.total,
+            plan.delta,
+            epsilon=epsilon,
+            name=type(self).__name__,
+            parts=parts,
+            assumptions=(sentence, *self._assumptions(plan, model)),
+            neighbouring=self._neighbouring(plan),
+        )
 
     def _variants(self, plan: ParetoPlan) -> Sequence[Any]:
         return list(plan.families.variants)

@@ -12,7 +12,7 @@ from skdptune.model_selection._pareto._families import (
     warn_of_one_cost,
 )
 from skdptune.model_selection._pareto._optimizer import Evaluation, ParetoOptimizer, Record
-from skdptune.model_selection._pareto._plan import ParetoPlan, make_pareto_plan, plan_report
+from skdptune.model_selection._pareto._plan import ParetoPlan, make_pareto_plan
 from skdptune.model_selection._pareto._result import ParetoResult
 from skdptune.model_selection._pareto._run import ParetoRun
 
@@ -30,7 +30,6 @@ __all__ = [
     "check_target",
     "check_third_objective",
     "make_pareto_plan",
-    "plan_report",
     "warn_of_failures",
     "warn_of_few",
     "warn_of_one_cost",

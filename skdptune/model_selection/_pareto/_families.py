@@ -78,14 +78,6 @@ class Families:
         return iter(self.members.values())
 
     @property
-    def steps(self) -> Iterator[Any]:
-        """The estimators that are values of parameters."""
-        for dimension in self._spaces.values():
-            for values in dimension.values():
-                if isinstance(values, list | tuple):
-                    yield from (value for value in values if hasattr(value, "get_params"))
-
-    @property
     def variants(self) -> Iterator[Any]:
         """The estimators, and each with one listed value of one parameter at a time."""
         for name, member in self.members.items():
@@ -367,8 +359,8 @@ def _check_release(settings: DParetoSearchCV, families: Families) -> None:
             "sampler must be a name with release; got an optuna sampler, which sees when "
             "evaluations started and ended."
         )
-    for member in (*families, *families.steps):
-        check_relation(member)
+    for variant in families.variants:
+        check_relation(variant)
 
 
 def check_picklable(scorer: BoundedScorer, families: Families, n_jobs: int | None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyProfile
 from skdptune.base import check_secret_size, cost_of
 from skdptune.model_selection._cost import Candidates, FitCosts, FitSize, Layout
 from skdptune.model_selection._pareto._families import Families, check_relation
@@ -111,11 +111,6 @@ def moments_epsilon(profile: PrivacyProfile, delta: float) -> float:
     return float(np.min(divergences - math.log(delta) / (_MOMENTS - 1.0)))
 
 
-_NOT_PRIVATE = (
-    "NOT PRIVATE: the front and all evaluations are exact and not charged, only for those who may "
-    "see the data; release=epsilon charges them"
-)
-_MODELS_COST_MORE = "the epsilon of a point is the cost of its model, in addition to this report"
 # Points of the space whose costs a release is planned with.
 _N_SAMPLED = 16
 _UNPROTECTED = PrivacyProfile.approximate(0.0, 1.0)
@@ -231,30 +226,3 @@ class ProposalFilter:
                 # Costs do not depend on the data, and neither do their errors.
                 return False
             return self.budget.charge(fit)
-
-
-def plan_report(
-    settings: DParetoSearchCV,
-    plan: ParetoPlan,
-    name: str,
-    assumptions: tuple[str, ...],
-    neighbouring: str,
-) -> PrivacyReport:
-    """Return the report of the cost of everything that a search shows."""
-    epsilon: float | None = None
-    parts: tuple[PrivacyReport, ...] = ()
-    sentence = _NOT_PRIVATE
-    if plan.release is not None and settings.release is not None:
-        epsilon, parts, sentence = float(settings.release), plan.release.parts, _MODELS_COST_MORE
-        if settings.refit is not False:
-            epsilon += float(settings.refit)
-            parts = (*parts, PrivacyReport(plan.release.final, plan.delta, name="final fit"))
-    return PrivacyReport(
-        plan.total,
-        plan.delta,
-        epsilon=epsilon,
-        name=name,
-        parts=parts,
-        assumptions=(sentence, *assumptions),
-        neighbouring=neighbouring,
-    )
