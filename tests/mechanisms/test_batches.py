@@ -175,13 +175,6 @@ def test_others_places_have_one_distribution_with_and_without_a_record():
     assert stats.chisquare(list(sizes[4].values())).pvalue > 1e-3
 
 
-def test_sizes_of_allocated_batches_are_binomial():
-    batches = list(allocation_batches(500, 20, 2000, np.random.default_rng(4)))
-    first = [batch.size for batch in batches[::20]]
-    assert np.mean([batch.size for batch in batches]) == 25
-    assert stats.kstest(first, stats.binom(500, 0.05).cdf).pvalue > 1e-3
-
-
 def test_last_round_of_an_allocation_may_be_cut_short():
     batches = list(allocation_batches(100, 4, 10, np.random.default_rng(5)))
     assert len(batches) == 10

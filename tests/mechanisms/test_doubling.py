@@ -440,7 +440,9 @@ def test_levels_are_counted_up_to_rounding(granularity, start, levels) -> None:
 )
 def test_bad_numbers_are_refused(granularity, start, name) -> None:
     with pytest.raises(ValueError, match=f"{name} must be a number in"):
-        ThresholdState(granularity, start)
+        DoublingThreshold(
+            sensitivity=0.1, epsilon=1.0, granularity=granularity, initial_utility=start
+        )
 
 
 # The plan --------------------------------------------------------------------------------

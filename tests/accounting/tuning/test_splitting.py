@@ -387,23 +387,6 @@ def test_a_mixture_lies_between_the_weighted_sum_and_the_largest(parts, seed):
         assert np.all(found <= curves.max(axis=0) + 1e-3)
 
 
-@settings(max_examples=20)
-@given(part=profiles, weight=st.floats(0.01, 0.99))
-def test_a_mixture_of_equals_is_that_profile(part, weight):
-    mixed = mixture([part, part], [weight, 1.0 - weight])
-    for direction in DIRECTIONS:
-        exact = part.delta(EPSILONS, direction)
-        np.testing.assert_allclose(mixed.delta(EPSILONS, direction), exact, rtol=2e-3, atol=2e-4)
-
-
-@settings(max_examples=20)
-@given(parts=st.tuples(profiles, profiles), weight=st.floats(0.01, 0.99))
-def test_the_order_of_the_cases_does_not_matter(parts, weight):
-    one = mixture(parts, [weight, 1.0 - weight])
-    other = mixture(parts[::-1], [1.0 - weight, weight])
-    np.testing.assert_allclose(one.delta(EPSILONS), other.delta(EPSILONS), rtol=1e-9, atol=1e-15)
-
-
 def test_a_worse_case_that_is_likelier_costs_more():
     good, bad = PrivacyProfile.gaussian(0.1), PrivacyProfile.gaussian(0.8)
     costs = [mixture([bad, good], [w, 1.0 - w]).epsilon(1e-6) for w in (0.01, 0.1, 0.5, 0.9, 1.0)]
