@@ -1,17 +1,90 @@
-"""Bounds from one number per fit: below the truth, as often as stated, and not far below."""
+"""Claims as lines, lower bounds on epsilon, and the power of audits."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.audit import _bounds as bounds
-from skdptune.audit._bounds import ClaimCurve
+from skdptune.audit._bounds import (
+    AuditPower,
+    ClaimCurve,
+    epsilon_with_less_noise,
+    gaussian_shift,
+    power_of,
+    read_claim,
+)
+
+GAUSSIAN = PrivacyProfile.gaussian(1.0)
+
+
+@pytest.mark.parametrize("delta", [1e-5, 0.1])
+def test_points_are_those_of_the_profile(delta: float) -> None:
+    claim = ClaimCurve(GAUSSIAN, delta)
+    assert claim.epsilon == GAUSSIAN.epsilon(delta)
+    assert (claim.epsilons[0], claim.epsilons[-1]) == (0.0, claim.epsilon)
+    assert claim.deltas[:-1] == pytest.approx(GAUSSIAN.delta(claim.epsilons[:-1]), rel=1e-9)
+    assert claim.deltas[-1] == pytest.approx(delta, rel=1e-12) and claim.deltas[-1] >= delta
+    assert (np.diff(claim.deltas) < 0.0).all()
+
+
+def test_pure_claims_have_a_last_line_without_delta() -> None:
+    claim = ClaimCurve(PrivacyProfile.pure(2.0), 0.0)
+    assert (claim.epsilon, claim.epsilons[-1], claim.deltas[-1]) == (2.0, 2.0, 0.0)
+
+
+def test_where_epsilon_is_infinite_the_curve_is_read_all_the_same() -> None:
+    claim = ClaimCurve(GAUSSIAN, 0.0)
+    assert math.isinf(claim.epsilon)
+    assert np.isfinite(claim.epsilons).all()
+    assert claim.epsilons[-1] == GAUSSIAN.epsilon(1e-9)
+
+
+def test_a_claim_of_nothing_is_one_line() -> None:
+    claim = ClaimCurve(PrivacyProfile.pure(0.0), 0.0)
+    assert claim.epsilon == 0.0
+    assert (claim.deltas == 0.0).all()
+
+
+def stating(profile: PrivacyProfile, delta: float = 1e-5) -> Any:
+    """Return what looks like a fitted estimator with a report."""
+    return SimpleNamespace(privacy_=PrivacyReport(profile, delta, name="fit"))
+
+
+def test_without_a_claim_the_larger_of_what_fits_state_is_tested() -> None:
+    small, large = PrivacyProfile.gaussian(0.5), PrivacyProfile.gaussian(1.0)
+    profile, delta = read_claim([stating(small), stating(large)], 10, None, None)
+    assert delta == 1e-5
+    assert profile.epsilon(1e-5) >= large.epsilon(1e-5)
+    assert read_claim([stating(small)], 10, None, 1e-3) == (small, 1e-3)
+
+
+def test_given_claims_are_taken_as_they_are() -> None:
+    fits = [stating(GAUSSIAN, 1e-6)]
+    profile, delta = read_claim(fits, 10, 2.0, None)
+    # A number is an epsilon at the delta that the fit states.
+    assert (profile.epsilon(delta), delta) == (2.0, 1e-6)
+    assert read_claim([SimpleNamespace()], 10, 2.0, None)[1] == 0.0
+    assert read_claim(fits, 10, PrivacyProfile.pure(1.0), None)[1] == 0.0
+    assert read_claim(fits, 10, GAUSSIAN, 1e-3) == (GAUSSIAN, 1e-3)
+
+
+def test_claims_of_nothing_are_refused_where_they_cannot_be_tested() -> None:
+    assert read_claim([SimpleNamespace()], 10, 0.0, None)[0].epsilon(0.0) == 0.0
+    with pytest.raises(ValueError, match="claim must be a number in"):
+        read_claim([SimpleNamespace()], 10, 0.0, None, can_be_zero=False)
+    with pytest.raises(ValueError, match="claim must be finite at delta=0; got one that allows"):
+        read_claim([SimpleNamespace()], 10, GAUSSIAN, 0.0)
+    with pytest.raises(ValueError, match="delta must be a number in"):
+        read_claim([SimpleNamespace()], 10, GAUSSIAN, 1.0)
+
 
 RISK = 1e-5
 BOUNDS = {"counts": bounds.counted_epsilon, "gaussian": bounds.gaussian_epsilon}
@@ -123,3 +196,72 @@ def test_what_is_not_normal_is_noticed(kind: str) -> None:
 def test_what_is_normal_is_rarely_doubted() -> None:
     doubted = sum(bounds.normality(*normal_sides(1.0, 200, seed)) < 0.05 for seed in range(200))
     assert stats.binomtest(doubted, 200, 0.05, alternative="greater").pvalue > 1e-3
+
+
+CLAIM = ClaimCurve(PrivacyProfile.gaussian(1.0), 1e-5)
+
+
+def sides(shift: float, size: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(shift, 1.0, size), rng.normal(0.0, 1.0, size)
+
+
+def refutes_if_normal(together: np.ndarray, without: np.ndarray) -> bool:
+    """The audit of a normal statistic."""
+    return gaussian_shift(together, without, 0.05) > 1.0
+
+
+def found(shift: float, n_pairs: int) -> AuditPower:
+    return power_of(*sides(shift), n_pairs, CLAIM, refutes_if_normal)
+
+
+def share_of_audits(factor: float, n_pairs: int) -> float:
+    rng, hits = np.random.default_rng(1), 0
+    for _ in range(200):
+        together = rng.normal(1.0, factor, n_pairs)
+        hits += refutes_if_normal(together, rng.normal(0.0, factor, n_pairs))
+    return hits / 200
+
+
+@pytest.mark.parametrize("n_pairs", [100, 400])
+def test_noise_of_that_factor_is_found_about_as_often(n_pairs: int) -> None:
+    factor = found(1.0, n_pairs).noise_factor
+    assert factor is not None
+    assert share_of_audits(0.9 * factor, n_pairs) > 0.8
+    assert share_of_audits(min(1.25 * factor, 1.0), n_pairs) < 0.9
+
+
+def test_more_fits_find_more_and_worse_canaries_less() -> None:
+    few, many, weak = found(1.0, 60), found(1.0, 1000), found(0.5, 400)
+    assert few.noise_factor < many.noise_factor < 1.0  # type: ignore[operator]
+    assert weak.noise_factor < many.noise_factor  # type: ignore[operator]
+    assert weak.epsilon > many.epsilon > CLAIM.epsilon  # type: ignore[operator]
+
+
+def test_what_moves_nothing_has_no_power() -> None:
+    assert found(0.0, 100) == AuditPower(None, None)
+
+
+def test_a_refuted_claim_is_found_as_it_is() -> None:
+    assert found(3.0, 400) == AuditPower(1.0, CLAIM.epsilon)
+
+
+def test_few_values_are_told_apart_by_their_odds() -> None:
+    rng = np.random.default_rng(0)
+    votes = (rng.random(400) < 0.6).astype(float), (rng.random(400) < 0.4).astype(float)
+
+    def counts(together: np.ndarray, without: np.ndarray) -> bool:
+        assert set(np.unique(together)) <= {0.0, 1.0}
+        return bool(together.mean() - without.mean() > 0.5)
+
+    power = power_of(*votes, 400, ClaimCurve(PrivacyProfile.pure(1.0), 0.0), counts)
+    assert power.noise_factor is not None and 0.2 < power.noise_factor < 0.9
+    assert power.epsilon == pytest.approx(1.0 / power.noise_factor)
+
+
+def test_less_noise_is_the_gaussian_claim_of_a_larger_shift() -> None:
+    assert epsilon_with_less_noise(CLAIM, 0.5) == pytest.approx(
+        PrivacyProfile.gaussian(2.0).epsilon(1e-5), rel=1e-6
+    )
+    assert epsilon_with_less_noise(CLAIM, 1.0) == pytest.approx(CLAIM.epsilon, rel=1e-6)
+    assert math.isinf(epsilon_with_less_noise(CLAIM, 0.01))

@@ -1,19 +1,69 @@
-"""Functions that mix records are told from those that do not; labels and schemas are compared."""
+"""Findings about numbers, steps and searches."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skdptune import check
+from skdptune import DPGridSearchCV, check
+from skdptune.ledger import PrivacyLedger, config_context
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
+from skdptune.preprocessing import DPStandardScaler, Schema, TableEncoder, make_private_pipeline
 from tests.checks.estimators import Private
-from tests.checks.examples import model, named
+from tests.checks.examples import model, named, random_search
+
+
+@pytest.mark.parametrize("n_samples", [10, 1000, 32_561, 10**6])
+def test_delta_is_large_from_one_over_the_number_of_records_on(n_samples: int) -> None:
+    for delta, is_large in (
+        (1.0 / n_samples, True),
+        (math.nextafter(1.0 / n_samples, 0.0), False),
+    ):
+        report = check(Private(), n_samples=n_samples, delta=delta)
+        assert ("SKP004" in report.codes) == is_large
+
+
+def test_advised_delta_is_a_tenth_of_what_is_large() -> None:
+    (finding,) = check(Private(), n_samples=20_000, delta=1e-3)
+    assert finding.fix == "delta=5e-06"
+
+
+def test_total_that_is_asked_for_counts_and_not_its_rounding() -> None:
+    assert check(Private(epsilon=10.0)).codes == ()
+    assert check(Private(epsilon=10.001)).codes == ("SKP016",)
+    assert check(model(epsilon=math.inf)).codes == ("SKP007",)
+
+
+def test_delta_of_a_pure_budget_is_no_finding() -> None:
+    assert check(Private(), n_samples=10**6, delta=0.0).codes == ()
+
+
+@pytest.mark.parametrize(
+    ("n_public", "is_far"), [(50, False), (49, True), (200, False), (201, True), (100, False)]
+)
+def test_constant_is_far_from_twice_on(n_public: int, is_far: bool) -> None:
+    report = check(model(n_public=n_public), n_samples=100, delta=1e-6)
+    assert ("SKP003" in report.codes) == is_far
+
+
+def test_few_records_are_told_by_epsilon_times_their_number() -> None:
+    for epsilon, n_samples, is_few in ((1.0, 2000, True), (1.0, 2001, False), (4.0, 500, True)):
+        assert ("SKP013" in check(Private(epsilon), n_samples=n_samples).codes) == is_few
+    # A scaler has no accuracy to lose.
+    assert check(DPStandardScaler(bounds=(0, 1)), n_samples=10).codes == ()
+
+
+def test_budget_of_a_step_counts_for_nothing_where_the_search_sets_it() -> None:
+    large = model(epsilon=50.0, delta=0.1)
+    assert check(random_search(large, {"C": [None, 1.0]})).codes == ()
+    own = random_search(Private(epsilon=20.0), {"warm_start": [False]}, epsilon=None, delta=1e-6)
+    assert "SKP016" in check(own, n_samples=10_000).codes
 
 
 def centred(X: Any) -> Any:
@@ -126,3 +176,59 @@ def test_relation_that_nobody_knows_is_refused_elsewhere() -> None:
         neighbouring = "something else"
 
     assert "SKP012" not in check(Odd()).codes
+
+
+def places(search: Any) -> list[str]:
+    found = [one.place for one in check(search) if one.code == "SKP014"]
+    return [place.partition(".")[2] for place in found]
+
+
+@pytest.mark.parametrize(
+    ("space", "expected"),
+    [
+        ({"C": [None, 1.0]}, []),
+        ({"C": uniform(0.1, 1.0)}, []),
+        ({"C": [1.0]}, ["param_distributions"]),
+        ([{"C": [1.0]}, {"C": [None, 1.0]}], ["param_distributions"]),
+        ({"C": [0.1, 1.0]}, ['param_distributions["C"]']),
+        ({"C": np.array([0.1, 1.0])}, ['param_distributions["C"]']),
+        ({"C": [1.0], "tol": uniform(0.0, 1e-3)}, ['param_distributions["C"]']),
+        ({"none": [1.0, 2.0]}, []),
+        (None, []),
+    ],
+    ids=["own", "drawn", "single", "several", "listed", "array", "beside", "unknown", "none"],
+)
+def test_spaces_are_read_in_every_form(space: Any, expected: list[str]) -> None:
+    assert places(random_search(space=space)) == expected
+
+
+def test_own_values_of_steps_are_known_by_their_names() -> None:
+    search = random_search(
+        named("passthrough", C=0.3), {"fit__C": [0.3, 1.0], "fit__tol": [0, 1e-3]}
+    )
+    assert places(search) == ['param_distributions["fit__tol"]']
+
+
+@pytest.mark.parametrize("selection", ["auto", "table", "noisy_max", "compose"])
+def test_table_tries_own_values_by_itself(selection: str) -> None:
+    search = DPGridSearchCV(model(), {"C": [0.1, 1.0]}, epsilon=1.0, selection=selection)
+    tries = selection in ("auto", "table")
+    assert places(search) == ([] if tries else ['param_grid["C"]'])
+    search.set_params(try_own_values=False)
+    assert places(search) == ['param_grid["C"]']
+
+
+def test_ledger_that_is_in_use_adds_up_what_is_tuned_by_hand() -> None:
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=10.0, delta=1e-5)
+    with config_context(ledger=ledger):
+        assert check(model(C=0.5)).codes == ()
+    assert check(model(C=0.5, ledger=ledger)).codes == ()
+    assert check(model(C=0.5)).codes == ("SKP010",)
+
+
+def test_values_that_are_public_knowledge_are_not_tuned() -> None:
+    known = model(data_norm=2.0, class_weight={0: 1.0, 1: 2.0}, epsilon=0.5, delta=1e-6)
+    assert check(known).codes == ()
+    (finding,) = check(model(C=0.5, solver="sgd", epochs=3))
+    assert (finding.code, finding.kind) == ("SKP010", "tip")
+    assert finding.found == "C and epochs and solver are not as by default"
