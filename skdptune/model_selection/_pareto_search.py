@@ -20,6 +20,7 @@ from skdptune.model_selection._pareto import (
     check_third_objective,
     warn_of_failures,
 )
+from skdptune.model_selection._running import child_stream
 from skdptune.model_selection._space import SearchSpace
 
 Oracle = Callable[..., Any]
@@ -223,7 +224,8 @@ class Oracles:
         self, params: dict[str, Any], seed: np.random.SeedSequence | None
     ) -> tuple[float, ...]:
         """Return one utility per repeat."""
-        seeds = _children(np.random.SeedSequence() if seed is None else seed, self.n_repeats)
+        seed = np.random.SeedSequence() if seed is None else seed
+        seeds = [child_stream(seed, place) for place in range(self.n_repeats)]
         if self.takes_seed:
             return tuple(self.utility(dict(params), each) for each in seeds)
         return tuple(self.utility(dict(params)) for _ in seeds)
@@ -235,14 +237,7 @@ class Oracles:
             return None
         if self.third.function is None:
             return seconds
-        own = _children(seed, self.n_repeats + 1)[-1]
-        return float(self.third.function(dict(params), own))
-
-
-def _children(seed: np.random.SeedSequence, number: int) -> list[np.random.SeedSequence]:
-    """Return child seeds, the same ones each time; ``spawn`` would return others."""
-    keys = (tuple(seed.spawn_key) + (place,) for place in range(number))
-    return [np.random.SeedSequence(seed.entropy, spawn_key=key) for key in keys]
+        return float(self.third.function(dict(params), child_stream(seed, self.n_repeats)))
 
 
 def takes_seed(function: Oracle) -> bool:
