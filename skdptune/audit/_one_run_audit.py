@@ -487,7 +487,7 @@ def _canaries(
 
 def _prepared(estimator: Any, X: Any, made: Canaries, relation: str) -> tuple[Any, int]:
     """Return a copy with a constant for the number of records, which coins would change."""
-    # Theorem A6.
+    # Theorem A6: a constant in place of the size, so that no coin changes the noise.
     shape = table_shape(X)
     size = max(int(shape[0]), len(made.others) + len(made) // 2)
     if relation != ADD_OR_REMOVE:

@@ -263,7 +263,7 @@ def when_registered(watcher: Callable[[type], None]) -> None:
 
 # What a guarantee rests on: its assumptions, and the neighbours that it is about -------------
 
-# Assumption F6.
+# Assumption F6: seeds are not covered.
 SEEDED = (
     "the noise is drawn from a seed: whoever knows the seed can subtract it, and fits with the "
     "same seed, such as clones on two folds, share their noise and have no joint guarantee"

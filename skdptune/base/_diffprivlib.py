@@ -36,7 +36,7 @@ def register() -> None:
 
 
 def _cost_of(model: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    # Assumption R4.
+    # Assumption R4: the model's own statement of its epsilon is assumed.
     parameters = model.get_params(deep=False)
     epsilon = check_real(
         parameters.get("epsilon"), name="epsilon", lower=0.0, lower_open=True, upper=LARGEST_LOSS

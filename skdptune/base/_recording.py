@@ -343,7 +343,7 @@ def _recorded_call(
     if warns:
         # Theorem F9. Before anything is charged; other libraries' models draw from what they like.
         check_seed(getattr(estimator, "random_state", None))
-    # Theorem H4.
+    # Theorem H4: every fit sets its cost aside.
     payment = payment_for(estimator, method)
     if payment is not None and payment.settles:
         _check_payer(payment, estimator)
@@ -431,7 +431,7 @@ def _recorded_together(
     kwargs: dict[str, Any],
 ) -> Any:
     """Call a function that fits many estimators, and record those that nobody else pays for."""
-    # Theorem H4.
+    # Theorem H4: each of many fits sets its cost aside.
     bound = signature.bind(owner, *args, **kwargs)
     name, of_records = list(signature.parameters)[1:3]
     # An iterator of estimators is read twice.

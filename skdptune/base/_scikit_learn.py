@@ -386,7 +386,7 @@ _CONDITIONS: dict[type, Callable[[Any], Settings]] = {
 
 
 def _cost_of_leaf(step: Any, n_samples: int, n_features: int | None) -> PrivacyProfile:
-    # Theorem R3.
+    # Theorem R3: only a step of the very class that is known to learn nothing is free.
     # A subclass may learn what its base does not, so only the very class is known.
     condition = _CONDITIONS.get(type(step))
     if condition is None:
@@ -486,7 +486,7 @@ def _composed(
 
     What is wrong with any of them, beside what was `found`, is raised together.
     """
-    # Theorem R3.
+    # Theorem R3: a pipeline costs what its steps cost together.
     total, relations, wrong = FREE, set(), list(found)
     for name, step, n_features in steps:
         if _is_keyword(step):
@@ -502,7 +502,7 @@ def _composed(
         total = cost if total == FREE else total if cost == FREE else total + cost
     if wrong:
         raise together(wrong) from None
-    # Theorem F11.
+    # Theorem F11: guarantees about different neighbours are not mixed.
     weakest(relations)
     return total
 
@@ -544,7 +544,7 @@ def _assumed_by_columns(
 def _assumed_by_function(
     step: FunctionTransformer, n_samples: int, n_features: int | None
 ) -> tuple[str, ...]:
-    # Assumption R4.
+    # Assumption R4: that the user's function treats records one by one is assumed.
     return (_ROW_BY_ROW,)
 
 
@@ -559,21 +559,21 @@ def _assumed_by_encoder(encoder: Any, n_samples: int, n_features: int | None) ->
 def _assumed_by_vectorizer(
     vectorizer: Any, n_samples: int, n_features: int | None
 ) -> tuple[str, ...]:
-    # Assumption R4.
+    # Assumption R4: that the vocabulary is public is assumed.
     return (_PUBLIC_WORDS,)
 
 
 @assumption_registry.register(FrozenEstimator)
 @assumption_registry.register(SelectFromModel)
 def _assumed_by_frozen(step: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
-    # Assumption R4.
+    # Assumption R4: that the frozen estimator was fitted to public data is assumed.
     return (_FROZEN,)
 
 
 @assumption_registry.register(FixedThresholdClassifier)
 @assumption_registry.register(TransformedTargetRegressor)
 def _assumed_around(whole: Any, n_samples: int, n_features: int | None) -> tuple[str, ...]:
-    # Assumption R4.
+    # Assumption R4: what a wrapper takes from its user is assumed.
     own: list[str] = []
     if isinstance(whole, TransformedTargetRegressor):
         is_given = whole.func is not None or whole.transformer is not None
@@ -654,7 +654,7 @@ def _report(whole: Any, steps: Iterable[tuple[str, Any]], n_samples: int | None)
         name=type(whole).__name__,
         parts=parts,
         assumptions=tuple(assumed),
-        # Theorem F11.
+        # Theorem F11: the whole is about the weakest relation of its parts.
         neighbouring=weakest(part.neighbouring for part in parts),
     )
 

@@ -208,7 +208,7 @@ class PrivateExplainableBoosting(PrivateEstimatorMixin, BaseEstimator):
         -------
         tuple of str
         """
-        # Theorem F11.
+        # Theorem F11: the report carries the assumptions of its parts.
         if self.schema is not None:
             return (PUBLIC_SIZE, PUBLIC_SCHEMA)
         return (PUBLIC_SIZE, "columns are clipped to the public bounds")

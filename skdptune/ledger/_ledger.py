@@ -410,7 +410,7 @@ class PrivacyLedger(LedgerReference):
 
         Estimators take the ledger with them to workers. `skdptune.config_context` says more.
         """
-        # Theorem H4.
+        # Theorem H4: fits inside record what they cost here.
         enter_ledger(self)
         return self
 

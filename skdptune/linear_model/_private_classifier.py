@@ -528,7 +528,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         )
 
     def _validated(self, X: Any, y: Any) -> Records:
-        # Theorem R5.
+        # Theorem R5: an improper record becomes a constant row, and no other row changes.
         return validate_records(
             self,
             X,
@@ -610,7 +610,7 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         -------
         tuple of str
         """
-        # Theorem F11.
+        # Theorem F11: the report carries the assumptions of its parts.
         return self._assumptions(n_features)
 
     def _assumptions(self, n_features: int | None) -> tuple[str, ...]:

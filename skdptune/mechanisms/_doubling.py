@@ -504,7 +504,7 @@ def plan_threshold_search(
     max_hits: int | None,
 ) -> ThresholdPlan:
     """Return the plan of a search over so many levels of utility; see `DoublingThreshold`."""
-    # Theorem D0.
+    # Theorem D0: it is charged beforehand, by its plan.
     if noise is not None:
         check_option(noise, name="noise", options=("sparse", "per-round"))
     influence = check_real(

@@ -132,7 +132,7 @@ def _winner(
 
 # OpenDP compares noisy scores by exact arithmetic, as far as it takes to tell them apart.
 #
-# Theorem N2.
+# Theorem N2: the best score by permute-and-flip, or a draw by the exponential mechanism.
 
 _FEATURE = "contrib"
 _lock = threading.Lock()

@@ -391,7 +391,7 @@ class PrivateNet(NetParameters, TrainingLoop):
         raise NotImplementedError
 
     def _validated_pair(self, X: Any, y: Any, **settings: Any) -> tuple[np.ndarray, np.ndarray]:
-        # Theorem R5.
+        # Theorem R5: an improper record becomes a constant row, and no other row changes.
         rows, targets = validate_records(
             self,
             as_array(X),
@@ -430,7 +430,7 @@ class PrivateNet(NetParameters, TrainingLoop):
         -------
         tuple of str
         """
-        # Theorem F11.
+        # Theorem F11: the report carries the assumptions of its parts.
         module = self.module
         if isinstance(module, torch.nn.Module) and any(True for _ in module.parameters()):
             return PUBLIC_SIZE, "the weights that the module started with are public"

@@ -128,7 +128,7 @@ class StatelessTransformer(OneToOneFeatureMixin, FreeTransformer):
         """Raise if the parameters do not suit the number of features."""
 
     def _rows(self, X: Any) -> Any:
-        # Theorem R5.
+        # Theorem R5: an improper record is passed on as a row of NaN.
         return rows_with_gaps(self, X, accept_sparse=bool(self._accept_sparse))
 
     def __sklearn_tags__(self) -> Any:

@@ -75,7 +75,7 @@ def agreement_chance(profile: PrivacyProfile, n_repeats: int, steps: int) -> flo
 
 def _shift(profile: PrivacyProfile, failure: float) -> float:
     """Return the bound for fits of which each may fail with a given probability."""
-    # Theorem V1.
+    # Theorem V1: how far the mean of any published number may move.
     last = profile.epsilon(failure)
     if not last <= _LARGEST:
         return math.inf
@@ -468,7 +468,7 @@ _OF_SIZE = (
 
 
 def _without_noise(place: str, neighbours: str, claim: Claim) -> Row:
-    # Theorem V2.
+    # Theorem V2: the chance that all seeds agree on two different values.
     message = (
         f"differs {_WHEN[neighbours]}, and no seed changes it: it carries no noise (with noise as "
         f"claimed, such agreement of all seeds has chance at most {claim.chances[neighbours]:.1g})"
@@ -511,14 +511,14 @@ def _shifted(
     found: Difference,
     claim: Claim,
 ) -> Row:
-    # Theorem V1.
+    # Theorem V1: how far the mean of any published number may move.
     moved, allowed = least_shift(one, other), claim.allowed(neighbours)
     is_too_far = moved > allowed
     message = (
         f"moves by at least {moved:.3g} standard deviations of its noise {_WHEN[neighbours]}; the "
         f"claim allows {allowed:.3g}"
     )
-    # Theorem V2.
+    # Theorem V2: the chance that all seeds agree on two different values.
     if claim.chances[neighbours] > _LARGEST_CHANCE:
         message += (
             f" (a choice between few values would look so with chance at most "

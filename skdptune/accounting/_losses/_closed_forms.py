@@ -164,7 +164,7 @@ def subsampled_remove(
     rate : float
         In (0, 1).
     """
-    # Theorem P7.
+    # Theorem P7: the curve of a release on a Poisson sample.
     inner = loss_before_sampling(epsilons, rate)
     # Read a few units of rounding before, where the curve is no lower.
     inner = np.maximum(inner - _UNITS * inner, 0.0)
@@ -178,7 +178,7 @@ def subsampled_add(
 
     Its parameters are those of `subsampled_remove`.
     """
-    # Theorem P7.
+    # Theorem P7: the curve of a release on a Poisson sample.
     # Near the largest loss a unit of rounding in epsilon is a share of what is left: the curve is
     # read a few units before.
     end = -math.log1p(-rate)

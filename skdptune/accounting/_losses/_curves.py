@@ -311,7 +311,7 @@ def pair_masses(
 
 def half_through_points(points: FloatArray, deltas: FloatArray, step: float) -> FloatArray:
     """Return the convex minorant of single points, read at ``0, step, ...`` up to the last one."""
-    # Theorem P3.
+    # Theorem P3: the convex minorant of points is a bound, too.
     last = place_above(float(points[-1]), step)
     grid = np.exp(np.minimum(step * np.arange(last + 1), points[-1]))
     x = np.concatenate([[0.0], np.exp(points)])
@@ -404,7 +404,7 @@ def hockey_stick(
     own: LossDistribution, other: LossDistribution, log_alpha: FloatArray
 ) -> FloatArray:
     """Return ``H(alpha)`` of a direction for any ``alpha > 0``, given its logarithm."""
-    # Theorem P2.
+    # Theorem P2: a direction below alpha = 1 is the other direction above it.
     below = log_alpha < 0.0
     if not below.any():
         return own.delta(log_alpha)

@@ -272,7 +272,7 @@ def _outside(lower: FloatArray, upper: FloatArray) -> FloatArray:
 
 def _supremum(epsilons: FloatArray, largest: float, bound: float, sign: float) -> FloatArray:
     """Return the curve of the worst leverage in ``(0, largest]``, for each epsilon by itself."""
-    # Theorem L1.
+    # Theorem L1: in the leverage the curve rises, may fall, and may rise again.
     corner = np.full(epsilons.shape, largest)
     value = hockey_stick(epsilons, corner, bound, sign)
     turn = min(_turning_leverage(bound), largest)

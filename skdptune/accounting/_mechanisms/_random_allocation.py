@@ -120,7 +120,7 @@ def mean_ratio(shift: float, n_batches: int, spread: float) -> GridVariable:
     spread : float
         As for `random_allocation`.
     """
-    # Theorem M6.
+    # Theorem M6: each record is in one batch of a round, at random.
     total = _Sum(shift, n_batches, spread)
     block, size = total.of_one(), 1
     result, count = None, 0
@@ -203,7 +203,7 @@ def _split_cells(edges: FloatArray, step: float, shift: float) -> tuple[FloatArr
 
 def _halves(ratio: GridVariable, n_batches: int) -> Halves:
     """Return the curves of both directions on the grid of the ratio's logarithms."""
-    # Theorem M6.
+    # Theorem M6: each record is in one batch of a round, at random.
     step, lowest = ratio.step, int(ratio.numbers[0])
     size = int(ratio.numbers[-1]) - lowest + 1
     masses = np.zeros(size)
@@ -244,7 +244,7 @@ def _paid(side: LossDistribution, location: float, rounding: float) -> FloatArra
 # On a geometric grid ``exp(i * step) + exp(j * step)`` is ``exp(max(i, j) * step)`` times a
 # function of ``|i - j|``, which is read from a table.
 #
-# Theorem M6.
+# Theorem M6: each record is in one batch of a round, at random.
 
 # Relative error of the mean of a mass that is split, by the width of the grid in logarithms.
 LOCATION_ROUNDING = 16.0 * _UNIT

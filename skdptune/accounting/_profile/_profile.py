@@ -293,7 +293,7 @@ class PrivacyProfile:
 
     def __add__(self, other: PrivacyProfile) -> PrivacyProfile:
         """Return the composition of two releases, the second of which may depend on the first."""
-        # Theorem P4.
+        # Theorem P4: losses of composed releases add up.
         if not isinstance(other, PrivacyProfile):
             return NotImplemented
         if self._is_nothing or other._is_nothing:

@@ -236,7 +236,7 @@ def _is_derivative(rise: FloatArray, of: FloatArray, x: FloatArray) -> bool:
 
 def _check_bend(distribution: RunCountDistribution) -> None:
     """Raise unless ``pgf'' / pgf'''`` looks linear, as the proof of the envelope demands."""
-    # Theorem S2.
+    # Theorem S2: its proof needs pgf'' / pgf''' to be linear.
     places, near = np.linspace(0.05, 0.95, 19), 1e-4 * np.array([-1.0, 0.0, 1.0])
     points = (places[:, None] + near).ravel()
     values = distribution.pgf_second_derivative(points).reshape(-1, 3)

@@ -170,7 +170,7 @@ def make_generator(random_state: RandomState) -> np.random.Generator:
         domain="None, an integer, a numpy Generator or a numpy RandomState",
     )
     if random_state is None:
-        # Assumption E0.
+        # Assumption E0: words of AES, keyed by the operating system.
         return secure_generator()
     if isinstance(random_state, np.random.RandomState):
         # Drawing the seed advances the legacy stream, so that two calls give two samples.

@@ -79,7 +79,7 @@ def selected_halves(
     bound : {"envelope", "profile", "rdp", "best"}
         "best" takes the least of those that apply, at every epsilon.
     """
-    # Theorem S5.
+    # Theorem S5: both directions of a selection make a profile.
     remove, add = sides
     runs = [Run(remove, add, renyi), Run(add, remove, renyi)]
     # Equal directions have equal bounds.
@@ -141,7 +141,7 @@ class _EnvelopeCurve:
         self, values: FloatArray, epsilons: FloatArray, places: IntArray
     ) -> FloatArray:
         """Return the values, lowered at some places; what convexity makes of them comes later."""
-        # Theorem S6.
+        # Theorem S6: positions give a second bound, and the lesser one holds.
         if self._positions is None:
             return values
         lowered = values.copy()
@@ -205,7 +205,7 @@ def _envelope(run: Run, distribution: RunCountDistribution) -> _EnvelopeCurve:
 
 def _profile(run: Run, distribution: RunCountDistribution) -> _PointCurve:
     """Koskela, Redberg and Wang (2024), Theorem 5.2 and relatives: ``mean * delta(e - shift)``."""
-    # Theorem S3.
+    # Theorem S3: the bound of Koskela, Redberg and Wang (2024).
     own, other = run.own, run.other
     shift = _shift(own, other, distribution)
     if shift is None:
@@ -224,7 +224,7 @@ def _shift(
     own: LossDistribution, other: LossDistribution, distribution: RunCountDistribution
 ) -> float | None:
     """Return by how much epsilon grows before the factor E[K], at the best of the helpers."""
-    # Theorem S3.
+    # Theorem S3: the helper is the other direction's delta.
     hats = own.step * np.arange(max(own.highest, other.highest) + 1)
     if isinstance(distribution, TruncatedNegativeBinomial):
         # The other direction's delta: the same direction's would be unsound.
@@ -242,7 +242,7 @@ def _shift(
 
 def _rdp(run: Run, distribution: RunCountDistribution) -> _PointCurve:
     """Papernot and Steinke (2022), Theorems 2 and 6."""
-    # Theorem S3.
+    # Theorem S3: the bound of Papernot and Steinke (2022).
     if not _applies("rdp", run, distribution):
         raise BoundNotApplicableError(
             f"bound must be 'envelope' or 'profile' here; got 'rdp', but no Rényi bound is known "

@@ -152,7 +152,7 @@ def _support_points(
     cells: FloatArray, distribution: RunCountDistribution
 ) -> tuple[FloatArray, FloatArray]:
     """Return points ``(phi'(a), phi'(b))`` whose lower hull lies below all that beta allows."""
-    # Theorem S2.
+    # Theorem S2: on each cell, a chord or the crossing of two tangents lies below.
     cells = refined(cells, distribution)
     a0, a1, b0, b1 = cells
     x0, x1, y0, y1 = (distribution.pgf_derivative(values) for values in (a0, a1, b0, b1))
@@ -170,7 +170,7 @@ def _support_points(
 
 def _lower_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return slopes and widths of the lower convex hull's edges, from left to right."""
-    # Theorem S2.
+    # Theorem S2: the bound is a sum of positive terms over the edges of one hull.
     order = np.lexsort((y, x))
     x, y = x[order], y[order]
     first = np.concatenate([[True], np.diff(x) > 0.0])

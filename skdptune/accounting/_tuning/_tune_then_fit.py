@@ -131,7 +131,7 @@ def tune_then_fit(
 def _by_renyi(
     tune: PrivacyProfile, fit: PrivacyProfile, fraction: float, variant: int
 ) -> PrivacyProfile:
-    # Theorem T5.
+    # Theorem T5: Rényi divergences of tuning on a part.
     renyi: RenyiCurve
     if variant == 1:
         renyi = RenyiTuneThenFit(renyi_of(tune), renyi_of(fit), fraction)
@@ -184,7 +184,7 @@ class _DisjointParts:
 
     def remove(self, epsilons: FloatArray) -> FloatArray:
         """Return delta where a record is removed."""
-        # Theorem T2.
+        # Theorem T2: a record is in the tuned part or in the fitted one, never in both.
         shifted = np.minimum(epsilons - math.log(self._fraction), math.log(_FAR))
         searched = np.interp(np.exp(shifted), *self._searched)
         sums = self._sums(np.exp(epsilons), self._heights)
@@ -192,7 +192,7 @@ class _DisjointParts:
 
     def add(self, epsilons: FloatArray) -> FloatArray:
         """Return delta where a record is added."""
-        # Theorem T2.
+        # Theorem T2: a record is in the tuned part or in the fitted one, never in both.
         sums = self._sums(np.exp(-epsilons), self._excesses)
         return np.exp(epsilons) * (1.0 - self._fraction) * sums
 
@@ -255,7 +255,7 @@ def _whole_curve(fit: Sides) -> tuple[FloatArray, FloatArray, FloatArray]:
     The curve is linear between the points, from 0 to where only the mass at infinity is left. The
     least height of any curve is ``1 - alpha``.
     """
-    # Theorem P2.
+    # Theorem P2: a direction below alpha = 1 is the other direction above it.
     above, below = (dots_of_losses(side) for side in fit)
     rises, falls = fit[0].step * above.places, fit[1].step * below.places[:0:-1]
     # Where both directions meet they are one number, of which either is a bound.

@@ -146,5 +146,5 @@ class OutputPerturbationLinearRegression(PrivateLinearRegressor):
         weights = problem.vectors @ problem.solution(plan.ridge)
         if plan.noise_scale == 0.0:
             return weights
-        # Theorem E1.
+        # Theorem E1: real noise plus the value, rounded to a public grid.
         return add_noise(weights, plan.noise_scale, plan.is_pure, rng)

@@ -449,7 +449,7 @@ class PrivateLinearRegressor(PrivateEstimatorMixin, RegressorMixin, BaseEstimato
         -------
         tuple of str
         """
-        # Theorem F11.
+        # Theorem F11: the report carries the assumptions of its parts.
         return self._assumptions(n_features)
 
     def _assumptions(self, n_features: int | None) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class Design:
     @classmethod
     def clipped(cls, rows: Any, norm: float, intercept: bool) -> Design:
         """Return the design of rows clipped to a norm; each row is treated by itself."""
-        # Theorem M0.
+        # Theorem M0: rows are shortened to a public norm, one at a time.
         with np.errstate(over="ignore"):
             lengths = np.sqrt(_squared_norms(rows))
         huge = np.flatnonzero(~(lengths <= _LONGEST))

@@ -20,7 +20,7 @@ from skdptune._secure_random import independent_generator
 # is ever drawn again. Functions of draws are bounded by rational numbers. Logarithms and roots of
 # `decimal` are correctly rounded, so that these bounds are proved and not estimated.
 #
-# Theorem E1.
+# Theorem E1: real noise plus the value, rounded to a grid that no data choose.
 
 # From a number of binary digits to a uniform integer of so many.
 Digits = Callable[[int], int]
@@ -208,7 +208,7 @@ def _upper(rounded: Decimal, decimals: int) -> Fraction:
 # listed. The bound takes basic operations and roots as IEEE 754 defines them and logarithms with a
 # relative error below 2^-46, 64 times what NumPy's are tested for (Assumption E0).
 #
-# Theorem E1.
+# Theorem E1: real noise plus the value, rounded to a grid that no data choose.
 
 Floats = NDArray[np.float64]
 

@@ -199,7 +199,7 @@ def draw_images(
 # the grid; rational numbers decide elsewhere. At the end a multiple is rounded to a double, which
 # is a function of this multiple alone.
 #
-# Theorem E1.
+# Theorem E1: real noise plus the value, rounded to a grid that no data choose.
 
 # Steps of the grid per unit of noise: the grid adds less than 2^-43 to a variance of 1.
 _GRID_BITS = 20

@@ -274,7 +274,7 @@ class NumberColumn:
 
     def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
         """Return the numbers mapped to [-1, 1], or their weights on the nearest two knots."""
-        # Theorem R7.
+        # Theorem R7: a block depends on its own cell alone, and has a public norm.
         values, gaps = self.read(cells)
         shares = self.shares(np.where(gaps, self.low, values))
         features = 2.0 * shares[:, None] - 1.0 if n_knots is None else _hats(shares, n_knots)
@@ -294,7 +294,7 @@ class NumberColumn:
 
     def outcomes(self, cells: Cells) -> Outcomes:
         """Return for each cell whether it fits, is clipped, is missing or cannot be read."""
-        # Theorem R8.
+        # Theorem R8: one record changes at most one count of each column.
         values, gaps = self.read(cells)
         found = np.where((values < self.low) | (values > self.high), CLIPPED, FITS)
         found[gaps] = MISSING
@@ -391,7 +391,7 @@ class CategoryColumn:
 
     def encoded(self, cells: Cells, n_knots: int | None) -> FloatArray:
         """Return 1 where a category is and 0 elsewhere, or -1 and 1 for the first and second."""
-        # Theorem R7.
+        # Theorem R7: a block depends on its own cell alone, and has a public norm.
         size = len(self.categories)
         other, gap = size, size + 1
         # Rows of what each place is encoded as.
@@ -413,7 +413,7 @@ class CategoryColumn:
 
     def outcomes(self, cells: Cells) -> Outcomes:
         """Return for each cell whether it is a category, none of them, or missing."""
-        # Theorem R8.
+        # Theorem R8: one record changes at most one count of each column.
         size = len(self.categories)
         table = np.full(size + 2, FITS)
         table[size:] = UNMATCHED, MISSING
