@@ -29,6 +29,7 @@ import sklearn
 from scipy.special import expit
 from sklearn.linear_model import Ridge, SGDClassifier
 
+from skdptune._secure_random import secure_generator
 from skdptune.linear_model import PTRLinearRegression, SufficientStatistics
 from skdptune.linear_model._solvers import (
     Design,
@@ -36,7 +37,7 @@ from skdptune.linear_model._solvers import (
     fit_noisy_gradient,
     margin_residuals,
 )
-from skdptune.mechanisms import NoisyGradientPlan, plan_noisy_gradient, secure_generator
+from skdptune.mechanisms import NoisyGradientPlan, plan_noisy_gradient
 
 LOGISTIC = margin_residuals(lambda margins: -expit(-margins))
 BATCH_SIZE, ADULT_ROWS = 256, 40_000

@@ -26,9 +26,6 @@ from skdptune.mechanisms._randomness import as_generator, fit_generator
 
 # isort: split
 # For the other folders of this package.
-from skdptune._secure_random import SecureGenerator as SecureGenerator
-from skdptune._secure_random import independent_generator as independent_generator
-from skdptune._secure_random import secure_generator as secure_generator
 from skdptune.mechanisms._batches import Batch as Batch
 from skdptune.mechanisms._batches import poisson_batches as poisson_batches
 from skdptune.mechanisms._exact_noise import NormalNoise as NormalNoise

@@ -18,8 +18,9 @@ from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClippi
 from scipy import stats
 from torch import nn
 
+from skdptune._secure_random import independent_generator
 from skdptune.base import by_halves
-from skdptune.mechanisms import NormalNoise, independent_generator
+from skdptune.mechanisms import NormalNoise
 
 
 class GradientNoise:

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from skdptune._secure_random import secure_generator
 from skdptune._validation import check_real
 from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate
 from skdptune.mechanisms import (
@@ -14,7 +15,6 @@ from skdptune.mechanisms import (
     add_spherical,
     check_seed,
     grid_of,
-    secure_generator,
     spherical_spread,
 )
 

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdptune._progress import Progress
+from skdptune._secure_random import SecureGenerator
 from skdptune._validation import check_integer, check_kind, check_option, check_real
 from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
 from skdptune.linear_model._solvers._coordinates import Coordinates
 from skdptune.linear_model._solvers._design import Design
-from skdptune.mechanisms import NoisyGradientPlan, NormalNoise, SecureGenerator
+from skdptune.mechanisms import NoisyGradientPlan, NormalNoise
 
 OPTIMIZERS = ("sgd", "adam")
 SGD_LEARNING_RATE = 2.0

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from skdptune._progress import muted
-from skdptune.mechanisms import check_seed, secure_generator
+from skdptune._secure_random import secure_generator
+from skdptune.mechanisms import check_seed
 
 
 @dataclass(frozen=True)

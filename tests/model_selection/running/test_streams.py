@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdptune.mechanisms import SecureGenerator
+from skdptune._secure_random import SecureGenerator
 from skdptune.model_selection._running._quiet import Streams, generator_of, spawned
 
 
