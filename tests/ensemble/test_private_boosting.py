@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import pickle
-import re
 import warnings
 
 import numpy as np
@@ -406,25 +404,3 @@ def test_a_bound_of_targets_is_a_number_or_a_pair(bound, ends):
 def test_a_wrong_bound_of_targets_is_refused(bound, message):
     with pytest.raises((ValueError, TypeError), match=message):
         Regressor(bounds=(0, 1), target_bound=bound).privacy_profile(10)
-
-
-@pytest.mark.parametrize("kind", [Classifier, Regressor])
-def test_every_parameter_is_described_in_the_order_of_the_signature(kind):
-    text = inspect.getdoc(kind)
-    section = text[text.index("Parameters\n---") : text.index("Attributes\n---")]
-    described = re.findall(r"^(\w+) : ", section, flags=re.MULTILINE)
-    assert described == list(inspect.signature(kind).parameters)
-    assert not re.search(r"^ *\{\w+\}$", text, flags=re.MULTILINE)
-
-
-@pytest.mark.parametrize("kind", [Classifier, Regressor])
-def test_described_defaults_are_those_of_the_signature(kind):
-    text = inspect.getdoc(kind)
-    for name, parameter in inspect.signature(kind).parameters.items():
-        kinds = re.search(rf"^{name} : (.*)$", text, flags=re.MULTILINE)[1]
-        described = kinds.partition("default=")[2]
-        if described:
-            assert described == str(parameter.default) or float(described) == parameter.default
-        else:
-            assert parameter.default is None
-            assert kinds.endswith("optional")

@@ -1,11 +1,9 @@
-"""Slow exact results about perturbed minima, and data, for the tests of the solvers."""
+"""Slow exact results about perturbed minima, for the tests of the solvers."""
 
 from collections import Counter
 
 import numpy as np
 from scipy import stats
-
-from skdptune.linear_model._solvers._design import Design
 
 
 def gradient(loss, rows, lam, weights):
@@ -56,11 +54,3 @@ def epsilon_lower_bound(first, second, delta, threshold):
     hits = clopper_pearson(int(np.sum(first > threshold)), first.size)[0]
     false = clopper_pearson(int(np.sum(second > threshold)), second.size)[1]
     return np.log(max(hits - delta, 1e-300) / false)
-
-
-def random_problem(seed, n=300, d=5, intercept=True):
-    """Return clipped rows and the signs of a noisy rule."""
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(n, d))
-    signs = np.where(rows[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
-    return Design.clipped(rows, 1.0, intercept), signs

@@ -216,17 +216,6 @@ def test_empty_batch_is_a_step_of_noise_alone(mode):
 
 
 @pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
-def test_empty_batch_without_noise_changes_nothing(mode):
-    X, y = batch()
-    module = linear()
-    engine = steps_of(module, mode=mode)
-    engine.step(X, y)
-    before = weights_of(module)
-    engine.step(X[:0], y[:0])
-    np.testing.assert_array_equal(weights_of(module), before)
-
-
-@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
 @pytest.mark.parametrize("bad_value", [math.nan, math.inf, 3e38])
 def test_record_without_a_finite_gradient_has_no_influence(mode, bad_value):
     X, y = batch()
@@ -488,13 +477,6 @@ def test_noise_is_normal_with_the_deviation(dtype):
     flat = (draws.double().numpy().ravel() - 7.0) / 3.0
     assert stats.kstest(flat, "norm").pvalue > 1e-3
     assert abs(np.corrcoef(flat[:-1], flat[1:])[0, 1]) < 0.01
-
-
-def test_seed_repeats_and_entropy_does_not():
-    zeros = torch.zeros(4)
-    assert torch.equal(added(1.0, 1, zeros), added(1.0, 1, zeros))
-    assert not torch.equal(added(1.0, 1, zeros), added(1.0, 2, zeros))
-    assert not torch.equal(added(1.0, None, zeros), added(1.0, None, zeros))
 
 
 def test_sums_are_rounded_to_a_grid_that_no_data_choose():

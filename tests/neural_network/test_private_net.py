@@ -14,6 +14,7 @@ import torch
 from opacus.accountants import PRVAccountant
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.estimator_checks import check_estimator
 from skorch import NeuralNet
 from skorch.callbacks import Callback
 from torch import nn
@@ -33,6 +34,8 @@ from skdptune.neural_network._noisy_steps import GRAD_SAMPLE_MODES, GradientNois
 from skdptune.neural_network._private_net import own_array
 from tests.base.nasty_records import (
     EXTREME,
+    FIT_TAKES_ANY_RECORD,
+    FIT_TAKES_ANY_TARGET,
     FORMS,
     IMPROPER,
     as_column,
@@ -499,6 +502,33 @@ def test_training_that_diverges_is_an_error(kind):
 
 
 # scikit-learn ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [*KINDS, DPNeuralNetBinaryClassifier])
+def test_scikit_learns_checks(kind):
+    takes_any = FIT_TAKES_ANY_TARGET if kind is DPNeuralNetRegressor else FIT_TAKES_ANY_RECORD
+    expected = {
+        **takes_any,
+        "check_no_attributes_set_in_init": "skorch keeps its history and state from the start",
+        "check_do_not_raise_errors_in_init_or_set_params": (
+            "the name of **components, which stand for module__hidden and others, is no parameter"
+        ),
+    }
+    with warnings.catch_warnings():
+        # The checks fit a few dozen records, for which delta is too large.
+        warnings.simplefilter("ignore")
+        results = check_estimator(
+            kind(max_epochs=3), expected_failed_checks=expected, on_fail=None
+        )
+    found = {
+        status: [result["check_name"] for result in results if result["status"] == status]
+        for status in ("failed", "passed", "xfail")
+    }
+    assert found["failed"] == []
+    assert sorted(found["xfail"]) == sorted(expected)
+    assert len(found["passed"]) >= (43 if kind is DPNeuralNetRegressor else 45)
+    if kind is DPNeuralNetBinaryClassifier:
+        assert "check_classifier_not_supporting_multiclass" in found["passed"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

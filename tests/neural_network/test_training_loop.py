@@ -121,21 +121,6 @@ def test_distribution_of_weights_without_records(mode):
     assert found.std() == pytest.approx(1.0, abs=4.0 / np.sqrt(2 * 2000))
 
 
-def test_physical_batch_size_does_not_change_results():
-    X, y = data()
-    whole = net_of(epsilon=np.inf).fit(X, y)
-    parts = net_of(epsilon=np.inf, max_physical_batch_size=7).fit(X, y)
-    np.testing.assert_allclose(weights_of(whole), weights_of(parts), atol=1e-5)
-
-
-@pytest.mark.parametrize("mode", ["functorch", "ghost"])
-def test_modes_agree_without_noise(mode):
-    X, y = data()
-    hooks = net_of(epsilon=np.inf).fit(X, y)
-    other = net_of(epsilon=np.inf, grad_sample_mode=mode).fit(X, y)
-    np.testing.assert_allclose(weights_of(hooks), weights_of(other), atol=1e-5)
-
-
 # How training ends -----------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skdptune._progress import Progress
 from skdptune._secure_random import SecureGenerator
@@ -26,6 +25,7 @@ _AT_ONCE = 1 << 14
 _FIRST_DECAY, _SECOND_DECAY, _ADAM_FLOOR = 0.9, 0.999, 1e-8
 
 Step = Callable[[np.ndarray, np.ndarray], None]
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 def fit_noisy_gradient(
@@ -38,7 +38,7 @@ def fit_noisy_gradient(
     optimizer: str = "sgd",
     learning_rate: float,
     max_grad_norm: float,
-    regularization: float | ArrayLike = 0.0,
+    regularization: float = 0.0,
     rng: np.random.Generator,
     initial: np.ndarray | None = None,
     basis: np.ndarray | None = None,
@@ -65,9 +65,8 @@ def fit_noisy_gradient(
         Length of a step.
     max_grad_norm : float
         Norm to which the gradient of each record is clipped.
-    regularization : float or array-like of shape (width,), default=0
-        Weight of half the squared norm beside the *sum* of the losses; an array gives each
-        coefficient its own, 0 for an intercept that is not regularised.
+    regularization : float, default=0.0
+        Weight of half the squared norm beside the *sum* of the losses.
     rng : numpy.random.Generator
         Source of the batches and of the noise.
     initial : ndarray of shape (width, n_outputs), optional
@@ -112,7 +111,8 @@ def fit_noisy_gradient(
     shape = design.width, check_integer(n_outputs, name="n_outputs", lower=1)
     limit = _positive(max_grad_norm, "max_grad_norm")
     rate = _positive(learning_rate, "learning_rate")
-    shrinkage = _checked_regularization(regularization, design.width) / plan.n_samples
+    strength = check_real(regularization, name="regularization", lower=0.0, upper=_LARGEST)
+    shrinkage = np.full((design.width, 1), strength / plan.n_samples)
     is_shrunk = bool(shrinkage.any())
     coordinates = Coordinates(basis, design, rate * shrinkage)
     point = coordinates.of(_starting_weights(initial, shape))
@@ -226,8 +226,7 @@ def _check_problem(plan: Any, design: Any, targets: Any, rng: Any) -> None:
 
 
 def _positive(value: float, name: str) -> float:
-    largest = float(np.finfo(np.float64).max)
-    return check_real(value, name=name, lower=0.0, lower_open=True, upper=largest)
+    return check_real(value, name=name, lower=0.0, lower_open=True, upper=_LARGEST)
 
 
 def _starting_weights(initial: np.ndarray | None, shape: tuple[int, int]) -> np.ndarray:
@@ -237,20 +236,6 @@ def _starting_weights(initial: np.ndarray | None, shape: tuple[int, int]) -> np.
     if weights.shape != shape:
         raise ValueError(f"initial must be of shape {shape}; got {weights.shape}.")
     return weights
-
-
-def _checked_regularization(value: float | ArrayLike, width: int) -> np.ndarray:
-    """Return one weight for each coefficient, as a column."""
-    if np.ndim(value) == 0:
-        value = np.array(check_real(value, name="regularization", lower=0.0))
-    column = np.asarray(value, dtype=np.float64)
-    if column.ndim and column.shape != (width,):
-        raise ValueError(
-            f"regularization must be a number or of shape ({width},); got shape {column.shape}."
-        )
-    if not (np.isfinite(column).all() and (column >= 0.0).all()):
-        raise ValueError("regularization must be finite and at least 0 throughout.")
-    return np.broadcast_to(column, (width,))[:, None]
 
 
 def initial_weights(

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdptune._validation import check_integer, check_option, check_real
+from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._noise import (
@@ -41,7 +41,6 @@ PERMUTATION_ASSUMPTION = (
     "a record's contribution is added or removed at its place, "
     "the public number of records unchanged"
 )
-SCHEDULES = ("constant", "decreasing")
 # Allows for rounding in the steps.
 _ROUNDING = 1.0 + 1e-9
 
@@ -106,7 +105,6 @@ def plan_permutation(
     noise_multiplier: float | None = None,
     epochs: int = 10,
     batch_size: int = 50,
-    schedule: str = "constant",
     learning_rate: float | None = None,
 ) -> PermutationPlan:
     """Return the descent that meets a budget, or the cost of a given noise.
@@ -123,10 +121,8 @@ def plan_permutation(
         Number of passes over the records.
     batch_size : int, default=50
         Largest size of a batch.
-    schedule : {"constant", "decreasing"}, default="constant"
-        Decreasing steps are ``min(learning_rate, 1 / (gamma t))``.
     learning_rate : float, optional
-        Length of the first step. By default the largest that is a contraction.
+        Length of each step. By default the largest that is a contraction.
 
     Returns
     -------
@@ -140,14 +136,8 @@ def plan_permutation(
     epsilon, delta = check_budget(epsilon, delta, noise_multiplier, count)
     epochs = check_integer(epochs, name="epochs", lower=1)
     batch_size = check_integer(batch_size, name="batch_size", lower=1)
-    check_option(schedule, name="schedule", options=SCHEDULES)
     n_batches = math.ceil(n_samples / batch_size)
-    flat = np.full(epochs * n_batches, _first_step(problem, n_batches, learning_rate))
-    if schedule == "decreasing":
-        # gamma t = lam t / n.
-        counts = np.arange(1.0, flat.size + 1.0)
-        flat = np.minimum(flat, n_samples / (problem.regularization * counts))
-    steps = flat.reshape(epochs, n_batches)
+    steps = np.full((epochs, n_batches), _checked_step(problem, n_batches, learning_rate))
     sensitivity = path_sensitivity(problem, steps)
     multiplier, profile = additive_noise(epsilon, delta, noise_multiplier, count)
     scale = multiplier * sensitivity
@@ -235,7 +225,7 @@ def last_weights(
     return weights
 
 
-def _first_step(problem: PublicProblem, n_batches: int, learning_rate: float | None) -> float:
+def _checked_step(problem: PublicProblem, n_batches: int, learning_rate: float | None) -> float:
     n_samples = problem.n_samples
     fullness = math.ceil(n_samples / n_batches) * n_batches / n_samples
     steepest = fullness * problem.curvature_bound + problem.regularization / n_samples

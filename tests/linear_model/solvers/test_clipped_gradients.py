@@ -14,7 +14,7 @@ from skdptune.linear_model._solvers._clipped_gradients import (
     softmax_residuals,
 )
 from skdptune.linear_model._solvers._coordinates import Coordinates
-from skdptune.linear_model._solvers._design import Design, row_norm
+from skdptune.linear_model._solvers._design import Design
 
 LIMIT = 0.7
 logistic = margin_residuals(lambda margins: -expit(-margins))
@@ -83,12 +83,6 @@ def test_no_single_record_moves_the_sum_by_more_than_the_limit(kind):
     assert max(norms) > LIMIT * (1 - 1e-9)
 
 
-def test_empty_batch_sums_to_zero():
-    _, design, targets, weights = problem(1)
-    sums = ClippedGradients(design, targets, logistic, LIMIT)
-    assert (sums(weights, np.empty(0, dtype=np.int64)) == 0.0).all()
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_residuals_that_are_not_finite_stay_within_the_limit(n_outputs, value):
@@ -101,16 +95,6 @@ def test_residuals_that_are_not_finite_stay_within_the_limit(n_outputs, value):
         one, both = sums(weights, np.array([5])), sums(weights, np.array([5, 6]))
     assert np.linalg.norm(one) <= LIMIT * (1 + 1e-12)
     np.testing.assert_allclose(both - one, sums(weights, np.array([6])), atol=1e-12)
-
-
-def test_float32_is_close_to_float64_and_multiplied_as_float32():
-    _, single, targets, weights = problem(4, dtype=np.float32)
-    double = Design.clipped(single.rows.astype(np.float64), norm=2.0, intercept=True)
-    results = [ClippedGradients(d, targets, logistic, LIMIT) for d in (single, double)]
-    a, b = (sums(weights, np.arange(40)) for sums in results)
-    assert a.dtype == np.float64
-    np.testing.assert_allclose(a, b, atol=1e-5)
-    assert not np.array_equal(a, b)
 
 
 def test_residuals_are_derivatives_of_the_losses():
@@ -242,15 +226,6 @@ def test_shrinking_solves_the_implicit_step(name):
     )
 
 
-def test_without_a_basis_nothing_changes():
-    design = Design.clipped(ROWS, 1.5, intercept=True)
-    coordinates = Coordinates(None, design, np.zeros((4, 1)))
-    point = RNG.normal(size=(4, 2))
-    assert coordinates.squared_norms is None
-    for same in (coordinates.weights, coordinates.of, coordinates.gradient):
-        assert same(point) is point
-
-
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", BASES)
@@ -276,12 +251,6 @@ def test_rows_whose_norm_overflows_move_nothing():
     assert coordinates.squared_norms[0] > 1e300
     sums = ClippedGradients(design, np.ones(2), logistic, 0.3, coordinates.squared_norms)
     assert np.abs(coordinates.gradient(sums(np.zeros((4, 1)), np.array([0])))).max() <= 0.3
-
-
-def test_a_basis_of_another_shape_is_refused():
-    design = Design.clipped(ROWS, 1.5, intercept=True)
-    with pytest.raises(ValueError, match=r"basis must be of shape \(4,\) or \(4, 4\)"):
-        Coordinates(np.eye(3), design, np.zeros((4, 1)))
 
 
 def data(seed=0, n=9, d=4):
@@ -343,17 +312,6 @@ def test_clipping_looks_at_one_row_at_a_time():
     whole = Design.clipped(X, 1.0, True)
     alone = Design.clipped(X[3:4], 1.0, True)
     assert whole.scale[3] == alone.scale[0]
-
-
-def test_an_infinite_norm_leaves_rows_as_they_are():
-    assert (Design.clipped(data(), np.inf, False).scale == 1.0).all()
-
-
-def test_default_norm_is_that_of_standardised_features():
-    assert row_norm(3.5, None) == 3.5
-    assert row_norm(None, 9) == 3.0
-    with pytest.raises(ValueError, match="data_norm must be given"):
-        row_norm(None, None)
 
 
 def test_weights_go_with_their_rows():

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 from scipy.special import expit
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model._solvers._clipped_gradients import margin_residuals, softmax_residuals
+from skdptune.linear_model._solvers._clipped_gradients import margin_residuals
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._noisy_gradient import (
     default_learning_rate,
     fit_noisy_gradient,
-    initial_weights,
 )
 from skdptune.mechanisms import grid_of, plan_noisy_gradient
 
@@ -94,19 +93,6 @@ def test_adam_equals_the_textbook():
     np.testing.assert_allclose(weights.ravel(), expected, rtol=1e-10)
 
 
-def test_coefficients_can_be_regularised_one_by_one():
-    plan = make_plan(10, 10, 1, 0.0)
-    weights = fit(
-        plan,
-        np.zeros((10, 4)),
-        np.zeros(10),
-        residuals_of=residual_is_target,
-        regularization=[1.0, 2.0, 0.0, 4.0, 0.0],
-        initial=np.ones((5, 1)),
-    )
-    np.testing.assert_allclose(weights.ravel(), [0.95, 0.9, 1.0, 0.8, 1.0])
-
-
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "allocation"])
 def test_noise_has_the_stated_deviation(sampling):
     # Rows of zeros and no intercept leave nothing but noise.
@@ -179,60 +165,6 @@ def test_every_record_is_used_once_in_an_epoch_of_an_allocation():
         rng=np.random.default_rng(0),
     )
     assert weights.item() == pytest.approx(5 * 50 / 12)
-
-
-@pytest.mark.parametrize("sampling", ["poisson", "allocation"])
-def test_no_data_still_makes_a_step_of_noise(sampling):
-    plan = make_plan(1, 1, 2, 1.0, sampling)
-    weights = fit(plan, np.zeros((0, 4)), np.zeros(0))
-    assert np.isfinite(weights).all()
-    assert (weights != 0.0).all()
-
-
-@pytest.mark.parametrize("sampling", ["poisson", "fixed", "allocation"])
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-def test_sparse_equals_dense(optimizer, sampling):
-    rows, signs = data()
-    rows[np.abs(rows) < 0.5] = 0.0
-    plan = make_plan(60, 10, 30, 0.5, sampling)
-    dense = fit(plan, rows, signs, optimizer=optimizer)
-    as_csr = fit(plan, sparse.csr_array(rows), signs, optimizer=optimizer)
-    np.testing.assert_allclose(as_csr, dense, rtol=1e-9, atol=1e-12)
-
-
-def test_float32_is_close_to_float64():
-    rows, signs = data(dtype=np.float32)
-    plan = make_plan(60, 10, 30, 0.5)
-    single, double = fit(plan, rows, signs), fit(plan, rows.astype(np.float64), signs)
-    np.testing.assert_allclose(single, double, atol=1e-4)
-
-
-def test_same_seed_same_result():
-    rows, signs = data()
-    plan = make_plan(60, 10, 30, 0.5)
-    results = [fit(plan, rows, signs, seed=seed) for seed in (1, 1, 2)]
-    assert np.array_equal(results[0], results[1])
-    assert not np.array_equal(results[0], results[2])
-
-
-def test_several_outputs_learn():
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(2000, 4))
-    labels = rows[:, :3].argmax(axis=1)
-    plan = plan_noisy_gradient(2000, epochs=20, batch_size=200, epsilon=2.0, delta=1e-5)
-    weights = fit(plan, rows, labels, residuals_of=softmax_residuals, n_outputs=3)
-    accuracy = ((rows @ weights[:-1] + weights[-1]).argmax(axis=1) == labels).mean()
-    assert accuracy > 0.85
-
-
-def test_divergence_neither_raises_nor_warns():
-    rows, signs = data()
-    residuals_of = margin_residuals(lambda margins: margins)
-    plan = make_plan(60, 60, 30, 0.0)
-    weights = fit(
-        plan, rows, signs, residuals_of=residuals_of, learning_rate=1e150, regularization=1e10
-    )
-    assert weights.shape == (5, 1)
 
 
 def step_of(rows, noise, seed):
@@ -343,42 +275,6 @@ def test_thorough_audit(name):
     assert is_refuted(plan.profile, audit(plan, 0.7, 6000))
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"learning_rate": 0.0}, ValueError, "learning_rate must be"),
-        ({"learning_rate": np.inf}, ValueError, "learning_rate must be"),
-        ({"max_grad_norm": -1.0}, ValueError, "max_grad_norm must be"),
-        ({"max_grad_norm": np.inf}, ValueError, "max_grad_norm must be"),
-        ({"regularization": -1.0}, ValueError, "regularization must be"),
-        ({"regularization": np.inf}, ValueError, "regularization must be"),
-        ({"regularization": [1.0]}, ValueError, "regularization must be"),
-        ({"optimizer": "lion"}, ValueError, "optimizer must be one of 'sgd', 'adam'"),
-        ({"n_outputs": 0}, ValueError, "n_outputs must be"),
-        ({"initial": np.zeros(5)}, ValueError, "initial must be of shape"),
-        ({"targets": np.ones(3)}, ValueError, "targets must be as many as the rows"),
-    ],
-)
-def test_bad_parameters_are_refused(change, error, words):
-    rows, signs = data()
-    options = {"targets": signs} | change
-    with pytest.raises(error, match=words):
-        fit(make_plan(60, 10, 1, 1.0), rows, **options)
-
-
-def test_wrong_kinds_are_refused():
-    rows, signs = data()
-    plan = make_plan(60, 10, 1, 1.0)
-    design = Design.clipped(rows, norm=1.0, intercept=True)
-    options = {"learning_rate": 1.0, "max_grad_norm": 1.0}
-    with pytest.raises(TypeError, match="rng must be a numpy Generator"):
-        fit_noisy_gradient(plan, design, logistic, signs, 1, rng=3, **options)
-    with pytest.raises(TypeError, match="plan must be a NoisyGradientPlan"):
-        fit_noisy_gradient(
-            1.0, design, logistic, signs, 1, rng=np.random.default_rng(0), **options
-        )
-
-
 def test_fixed_size_plan_for_more_records_is_refused():
     rows, signs = data(58)
     with pytest.raises(ValueError, match="design must be of at least the plan's 60 rows; got 58"):
@@ -415,65 +311,3 @@ def test_low_bits_do_not_show_which_weights_are_zero():
         found.append(int(np.sum(steps % 2)))
     # As many of them are odd, whatever the data are.
     assert all(abs(odd - width / 2) < 5 * np.sqrt(width) / 2 for odd in found)
-
-
-def made(coef, intercept, n_outputs=1, n_features=2, fit_intercept=True):
-    return initial_weights(
-        coef, intercept, n_outputs=n_outputs, n_features=n_features, fit_intercept=fit_intercept
-    )
-
-
-def test_nothing_given_is_nothing():
-    assert made(None, None) is None
-
-
-@pytest.mark.parametrize("coef", [[1.0, 2.0], [[1, 2]], np.array([[1.0, 2.0]], np.float32)])
-@pytest.mark.parametrize("intercept", [3.0, [3], np.array([3.0])])
-def test_one_output(coef, intercept):
-    np.testing.assert_array_equal(made(coef, intercept), [[1.0], [2.0], [3.0]])
-
-
-def test_many_outputs():
-    coef = np.arange(6.0).reshape(3, 2)
-    np.testing.assert_array_equal(
-        made(coef, [7.0, 8.0, 9.0], n_outputs=3), [[0, 2, 4], [1, 3, 5], [7, 8, 9]]
-    )
-
-
-def test_what_is_not_given_starts_at_zero():
-    np.testing.assert_array_equal(made([1.0, 2.0], None), [[1.0], [2.0], [0.0]])
-    np.testing.assert_array_equal(made(None, 3.0), [[0.0], [0.0], [3.0]])
-
-
-def test_without_an_intercept_only_zeros_are_accepted_for_it():
-    np.testing.assert_array_equal(made([1, 2], [0.0], fit_intercept=False), [[1.0], [2.0]])
-    with pytest.raises(ValueError, match="intercept_init must be 0 or None"):
-        made([1, 2], [0.5], fit_intercept=False)
-
-
-@pytest.mark.parametrize(
-    ("coef", "intercept", "n_outputs", "message"),
-    [
-        ([1.0], None, 1, r"coef_init must be of shape \(1, 2\); got shape \(1,\)"),
-        ([1.0, 2.0], None, 2, r"coef_init must be of shape \(2, 2\)"),
-        ([[1.0], [2.0]], None, 1, "coef_init must be of shape"),
-        (None, [1.0, 2.0], 1, r"intercept_init must be of shape \(1,\)"),
-        (None, 1.0, 3, r"intercept_init must be of shape \(3,\)"),
-        ([1.0, np.nan], None, 1, "coef_init must be finite"),
-        (None, np.inf, 1, "intercept_init must be finite"),
-    ],
-)
-def test_bad_weights_are_refused(coef, intercept, n_outputs, message):
-    with pytest.raises(ValueError, match=message):
-        made(coef, intercept, n_outputs=n_outputs)
-
-
-def test_integers_beyond_doubles_are_refused():
-    with pytest.raises(ValueError, match="coef_init must be finite"):
-        initial_weights([10**400], None, n_outputs=1, n_features=1, fit_intercept=True)
-
-
-def test_given_arrays_are_not_changed():
-    coef = np.array([[1.0, 2.0]])
-    made(coef, None)[:] = 9.0
-    np.testing.assert_array_equal(coef, [[1.0, 2.0]])

@@ -16,7 +16,6 @@ from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
 from skdptune.linear_model._solvers._noise import (
     add_noise,
     additive_noise,
-    check_budget,
     draw_linear_term,
     linear_term_error,
     noise_generator,
@@ -94,17 +93,6 @@ def test_budget_is_met_and_used_up(epsilon, delta, n_problems):
     assert composed == pytest.approx(plan.profile.epsilon(delta), rel=2e-3)
 
 
-def test_bad_budget_is_refused():
-    with pytest.raises(ValueError, match="epsilon must be"):
-        plan_output(PublicProblem(LOGISTIC, 1.0, 1.0, 2, 9), epsilon=-1.0, delta=1e-5)
-    with pytest.raises(ValueError, match="delta must be"):
-        plan_output(PublicProblem(LOGISTIC, 1.0, 1.0, 2, 9), epsilon=1.0, delta=-1e-5)
-    with pytest.raises(ValueError, match="regularization must be"):
-        plan_output(PublicProblem(LOGISTIC, 1.0, 0.0, 2, 9), epsilon=1.0, delta=1e-5)
-    with pytest.raises(ValueError, match="noise_multiplier must be"):
-        plan_output(PublicProblem(LOGISTIC, 1.0, 1.0, 2, 9), delta=1e-5, noise_multiplier=0.01)
-
-
 def test_fit_adds_the_planned_noise_to_the_minimum():
     rng = np.random.default_rng(1)
     rows, signs = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], 50)
@@ -118,13 +106,6 @@ def test_fit_adds_the_planned_noise_to_the_minimum():
         else:
             norms = np.linalg.norm(noise, axis=1)
             assert norms.mean() == pytest.approx(4 * plan.noise_scale, rel=0.1)
-
-
-def test_fit_refuses_signs_of_another_length():
-    plan = plan_output(PublicProblem(LOGISTIC, 1.0, 1.0, 2, 3), epsilon=1.0, delta=1e-5)
-    design = Design.clipped(np.ones((3, 2)), 1.0, False)
-    with pytest.raises(ValueError, match=r"signs must be of shape \(3,\)"):
-        fit_output(plan, design, np.ones(2), np.random.default_rng(0))
 
 
 def attack(plan, n_fits, seed):
@@ -221,17 +202,9 @@ def distances(plan, rng, trials):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 @pytest.mark.parametrize(
-    ("schedule", "lam", "n", "batch"),
-    [
-        ("constant", 0.5, 40, 8),
-        ("constant", 20.0, 37, 10),
-        ("constant", 0.5, 5, 1),
-        ("decreasing", 20.0, 40, 8),
-        ("decreasing", 0.5, 37, 10),
-        ("decreasing", 20.0, 6, 6),
-    ],
+    ("lam", "n", "batch"), [(0.5, 40, 8), (20.0, 37, 10), (0.5, 37, 10), (0.5, 5, 1), (20.0, 6, 6)]
 )
-def test_one_record_moves_the_weights_by_the_sensitivity_at_most(loss, schedule, lam, n, batch):
+def test_one_record_moves_the_weights_by_the_sensitivity_at_most(loss, lam, n, batch):
     # Theorem M4.
     plan = plan_permutation(
         PublicProblem(loss, 2**0.5, lam, 3, n),
@@ -239,7 +212,6 @@ def test_one_record_moves_the_weights_by_the_sensitivity_at_most(loss, schedule,
         delta=1e-5,
         epochs=3,
         batch_size=batch,
-        schedule=schedule,
     )
     found = distances(plan, np.random.default_rng(0), 60)
     assert np.all(found <= plan.sensitivity)
@@ -283,35 +255,6 @@ def test_a_step_that_forgets_where_it_began_leaves_a_number():
     assert path_sensitivity(problem, steps) == pytest.approx(expected, rel=1e-8)
 
 
-def test_many_decreasing_steps_tend_to_the_sensitivity_of_the_minimum():
-    plan = plan_permutation(
-        PublicProblem(LOGISTIC, 2**0.5, 20.0, 3, 50),
-        epsilon=1.0,
-        delta=1e-5,
-        epochs=400,
-        batch_size=5,
-        schedule="decreasing",
-    )
-    assert plan.sensitivity == pytest.approx(2**0.5 / 20.0, rel=0.02)
-
-
-def test_steps_approach_the_minimum():
-    rng = np.random.default_rng(2)
-    rows = rng.normal(size=(400, 2))
-    signs = np.where(rows[:, 0] > 0, 1.0, -1.0)
-    design = Design.clipped(rows, 1.0, True)
-    plan = plan_permutation(
-        PublicProblem(LOGISTIC, 2**0.5, 20.0, 3, 400),
-        epsilon=1.0,
-        delta=1e-5,
-        epochs=60,
-        schedule="decreasing",
-    )
-    plain = minimise(RegularisedSum(LOGISTIC, design, signs, 20.0, np.zeros(3)), 1e-8)
-    weights = last_weights(plan, design, signs, rng.permutation(400))
-    np.testing.assert_allclose(weights, plain, atol=0.02 * np.linalg.norm(plain))
-
-
 def test_missing_rows_are_empty_places():
     rng = np.random.default_rng(3)
     design, signs = Design.clipped(rng.normal(size=(30, 2)), 1.0, True), np.ones(30)
@@ -347,23 +290,6 @@ def test_fit_adds_the_planned_noise():
     assert noise.std() == pytest.approx(plan.noise_scale, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    "change, error, message",
-    [
-        ({"epochs": 0}, ValueError, "epochs must be"),
-        ({"batch_size": 2.0}, TypeError, "batch_size must be"),
-        ({"schedule": "cosine"}, ValueError, "schedule must be one of"),
-        ({"learning_rate": 100.0}, ValueError, "learning_rate must be .* no contractions"),
-        ({"epsilon": 0}, ValueError, "epsilon must be"),
-    ],
-)
-def test_bad_parameters_are_refused(change, error, message):
-    with pytest.raises(error, match=message):
-        plan_permutation(
-            PublicProblem(LOGISTIC, 1.0, 1.0, 2, 9), **{"epsilon": 1.0, "delta": 1e-5, **change}
-        )
-
-
 @pytest.mark.parametrize("loss", LOSSES, ids=name_of)
 def test_one_weighted_record_moves_the_weights_by_the_sensitivity_at_most(loss):
     # Theorem M0, Theorem M4.
@@ -379,14 +305,6 @@ def test_one_weighted_record_moves_the_weights_by_the_sensitivity_at_most(loss):
             emptied = np.where(np.arange(37) == 0, 0.0, signs)
             one, other = (last_weights(plan, design, s, order) for s in (signs, emptied))
             assert np.linalg.norm(one - other) <= own * plan.sensitivity
-
-
-def test_a_budget_is_epsilon_or_noise():
-    assert check_budget(1.0, 1e-5, None, 1) == (1.0, 1e-5)
-    assert check_budget(1.0, 1e-5, 3.0, 1) == (pytest.approx(math.nan, nan_ok=True), 1e-5)
-    assert check_budget(math.inf, 0.0, None, 1)[0] == 600.0
-    with pytest.raises(ValueError, match="noise_multiplier must be"):
-        check_budget(None, 1e-5, 1e-3, 1)
 
 
 @pytest.mark.parametrize("epsilon", [5e-324, 1e-310, 1e-10])
@@ -406,16 +324,6 @@ def test_noise_has_the_stated_distribution(is_pure):
     assert stats.kstest(norms, distribution.cdf).pvalue > 1e-4
     # No direction is preferred: the share of the first coordinate is uniform in three dimensions.
     assert stats.kstest(draws[:, 0] / norms, stats.uniform(-1, 2).cdf).pvalue > 1e-4
-
-
-@pytest.mark.parametrize("width", [1, 3])
-def test_pure_noise_has_a_gamma_norm_and_a_uniform_direction(width):
-    # Theorem E2.
-    rng = np.random.default_rng(0)
-    draws = np.array([add_noise(np.zeros(width), 2.0, True, rng) for _ in range(4000)])
-    norms = np.linalg.norm(draws, axis=1)
-    assert stats.kstest(norms, stats.gamma(width, scale=2.0).cdf).pvalue > 1e-3
-    assert np.all(np.abs(draws.mean(axis=0)) < 5 * draws.std(axis=0) / np.sqrt(4000))
 
 
 @pytest.mark.parametrize("is_pure", [True, False])
