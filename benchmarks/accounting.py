@@ -266,7 +266,7 @@ def print_lists(options: argparse.Namespace) -> None:
     from scipy.stats import randint, uniform
 
     from skdptune.linear_model import DPLogisticRegression
-    from skdptune.model_selection import DPRandomSearchCV
+    from skdptune.model_selection import DPRandomSearchCV, RandomRuns
 
     model = DPLogisticRegression(solver="sgd", batch_size=0.05, epochs=20)
     spaces = {
@@ -275,7 +275,7 @@ def print_lists(options: argparse.Namespace) -> None:
         "200 to 600 steps": {"epochs": randint(10, 31)},
         "both": {"batch_size": uniform(0.03, 0.04), "epochs": randint(10, 31)},
     }
-    settings = {"n_iter": 20, "n_iter_distribution": "geometric", "delta": DELTA}
+    settings = {"n_iter": 20, "delta": DELTA}
     print("Effective noise: sampling 0.05, 400 steps, ~20 runs, public validation data")
     print(f"  {'tuning':<9} {'epsilon':>8}" + "".join(f" {name:>17} {'':6}" for name in spaces))
     for tuning, fraction in {"5 %": 0.05, "all data": None}.items():
@@ -283,7 +283,11 @@ def print_lists(options: argparse.Namespace) -> None:
             noises = []
             for space in spaces.values():
                 search = DPRandomSearchCV(
-                    model, space, epsilon=epsilon, tuning_fraction=fraction, **settings
+                    model,
+                    space,
+                    epsilon=epsilon,
+                    strategy=RandomRuns(n_iter_distribution="geometric", tuning_fraction=fraction),
+                    **settings,
                 )
                 plan = search.plan(32_561, 100, public_validation=True, compare=False)
                 noises.append(plan.row.effective_noise)

@@ -47,6 +47,7 @@ from skdptune.linear_model import (
     PTRLinearRegression,
 )
 from skdptune.model_selection import (
+    AdaptiveTrials,
     DoublingThresholdSearchCV,
     DPAdaptiveSearchCV,
     DPGridSearchCV,
@@ -133,7 +134,7 @@ def searches() -> dict[str, Subject]:
     }
     if find_spec("optuna"):
         kinds["DPAdaptiveSearchCV"] = lambda *args, **more: DPAdaptiveSearchCV(
-            *args, n_trials=3, sampler="random", **more
+            *args, n_trials=3, strategy=AdaptiveTrials(sampler="random"), **more
         )
     return {
         name: (lambda kind=kind: kind(model, space, epsilon=8.0, delta=1e-5), 0.25)

@@ -19,6 +19,7 @@ from papers_selection import dp_sgd
 
 from skdptune import DPRandomSearchCV
 from skdptune.accounting import Poisson, PrivacyProfile, calibrate, tune_then_fit
+from skdptune.model_selection import RandomRuns
 from skdptune.neural_network import MLP, DPNeuralNetClassifier
 
 DELTA = 1e-5
@@ -184,14 +185,16 @@ class Experiment:
         return DPRandomSearchCV(
             net(self.data, self.optimizer, batch_size=RATE, max_epochs=epochs),
             space,
-            n_iter_distribution=Poisson(self.mean),
-            bound=bound,
-            tuning_fraction=None if kind == "all" else PART,
-            variant=1 if kind == "all" else kind,
-            extrapolate="linear",
             epsilon=epsilon,
             delta=DELTA,
             random_state=seed,
+            strategy=RandomRuns(
+                n_iter_distribution=Poisson(self.mean),
+                bound=bound,
+                tuning_fraction=None if kind == "all" else PART,
+                variant=1 if kind == "all" else kind,
+                extrapolate="linear",
+            ),
         )
 
     def by_hand(

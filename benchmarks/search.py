@@ -25,7 +25,15 @@ from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, train_test
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import (
+    AdaptiveTrials,
+    DPAdaptiveSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    FullTable,
+    NoisyMaximum,
+    RandomRuns,
+)
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0)
 DELTA = 1e-5
@@ -39,24 +47,31 @@ def noise_ways(model: DPLogisticRegression, count: int, epsilon: float) -> dict[
     """Return the searches of so many candidates whose noise is compared."""
     total = {"epsilon": epsilon, "delta": DELTA}
     grid = {"learning_rate": np.geomspace(0.05, 50.0, count).tolist()}
-    drawn = {"n_iter": count, "n_iter_distribution": "geometric", **total}
-    on_all = {"tuning_fraction": None}
+    drawn = {"n_iter": count, **total}
+
+    def runs(**settings: object) -> RandomRuns:
+        return RandomRuns(n_iter_distribution="geometric", **settings)
+
     return {
-        "full table": DPGridSearchCV(model, grid, selection="table", **total),
+        "full table": DPGridSearchCV(model, grid, strategy="table", **total),
         "full table, limited": DPGridSearchCV(
-            model, grid, selection="table", noise_limit=LIMITS[count], **total
+            model, grid, strategy=FullTable(noise_limit=LIMITS[count]), **total
         ),
         "random number of runs": DPRandomSearchCV(model, SPACE, n_iter=count, **total),
-        "noisy maximum": DPGridSearchCV(model, grid, selection="noisy_max", **total),
-        "envelope on all records": DPRandomSearchCV(model, SPACE, **drawn, **on_all),
+        "noisy maximum": DPGridSearchCV(model, grid, strategy="noisy_max", **total),
+        "envelope on all records": DPRandomSearchCV(
+            model, SPACE, strategy=runs(tuning_fraction=None), **drawn
+        ),
         "Thm 5.2 on all records": DPRandomSearchCV(
-            model, SPACE, bound="profile", **drawn, **on_all
+            model, SPACE, strategy=runs(tuning_fraction=None, bound="profile"), **drawn
         ),
         "Renyi bound of the subsampling paper": DPRandomSearchCV(
-            model, SPACE, bound="rdp", **drawn
+            model, SPACE, strategy=runs(bound="rdp"), **drawn
         ),
-        "Papernot-Steinke": DPRandomSearchCV(model, SPACE, bound="rdp", **drawn, **on_all),
-        "naive composition": DPGridSearchCV(model, grid, selection="compose", **total),
+        "Papernot-Steinke": DPRandomSearchCV(
+            model, SPACE, strategy=runs(tuning_fraction=None, bound="rdp"), **drawn
+        ),
+        "naive composition": DPGridSearchCV(model, grid, strategy="compose", **total),
     }
 
 
@@ -99,13 +114,15 @@ def model_of(epsilon: float, labels: list[int]) -> DPLogisticRegression:
 
 def ours(model, epsilon, seed, **changes):
     """Return our search; the changes make the others of it."""
-    settings = {
-        "n_iter": MEAN_RUNS,
-        "n_iter_distribution": "geometric",
-        "epsilon": epsilon,
-        "delta": DELTA,
-    }
-    return DPRandomSearchCV(model, SPACE, random_state=seed, **(settings | changes))
+    return DPRandomSearchCV(
+        model,
+        SPACE,
+        n_iter=MEAN_RUNS,
+        epsilon=epsilon,
+        delta=DELTA,
+        random_state=seed,
+        strategy=RandomRuns(**{"n_iter_distribution": "geometric"} | changes),
+    )
 
 
 def listed(seed: int) -> list[dict[str, list[float]]]:
@@ -117,16 +134,16 @@ def listed(seed: int) -> list[dict[str, list[float]]]:
     ]
 
 
-def in_grid(model, epsilon, seed, *, selection="table", **changes):
+def in_grid(model, epsilon, seed, strategy="table"):
     """Return a search of listed candidates."""
     total = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
-    return DPGridSearchCV(model, listed(seed), selection=selection, **total, **changes)
+    return DPGridSearchCV(model, listed(seed), strategy=strategy, **total)
 
 
 def adaptive(model, epsilon, seed, **changes):
     """Return a search whose candidates follow from the noisy scores of those before."""
     total = {"epsilon": epsilon, "delta": DELTA, "random_state": seed, "n_trials": MEAN_RUNS}
-    return DPAdaptiveSearchCV(model, SPACE, **total, **changes)
+    return DPAdaptiveSearchCV(model, SPACE, strategy=AdaptiveTrials(**changes), **total)
 
 
 def liu_talwar(model, epsilon, seed):
@@ -146,10 +163,12 @@ WAYS: dict[str, Callable] = {
     "ours, geometric": ours,
     "ours, Poisson": lambda m, e, s: ours(m, e, s, n_iter_distribution="poisson"),
     "ours, linear rule": lambda m, e, s: ours(m, e, s, extrapolate="linear"),
-    "ours, grid (noisy max)": lambda m, e, s: in_grid(m, e, s, selection="noisy_max"),
+    "ours, grid (noisy max)": lambda m, e, s: in_grid(m, e, s, "noisy_max"),
     "ours, table": lambda m, e, s: in_grid(m, e, s),
-    "ours, table, largest score": lambda m, e, s: in_grid(m, e, s, choose="max"),
-    "ours, table without the default": lambda m, e, s: in_grid(m, e, s, try_own_values=False),
+    "ours, table, largest score": lambda m, e, s: in_grid(m, e, s, FullTable(choose_by="max")),
+    "ours, table without the default": lambda m, e, s: in_grid(
+        m, e, s, FullTable(try_own_values=False)
+    ),
     "ours, adaptive": lambda m, e, s: adaptive(m, e, s),
     "ours, adaptive, random": lambda m, e, s: adaptive(m, e, s, sampler="random"),
     "ours, adaptive, halving": lambda m, e, s: adaptive(m, e, s, pruner="halving"),
@@ -157,7 +176,7 @@ WAYS: dict[str, Callable] = {
     "Thm 5.2 on all data": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="profile"),
     "Papernot-Steinke": lambda m, e, s: ours(m, e, s, tuning_fraction=None, bound="rdp"),
     "Liu-Talwar": liu_talwar,
-    "naive composition": lambda m, e, s: in_grid(m, e, s, selection="compose"),
+    "naive composition": lambda m, e, s: in_grid(m, e, s, "compose"),
     "Koskela-Kulkarni 1": lambda m, e, s: ours(m, e, s, bound="rdp", extrapolate="linear"),
     "Koskela-Kulkarni 2": lambda m, e, s: ours(
         m, e, s, bound="rdp", extrapolate="linear", variant=2
@@ -213,7 +232,9 @@ def net_ways(model, epsilon: float, seed: int) -> dict[str, object]:
         "untuned": model.set_params(epsilon=epsilon, delta=DELTA, random_state=seed),
         "random": DPRandomSearchCV(model, NET_SPACE, n_iter=NET_RUNS, **total),
         "table": DPGridSearchCV(model, grid, **total),
-        "table, largest score": DPGridSearchCV(model, grid, choose="max", **total),
+        "table, largest score": DPGridSearchCV(
+            model, grid, strategy=FullTable(choose_by="max"), **total
+        ),
         "adaptive": DPAdaptiveSearchCV(model, NET_SPACE, n_trials=NET_RUNS, **total),
     }
 
@@ -280,8 +301,10 @@ def print_overhead() -> None:
     grid = {"constant": list(range(200))}
     searches = {
         "GridSearchCV, 2 folds": GridSearchCV(Trivial(), grid, cv=2),
-        "compose": DPGridSearchCV(Trivial(), grid, selection="compose", epsilon=100.0, delta=1e-6),
-        "noisy max, 2 partitions": DPGridSearchCV(Trivial(), grid, n_partitions=2, epsilon=1.0),
+        "compose": DPGridSearchCV(Trivial(), grid, epsilon=100.0, delta=1e-6, strategy="compose"),
+        "noisy max, 2 partitions": DPGridSearchCV(
+            Trivial(), grid, epsilon=1.0, strategy=NoisyMaximum(n_partitions=2)
+        ),
     }
     for name, search in searches.items():
         times = []

@@ -27,7 +27,13 @@ from search import DELTA, MEAN_RUNS, SPACE, adaptive, in_grid, model_of, ours
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPAdaptiveSearchCV, DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import (
+    AdaptiveTrials,
+    DPAdaptiveSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    FullTable,
+)
 
 DATA = MAKING | JUDGING
 TEN = ["cancer", "digits", "parkinsons", "a9a 10k", "bike", "elevators", "made two clusters"]
@@ -56,9 +62,9 @@ SGD: dict[str, Way] = {
     "untuned": lambda model, epsilon, seed: model.set_params(random_state=seed),
     "random": lambda m, e, s: ours(m, e, s, n_iter_distribution="auto"),
     "table": in_grid,
-    "table, max": lambda m, e, s: in_grid(m, e, s, choose="max"),
+    "table, max": lambda m, e, s: in_grid(m, e, s, FullTable(choose_by="max")),
     "adaptive": adaptive,
-    "adaptive, max": lambda m, e, s: adaptive(m, e, s, choose="max"),
+    "adaptive, max": lambda m, e, s: adaptive(m, e, s, choose_by="max"),
     "adaptive, tpe": lambda m, e, s: adaptive(m, e, s, sampler="tpe"),
     "adaptive, random": lambda m, e, s: adaptive(m, e, s, sampler="random"),
     "halving": lambda m, e, s: adaptive(m, e, s, pruner="halving"),
@@ -93,9 +99,9 @@ DEFAULT: dict[str, Way] = {
     "untuned": lambda model, epsilon, seed: model.set_params(random_state=seed),
     "random": suggested(DPRandomSearchCV),
     "table": suggested(DPGridSearchCV),
-    "table, max": suggested(DPGridSearchCV, choose="max"),
+    "table, max": suggested(DPGridSearchCV, strategy=FullTable(choose_by="max")),
     "adaptive": suggested(DPAdaptiveSearchCV),
-    "adaptive, max": suggested(DPAdaptiveSearchCV, choose="max"),
+    "adaptive, max": suggested(DPAdaptiveSearchCV, strategy=AdaptiveTrials(choose_by="max")),
     "uncharged": lambda model, epsilon, seed: Uncharged(model, seed),
 }
 MODELS: dict[str, tuple[Callable[[float, list[int]], Any], dict[str, Way]]] = {

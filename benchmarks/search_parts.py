@@ -24,7 +24,7 @@ from scipy.stats import loguniform
 from sklearn.base import clone
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPRandomSearchCV
+from skdptune.model_selection import DPRandomSearchCV, RandomRuns
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "tune_logistic_regression.py"
 PARTS = ("auto", 0.05, 0.1, 0.2, 0.3, None)
@@ -88,7 +88,9 @@ def gains(problem: Problem, epsilon: float, seed: int) -> dict[Any, float]:
     untuned = clone(problem.model).set_params(**own).fit(X, y).score(X_test, y_test)
     found = {"untuned": 100.0 * untuned}
     for part in PARTS:
-        search = DPRandomSearchCV(problem.model, problem.space, tuning_fraction=part, **budget)
+        search = DPRandomSearchCV(
+            problem.model, problem.space, strategy=RandomRuns(tuning_fraction=part), **budget
+        )
         found[part] = 100.0 * (search.fit(X, y).score(X_test, y_test) - untuned)
     return found
 

@@ -25,7 +25,14 @@ from data_sets import a9a_split
 from skdptune.accounting import Geometric, PrivacyProfile, calibrate
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import doubling_threshold_release, permute_and_flip_release
-from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    NoisyMaximum,
+    RandomRuns,
+    ThresholdRounds,
+)
 
 DELTA = 1e-5
 RUN_COUNT = Geometric.from_mean(20)
@@ -139,14 +146,20 @@ def searches(epsilon: float, seed: int, n_partitions: int | str) -> dict[str, ob
         epsilon, DELTA, solver="sgd", batch_size=0.02, epochs=5, classes=[-1, 1]
     )
     common = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
-    picks = {"n_partitions": n_partitions, **common}
+
+    def threshold(**settings: object) -> DoublingThresholdSearchCV:
+        rounds = ThresholdRounds(n_partitions=n_partitions, **settings)
+        return DoublingThresholdSearchCV(model, GRID, strategy=rounds, **common)
+
     return {
-        "threshold, sparse": DoublingThresholdSearchCV(model, GRID, **picks),
-        "threshold, per-round": DoublingThresholdSearchCV(model, GRID, noise="per-round", **picks),
-        "threshold, coarse": DoublingThresholdSearchCV(model, GRID, **COARSE, **picks),
-        "permute-and-flip": DPGridSearchCV(model, GRID, **picks),
+        "threshold, sparse": threshold(),
+        "threshold, per-round": threshold(noise="per-round"),
+        "threshold, coarse": threshold(**COARSE),
+        "permute-and-flip": DPGridSearchCV(
+            model, GRID, strategy=NoisyMaximum(n_partitions=n_partitions), **common
+        ),
         "random runs on part of the data": DPRandomSearchCV(
-            model, GRID, n_iter=12, n_iter_distribution="geometric", **common
+            model, GRID, n_iter=12, strategy=RandomRuns(n_iter_distribution="geometric"), **common
         ),
         "estimator's defaults, untuned": model.set_params(random_state=seed),
     }

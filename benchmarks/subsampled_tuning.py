@@ -32,6 +32,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from skdptune import DPRandomSearchCV
+from skdptune.model_selection import RandomRuns
 from skdptune.neural_network import MLP, DPNeuralNetClassifier
 
 matplotlib.use("Agg")
@@ -81,23 +82,20 @@ def search_of(way: str, epsilon: float, candidates: float, seed: int) -> DPRando
         DPNeuralNetClassifier(MLP(hidden=(64,)), classes=range(10)),
         SPACE,
         n_iter=candidates,
-        n_iter_distribution="poisson",
         epsilon=epsilon,
         delta=DELTA,
         random_state=seed,
-        # Stores what must stay secret, to count the work. Not for data that are really sensitive!
-        diagnostics=True,
-        **WAYS[way],
+        strategy=RandomRuns(n_iter_distribution="poisson", diagnostics=True, **WAYS[way]),
     )
 
 
 def work_of(search: DPRandomSearchCV) -> float:
     """Return the gradient evaluations of a search: epochs times expected records, of all fits."""
-    share = search.tuning_fraction
+    share = search.strategy.tuning_fraction
     runs = sum(params["max_epochs"] for params in search.diagnostics_["params"])
     if share is None:
         return runs * RECORDS
-    final = 1.0 - share if search.variant == 1 else 1.0
+    final = 1.0 - share if search.strategy.variant == 1 else 1.0
     return (runs * share + search.best_params_["max_epochs"] * final) * RECORDS
 
 

@@ -24,6 +24,7 @@ from skdptune.accounting import doubling_threshold
 from skdptune.inspection import DoublingRoundsDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import DoublingThreshold
+from skdptune.model_selection import ThresholdRounds
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 
 # %%
@@ -46,11 +47,13 @@ search = DoublingThresholdSearchCV(
     {"tableencoder__n_knots": [3, 5, 9, 13, 17, 25]},
     epsilon=4.0,
     delta=1e-6,
-    n_partitions=100,
-    tuning_estimator=make_pipeline(TableEncoder(schema), LogisticRegression()),
-    granularity=0.05,
-    initial_utility=0.5,
-    random_state=0,  # for a page that reads the same twice; leave it out for real noise
+    random_state=0,
+    strategy=ThresholdRounds(
+        n_partitions=100,
+        tuning_estimator=make_pipeline(TableEncoder(schema), LogisticRegression()),
+        granularity=0.05,
+        initial_utility=0.5,
+    ),
 ).fit(hours, comes)
 print("chosen:", search.best_params_)
 print(f"{len(search.trace_)} rounds, cost ε = {search.privacy_.epsilon:.3f} in all")

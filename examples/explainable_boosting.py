@@ -21,7 +21,7 @@ from matplotlib import pyplot as plt
 from scipy.special import expit, logit
 from sklearn.pipeline import make_pipeline
 
-from skdptune import DPRandomSearchCV
+from skdptune import DPRandomSearchCV, RandomRuns
 from skdptune.base import register_profile
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.mechanisms import noise_for_budget
@@ -79,7 +79,7 @@ SETTINGS = {
     "epsilon": 1.0,
     "delta": 1e-5,
     "scoring": neg_log_loss(4.0),
-    "tuning_fraction": None,
+    "strategy": RandomRuns(tuning_fraction=None),
     "random_state": 0,
 }
 

@@ -27,6 +27,7 @@ from sklearn.model_selection import train_test_split
 
 from skdptune import DPRandomSearchCV
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import RandomRuns
 from skdptune.neural_network import MLP, DPNeuralNetClassifier, PopulationTrainer
 
 torch.set_num_threads(1)  # so small nets are trained fastest by one thread
@@ -116,18 +117,16 @@ def search_of(way, seed):
         net(),
         SPACE,
         n_iter=8,
-        n_iter_distribution="poisson",
         epsilon=1.0,
         delta=DELTA,
         random_state=seed,
-        diagnostics=True,
-        **WAYS[way],
+        strategy=RandomRuns(n_iter_distribution="poisson", diagnostics=True, **WAYS[way]),
     )
 
 
 def work_of(search):
     """Return the gradient evaluations of a search: epochs times expected records, of all fits."""
-    share = search.tuning_fraction
+    share = search.strategy.tuning_fraction
     epochs = sum(params["max_epochs"] for params in search.diagnostics_["params"])
     if share is None:
         return epochs * len(X)

@@ -25,6 +25,7 @@ from sklearn.datasets import make_classification
 
 from skdptune import DPGridSearchCV
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import FullTable
 
 X, y = make_classification(4_000, 10, n_informative=5, class_sep=1.5, random_state=0)
 
@@ -36,8 +37,8 @@ def search():
         {"C": np.geomspace(1e-3, 10.0, 8).tolist()},
         epsilon=1.0,
         delta=1e-6,
-        try_own_values=False,
         random_state=0,
+        strategy=FullTable(try_own_values=False),
     )
 
 

@@ -30,6 +30,7 @@ from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base import privacy_of, register_profile
 from skdptune.inspection import GridScoresDisplay
 from skdptune.mechanisms import fit_generator, laplace_profile, laplace_release, unit_sum
+from skdptune.model_selection import FullTable
 from skdptune.testing import check_private_estimator, replay_neighbours
 
 
@@ -142,8 +143,8 @@ def tuned(model, parameter):
         {parameter: [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4]},
         epsilon=2.0,
         delta=1e-6,
-        try_own_values=False,
-        random_state=0,  # for a page that reads the same twice; leave it out for real noise
+        random_state=0,
+        strategy=FullTable(try_own_values=False),
     ).fit(X, y)
 
 

@@ -13,7 +13,9 @@ from skdptune._version import __version__ as __version__
 __all__ = [
     "AdaOPSLinearRegression",
     "AdaSSPLinearRegression",
+    "AdaptiveTrials",
     "BoundedScaler",
+    "Composition",
     "DPAdaptiveSearchCV",
     "DPExplainableBoostingClassifier",
     "DPExplainableBoostingRegressor",
@@ -25,13 +27,17 @@ __all__ = [
     "DPStandardScaler",
     "DParetoSearchCV",
     "DoublingThresholdSearchCV",
+    "FullTable",
+    "NoisyMaximum",
     "NoisyStatisticsRidge",
     "OPSLinearRegression",
     "OutputPerturbationLinearRegression",
     "PTRLinearRegression",
     "PrivacyLedger",
+    "RandomRuns",
     "RowNormClipper",
     "TableEncoder",
+    "ThresholdRounds",
     "check",
     "config_context",
     "get_config",
@@ -73,11 +79,17 @@ if TYPE_CHECKING:
         OutputPerturbationLinearRegression as OutputPerturbationLinearRegression,
     )
     from skdptune.linear_model import PTRLinearRegression as PTRLinearRegression
+    from skdptune.model_selection import AdaptiveTrials as AdaptiveTrials
+    from skdptune.model_selection import Composition as Composition
     from skdptune.model_selection import DoublingThresholdSearchCV as DoublingThresholdSearchCV
     from skdptune.model_selection import DPAdaptiveSearchCV as DPAdaptiveSearchCV
     from skdptune.model_selection import DParetoSearchCV as DParetoSearchCV
     from skdptune.model_selection import DPGridSearchCV as DPGridSearchCV
     from skdptune.model_selection import DPRandomSearchCV as DPRandomSearchCV
+    from skdptune.model_selection import FullTable as FullTable
+    from skdptune.model_selection import NoisyMaximum as NoisyMaximum
+    from skdptune.model_selection import RandomRuns as RandomRuns
+    from skdptune.model_selection import ThresholdRounds as ThresholdRounds
     from skdptune.model_selection import pareto_search as pareto_search
     from skdptune.neural_network import DPNeuralNetBinaryClassifier as DPNeuralNetBinaryClassifier
     from skdptune.neural_network import DPNeuralNetClassifier as DPNeuralNetClassifier
@@ -110,6 +122,12 @@ else:
         "mechanisms": (),
         "metrics": (),
         "model_selection": (
+            "AdaptiveTrials",
+            "Composition",
+            "FullTable",
+            "NoisyMaximum",
+            "RandomRuns",
+            "ThresholdRounds",
             "DPAdaptiveSearchCV",
             "DPGridSearchCV",
             "DPRandomSearchCV",

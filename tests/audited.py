@@ -38,6 +38,7 @@ from skdptune.mechanisms import (
 )
 from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import (
+    AdaptiveTrials,
     DoublingThresholdSearchCV,
     DPAdaptiveSearchCV,
     DParetoSearchCV,
@@ -46,6 +47,7 @@ from skdptune.model_selection import (
 )
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
 from tests import auditing
+from tests.flat import flat
 from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
 # One column; the last record is the one that comes and goes, where the number is a constant.
@@ -402,7 +404,7 @@ def likelihood_of_folds(search: Any) -> float:
     """Return how likely the record is in one of two folds, by all noisy scores of each."""
     found, shift = search.cv_results_, 0.5 / (N_PUBLIC / 2)
     splits = [np.sum(found[f"split{place}_test_score"] - 0.5) for place in range(2)]
-    deviation = search._deviation(search._make_plan(N_PUBLIC, 1))
+    deviation = search._strategy().deviation(search._make_plan(N_PUBLIC, 1))
     return float(np.logaddexp(*(shift * split / deviation**2 for split in splits)))
 
 
@@ -410,44 +412,46 @@ def searches() -> dict[str, Case]:
     common = {"n_public": N_PUBLIC, "delta": DELTA}
     one_run = Binomial(1, 1.0)
     cuts = {"cut": [9.0, 10.0, 11.0]}
-    by_index = DPGridSearchCV(
+    by_index = flat(
+        DPGridSearchCV,
         NoisySum(noise=50.0),
         {"cut": [-10.0, 10.0]},
+        strategy="noisy_max",
         selection_epsilon=2.0,
         n_partitions=2,
         tuning_estimator=NoisySum(exact=True),
         **common,
     )
-    by_score = DPRandomSearchCV(
+    by_score = flat(
+        DPRandomSearchCV,
         CutOnly(noise=50.0),
         {"cut": [0.5]},
-        n_iter_distribution=one_run,
-        tuning_fraction=None,
         scoring=MIDDLE,
         cv=2,
         refit=True,
+        n_iter_distribution=one_run,
+        tuning_fraction=None,
         score_epsilon=8.0,
         **common,
     )
-    by_folds = DPGridSearchCV(
+    by_folds = flat(
+        DPGridSearchCV,
         CutOnly(noise=50.0),
         {"cut": [0.5, 0.6, 0.7]},
-        selection="table",
         scoring=MIDDLE,
         cv=2,
         score_epsilon=4.0,
-        # A cut at which no record is right would cost as much as the others, and show nothing.
         try_own_values=False,
         **common,
     )
     return {
         "DPGridSearchCV, compose": search_case(
-            DPGridSearchCV(NoisySum(), cuts, selection="compose", **common),
+            flat(DPGridSearchCV, NoisySum(), cuts, strategy="compose", **common),
             lambda search: float(np.sum(search.cv_results_["mean_test_score"])),
             MANY_ROWS,
         ),
         "DPGridSearchCV, table": search_case(
-            DPGridSearchCV(NoisySum(), cuts, selection="table", **common),
+            flat(DPGridSearchCV, NoisySum(), cuts, strategy="table", **common),
             # Of as much noise each: three scores, and what the final fit scores on the same rows.
             lambda search: (
                 float(np.sum(search.cv_results_["mean_test_score"]))
@@ -469,7 +473,8 @@ def searches() -> dict[str, Case]:
             n_fits=6000,
         ),
         "DPRandomSearchCV, one run": search_case(
-            DPRandomSearchCV(
+            flat(
+                DPRandomSearchCV,
                 NoisySum(noise=0.6),
                 {"cut": [10.0]},
                 n_iter_distribution=one_run,
@@ -521,10 +526,9 @@ def adaptive_case() -> Case:
         NoisySum(),
         {"cut": [9.0, 10.0, 11.0]},
         n_trials=2,
-        sampler="random",
-        choose="max",
         n_public=N_PUBLIC,
         delta=DELTA,
+        strategy=AdaptiveTrials(sampler="random", choose_by="max"),
     )
     # Of as much noise each.
     return search_case(
@@ -540,17 +544,18 @@ def adaptive_case() -> Case:
 def threshold_search_case(noise: str) -> Case:
     """Return the audit of a search of one round on two partitions, one of them with the record."""
     limits = {"max_rounds": 1} | ({"max_hits": 1} if noise == "sparse" else {})
-    search = DoublingThresholdSearchCV(
+    search = flat(
+        DoublingThresholdSearchCV,
         NoisySum(noise=50.0),
         {"cut": [9.0, 10.0, 11.0]},
+        refit=False,
+        delta=DELTA,
+        n_public=N_PUBLIC,
         selection_epsilon=3.0,
         n_partitions=2,
         granularity=0.25,
         noise=noise,
         tuning_estimator=NoisySum(exact=True),
-        refit=False,
-        delta=DELTA,
-        n_public=N_PUBLIC,
         **limits,
     )
     delta = 0.1 * DELTA if noise == "per-round" else 0.0

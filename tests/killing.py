@@ -71,7 +71,7 @@ def search_in(kind: str, log: str | None, n_jobs: int) -> Any:
     """Return a search of ours, or one of scikit-learn, that fits few candidates."""
     model, grid = Noted(log), {"C": [1.0, 2.0, 3.0]}
     if kind == "ours":
-        return DPGridSearchCV(model, grid, selection="compose", n_jobs=n_jobs, n_public=50)
+        return DPGridSearchCV(model, grid, n_jobs=n_jobs, n_public=50, strategy="compose")
     return GridSearchCV(model, grid, cv=2, n_jobs=n_jobs)
 
 

@@ -48,6 +48,7 @@ from skdptune.preprocessing import (
 )
 from tests import auditing
 from tests.base.nasty_records import CELLS
+from tests.flat import flat
 from tests.testing.public_estimators import HAS
 
 N, WIDTH, PLACE = 7, 3, 4
@@ -618,24 +619,26 @@ def test_a_missing_value_is_worth_a_row_of_zeros_to_a_fit(name: str, table: str)
 
 
 def _grid(estimator: Any, **more: Any) -> Any:
-    return DPGridSearchCV(estimator, {_rate(estimator): [1.0, 2.0]}, **more)
+    return flat(DPGridSearchCV, estimator, {_rate(estimator): [1.0, 2.0]}, **more)
 
 
 def _table(estimator: Any, **more: Any) -> Any:
-    return DPGridSearchCV(estimator, {_rate(estimator): [1.0, 2.0]}, selection="table", **more)
+    return flat(
+        DPGridSearchCV, estimator, {_rate(estimator): [1.0, 2.0]}, strategy="table", **more
+    )
 
 
 def _random(estimator: Any, **more: Any) -> Any:
-    return DPRandomSearchCV(estimator, {_rate(estimator): [1.0, 2.0]}, n_iter=3, **more)
+    return flat(DPRandomSearchCV, estimator, {_rate(estimator): [1.0, 2.0]}, n_iter=3, **more)
 
 
 def _doubling(estimator: Any, **more: Any) -> Any:
-    return DoublingThresholdSearchCV(estimator, {_rate(estimator): [1.0, 2.0]}, **more)
+    return flat(DoublingThresholdSearchCV, estimator, {_rate(estimator): [1.0, 2.0]}, **more)
 
 
 def _adaptive(estimator: Any, **more: Any) -> Any:
     space = {_rate(estimator): (1.0, 2.0)}
-    return DPAdaptiveSearchCV(estimator, space, n_trials=3, sampler="random", **more)
+    return flat(DPAdaptiveSearchCV, estimator, space, n_trials=3, sampler="random", **more)
 
 
 SEARCHES = {"grid": _grid, "table": _table, "random": _random, "doubling": _doubling}

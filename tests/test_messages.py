@@ -102,7 +102,7 @@ ALLOWED = {
     ("skdptune.model_selection._cost._fit_costs", "repr"): "a key, which is not shown",
     ("skdptune.model_selection._space", "repr"): "of settings, in the storage",
     ("skdptune.model_selection._running._runs", "repr"): "of an error, for diagnostics=True",
-    ("skdptune.model_selection._suggested_search", "repr"): "of words that an estimator suggests",
+    ("skdptune.model_selection._plan_in_words", "repr"): "of words that an estimator suggests",
     ("skdptune.preprocessing._schema", "repr"): "a key, which is not shown",
     ("skdptune.model_selection._pareto._result", "self"): "two numbers, checked",
     ("skdptune.testing._published", "repr"): "a key, which is not shown",

@@ -16,6 +16,7 @@ from skdptune.base import PrivateEstimatorMixin, assumptions_in
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
+from tests.flat import flat
 from tests.fuzz.recipes import FOLDERS
 from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
@@ -102,7 +103,7 @@ def made(name, **more):
     """Return a public estimator or search, and the targets that it is fitted to."""
     if name in SEARCHES | OPTIONAL_SEARCHES:
         settings = (SEARCHES | OPTIONAL_SEARCHES)[name]
-        return public_class(name)(clone(INNER), random_state=0, **settings, **more), LABELS
+        return flat(public_class(name), clone(INNER), random_state=0, **settings, **more), LABELS
     settings, targets = (ESTIMATORS | NETS)[name]
     return public_class(name)(**settings, random_state=0, **more), targets
 

@@ -22,7 +22,12 @@ from skdptune.accounting import BudgetFilter, GaussianFilter, PrivacyProfile, Re
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import DoublingThreshold
-from skdptune.model_selection import DoublingThresholdSearchCV, DPAdaptiveSearchCV
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
+    ThresholdRounds,
+)
+from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
 
 X, Y = table(600)
@@ -48,7 +53,9 @@ class Purse(RunningBudget):
 def adaptive_session() -> Any:
     pytest.importorskip("optuna")
     settings = {"epsilon": 50.0, "delta": 1e-5, "n_trials": 3, "random_state": 0}
-    search = DPAdaptiveSearchCV(Scripted(), {"quality": (0.1, 0.9)}, sampler="random", **settings)
+    search = flat(
+        DPAdaptiveSearchCV, Scripted(), {"quality": (0.1, 0.9)}, sampler="random", **settings
+    )
     return search.start(X, Y)
 
 
@@ -58,8 +65,8 @@ def doubling_session() -> Any:
         {"C": [0.1]},
         epsilon=2.0,
         delta=1e-5,
-        granularity=0.1,
         random_state=0,
+        strategy=ThresholdRounds(granularity=0.1),
     ).start(X, Y)
 
 
@@ -142,17 +149,18 @@ import json, os, sys, warnings
 warnings.simplefilter("ignore")
 import numpy as np
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DoublingThresholdSearchCV, DPAdaptiveSearchCV
+from skdptune.model_selection import *
 
 kind, place = sys.argv[1:]
 X = np.random.default_rng(0).normal(size=(600, 2))
 estimator = DPLogisticRegression(solver="sgd", epochs=2)
 settings = {"epsilon": 20.0, "delta": 1e-5, "random_state": 0}
 if kind == "adaptive":
-    settings |= {"n_trials": 3, "sampler": "random"}
+    settings |= {"n_trials": 3, "strategy": AdaptiveTrials(sampler="random")}
     search = DPAdaptiveSearchCV(estimator, {"C": (0.1, 1.0)}, **settings)
 else:
-    search = DoublingThresholdSearchCV(estimator, {"C": [0.1]}, granularity=0.1, **settings)
+    settings |= {"strategy": ThresholdRounds(granularity=0.1)}
+    search = DoublingThresholdSearchCV(estimator, {"C": [0.1]}, **settings)
 session = search.start(X, X[:, 0] > 0)
 if kind == "adaptive":
     session.tell(session.ask())

@@ -13,7 +13,7 @@ from typing import assert_type
 
 import skdptune
 from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV, pareto_search
-from skdptune import DoublingThresholdSearchCV, DPAdaptiveSearchCV
+from skdptune import AdaptiveTrials, DoublingThresholdSearchCV, DPAdaptiveSearchCV, RandomRuns
 from skdptune import DPNeuralNetClassifier, NoisyStatisticsRidge as RidgeOfRoot
 from skdptune import DPRandomSerachCV  # attr-defined
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
@@ -50,7 +50,7 @@ space = {"C": [0.1, 1.0]}
 search = DPRandomSearchCV(model, space, n_iter=20, epsilon=1.0, delta=1e-5, n_jobs=2)
 assert_type(search, skdptune.model_selection.DPRandomSearchCV)
 assert_type(search.fit([[0.0]], [0]), DPRandomSearchCV)
-DPRandomSearchCV(model, space, n_iter_distribution=Geometric.from_mean(20))
+DPRandomSearchCV(model, space, strategy=RandomRuns(n_iter_distribution=Geometric.from_mean(2)))
 DPRandomSearchCV(model, space, n_iter="ten")  # arg-type
 DPRandomSearchCV(model, space, n_iters=10)  # call-arg
 DPRandomSearchCV(model, epsilon=1.0)
@@ -62,8 +62,8 @@ assert_type(skdptune.check(search, schema, n_samples=1000), skdptune.checks.Chec
 assert_type(search.plan(1000).findings[0], skdptune.checks.Finding)
 skdptune.check(model, n_samples="many")  # arg-type
 DPGridSearchCV(model, space, epsilon=1.0)
-DPGridSearchCV(model, space, selection=1)  # arg-type
-DPAdaptiveSearchCV(model, {"C": (0.1, 1.0, "log")}, n_trials=10, pruner="halving")
+DPGridSearchCV(model, space, strategy=1)  # arg-type
+DPAdaptiveSearchCV(model, {"C": (0.1, 1.0)}, strategy=AdaptiveTrials(pruner="halving"))
 DPAdaptiveSearchCV(model, space, n_trials=1.5)  # arg-type
 DParetoSearchCV(model, space, n_iter=1.5)  # arg-type
 DoublingThresholdSearchCV(model, space, delta="a")  # arg-type

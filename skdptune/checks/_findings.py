@@ -387,7 +387,6 @@ _TUNED = frozenset(
     }
 )
 # Selections in which a grid's `try_own_values` counts for nothing.
-_WITHOUT_OWN = ("noisy_max", "compose")
 
 
 def findings_of_searches(subject: Subject) -> Iterator[Finding]:
@@ -444,16 +443,17 @@ def _of_exact_scores(subject: Subject) -> Iterator[Finding]:
 
 def _of_diagnostics(subject: Subject) -> Iterator[Finding]:
     """SKP011: what is kept for those alone who may see the data."""
-    own = subject.whole.own
+    own = _strategy_of(subject.root)
     if own.get("diagnostics") is not True:
         return
     found = "exact scores and the number of runs are kept in diagnostics_, and pickled"
-    yield issue("SKP011", subject.whole.at("diagnostics"), found, "diagnostics=False")
+    yield issue("SKP011", subject.whole.at("strategy.diagnostics"), found, "diagnostics=False")
     # Without diagnostics it is refused.
     error_score = own.get("error_score")
     if isinstance(error_score, str) and error_score == "raise":
         found = "an exception of a fit shows what the data hold"
-        yield issue("SKP011", subject.whole.at("error_score"), found, "error_score='worst'")
+        place = subject.whole.at("strategy.error_score")
+        yield issue("SKP011", place, found, "error_score='worst'")
 
 
 def _of_secret_size(subject: Subject) -> Iterator[Finding]:
@@ -476,7 +476,7 @@ def _of_secret_size(subject: Subject) -> Iterator[Finding]:
 
 def _of_spaces(subject: Subject) -> Iterator[Finding]:
     """SKP014: one candidate, one value, or no way back to the estimator's own values."""
-    tries_own = _tries_own(subject.root)
+    tries_own = _strategy_of(subject.root).get("try_own_values") is True
     for name, space in subject.spaces:
         place = f"{subject.name}.{name}"
         listed = {key: list(values) for key, values in space.items() if _is_listed(values)}
@@ -493,12 +493,13 @@ def _of_spaces(subject: Subject) -> Iterator[Finding]:
             yield tip("SKP014", f'{place}["{key}"]', found, f"add {shown(value)} to the list")
 
 
-def _tries_own(search: Any) -> bool:
-    """Return whether a search tries the estimator's own values whatever its space holds."""
-    own = own_parameters(search)
-    selection = own.get("selection")
-    chooses_by_partitions = isinstance(selection, str) and selection in _WITHOUT_OWN
-    return own.get("try_own_values") is True and not chooses_by_partitions
+def _strategy_of(search: Any) -> Mapping[str, Any]:
+    """Return the parameters of a search's strategy; none where it has no strategy."""
+    try:
+        return own_parameters(search._strategy())
+    except Exception:
+        # Refused by the search itself.
+        return {}
 
 
 def _without_own(

@@ -18,7 +18,7 @@ from skdptune.inspection._plotting import (
     tidy,
 )
 from skdptune.mechanisms import ThresholdRound
-from skdptune.model_selection import DoublingThresholdSearchCV
+from skdptune.model_selection import DoublingThresholdSearchCV, ThresholdRounds
 
 FloatArray = NDArray[np.float64]
 
@@ -108,7 +108,9 @@ class DoublingRoundsDisplay:
                 "search was worth its cost."
             )
         display = cls(
-            search.trace_, granularity=search.granularity, utility=_name_of(search.scorer_)
+            search.trace_,
+            granularity=(search.strategy or ThresholdRounds()).granularity,
+            utility=_name_of(search.scorer_),
         )
         return display.plot(ax=ax)
 

@@ -133,7 +133,7 @@ FloatArray = NDArray[np.float64]
 
 _KINDS = ("auto", "heatmap", "slices", "candidates")
 _TABLES = (
-    "a fitted DPGridSearchCV with selection='table' or 'compose', or a fitted DPAdaptiveSearchCV"
+    "a fitted DPGridSearchCV with strategy='table' or 'compose', or a fitted DPAdaptiveSearchCV"
 )
 _MOST_LABELS, _MOST_WRAPPED = 20, 8
 _CHOSEN, _ENDED = "chosen", "ended early"
@@ -518,7 +518,7 @@ def _table_of(search: Any) -> Mapping[str, Any]:
     if "std_test_score" not in results:
         raise ValueError(
             f"search must be {_TABLES}; got a {got} that has published its choice alone. Its "
-            "parameter `selection`, and public numbers, decide that: see its `plan`."
+            "parameter `strategy`, and public numbers, decide that: see its `plan`."
         )
     return results
 

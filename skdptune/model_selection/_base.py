@@ -68,10 +68,7 @@ from skdptune.model_selection._running import (
 )
 
 # Parameters that change neither the cost nor what has it.
-_NEUTRAL = (
-    *("n_jobs", "pre_dispatch", "verbose", "random_state", "error_score", "diagnostics"),
-    "ledger",
-)
+_NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
 
 
 _SPACES = ("param_grid", "param_distributions", "param_space")
@@ -113,8 +110,6 @@ class BasePrivateSearch(
     """
 
     _is_private_search = True
-    # More parameters that change neither the cost nor what has it.
-    _neutral: tuple[str, ...] = ()
 
     estimator: Any
     delta: float | None
@@ -245,9 +240,9 @@ class BasePrivateSearch(
         # Theorem F0.
         size = n_samples if self.n_public is None else self.n_public
         settings = {
-            name: value
+            name: self._of_plan(value)
             for name, value in self.get_params(deep=False).items()
-            if name not in _NEUTRAL and name not in self._neutral
+            if name not in _NEUTRAL
         }
         if not is_public:
             # Some of the splitters that are refused cannot even be copied.
@@ -260,6 +255,10 @@ class BasePrivateSearch(
             found = clone(self)._solve(size, n_features, classes, is_public)
             plan_cache.put(key, found)
         return found
+
+    def _of_plan(self, value: Any) -> Any:
+        """Return what a plan follows from of the value of a parameter."""
+        return value
 
     def _check_common_parameters(self) -> None:
         """Refuse bad values of the parameters that all searches have."""

@@ -11,20 +11,11 @@ verbose : int or None, default=None
     None shows what is going on, and for how long, once it has taken a second, where somebody
     watches: on a terminal or in a notebook. 0 shows nothing; above 0 it is shown at once and
     left; no count that must stay secret.
-pre_dispatch : int or str, default="2*n_jobs"
-    As in scikit-learn.
-error_score : {"worst", "raise"}, default="worst"
-    "worst" gives a candidate whose fit fails the worst score, with the same noise as any other.
-    Other than in scikit-learn there is no warning and no number to choose, since whether a fit
-    fails can depend on one record. "raise" needs `diagnostics`.
 random_state : int or None, default=None
     None draws from the operating system's entropy; a seed gives reproducible research runs,
     whose noise is no secret to whoever knows the seed, and is shared by searches with the same
     seed. Models that are published hold the `random_state` of the estimator that was given, not
     the one of their fit.
-diagnostics : bool, default=False
-    Whether to keep what must stay secret in ``diagnostics_``. The fitted search is then **not
-    private**.
 n_public : int, optional
     Public constant used in place of the number of records, which otherwise is public.
 ledger : PrivacyLedger, optional
@@ -32,6 +23,16 @@ ledger : PrivacyLedger, optional
     any: that of ``with ledger:`` or `skdptune.config_context`."""
 
 SHARED_TEXT = {
+    "of_every_strategy": """\
+diagnostics : bool, default=False
+    Whether the search keeps what must stay secret in ``diagnostics_``. The fitted search is then
+    **not private**.
+error_score : {"worst", "raise"}, default="worst"
+    "worst" gives a candidate whose fit fails the worst score, with the same noise as any other.
+    Other than in scikit-learn there is no warning and no number to choose, since whether a fit
+    fails can depend on one record. "raise" needs `diagnostics`.
+pre_dispatch : int or str, default="2*n_jobs"
+    As in scikit-learn.""",
     "estimator": """\
 estimator : estimator
     A private estimator, or a Pipeline of private estimators and of steps that learn nothing.""",
@@ -57,5 +58,5 @@ privacy_ : PrivacyReport
 n_splits_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_
     As in scikit-learn.
 diagnostics_ : dict
-    With `diagnostics`: what must stay secret.""",
+    With the strategy's `diagnostics`: what must stay secret.""",
 }

@@ -25,7 +25,12 @@ from skdptune.base import (
 )
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import neg_squared_error
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import (
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    NoisyMaximum,
+    RandomRuns,
+)
 from skdptune.testing._replay_neighbours import replay_neighbours
 from skdptune.testing._subject import (
     CheckDoesNotApply,
@@ -259,11 +264,20 @@ def check_pipeline(subject: Subject) -> None:
         )
 
 
+# Lets failures of fits be seen.
+_RAISES: dict[str, Any] = {"diagnostics": True, "error_score": "raise"}
+
+
 def check_grid_search(subject: Subject) -> None:
     """Check that a grid search tunes the estimator within its budget."""
     tuned, y = _tuned(subject)
     name, values = _candidates(tuned)
-    search = DPGridSearchCV(tuned, {name: values}, n_partitions=2, **_settings(tuned))
+    search = DPGridSearchCV(
+        tuned,
+        {name: values},
+        strategy=NoisyMaximum(n_partitions=2, **_RAISES),
+        **_settings(tuned),
+    )
     _check_search(subject, search, y)
 
 
@@ -278,8 +292,11 @@ def check_random_search(subject: Subject) -> None:
         tuned,
         {name: values},
         n_iter=2,
-        n_iter_distribution="geometric",
-        tuning_fraction=0.5 if _hides_size(subject) and not replaces else None,
+        strategy=RandomRuns(
+            n_iter_distribution="geometric",
+            **_RAISES,
+            tuning_fraction=0.5 if _hides_size(subject) and not replaces else None,
+        ),
         **_settings(tuned) | {"epsilon": None},
     )
     _check_search(subject, search, y)
@@ -339,12 +356,10 @@ def _candidates(tuned: Any) -> tuple[str, list[Any]]:
 
 
 def _settings(tuned: Any) -> dict[str, Any]:
-    """Return parameters of a search that lets failures of fits be seen."""
+    """Return parameters of a search."""
     return {
         "epsilon": _EPSILON if budget_owners(tuned) else None,
         "scoring": neg_squared_error(bound=4.0) if is_regressor(tuned) else None,
-        "diagnostics": True,
-        "error_score": "raise",
         "random_state": 0,
     }
 

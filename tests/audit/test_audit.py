@@ -23,6 +23,7 @@ from skdptune.linear_model import DPLinearSVC, OutputPerturbationLinearRegressio
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import DPStandardScaler
 from tests.audit.released import RECORD, RECORDS, NoisySum, sum_of
+from tests.flat import changed, flat
 from tests.testing.public_estimators import HAS_NETS
 
 METHODS = ("auto", "counts", "gaussian", "sequential")
@@ -222,10 +223,10 @@ SEARCHED = DPLinearSVC(solver="output", C=0.01, **MODEL | {"epsilon": 1.0})
 # What makes it fast: no second row of the same values, no posterior, no limit to look for.
 TABLE_OF_TWO = {
     "param_grid": {"C": [0.01, 0.02]},
-    "selection": "table",
+    "strategy": "table",
     "noise_limit": 1.02,
     "try_own_values": False,
-    "choose": "max",
+    "choose_by": "max",
 }
 ONE_STEP = {"epochs": 1, "batch_size": 50}
 # The budget of 0.7 times the noise of epsilon = 8 at delta = 1e-5.
@@ -242,7 +243,7 @@ FAMILIES: dict[str, Callable[[], Any]] = {
         epsilon=8.0, target_bound=1.0, bounds=(0.0, 1.0), max_bins=2, max_rounds=1
     ),
     "scaler": lambda: DPStandardScaler(8.0, bounds=(-1.0, 1.0)),
-    "search": lambda: DPGridSearchCV(SEARCHED, epsilon=8.0, delta=1e-5, **TABLE_OF_TWO),
+    "search": lambda: flat(DPGridSearchCV, SEARCHED, epsilon=8.0, delta=1e-5, **TABLE_OF_TWO),
 }
 if HAS_NETS:
     FAMILIES["net"] = lambda: _net()
@@ -336,13 +337,13 @@ def test_faults_are_found_in_each_family(family: str, fault: str) -> None:
 @pytest.mark.slow
 def test_exact_scores_of_a_search_are_found_among_all_that_it_publishes() -> None:
     # The record is counted as right or as wrong: scores differ either way, their means hardly.
-    right = DPGridSearchCV(SEARCHED, delta=1e-5, cv=2, score_epsilon=1.0, **TABLE_OF_TWO)
-    right.set_params(noise_limit="auto")
+    right = flat(DPGridSearchCV, SEARCHED, delta=1e-5, cv=2, score_epsilon=1.0, **TABLE_OF_TWO)
+    changed(right, noise_limit="auto")
     canary = worst_canary(right, TABLE, np.zeros(len(TABLE), dtype=int))
     report = privacy_of(canary.fit(right, True, 0), n_samples=len(canary.X_with))
     results = [
         audit_epsilon(
-            clone(right).set_params(score_epsilon=score_epsilon),
+            changed(clone(right), score_epsilon=score_epsilon),
             TABLE,
             canary=canary,
             claim=report.profile,

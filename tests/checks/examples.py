@@ -26,6 +26,7 @@ from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.preprocessing import BoundedScaler, DPStandardScaler, Schema, make_private_pipeline
 from tests.checks.estimators import Private, Replacing, Sized
+from tests.flat import flat
 
 SCHEMA = Schema({"age": (0, 120), "sector": ["farm", "office"]}, target=["no", "yes"])
 FEW, MANY = {"n_samples": 500}, {"n_samples": 50_000}
@@ -41,7 +42,7 @@ def named(step: Any, **parameters: Any) -> Pipeline:
 
 def random_search(estimator: Any = None, space: Any = None, **parameters: Any) -> Any:
     given = {"epsilon": 1.0, **parameters}
-    return DPRandomSearchCV(model() if estimator is None else estimator, space, **given)
+    return flat(DPRandomSearchCV, model() if estimator is None else estimator, space, **given)
 
 
 def centred(X: Any) -> Any:
@@ -217,7 +218,7 @@ EXAMPLES = [
     Example(
         "SKP011",
         "issue",
-        "DPRandomSearchCV.diagnostics",
+        "DPRandomSearchCV.strategy.diagnostics",
         random_search(diagnostics=True),
         random_search(),
     ),

@@ -64,7 +64,7 @@ RECOMMENDED: list[Any] = [
     SEARCH,
     DPRandomSearchCV(make_private_pipeline(DPLogisticRegression(), SCHEMA), epsilon=1.0),
     DPGridSearchCV(DPLogisticRegression(), epsilon=1.0),
-    DPGridSearchCV(model(), {"C": [0.1, 1.0]}, epsilon=1.0, selection="noisy_max"),
+    DPGridSearchCV(model(), {"C": [0.1, 1.0]}, epsilon=1.0, strategy="noisy_max"),
     DoublingThresholdSearchCV(DPLogisticRegression(), epsilon=1.0),
 ]
 NAMES = [f"{place}-{type(one).__name__}" for place, one in enumerate(RECOMMENDED)]
@@ -115,7 +115,7 @@ def test_search_inside_a_pipeline_is_checked_as_one() -> None:
     place = 'Pipeline.steps["dprandomsearchcv"]'
     assert [(one.code, one.place.removeprefix(place)) for one in found] == [
         ("SKP005", ".random_state"),
-        ("SKP011", ".diagnostics"),
+        ("SKP011", ".strategy.diagnostics"),
         ("SKP008", ".estimator.classes"),
         ("SKP014", ".param_distributions"),
     ]

@@ -25,6 +25,8 @@ from skdptune.model_selection import (
     DoublingThresholdSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
+    NoisyMaximum,
+    ThresholdRounds,
 )
 from skdptune.preprocessing import BoundedScaler, make_private_pipeline
 from skdptune.testing import check_private_estimator, replay_neighbours
@@ -216,8 +218,12 @@ def test_a_large_delta_is_warned_of():
 SPACE = {"max_leaves": [2, 5], "learning_rate": [0.1, 0.5]}
 SEARCHES = {
     "random": lambda model: DPRandomSearchCV(model, SPACE, n_iter=2, epsilon=2.0),
-    "grid": lambda model: DPGridSearchCV(model, SPACE, n_partitions=2, epsilon=2.0),
-    "doubling": lambda model: DoublingThresholdSearchCV(model, SPACE, n_partitions=2, epsilon=2.0),
+    "grid": lambda model: DPGridSearchCV(
+        model, SPACE, epsilon=2.0, strategy=NoisyMaximum(n_partitions=2)
+    ),
+    "doubling": lambda model: DoublingThresholdSearchCV(
+        model, SPACE, epsilon=2.0, strategy=ThresholdRounds(n_partitions=2)
+    ),
 }
 
 

@@ -206,11 +206,11 @@ def grid_searches() -> Values:
     found = searches()
     splitters = KFold(2), ShuffleSplit(1, test_size=0.3), StratifiedKFold(2)
     return found | {
-        "selection": ["auto", "table", "noisy_max", "compose"],
+        "strategy": ["auto", "table", "noisy_max", "compose"],
         "n_partitions": mostly("auto", 2, 3),
         "noise_limit": mostly("auto", 1.5, 1.0, 1.001),
         "tuning_fraction": mostly("auto", None, 0.3),
-        "choose": ["posterior", "max"],
+        "choose_by": ["posterior", "max"],
         "cv": mostly(0.3, 0.5, 2, *splitters),
         "refit": mostly("winner", True, False, lambda table: 0, lambda table: "0", lambda: 0),
         "verbose": mostly(0, 2),

@@ -11,7 +11,7 @@ import pytest
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
 from skdptune.inspection import BudgetDisplay
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, RandomRuns
 from tests.inspection.pictures import drawing
 
 DELTA = 1e-5
@@ -67,8 +67,7 @@ def test_parts_on_different_records_are_not_added_up() -> None:
         epsilon=1.0,
         delta=DELTA,
         n_iter=5,
-        tuning_fraction=0.1,
-        n_iter_distribution="geometric",
+        strategy=RandomRuns(tuning_fraction=0.1, n_iter_distribution="geometric"),
     )
     display = BudgetDisplay.from_search(search, 2000, 3)
     assert np.isnan(display.added).all()

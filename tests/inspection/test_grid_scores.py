@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skdptune.inspection import GridScoresDisplay
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import AdaptiveTrials, DPGridSearchCV, DPRandomSearchCV
 from tests.inspection.pictures import check_grey, drawing
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -181,8 +181,8 @@ SEARCH = DPGridSearchCV(
     {"C": [1e-3, 0.1, 10.0]},
     epsilon=4.0,
     delta=1e-5,
-    selection="table",
     random_state=0,
+    strategy="table",
 )
 
 
@@ -212,15 +212,15 @@ def test_adaptive_searches_are_drawn() -> None:
         epsilon=4.0,
         delta=1e-5,
         n_trials=4,
-        sampler="random",
         random_state=0,
+        strategy=AdaptiveTrials(sampler="random"),
     ).fit(*data())
     found = GridScoresDisplay.from_search(search)
     assert found.scores.tolist() == search.cv_results_["mean_test_score"].tolist()
 
 
 def test_searches_without_a_table_are_refused() -> None:
-    words = "search must be a fitted DPGridSearchCV with selection='table' or 'compose'"
+    words = "search must be a fitted DPGridSearchCV with strategy='table' or 'compose'"
     with pytest.raises(TypeError, match=f"{words}.*; got int"):
         GridScoresDisplay.from_search(1)
     single = DPRandomSearchCV(
@@ -234,7 +234,7 @@ def test_searches_without_a_table_are_refused() -> None:
         GridScoresDisplay.from_search(single)
     with pytest.raises(ValueError, match="got a DPGridSearchCV that is not fitted"):
         GridScoresDisplay.from_search(SEARCH)
-    chosen = clone(SEARCH).set_params(selection="noisy_max").fit(*data())
+    chosen = clone(SEARCH).set_params(strategy="noisy_max").fit(*data())
     with pytest.raises(ValueError, match="a DPGridSearchCV that has published its choice alone"):
         GridScoresDisplay.from_search(chosen)
 

@@ -9,7 +9,7 @@ import pytest
 
 from skdptune.inspection import SearchPlanDisplay
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, PlanRow
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, PlanRow, RandomRuns
 from tests.inspection.pictures import drawing
 
 ROW = PlanRow("DPRandomSearchCV", 0.996, 1.0, 3.876, 4.08, 10.0, 30.0, 1.45, "the winner")
@@ -86,7 +86,11 @@ def test_plans_of_searches_are_drawn_without_data() -> None:
         "final fit": (0.0, 1.0),
     }
     search = DPRandomSearchCV(
-        model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5, n_iter_distribution="geometric"
+        model,
+        {"C": [0.1, 1.0]},
+        epsilon=1.0,
+        delta=1e-5,
+        strategy=RandomRuns(n_iter_distribution="geometric"),
     )
     part = SearchPlanDisplay.from_search(search, 2000, 3, compare=False, public_validation=True)
     assert len(part.rows) == 1 and "scores" not in part.uses

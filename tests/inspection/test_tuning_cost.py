@@ -12,6 +12,7 @@ from skdptune.accounting import Geometric, Poisson, PrivacyProfile, tune_then_fi
 from skdptune.inspection import TuningCostDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from tests.flat import flat
 from tests.inspection.pictures import check_grey, drawing
 
 RUN, COUNT, DELTA = PrivacyProfile.gaussian(0.25), Geometric.from_mean(20), 1e-5
@@ -63,7 +64,7 @@ def test_lines_over_numbers_of_runs(check_picture: Any) -> None:
 
 def test_a_search_is_drawn_as_its_plan_has_it() -> None:
     more = {"n_iter": 5, "n_iter_distribution": "geometric", "tuning_fraction": 0.1}
-    search = DPRandomSearchCV(MODEL, {"C": [0.1, 1.0]}, epsilon=1.0, delta=DELTA, **more)
+    search = flat(DPRandomSearchCV, MODEL, {"C": [0.1, 1.0]}, epsilon=1.0, delta=DELTA, **more)
     display = TuningCostDisplay.from_search(search, 2000, 3)
     plan = search.plan(2000, 3, compare=False)
     own = "DPRandomSearchCV, as planned: on 10 % of records, then one fit"

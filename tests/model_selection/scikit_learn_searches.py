@@ -29,7 +29,7 @@ from sklearn.utils import _safe_indexing, _testing
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.metrics import BoundedScorer
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, FullTable, RandomRuns
 
 TESTS = "sklearn.model_selection.tests.test_search"
 # Of a score, which then has hardly any noise.
@@ -94,21 +94,26 @@ def _cv(cv: Any) -> Any:
     return cv
 
 
+def _strategy(error_score: Any) -> dict[str, Any]:
+    # Else a fit that fails would only score the worst, and a test pass that has seen nothing.
+    raises = error_score is np.nan or error_score == "raise"
+    return {
+        "error_score": "raise" if raises else "worst",
+        "diagnostics": raises,
+        "score_epsilon": _EPSILON,
+    }
+
+
 class _Translated:
     """What both searches share."""
 
-    def _translate(self, refit: Any, error_score: Any, scoring: Any, cv: Any) -> dict[str, Any]:
+    def _translate(self, refit: Any, scoring: Any, cv: Any) -> dict[str, Any]:
         is_name = isinstance(refit, str) and refit == scoring
-        # Else a fit that fails would only score the worst, and a test pass that has seen nothing.
-        raises = error_score is np.nan or error_score == "raise"
         return {
             "refit": True if is_name else refit,
-            "error_score": "raise" if raises else "worst",
-            "diagnostics": raises,
             "scoring": _scoring(scoring, self._of),
             "cv": _cv(cv),
             "delta": _DELTA,
-            "score_epsilon": _EPSILON,
         }
 
     def set_params(self, **params: Any) -> Any:
@@ -141,17 +146,16 @@ class GridSearchCV(_Translated, DPGridSearchCV):
         return_train_score: bool = False,
     ) -> None:
         self._of = estimator
-        translated = self._translate(refit, error_score, scoring, cv)
+        translated, strategy = self._translate(refit, scoring, cv), _strategy(error_score)
         super().__init__(
             estimator,
             param_grid,
-            selection="table",
             # A row for each candidate that was asked for, and no other.
-            try_own_values=False,
-            choose="max",
+            strategy=FullTable(
+                try_own_values=False, choose_by="max", pre_dispatch=pre_dispatch, **strategy
+            ),
             n_jobs=n_jobs,
             verbose=verbose,
-            pre_dispatch=pre_dispatch,
             random_state=0,
             **translated,
         )
@@ -178,14 +182,14 @@ class RandomizedSearchCV(_Translated, DPRandomSearchCV):
         return_train_score: bool = False,
     ) -> None:
         self._of = estimator
-        translated = self._translate(refit, error_score, scoring, cv)
+        translated, strategy = self._translate(refit, scoring, cv), _strategy(error_score)
         super().__init__(
             estimator,
             param_distributions,
             n_iter=n_iter,
+            strategy=RandomRuns(pre_dispatch=pre_dispatch, **strategy),
             n_jobs=n_jobs,
             verbose=verbose,
-            pre_dispatch=pre_dispatch,
             random_state=0 if random_state is None else random_state,
             **translated,
         )

@@ -18,7 +18,8 @@ from scipy import stats
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import noise_for_budget
-from skdptune.model_selection import DPAdaptiveSearchCV
+from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV
+from tests.flat import changed, flat
 from tests.model_selection.learners import Scripted, table
 from tests.model_selection.test_audit import (
     DELTA,
@@ -41,7 +42,7 @@ SPACE = {"quality": (0.1, 0.9)}
 def made(space: Any = None, estimator: Any = None, **more: Any) -> DPAdaptiveSearchCV:
     settings = {"epsilon": 50.0, "delta": 1e-5, "n_trials": 6, "random_state": 0}
     settings |= {"sampler": "tpe", **more}
-    return DPAdaptiveSearchCV(estimator or Scripted(), space or SPACE, **settings)
+    return flat(DPAdaptiveSearchCV, estimator or Scripted(), space or SPACE, **settings)
 
 
 class Shifts(Scripted):
@@ -74,7 +75,7 @@ def test_fits_that_are_made_are_paid_for(pruner: Any, batch_size: int) -> None:
         most = 6 * fits[0] ** 2
     else:
         most = 6 * plan.cost.run_setting.curve.shift**2
-        assert 6 <= len(search.study_.trials) <= search._public_count(plan) <= 26
+        assert 6 <= len(search.study_.trials) <= search._strategy().public_count(plan) <= 26
     assert math.fsum(shift**2 for shift in fits) <= most * (1.0 + 1e-9)
     assert search.privacy_.epsilon_spent <= 2.0
     assert search.privacy_.profile == search.privacy_profile(600, 3)
@@ -185,7 +186,7 @@ def test_what_costs_nothing_is_planned_once() -> None:
     # Theorem F0.
     plan = made(epsilon=1.5)._make_plan(600, 3)
     others = {"sampler": "random", "batch_size": 2, "study_name": "a", "callbacks": [print]}
-    assert made(epsilon=1.5, choose="max", **others)._make_plan(600, 3) is plan
+    assert made(epsilon=1.5, choose_by="max", **others)._make_plan(600, 3) is plan
     assert made(epsilon=1.5, n_trials=7)._make_plan(600, 3) is not plan
     assert made(epsilon=1.5, storage="a")._make_plan(600, 3) is not plan
 
@@ -232,8 +233,8 @@ def test_without_a_space_the_estimator_suggests_one() -> None:
     with pytest.raises(ValueError, match="param_space must be given for a session"):
         search.start(rows, rows[:, 0] > 0)
     with pytest.raises(ValueError, match="param_space must be given with a storage"):
-        search.set_params(storage="x").fit(rows, rows[:, 0] > 0)
-    plan = search.set_params(storage=None).plan(2000, 3)
+        changed(search, storage="x").fit(rows, rows[:, 0] > 0)
+    plan = changed(search, storage=None).plan(2000, 3)
     assert "Suggested: " in str(plan)
     search.fit(rows, rows[:, 0] > 0)
     assert search.privacy_.epsilon_spent <= 1.0
@@ -242,7 +243,7 @@ def test_without_a_space_the_estimator_suggests_one() -> None:
 def test_suggested_values_are_searched_where_that_may_help(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(DPAdaptiveSearchCV, "_reason_against", lambda *arguments: "")
+    monkeypatch.setattr(AdaptiveTrials, "reason_against", lambda *arguments: "")
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2000, 3))
     search = DPAdaptiveSearchCV(
@@ -330,7 +331,7 @@ def test_a_pruner_needs_a_curve() -> None:
 
 
 def test_what_is_suggested_may_leave_own_values_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DPAdaptiveSearchCV, "_reason_against", lambda *arguments: "")
+    monkeypatch.setattr(AdaptiveTrials, "reason_against", lambda *arguments: "")
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2000, 3))
     search = DPAdaptiveSearchCV(
@@ -338,9 +339,8 @@ def test_what_is_suggested_may_leave_own_values_out(monkeypatch: pytest.MonkeyPa
         epsilon=8.0,
         delta=1e-5,
         n_trials=2,
-        sampler="random",
-        try_own_values=False,
         random_state=0,
+        strategy=AdaptiveTrials(sampler="random", try_own_values=False),
     ).fit(rows, rows[:, 0] > 0)
     assert len(search.cv_results_["params"]) == 2
 
@@ -349,7 +349,7 @@ def test_what_is_suggested_may_leave_own_values_out(monkeypatch: pytest.MonkeyPa
 
 KILLED = """
 import importlib.util, os, signal, sys
-from skdptune.model_selection import DPAdaptiveSearchCV
+from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV
 
 # By its path: another package named tests may be the one that is found.
 spec = importlib.util.spec_from_file_location("learners", {learners!r})
@@ -369,7 +369,7 @@ class Killing(Scripted):
 X, y = table(600)
 DPAdaptiveSearchCV(
     Killing(), {{"quality": (0.1, 0.9)}}, epsilon=50.0, delta=1e-5, n_trials=5,
-    storage={path!r}, random_state=0, pruner={pruner!r},
+    random_state=0, strategy=AdaptiveTrials(storage={path!r}, pruner={pruner!r}),
 ).fit(X, y)
 """
 
@@ -518,10 +518,10 @@ def audited(estimator: Any, **more: Any) -> DPAdaptiveSearchCV:
         "n_trials": 2,
         "sampler": "random",
         "tuning_fraction": None,
-        "choose": "max",
+        "choose_by": "max",
         **more,
     }
-    return DPAdaptiveSearchCV(estimator, {"cut": [10.0]}, **settings)
+    return flat(DPAdaptiveSearchCV, estimator, {"cut": [10.0]}, **settings)
 
 
 def best_noisy(search: Any) -> float:
@@ -539,10 +539,8 @@ def test_scores_of_whole_searches_stay_below_the_report() -> None:
         delta=DELTA,
         n_public=N_PUBLIC,
         n_trials=2,
-        sampler="random",
-        score_epsilon=2.0,
         cv=2,
-        choose="max",
+        strategy=AdaptiveTrials(sampler="random", score_epsilon=2.0, choose_by="max"),
     )
     seen = published(search, best_noisy, 1000)
     assert lower_bound(*seen[:2]) <= seen[2]

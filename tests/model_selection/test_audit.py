@@ -15,8 +15,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skdptune.accounting import Geometric, Poisson
 from skdptune.mechanisms import gaussian_profile
 from skdptune.metrics import accuracy, make_bounded_scorer
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, _tuning_search
+from skdptune.model_selection import (
+    DPGridSearchCV,
+    DPRandomSearchCV,
+)
 from skdptune.model_selection._running import Data, _runs
+from skdptune.model_selection._strategies import _running_search
+from tests.flat import flat
 
 DELTA = 1e-5
 # One-sided confidence of each bound.
@@ -115,7 +120,8 @@ MIDDLE = make_bounded_scorer(half_or_whole, 0.0, 1.0, greater_is_better=True)
 
 def random_search(estimator, n_iter_distribution=None, **more):
     more = {"tuning_fraction": None, "delta": DELTA, "n_public": N_PUBLIC} | more
-    return DPRandomSearchCV(
+    return flat(
+        DPRandomSearchCV,
         estimator,
         {"cut": [10.0]},
         n_iter_distribution=n_iter_distribution or Geometric(0.3),
@@ -125,7 +131,7 @@ def random_search(estimator, n_iter_distribution=None, **more):
 
 def grid_search(estimator, cuts, **more):
     more = {"delta": DELTA, "n_public": N_PUBLIC} | more
-    return DPGridSearchCV(estimator, {"cut": cuts}, **more)
+    return flat(DPGridSearchCV, estimator, {"cut": cuts}, **more)
 
 
 def scores_of(search):
@@ -165,7 +171,7 @@ SOUND = {
         1.0,
     ),
     "a grid that is all published": (
-        grid_search(NoisySum(noise=1.0), [9.0, 10.0, 11.0], selection="compose"),
+        grid_search(NoisySum(noise=1.0), [9.0, 10.0, 11.0], strategy="compose"),
         lambda search: scores_of(search).sum(),
         PUBLIC,
         1.0,
@@ -239,7 +245,7 @@ def test_the_same_noise_on_all_scores_is_caught(monkeypatch):
     search = grid_search(
         CutOnly(noise=12.0),
         [0.5, 10.0],
-        selection="compose",
+        strategy="compose",
         scoring=MIDDLE,
         cv=0.7,
         score_epsilon=0.3,
@@ -251,13 +257,13 @@ def test_the_same_noise_on_all_scores_is_caught(monkeypatch):
 
     sound = published(search, difference, 150)
     assert lower_bound(*sound[:2]) <= sound[2]
-    honest = _tuning_search.spawned
+    honest = _running_search.spawned
 
     def same_for_all(seeds, count):
         fresh = np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key)
         return honest(fresh, 1) * count
 
-    monkeypatch.setattr(_tuning_search, "spawned", same_for_all)
+    monkeypatch.setattr(_running_search, "spawned", same_for_all)
     broken = published(search, difference, 150)
     assert broken[2] == sound[2] < 1.5 < lower_bound(*broken[:2])
 
@@ -317,7 +323,7 @@ def test_the_fits_of_a_seeded_run_have_noise_of_their_own():
             seen.append(round(self.sum_ - float(X[:, 0].sum()), 9))
             return self
 
-    search = grid_search(Telling(), [10.0], selection="compose", cv=3, refit=False)
+    search = grid_search(Telling(), [10.0], strategy="compose", cv=3, refit=False)
     search.set_params(random_state=0).fit(*EVERYONE)
     # Before them one fit to made-up data.
     assert len(seen) == len(set(seen)) == 4

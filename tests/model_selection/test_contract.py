@@ -24,6 +24,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from skdptune.accounting import PrivacyReport, UnreachableBudgetError
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
 from skdptune.linear_model import DPLogisticRegression
+from skdptune.model_selection import NoisyMaximum, ThresholdRounds
+from tests.flat import changed
 from tests.model_selection.learners import Centroids, Scripted, table
 from tests.model_selection.ways import USUAL, WAYS, Way, searchers
 
@@ -164,7 +166,7 @@ def test_plan_is_kept_for_what_it_was_solved_for(usual: Way) -> None:
 def test_refit_forgets_the_last_fit(usual: Way) -> None:
     search = made(usual, diagnostics=True).fit(X, Y)
     assert hasattr(search, "diagnostics_")
-    search.set_params(diagnostics=False).fit(X, Y)
+    changed(search, diagnostics=False).fit(X, Y)
     assert not hasattr(search, "diagnostics_")
 
 
@@ -227,8 +229,8 @@ def test_in_cross_validation(usual: Way) -> None:
 
 def few_parts(search: Any) -> Any:
     """Return a search that fits few inner searches, where it fits one per part."""
-    parts = {"n_partitions": 4} if "n_partitions" in search.get_params(deep=False) else {}
-    return search.set_params(**parts)
+    has_parts = isinstance(search._strategy(), NoisyMaximum | ThresholdRounds)
+    return changed(search, n_partitions=4) if has_parts else search
 
 
 @pytest.mark.parametrize("inner_name", ["random", "grid"])

@@ -22,6 +22,7 @@ from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._engine import values_of
 from tests.accounting import oracles_profile
+from tests.flat import flat
 from tests.model_selection.learners import Scripted, cloudpickle, table
 from tests.model_selection.threshold_searches import DELTA, GRID, LOUD, Expensive, X, Y, search
 
@@ -120,8 +121,14 @@ def test_a_record_that_cannot_be_scored_counts_for_itself_alone(kind: Any) -> No
     odd = X.copy()
 
     def utilities(records: np.ndarray) -> Any:
-        one = kind(
-            estimator, GRID, delta=DELTA, n_partitions=4, random_state=0, diagnostics=True
+        one = flat(
+            kind,
+            estimator,
+            GRID,
+            delta=DELTA,
+            n_partitions=4,
+            random_state=0,
+            diagnostics=True,
         ).fit(records, Y)
         return one.diagnostics_["utilities"]
 
@@ -152,7 +159,7 @@ def test_records_that_cannot_be_scored_are_sought_out() -> None:
 def test_parts_are_told_their_own_public_size() -> None:
     found = search(n_public=1000)
     plan = found._make_plan(1200, 3)
-    assert found._surrogate(plan, {"quality": 0.5}).n_public == 200
+    assert found._strategy().surrogate(plan, {"quality": 0.5}).n_public == 200
     assert plan.model.fit_costs.configured({}, None, plan.model.final_size).n_public == 1000
 
 
@@ -232,7 +239,7 @@ def test_total_of_sparse_rounds_by_hand() -> None:
 def test_total_of_rounds_with_noise_each_by_hand() -> None:
     """Without delta the rounds cost their budget, at most so many of 3/4 a cost."""
     found = search(epsilon=3.0, selection_epsilon=1.0, noise="per-round", max_rounds=7).fit(X, Y)
-    rounds = found._rounds_of(found._make_plan(len(X), 3), None)
+    rounds = found._strategy().rounds(found._make_plan(len(X), 3))
     each = 2.0 * 0.25 / rounds.threshold_scale
     # Either stop's price: rounds composed as if all were hits, or the budget of the filter.
     filtered = each * (2 + math.ceil(3 * 6 / 2)) / 2
@@ -256,18 +263,18 @@ def test_noise_covers_validation_records_too() -> None:
     """With few of them, one moves a mean of scores by more than 1 / k."""
     # Theorem D1.
     few = search(cv=0.02, n_partitions=100, selection_epsilon=0.25)
-    rounds = few._rounds_of(few._make_plan(1200, 3), None)
+    rounds = few._strategy().rounds(few._make_plan(1200, 3))
     threshold, queries = sparse_vector_split(0.25, rounds.max_hits)
     assert rounds.threshold_scale == pytest.approx(1.0 / 24 / threshold)
     assert rounds.candidate_scale == pytest.approx(2 * rounds.max_hits / 24 / queries)
-    public = few._rounds_of(few._make_plan(1200, 3, is_public=True), None)
+    public = few._strategy().rounds(few._make_plan(1200, 3, is_public=True))
     assert public.threshold_scale == pytest.approx(0.01 / threshold)
 
 
 def test_partitions_follow_from_public_numbers() -> None:
     for epsilon in (0.1, 0.5, 2.0):
         found = search(n_partitions="auto", selection_epsilon=epsilon)._make_plan(100_000, 3)
-        assert found.model.n_partitions >= 5.0 / epsilon
+        assert found.model.solved.count >= 5.0 / epsilon
 
 
 def test_report_names_the_rounds() -> None:

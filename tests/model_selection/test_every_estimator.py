@@ -22,6 +22,7 @@ from skdptune.model_selection import (
     DPGridSearchCV,
     DPRandomSearchCV,
 )
+from tests.flat import flat
 
 HAS_NETS = all(find_spec(name) for name in ("torch", "skorch", "opacus"))
 
@@ -137,7 +138,7 @@ def test_a_search_over_any_private_estimator_returns_a_model(kind: str, name: st
     if kind == "adaptive":
         pytest.importorskip("optuna")
         settings |= {"n_trials": 2, "sampler": "random"}
-    search = SEARCHES[kind](estimator, space, **settings)
+    search = flat(SEARCHES[kind], estimator, space, **settings)
     if (kind, name) in NEEDS_ITS_SIZE:
         with pytest.raises(ValueError, match="whose guarantee needs the number of records"):
             search.fit(X, y)
@@ -161,7 +162,7 @@ def test_every_private_estimator_suggests_what_to_search(name: str) -> None:
     settings: dict[str, Any] = {"epsilon": EPSILON, "delta": 1e-3, "random_state": 0}
     if not is_classifier(estimator):
         settings["scoring"], y = neg_squared_error(bound=2.0), np.where(y, 1.0, -1.0)
-    search = DPGridSearchCV(estimator, **settings).fit(X, y)
+    search = flat(DPGridSearchCV, estimator, **settings).fit(X, y)
     assert search.predict(X).shape == (400,)
     assert 0.98 * EPSILON <= search.privacy_.epsilon_spent <= EPSILON
     own = search.estimator.get_params()

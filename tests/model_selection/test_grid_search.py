@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdptune.model_selection import DPGridSearchCV
+from skdptune.model_selection import DPGridSearchCV, RandomRuns
+from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
 
 DELTA = 1e-5
@@ -15,7 +16,7 @@ X, Y = table(400)
 def search(values: object = None, **more: object) -> DPGridSearchCV:
     usual = {"random_state": 0}
     values = values or {"quality": [0.1, 0.5, 0.9]}
-    return DPGridSearchCV(Scripted(delta=DELTA), values, **{**usual, **more})
+    return flat(DPGridSearchCV, Scripted(delta=DELTA), values, **{**usual, **more})
 
 
 def test_pick_costs_the_same_for_any_number_of_candidates() -> None:
@@ -25,7 +26,7 @@ def test_pick_costs_the_same_for_any_number_of_candidates() -> None:
 
 def test_composition_costs_every_candidate() -> None:
     costs = [
-        search({"quality": [0.5] * n}, selection="compose").privacy_profile(400).epsilon(DELTA)
+        search({"quality": [0.5] * n}, strategy="compose").privacy_profile(400).epsilon(DELTA)
         for n in (1, 2, 4)
     ]
     assert 0.9 < costs[0] <= 1.0 < costs[1] < costs[2]
@@ -46,7 +47,7 @@ def test_pick_follows_the_law_of_permute_and_flip() -> None:
 
 
 def test_every_row_of_a_composition_is_shown() -> None:
-    found = search(selection="compose", score_epsilon=20.0).fit(X, Y)
+    found = search(strategy="compose", score_epsilon=20.0).fit(X, Y)
     scores = found.cv_results_["mean_test_score"]
     np.testing.assert_allclose(scores, [0.1, 0.5, 0.9], atol=0.15)
     assert found.cv_results_["rank_test_score"].tolist() == [3, 2, 1]
@@ -56,20 +57,17 @@ def test_every_row_of_a_composition_is_shown() -> None:
 @pytest.mark.parametrize(
     ("settings", "kind", "words"),
     [
-        ({"selection": "best"}, ValueError, "selection must be"),
+        ({"strategy": "best"}, ValueError, "strategy must be"),
         ({"n_partitions": 1}, ValueError, "n_partitions must be"),
         ({"n_partitions": "many"}, TypeError, "n_partitions must be"),
         ({"selection_epsilon": 0.0}, ValueError, "selection_epsilon must be"),
         (
-            {"cv": 3, "selection": "noisy_max"},
+            {"cv": 3, "strategy": "noisy_max"},
             ValueError,
             "cv must be a fraction for scores on disjoint partitions",
         ),
-        (
-            {"selection": "compose", "tuning_estimator": Scripted()},
-            ValueError,
-            "tuning_estimator must be None with selection='compose'",
-        ),
+        ({"strategy": RandomRuns()}, TypeError, "strategy must be one that searches a grid"),
+        ({"strategy": 3}, TypeError, "strategy must be one that searches a grid"),
     ],
 )
 def test_bad_parameters(settings: dict[str, object], kind: type, words: str) -> None:

@@ -13,12 +13,16 @@ from skdptune.model_selection import (
     DPGridSearchCV,
     DPRandomSearchCV,
 )
-from skdptune.model_selection._cost import Candidates
-from skdptune.model_selection._other_ways import WAYS, listed, one_space
 from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
 GRID = {"quality": [0.1, 0.5, 0.9]}
+OTHERS = {
+    "adaptive (DPAdaptiveSearchCV)",
+    "full table (DPGridSearchCV)",
+    "noisy maximum (DPGridSearchCV)",
+    "random number of runs (DPRandomSearchCV)",
+}
 
 
 def names_of(search: Any) -> list[str]:
@@ -36,7 +40,7 @@ def names_of(search: Any) -> list[str]:
 )
 def test_each_search_lists_the_others(make: Any, own: str) -> None:
     names = names_of(make(Scripted(), GRID, epsilon=1.0, delta=DELTA))
-    assert set(WAYS) - {own} <= set(names)
+    assert OTHERS - {own} <= set(names)
     assert own not in names
 
 
@@ -74,20 +78,19 @@ def test_an_adaptive_search_takes_the_place_of_one_space() -> None:
     names = names_of(DPGridSearchCV(Scripted(), several, epsilon=1.0, delta=DELTA))
     assert "adaptive (DPAdaptiveSearchCV)" not in names
     # What is added are the estimator's own values.
-    own = {"quality": [Scripted().get_params()["quality"]]}
-    both = Candidates([own, GRID], name="space", drawn=False)
-    assert one_space(Scripted(), both) == GRID
+    both = [{"quality": [Scripted().get_params()["quality"]]}, GRID]
+    names = names_of(DPGridSearchCV(Scripted(), both, epsilon=1.0, delta=DELTA))
+    assert "adaptive (DPAdaptiveSearchCV)" in names
 
 
 def test_without_a_total_there_is_nothing_to_compare() -> None:
-    search = DPGridSearchCV(Scripted(epsilon=1.0, delta=DELTA), GRID, selection="table")
-    assert not set(WAYS) & set(names_of(search))
+    search = DPGridSearchCV(Scripted(epsilon=1.0, delta=DELTA), GRID, strategy="table")
+    assert not OTHERS & set(names_of(search))
 
 
 def test_candidates_that_are_drawn_are_as_many_as_runs() -> None:
-    drawn = Candidates({"quality": uniform()}, name="space", drawn=True)
-    found = listed(drawn, 7)
-    assert len(found) == 7
-    assert all(len(each["quality"]) == 1 for each in found)
-    given = Candidates(GRID, name="space", drawn=False)
-    assert [each["quality"][0] for each in listed(given, 7)] == GRID["quality"]
+    drawn = DPRandomSearchCV(
+        Scripted(), {"quality": uniform()}, n_iter=7, epsilon=1.0, delta=DELTA
+    )
+    rows = {row.name: row.expected_fits for row in drawn.plan(2000, 3).alternatives}
+    assert rows["noisy maximum (DPGridSearchCV)"] == 7.0

@@ -8,6 +8,7 @@ from scipy.stats import uniform
 
 from skdptune.accounting import Binomial, Poisson
 from skdptune.model_selection import DPRandomSearchCV
+from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
 
 DELTA = 1e-5
@@ -17,7 +18,7 @@ X, Y = table(400)
 def search(**more: object) -> DPRandomSearchCV:
     values = {"quality": uniform()}
     usual = {"random_state": 0, "tuning_fraction": None, "n_iter_distribution": "geometric"}
-    return DPRandomSearchCV(Scripted(delta=DELTA), values, **{**usual, **more})
+    return flat(DPRandomSearchCV, Scripted(delta=DELTA), values, **{**usual, **more})
 
 
 def test_no_run_gives_the_worst_score_and_an_untried_candidate() -> None:

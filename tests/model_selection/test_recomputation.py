@@ -29,9 +29,16 @@ from skdptune.accounting import (
 )
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import gaussian_profile
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import (
+    Composition,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    NoisyMaximum,
+    RandomRuns,
+)
 from skdptune.preprocessing import DPStandardScaler
 from tests.accounting import oracles_profile
+from tests.flat import flat
 
 DELTA = 1e-5
 N = 2000
@@ -284,7 +291,7 @@ def descent(**more):
 
 def random_search(estimator=None, space=None, **more):
     more = {"epsilon": 1.0, "delta": DELTA, "tuning_fraction": None} | more
-    return DPRandomSearchCV(estimator or model(), space or SPACE, **more)
+    return flat(DPRandomSearchCV, estimator or model(), space or SPACE, **more)
 
 
 def planned(search, public=False):
@@ -494,7 +501,7 @@ def test_what_was_fitted_has_the_noise_that_was_planned():
 
 
 def test_a_grid_whose_candidates_are_all_published():
-    search = DPGridSearchCV(model(), GRID, epsilon=1.0, delta=DELTA, selection="compose", cv=0.2)
+    search = DPGridSearchCV(model(), GRID, epsilon=1.0, delta=DELTA, cv=0.2, strategy="compose")
     plan = planned(search)
     fit, score = noisy(plan.row.noise), score_of(plan, 400)
     assert_agrees(plan, [(0.8, composed(*[fit] * 3)), (0.2, composed(*[score] * 3))])
@@ -505,10 +512,9 @@ def test_a_grid_of_unlike_prices_with_folds_and_a_refit():
         model(noise_multiplier=8.0),
         {"noise_multiplier": [8.0, 16.0], "C": [1e-3, 1e-2]},
         delta=DELTA,
-        selection="compose",
         cv=3,
         refit=True,
-        score_epsilon=0.1,
+        strategy=Composition(score_epsilon=0.1),
     )
     plan = planned(search)
     score = score_of(plan, N)
@@ -524,9 +530,8 @@ def test_a_grid_of_which_one_index_is_published(n_partitions, cv):
         GRID,
         epsilon=1.0,
         delta=DELTA,
-        selection_epsilon=0.25,
-        n_partitions=n_partitions,
         cv=cv,
+        strategy=NoisyMaximum(selection_epsilon=0.25, n_partitions=n_partitions),
     )
     plan = planned(search)
     # One-sided exponential noise of scale 2 s / epsilon. A training record moves utilities by
@@ -543,7 +548,10 @@ def test_a_grid_of_which_one_index_is_published(n_partitions, cv):
 
 def test_a_grid_of_which_one_index_is_published_with_public_validation():
     search = DPGridSearchCV(
-        model(noise_multiplier=5.0), GRID, delta=DELTA, selection_epsilon=0.3, n_partitions=10
+        model(noise_multiplier=5.0),
+        GRID,
+        delta=DELTA,
+        strategy=NoisyMaximum(selection_epsilon=0.3, n_partitions=10),
     )
     plan = planned(search, public=True)
     assert_agrees(plan, [(1.0, composed(pure(0.3), noisy(5.0)))], asked=None)
@@ -555,9 +563,8 @@ def test_a_pure_search_keeps_within_its_pure_total():
         SPACE,
         epsilon=3.0,
         delta=0.0,
-        n_iter_distribution="geometric",
         n_iter=1000,
-        tuning_fraction=None,
+        strategy=RandomRuns(n_iter_distribution="geometric", tuning_fraction=None),
     )
     plan = search.plan(N, 2, public_validation=True, compare=False)
     # Liu and Talwar (2019): three times a run's epsilon, approached by many runs.
@@ -569,7 +576,7 @@ def test_a_search_within_a_search_pays_for_both_selections():
     inner = random_search(n_iter_distribution="geometric", n_iter=4, epsilon=0.5)
     outer = random_search(
         inner,
-        {"score_epsilon": [0.1, 0.15]},
+        {"strategy__score_epsilon": [0.1, 0.15]},
         n_iter_distribution="geometric",
         n_iter=5,
         epsilon=None,
@@ -625,9 +632,8 @@ def test_the_label_set_is_priced_whichever_candidate_needs_it(solvers):
         base,
         {"solver": solvers},
         delta=DELTA,
-        selection="compose",
-        score_epsilon=0.1,
         random_state=0,
+        strategy=Composition(score_epsilon=0.1),
     )
     search.fit(rows, labels)
     told = base.__class__(**(base.get_params() | {"solver": "objective", "classes": [0, 1, 2]}))

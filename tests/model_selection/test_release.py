@@ -18,6 +18,8 @@ from packaging.version import Version
 
 from skdptune.accounting import Geometric
 from skdptune.model_selection._running import _runs
+from skdptune.model_selection._strategies._partitions import Partitions
+from tests.flat import changed
 from tests.model_selection.learners import Loud, Told, table
 from tests.model_selection.ways import WAYS, Way
 
@@ -217,9 +219,9 @@ def test_failing_looks_like_scoring_the_worst(name: str) -> None:
 def test_errors_are_raised_only_for_diagnostics(name: str) -> None:
     search = WAYS[name].make(Loud(epsilon=3.0, delta=DELTA), {"quality": [0.1]})
     with pytest.raises(ValueError, match="error_score must be 'worst' unless diagnostics=True"):
-        search.set_params(error_score="raise").fit(X, Y)
+        changed(search, error_score="raise").fit(X, Y)
     with pytest.raises(ValueError, match="exception of None"):
-        search.set_params(diagnostics=True).fit(X, Y)
+        changed(search, diagnostics=True).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", WAYS)
@@ -232,9 +234,9 @@ def test_sizes_of_random_parts_are_passed_to_nothing(name: str) -> None:
     plan = search._make_plan(*X.shape)
     layout = plan.layout
     allowed = {layout.n_train, layout.n_final}
-    if hasattr(plan.model, "n_partitions"):
+    if isinstance(plan.model.solved, Partitions):
         # One public number for all disjoint parts.
-        allowed.add(round(layout.n_samples * layout.train_share / plan.model.n_partitions))
+        allowed.add(round(layout.n_samples * layout.train_share / plan.model.solved.count))
     parts = {None} if layout.train_share == 1.0 or layout.final_share == 1.0 else set()
     if WAYS[name].kind.__name__ == "DPGridSearchCV":
         # On the disjoint parts, nothing is charged to the estimator, and it is told the total.

@@ -18,6 +18,7 @@ from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._running import Data, Streams
 from skdptune.preprocessing import DPStandardScaler
+from tests.flat import flat
 from tests.model_selection.ways import HAS_OPTUNA, WAYS
 
 RNG = np.random.default_rng(0)
@@ -94,7 +95,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> set[int]:
         noted.update(seed for seed in own_seeds(made).values() if seed is not None)
 
     for module in (
-        "_tuning_search",
+        "_strategies._running_search",
         "_dpareto_search",
         "_running._engine",
         "_pareto._run",
@@ -149,7 +150,8 @@ def test_what_is_kept_for_diagnosis_holds_no_seed(drawn: set[int]) -> None:
     # Theorem F9.
     model, values = estimator("pipeline")
     for kind in (DPRandomSearchCV, DPGridSearchCV):
-        search = kind(model, values, epsilon=4.0, delta=1e-4, diagnostics=True, random_state=0)
+        total = {"epsilon": 4.0, "delta": 1e-4}
+        search = flat(kind, model, values, diagnostics=True, random_state=0, **total)
         search.fit(X, Y)
         assert drawn
         assert_cannot_be_replayed(search, drawn)

@@ -27,6 +27,7 @@ optuna = pytest.importorskip("optuna")
 from skdptune.base import PrivacyWarning  # noqa: E402
 from skdptune.linear_model import DPLogisticRegression  # noqa: E402
 from skdptune.model_selection import (  # noqa: E402
+    AdaptiveTrials,
     DPAdaptiveSearchCV,
     DParetoSearchCV,
     _study,
@@ -52,6 +53,7 @@ from skdptune.model_selection._study import (  # noqa: E402
     study_seeds,
     timeless_storage,
 )
+from tests.flat import changed, flat  # noqa: E402
 from tests.model_selection.learners import Scripted  # noqa: E402
 
 
@@ -191,7 +193,11 @@ class TestModes:
         file.chmod(0o666)
         X = np.random.default_rng(0).normal(size=(300, 2))
         search = DPAdaptiveSearchCV(
-            DPLogisticRegression(), SPACE, epsilon=1.0, n_trials=2, sampler="random", storage=file
+            DPLogisticRegression(),
+            SPACE,
+            epsilon=1.0,
+            n_trials=2,
+            strategy=AdaptiveTrials(sampler="random", storage=file),
         )
         with pytest.warns(PrivacyWarning, match="mode 0600"):
             search.start(X, X[:, 0] > 0)
@@ -240,11 +246,17 @@ URL = f"postgresql+psycopg://ana:{SENTINEL}@127.0.0.1:1/studies"
 SPACE = {"C": (0.1, 1.0)}
 
 
+def storage_of(search: Any) -> Any:
+    return search.storage if hasattr(search, "storage") else search.strategy.storage
+
+
 def searches(storage: Any) -> list[Any]:
-    adaptive = DPAdaptiveSearchCV(DPLogisticRegression(), SPACE, epsilon=1.0, storage=storage)
+    adaptive = DPAdaptiveSearchCV(
+        DPLogisticRegression(), SPACE, epsilon=1.0, strategy=AdaptiveTrials(storage=storage)
+    )
     other = DPAdaptiveSearchCV(DPLogisticRegression(), SPACE, epsilon=1.0)
     pareto = DParetoSearchCV(DPLogisticRegression(), {"epsilon": (0.1, 1.0)}, storage=storage)
-    return [adaptive, other.set_params(storage=storage), pareto, clone(adaptive)]
+    return [adaptive, changed(other, storage=storage), pareto, clone(adaptive)]
 
 
 class TestPasswords:
@@ -280,7 +292,7 @@ class TestPasswords:
             str(search),
             search._repr_html_(),
             str(search.get_params()),
-            f"{search.storage} %s" % search.storage,
+            f"{storage_of(search)} %s" % storage_of(search),
             repr(vars(search)),
             pickle.dumps(search).decode("latin1"),
             pickle.dumps(search, protocol=0).decode("latin1"),
@@ -288,11 +300,11 @@ class TestPasswords:
             repr(pickle.loads(pickle.dumps(search))),
         ]
         assert [each for each in shown if SENTINEL in each] == []
-        assert "ana" in repr(search.storage)
+        assert "ana" in repr(storage_of(search))
         # It is known where it is needed.
         for twin in (clone(search), copy.deepcopy(search), pickle.loads(pickle.dumps(search))):
-            assert twin.storage.secret_url == URL
-        assert joblib.hash(search.storage) == joblib.hash(clone(search).storage)
+            assert storage_of(twin).secret_url == URL
+        assert joblib.hash(storage_of(search)) == joblib.hash(storage_of(clone(search)))
 
     @pytest.mark.parametrize("place", [0, 2])
     def test_errors_show_none(self, place: int) -> None:
@@ -321,7 +333,7 @@ class TestPasswords:
         file.write_bytes(pickle.dumps(searches(URL)[0]))
         script = (
             "import pickle, sys; search = pickle.load(open(sys.argv[1], 'rb'));"
-            "print(search.storage, search.storage.secret_url)"
+            "storage = search.strategy.storage; print(storage, storage.secret_url)"
         )
         done = subprocess.run(
             [sys.executable, "-c", script, str(file)], capture_output=True, text=True, check=True
@@ -521,8 +533,8 @@ def test_how_the_budget_is_divided_is_part_of_the_plan() -> None:
     settings = {"epsilon": 1.0, "delta": 1e-5, "n_trials": 4}
     plans = []
     for more in ({}, {"refit": False}, {"noise_limit": 1.5}):
-        search = DPAdaptiveSearchCV(Scripted(), {"quality": [0.1, 0.9]}, **settings, **more)
-        plan = search._public_plan(search._make_plan(500, 3))
+        search = flat(DPAdaptiveSearchCV, Scripted(), {"quality": [0.1, 0.9]}, **settings, **more)
+        plan = search._strategy().public_plan(search, search._make_plan(500, 3))
         plans.append((plan["final fit"], plan["cost of a fit"], plan["noise of a score"]))
     assert len(set(plans)) == 3
 

@@ -22,6 +22,7 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
 )
 from skdptune.preprocessing import RowNormClipper, make_private_pipeline
+from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
 
 DELTA = 1e-5
@@ -38,7 +39,7 @@ class Suggesting(Scripted):
 
 def search(kind: Any = DPRandomSearchCV, **more: Any) -> Any:
     settings = {"epsilon": 1.0, "delta": DELTA, "random_state": 0, **more}
-    return kind(Suggesting(quality=0.2), **settings)
+    return flat(kind, Suggesting(quality=0.2), **settings)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -206,11 +207,11 @@ def test_public_validation_data_are_not_read_by_one_fit() -> None:
 
 
 def test_a_grid_that_shows_all_takes_no_space_either() -> None:
-    grid = search(DPGridSearchCV, selection="compose")
+    grid = search(DPGridSearchCV, strategy="compose")
     assert grid.plan(FEW, 3).row.name == "one fit, untuned"
     assert (
         len(
-            search(DPGridSearchCV, selection="compose", refit=False)
+            search(DPGridSearchCV, strategy="compose", refit=False)
             .fit(*table(FEW))
             .cv_results_["params"]
         )

@@ -14,7 +14,8 @@ from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import accuracy
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.model_selection._running import Data, Material, Run, Scoring, perform_runs
-from skdptune.model_selection._table_search import own_place
+from skdptune.model_selection._strategies._full_table import own_place
+from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
 
 DELTA = 1e-5
@@ -23,12 +24,12 @@ X, Y = table(600)
 
 def search(values: Any = None, **more: Any) -> DPGridSearchCV:
     values = values or {"quality": [0.1, 0.5, 0.9]}
-    usual = {"random_state": 0, "epsilon": 50.0, "delta": DELTA, "selection": "table"}
-    return DPGridSearchCV(Scripted(), values, **{**usual, "try_own_values": False, **more})
+    usual = {"random_state": 0, "epsilon": 50.0, "delta": DELTA, "strategy": "table"}
+    return flat(DPGridSearchCV, Scripted(), values, **{**usual, "try_own_values": False, **more})
 
 
 def test_one_row_for_each_candidate_as_in_scikit_learn() -> None:
-    found = search(choose="max").fit(X, Y).cv_results_
+    found = search(choose_by="max").fit(X, Y).cv_results_
     assert set(found) == {
         "params", "param_quality", "split0_test_score", "mean_test_score", "std_test_score",
         "rank_test_score",
@@ -108,7 +109,7 @@ def test_what_a_callable_returns_is_checked(returned: Any, kind: type, words: st
         ({"noise_limit": "much"}, TypeError, "noise_limit must be"),
         ({"tuning_fraction": 1.0}, ValueError, "tuning_fraction must be"),
         ({"tuning_fraction": "half"}, ValueError, "tuning_fraction must be"),
-        ({"choose": "min"}, ValueError, "choose must be"),
+        ({"choose_by": "min"}, ValueError, "choose_by must be"),
     ],
 )
 def test_bad_parameters(settings: dict[str, Any], kind: type, words: str) -> None:
@@ -142,7 +143,7 @@ def test_a_clear_winner_is_chosen_with_its_posterior() -> None:
     assert found.best_params_ == {"quality": 0.9}
     assert found.best_score_ == pytest.approx(0.9, abs=0.1)
     assert 0.0 < found.best_score_std_ < 0.1
-    plain = search(choose="max").fit(X, Y)
+    plain = search(choose_by="max").fit(X, Y)
     assert plain.best_score_ == plain.cv_results_["mean_test_score"].max()
     assert not hasattr(plain, "best_score_std_")
 
@@ -152,8 +153,8 @@ def test_a_table_of_noise_keeps_the_estimator_as_it_is() -> None:
     model = Scripted(quality=0.5)
     for seed in range(5):
         values = {"quality": [0.51, 0.5, 0.52]}
-        settings = {"epsilon": 0.05, "delta": DELTA, "selection": "table", "random_state": seed}
-        found = DPGridSearchCV(model, values, **settings).fit(X, Y)
+        settings = {"epsilon": 0.05, "delta": DELTA, "strategy": "table", "random_state": seed}
+        found = flat(DPGridSearchCV, model, values, **settings).fit(X, Y)
         assert found.best_params_ == {"quality": 0.5}
 
 
@@ -177,7 +178,7 @@ def test_a_search_without_a_space_is_a_table_where_it_can_help() -> None:
 
 
 def test_public_validation_data_give_scores_without_noise() -> None:
-    found = search(choose="max").fit(X, Y, X_val=X[:100], y_val=Y[:100])
+    found = search(choose_by="max").fit(X, Y, X_val=X[:100], y_val=Y[:100])
     assert set(found.cv_results_["std_test_score"]) == {0.0}
     chosen = search().fit(X, Y, X_val=X[:100], y_val=Y[:100])
     assert chosen.best_params_ == {"quality": 0.9}
@@ -194,8 +195,8 @@ def test_own_values_are_tried_first_where_the_grid_lacks_them() -> None:
 def test_own_values_that_are_steps_or_cannot_be_fitted_are_not_tried() -> None:
     pipeline = Pipeline([("scaler", "passthrough"), ("clf", Scripted())])
     steps = {"scaler": [FunctionTransformer()]}
-    settings = {"epsilon": 5.0, "delta": DELTA, "selection": "table", "random_state": 0}
-    found = DPGridSearchCV(pipeline, steps, **settings).fit(X, Y)
+    settings = {"epsilon": 5.0, "delta": DELTA, "strategy": "table", "random_state": 0}
+    found = flat(DPGridSearchCV, pipeline, steps, **settings).fit(X, Y)
     assert len(found.cv_results_["params"]) == 1
 
     class Picky(Scripted):
@@ -206,7 +207,7 @@ def test_own_values_that_are_steps_or_cannot_be_fitted_are_not_tried() -> None:
                 raise ValueError("epsilon must be at least 0.9 with this quality.")
             return super().privacy_profile(n_samples, n_features)
 
-    picky = DPGridSearchCV(Picky(quality=0.5), {"quality": [0.1, 0.9]}, **settings).fit(X, Y)
+    picky = flat(DPGridSearchCV, Picky(quality=0.5), {"quality": [0.1, 0.9]}, **settings).fit(X, Y)
     assert len(picky.cv_results_["params"]) == 2
 
 
@@ -215,7 +216,7 @@ def test_steps_of_runs_are_shorter_where_noise_decides(n_samples: int) -> None:
     # Elsewhere shorter steps would hide that steps are too long for the final fit.
     model = DPLogisticRegression(solver="sgd", batch_size=0.1, epochs=5)
     search = DPGridSearchCV(
-        model, {"learning_rate": [1.0, 4.0]}, epsilon=1.0, delta=1e-7, selection="table"
+        model, {"learning_rate": [1.0, 4.0]}, epsilon=1.0, delta=1e-7, strategy="table"
     )
     plan = search._make_plan(n_samples, 3)
     costs, noise = plan.model.fit_costs, plan.model.fit_noise

@@ -22,6 +22,7 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
 )
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
+from tests.flat import flat
 from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
@@ -89,18 +90,18 @@ def pareto(
 
 
 SEARCHES: dict[str, Callable[..., Any]] = {
-    "random": lambda estimator, name, _, **more: DPRandomSearchCV(
-        estimator, {name: loguniform(1e-2, 1.0)}, **more
+    "random": lambda estimator, name, _, **more: flat(
+        DPRandomSearchCV, estimator, {name: loguniform(1e-2, 1.0)}, **more
     ),
-    "grid": lambda estimator, name, _, **more: DPGridSearchCV(
-        estimator, {name: [0.01, 0.1, 1.0]}, **more
+    "grid": lambda estimator, name, _, **more: flat(
+        DPGridSearchCV, estimator, {name: [0.01, 0.1, 1.0]}, **more
     ),
-    "doubling": lambda estimator, name, _, **more: DoublingThresholdSearchCV(
-        estimator, {name: [0.01, 0.1, 1.0]}, **more
+    "doubling": lambda estimator, name, _, **more: flat(
+        DoublingThresholdSearchCV, estimator, {name: [0.01, 0.1, 1.0]}, **more
     ),
     # Plans need no optuna.
-    "adaptive": lambda estimator, name, _, **more: DPAdaptiveSearchCV(
-        estimator, {name: (1e-2, 1.0, "log")}, **more
+    "adaptive": lambda estimator, name, _, **more: flat(
+        DPAdaptiveSearchCV, estimator, {name: (1e-2, 1.0, "log")}, **more
     ),
     "pareto": pareto,
 }
@@ -195,12 +196,12 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("random", {"n_iter_distribution": "geometric", "bound": "profile"}),
     ("random", {"n_iter_distribution": "geometric", "bound": "rdp"}),
     ("random", {"n_iter_distribution": "geometric", "bound": "best", "tuning_fraction": None}),
-    ("grid", {"selection": "compose"}),
-    ("grid", {"selection": "compose", "cv": 4, "refit": True}),
-    ("grid", {"selection": "table"}),
-    ("grid", {"selection": "table", "cv": 4}),
-    ("grid", {"selection": "table", "tuning_fraction": 0.2}),
-    ("grid", {"selection": "noisy_max"}),
+    ("grid", {"strategy": "compose"}),
+    ("grid", {"strategy": "compose", "cv": 4, "refit": True}),
+    ("grid", {"strategy": "table"}),
+    ("grid", {"strategy": "table", "cv": 4}),
+    ("grid", {"strategy": "table", "tuning_fraction": 0.2}),
+    ("grid", {"strategy": "noisy_max"}),
     ("grid", {"selection_epsilon": 0.05}),
     ("grid", {"refit": False}),
     ("adaptive", {"pruner": "halving"}),
@@ -247,8 +248,8 @@ def test_very_large_totals_are_planned(limit: Any, delta: float) -> None:
     model = DPLogisticRegression(solver="sgd", epochs=3)
     total = {"epsilon": 500.0, "delta": delta, "noise_limit": limit}
     for search in (
-        DPGridSearchCV(model, {"epochs": [2, 3, 4, 5, 6, 7]}, selection="table", **total),
-        DPAdaptiveSearchCV(model, {"epochs": (2, 6)}, n_trials=5, **total),
-        DPAdaptiveSearchCV(model, {"C": (0.1, 0.5)}, n_trials=5, pruner="halving", **total),
+        flat(DPGridSearchCV, model, {"epochs": [2, 3, 4, 5, 6, 7]}, strategy="table", **total),
+        flat(DPAdaptiveSearchCV, model, {"epochs": (2, 6)}, n_trials=5, **total),
+        flat(DPAdaptiveSearchCV, model, {"C": (0.1, 0.5)}, n_trials=5, pruner="halving", **total),
     ):
         assert search.plan(2000, 3, compare=False).epsilon <= 500.0

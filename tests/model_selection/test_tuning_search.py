@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from skdptune.model_selection import (
     DPRandomSearchCV,
 )
 from skdptune.model_selection._running import Result, Streams
+from tests.flat import changed, flat
 from tests.model_selection.learners import Loud, Private, Scripted, table
 from tests.testing.public_estimators import HAS_OPTUNA
 
@@ -35,19 +37,23 @@ X, Y = table(600)
 
 def search(estimator: Any = None, **more: Any) -> DPRandomSearchCV:
     settings = {"delta": DELTA, "random_state": 0, "tuning_fraction": None, **more}
-    return DPRandomSearchCV(estimator or Scripted(), {"quality": [0.2, 0.8]}, **settings)
+    return flat(DPRandomSearchCV, estimator or Scripted(), {"quality": [0.2, 0.8]}, **settings)
 
 
 def test_ties_are_broken_without_the_data() -> None:
     results = [Result(None, score, 0.0, None) for score in (0.1, 0.7, 0.7, 0.7)]
-    found = {search()._highest(results, Streams.of(seed)) for seed in range(40)}
+    made = search()
+    plan, data, public = made._opened(X, Y, None, None, {})
+    running = made._running(plan, data, public)
+    streams = [Streams.of(seed) for seed in range(40)]
+    found = {replace(running, streams=each).highest(results) for each in streams}
     assert found == {1, 2, 3}
 
 
 def test_a_second_fit_leaves_nothing_of_the_first() -> None:
     fitted = search(diagnostics=True).fit(X, Y)
     assert hasattr(fitted, "diagnostics_") and hasattr(fitted, "best_estimator_")
-    fitted.set_params(diagnostics=False, refit=False).fit(X, Y)
+    changed(fitted, diagnostics=False, refit=False).fit(X, Y)
     assert not hasattr(fitted, "diagnostics_") and not hasattr(fitted, "best_estimator_")
 
 
@@ -58,7 +64,7 @@ def test_a_final_fit_that_fails_gives_a_model_that_no_record_influenced() -> Non
         rows, labels = table(600, seed=seed)
         grid = {"quality": [0.1]}
         one = DPGridSearchCV(Loud(0.1, mark="secret"), grid, delta=DELTA, random_state=0)
-        one.set_params(tuning_estimator=Scripted()).fit(rows, labels)
+        changed(one, tuning_estimator=Scripted()).fit(rows, labels)
         found.append(vars(one.best_estimator_))
     assert found[0].keys() == found[1].keys()
     assert not any("secret" in str(value) for name, value in found[0].items() if name != "mark")
@@ -73,10 +79,10 @@ def test_parameters_that_the_search_sets_may_not_be_searched() -> None:
 def test_validation_data_are_those_of_the_split_or_public() -> None:
     one = search(cv=0.25)
     plan, data, public = one._opened(X, Y, None, None, {})
-    state = one._state(plan, data, public)
+    state = one._running(plan, data, public)
     np.testing.assert_array_equal(state.validation.X, X[state.split.validation])
     plan, data, public = one._opened(X, Y, X[:9], Y[:9], {})
-    assert one._state(plan, data, public).validation.n_samples == 9
+    assert one._running(plan, data, public).validation.n_samples == 9
 
 
 class Demanding(Scripted):
@@ -97,8 +103,8 @@ class Demanding(Scripted):
 def test_estimators_are_asked_to_set_what_is_searched_alone(selection: str) -> None:
     grid = {"quality": [0.2, 0.9]}
     more = {"tuning_estimator": Demanding()} if selection == "noisy_max" else {}
-    found = DPGridSearchCV(
-        Demanding(), grid, selection=selection, delta=DELTA, random_state=0, **more
+    found = flat(
+        DPGridSearchCV, Demanding(), grid, delta=DELTA, random_state=0, strategy=selection, **more
     )
     assert found.fit(X, Y).best_estimator_.quality in grid["quality"]
     drawn = DPRandomSearchCV(Demanding(), grid, delta=DELTA, random_state=0).fit(X, Y)
@@ -124,7 +130,7 @@ def test_steps_that_are_left_to_the_space(unset: Any) -> None:
     pipeline = Pipeline([("before", Normalizer()), ("last", unset)])
     values = {"last": [Knows(), Knows(0.9)], "last__quality": [0.3, 0.8]}
     for found in (
-        DPGridSearchCV(pipeline, values, selection="table", delta=DELTA, random_state=0),
+        DPGridSearchCV(pipeline, values, delta=DELTA, random_state=0, strategy="table"),
         DPRandomSearchCV(pipeline, values, delta=DELTA, random_state=0),
     ):
         found.fit(X, Y)
@@ -171,11 +177,11 @@ def test_targets_of_several_columns(folds: Any) -> None:
         {"shift": [0.0, 0.9]},
         epsilon=50.0,
         delta=DELTA,
-        selection="table",
         scoring=make_bounded_scorer(near, 0.0, 1.0),
         cv=folds,
         refit=True,
         random_state=0,
+        strategy="table",
     ).fit(X, targets)
     assert found.best_params_ == {"shift": 0.0}
     np.testing.assert_array_equal(found.predict(X[:2]), targets[:2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skdptune.model_selection import DoublingThresholdSearchCV
+from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
 
 DELTA = 1e-5
@@ -18,8 +19,10 @@ def search(values: Any = None, **more: Any) -> DoublingThresholdSearchCV:
     settings = {"delta": DELTA, "random_state": 0, "n_partitions": 4, **more}
     estimator = settings.pop("estimator", Scripted(epsilon=1.0, delta=DELTA))
     if "param_distributions" in settings:
-        return DoublingThresholdSearchCV(estimator, **settings)
-    return DoublingThresholdSearchCV(estimator, GRID if values is None else values, **settings)
+        return flat(DoublingThresholdSearchCV, estimator, **settings)
+    return flat(
+        DoublingThresholdSearchCV, estimator, GRID if values is None else values, **settings
+    )
 
 
 class Expensive(Scripted):

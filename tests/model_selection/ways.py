@@ -16,6 +16,7 @@ from skdptune.model_selection import (
     DPGridSearchCV,
     DPRandomSearchCV,
 )
+from tests.flat import flat
 
 FAST = {"random_state": 0}
 
@@ -31,13 +32,14 @@ class Way:
     make_from: Callable[..., Any] | None = None
 
     def make(self, estimator: Any, values: Any, **more: Any) -> Any:
-        make = self.kind if self.make_from is None else self.make_from
-        return make(estimator, values, **{**FAST, **self.settings, **more})
+        if self.make_from is None:
+            return flat(self.kind, estimator, values, **{**FAST, **self.settings, **more})
+        return self.make_from(estimator, values, **{**FAST, **self.settings, **more})
 
 
 _SMALL = {"n_iter": 3, "n_iter_distribution": "geometric"}
 # The listed candidates alone.
-_TABLE = {"selection": "table", "try_own_values": False}
+_TABLE = {"strategy": "table", "try_own_values": False}
 WAYS = {
     "random": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None}),
     "random-refit": Way(DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "refit": True}),
@@ -46,13 +48,13 @@ WAYS = {
     "random-folds": Way(
         DPRandomSearchCV, {**_SMALL, "tuning_fraction": None, "cv": 3, "refit": True}
     ),
-    "grid": Way(DPGridSearchCV, {"selection": "noisy_max"}),
+    "grid": Way(DPGridSearchCV, {"strategy": "noisy_max"}),
     "grid-table": Way(DPGridSearchCV, _TABLE, shows_all=True),
     "grid-table-folds": Way(DPGridSearchCV, {**_TABLE, "cv": 3}, shows_all=True),
     "grid-table-part": Way(DPGridSearchCV, {**_TABLE, "tuning_fraction": 0.3}, shows_all=True),
-    "grid-compose": Way(DPGridSearchCV, {"selection": "compose"}, shows_all=True),
+    "grid-compose": Way(DPGridSearchCV, {"strategy": "compose"}, shows_all=True),
     "grid-folds": Way(
-        DPGridSearchCV, {"selection": "compose", "cv": 3, "refit": True}, shows_all=True
+        DPGridSearchCV, {"strategy": "compose", "cv": 3, "refit": True}, shows_all=True
     ),
     "doubling": Way(DoublingThresholdSearchCV),
     "doubling-per-round": Way(DoublingThresholdSearchCV, {"noise": "per-round", "max_rounds": 9}),

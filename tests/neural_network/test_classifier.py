@@ -16,6 +16,7 @@ from torch import nn
 
 from skdptune import DPRandomSearchCV
 from skdptune.base import PUBLIC_WEIGHTS, profile_of
+from skdptune.model_selection import RandomRuns
 from skdptune.neural_network import (
     MLP,
     DPNeuralNetBinaryClassifier,
@@ -189,9 +190,9 @@ def test_private_search_survives_candidates_that_diverge(digits):
         epsilon=20.0,
         delta=DELTA,
         n_iter=8,
-        tuning_fraction=None,
         refit="winner",
         random_state=1,
+        strategy=RandomRuns(tuning_fraction=None),
     ).fit(X, y)
     assert search.best_params_ == {"lr": 0.02}
     assert search.score(X_test, y_test) > 0.3

@@ -23,7 +23,7 @@ from skdptune._compat import cloudpickle
 from skdptune.base import PrivacyWarning, privacy_of, profile_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPRandomSearchCV
+from skdptune.model_selection import DPRandomSearchCV, RandomRuns
 from skdptune.neural_network import (
     MLP,
     DPNeuralNetBinaryClassifier,
@@ -454,8 +454,8 @@ def test_searches_publish_nothing_that_a_module_keeps(refit):
         delta=1e-4,
         cv=0.3,
         refit=refit,
-        tuning_fraction=None,
         random_state=0,
+        strategy=RandomRuns(tuning_fraction=None),
     ).fit(X, y)
     assert_no_record_in(search, X)
 

@@ -28,6 +28,7 @@ from skdptune.model_selection._running._record_by_record import (
 )
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 from tests.base.nasty_records import CELLS, as_column
+from tests.flat import flat
 
 N = 400
 COLUMNS = {
@@ -216,11 +217,11 @@ def test_only_estimators_are_taken(estimator, schema) -> None:
 
 
 def random_search(model: Any, space: dict[str, Any], **settings: Any) -> Any:
-    return DPRandomSearchCV(model, space, n_iter=3, **settings)
+    return flat(DPRandomSearchCV, model, space, n_iter=3, **settings)
 
 
 def composing_search(model: Any, space: dict[str, Any], **settings: Any) -> Any:
-    return DPGridSearchCV(model, space, selection="compose", **settings)
+    return flat(DPGridSearchCV, model, space, strategy="compose", **settings)
 
 
 SEARCHES = {
@@ -249,10 +250,10 @@ def test_regressions_are_searched() -> None:
     search = DPGridSearchCV(
         pipeline,
         {"tableencoder__n_knots": [None, 3]},
-        selection="compose",
         scoring=neg_squared_error(bound=150.0),
         epsilon=4.0,
         random_state=0,
+        strategy="compose",
     )
     assert search.fit(X, NUMBER).predict(X).shape == (N,)
 

@@ -26,6 +26,9 @@ from skdptune.model_selection import (
     DPAdaptiveSearchCV,
     DPGridSearchCV,
     DPRandomSearchCV,
+    NoisyMaximum,
+    RandomRuns,
+    ThresholdRounds,
 )
 from skdptune.preprocessing import (
     BoundedScaler,
@@ -89,11 +92,17 @@ ESTIMATORS = [
 ]
 CANDIDATES = {"clip": [0.1, 1.0]}
 SEARCHES = [
-    DPGridSearchCV(toys.Right(), CANDIDATES, n_partitions=2, epsilon=1.0),
+    DPGridSearchCV(toys.Right(), CANDIDATES, epsilon=1.0, strategy=NoisyMaximum(n_partitions=2)),
     DPRandomSearchCV(
-        toys.Right(), CANDIDATES, n_iter=2, n_iter_distribution="geometric", epsilon=1.0
+        toys.Right(),
+        CANDIDATES,
+        n_iter=2,
+        epsilon=1.0,
+        strategy=RandomRuns(n_iter_distribution="geometric"),
     ),
-    DoublingThresholdSearchCV(toys.Right(), CANDIDATES, n_partitions=2, epsilon=1.0),
+    DoublingThresholdSearchCV(
+        toys.Right(), CANDIDATES, epsilon=1.0, strategy=ThresholdRounds(n_partitions=2)
+    ),
 ]
 if HAS_OPTUNA:
     SEARCHES.append(DPAdaptiveSearchCV(toys.Right(), CANDIDATES, n_trials=2, epsilon=1.0))

@@ -1,12 +1,12 @@
-"""Adaptive searches: candidates chosen by paid-for scores, ended early, resumed when killed."""
+"""Studies of adaptive searches: candidates ended early, resumed when killed."""
 
-from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
-from skdptune.model_selection._adaptive._allowance import Allowance
-from skdptune.model_selection._adaptive._races import Races
-from skdptune.model_selection._adaptive._session import AdaptiveChoice, AdaptiveSearchSession
+from skdptune.model_selection._adaptive._allowance import RUNGS, WHOLE, Allowance
+from skdptune.model_selection._adaptive._races import Race, Races
 from skdptune.model_selection._adaptive._studies import (
     PRUNERS,
     AdaptiveTrial,
+    Studies,
+    Told,
     check_pruner,
     check_sampler,
     described,
@@ -15,12 +15,14 @@ from skdptune.model_selection._adaptive._studies import (
 
 __all__ = [
     "PRUNERS",
-    "AdaptiveChoice",
-    "AdaptiveCostModel",
-    "AdaptiveSearchSession",
+    "RUNGS",
+    "WHOLE",
     "AdaptiveTrial",
     "Allowance",
+    "Race",
     "Races",
+    "Studies",
+    "Told",
     "check_pruner",
     "check_sampler",
     "described",

@@ -7,18 +7,12 @@ from skdptune.model_selection._cost._candidates import (
     holds_step,
     is_finite,
 )
-from skdptune.model_selection._cost._cost_model import (
+from skdptune.model_selection._cost._cost import (
     NO_NOISE,
-    ChoiceCost,
-    ChoiceCostModel,
     Cost,
     CostModel,
-    Plan,
     ScoreNoise,
-    candidate_distributions,
-    default_choice_epsilon,
     own_delta,
-    runs_at_most,
     untuned_model,
 )
 from skdptune.model_selection._cost._expected_gain import (
@@ -27,11 +21,13 @@ from skdptune.model_selection._cost._expected_gain import (
     expected_loss,
 )
 from skdptune.model_selection._cost._fit_costs import (
+    BudgetSetting,
     CostedCandidates,
     CurveSetting,
     FitCosts,
     FitSetting,
     FitSize,
+    NoiseSetting,
     as_budget,
     labels_set_the_cost,
     make_pure,
@@ -41,7 +37,6 @@ from skdptune.model_selection._cost._fit_costs import (
 )
 from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
 from skdptune.model_selection._cost._search_plan import PlanRow, SearchPlan
-from skdptune.model_selection._cost._table_cost import CompositionCostModel, TableCostModel
 from skdptune.model_selection._cost._table_noise import (
     noise_limit,
     table_noise,
@@ -49,14 +44,13 @@ from skdptune.model_selection._cost._table_noise import (
 )
 
 __all__ = [
+    "BudgetSetting",
+    "NoiseSetting",
     "CurveSetting",
     "DEFAULT_SHARE",
     "FEW_COLUMNS",
     "NO_NOISE",
     "Candidates",
-    "ChoiceCost",
-    "ChoiceCostModel",
-    "CompositionCostModel",
     "Cost",
     "CostModel",
     "CostedCandidates",
@@ -65,15 +59,11 @@ __all__ = [
     "FitSetting",
     "FitSize",
     "Layout",
-    "Plan",
     "PlanRow",
     "ScoreNoise",
     "SearchPlan",
-    "TableCostModel",
     "as_budget",
-    "candidate_distributions",
     "copied",
-    "default_choice_epsilon",
     "expected_loss",
     "holds_step",
     "is_finite",
@@ -85,7 +75,6 @@ __all__ = [
     "own_delta",
     "plan_cache",
     "plan_key",
-    "runs_at_most",
     "split_of",
     "table_noise",
     "tuning_fraction_of_table",

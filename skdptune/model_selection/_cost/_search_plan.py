@@ -87,7 +87,7 @@ class PlanRow:
     Examples
     --------
     >>> from skdptune.linear_model import DPLogisticRegression
-    >>> from skdptune.model_selection import DPGridSearchCV
+    >>> from skdptune.model_selection import DPGridSearchCV, RandomRuns
     >>> search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.0)
     >>> row = search.plan(n_samples=1000, n_features=3, compare=False).row
     >>> row.expected_fits, row.shows
@@ -142,10 +142,10 @@ class SearchPlan:
     Examples
     --------
     >>> from skdptune.linear_model import DPLogisticRegression
-    >>> from skdptune.model_selection import DPRandomSearchCV
+    >>> from skdptune.model_selection import DPRandomSearchCV, RandomRuns
     >>> search = DPRandomSearchCV(
-    ...     DPLogisticRegression(epsilon=0.5, delta=1e-6), {"C": [0.1, 1.0]}, tuning_fraction=None,
-    ...     n_iter_distribution="geometric",
+    ...     DPLogisticRegression(epsilon=0.5, delta=1e-6), {"C": [0.1, 1.0]},
+    ...     strategy=RandomRuns(tuning_fraction=None, n_iter_distribution="geometric"),
     ... )
     >>> plan = search.plan(n_samples=1000, n_features=3, compare=False)
     >>> plan.n_iter_distribution

@@ -64,7 +64,7 @@ def test_fits_on_a_cluster_are_recorded(cluster: Any, on_disk: Any, tmp_path: An
         # Four fits of folds and one of the winner, each recorded where it is made.
         assert len(count_of(counts)) == 5
         assert sizes_of(on_disk) == count_of(counts)
-        search = DPGridSearchCV(model, GRID, selection="compose", n_public=20).fit(ROWS, LABELS)
+        search = DPGridSearchCV(model, GRID, n_public=20, strategy="compose").fit(ROWS, LABELS)
     # Those of a search of ours are recorded together, beforehand.
     assert len(count_of(counts)) > 5
     record = on_disk.history()[-1]

@@ -14,9 +14,11 @@ import pytest
 from scipy import stats
 
 from skdptune.accounting import PrivacyProfile, search_on_split, with_failure
-from skdptune.model_selection import DPAdaptiveSearchCV
-from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel, _within
+from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV
 from skdptune.model_selection._adaptive._allowance import RUNGS, WHOLE, Allowance
+from skdptune.model_selection._cost import CostModel
+from skdptune.model_selection._strategies._adaptive_trials import _within
+from tests.flat import flat
 from tests.model_selection.learners import Scripted
 
 EPSILONS = (0.0, 0.2, 0.5, 1.0, 2.0, 3.0)
@@ -205,8 +207,9 @@ class TestEnumeratedSearches:
         assert exact <= _within(3 * mu**2, 0.0).delta(0.5)
 
 
-def planned(**more: Any) -> tuple[AdaptiveCostModel, Any]:
-    search = DPAdaptiveSearchCV(
+def planned(**more: Any) -> tuple[CostModel, Any]:
+    search = flat(
+        DPAdaptiveSearchCV,
         Scripted(epsilon=1.0, delta=1e-6),
         {"quality": (0.1, 0.9)},
         **{"epsilon": 1.0, "delta": 1e-5, "n_trials": 7, **more},
@@ -241,12 +244,17 @@ def test_total_by_hand(cv: Any, storage: Any, pruner: Any) -> None:
     for delta in (1e-4, 1e-5):
         assert cost.total.epsilon(delta) == pytest.approx(total.epsilon(delta), rel=2e-4)
     assert 0.99 < cost.total.epsilon(1e-5) <= 1.0
-    assert sum(model.rungs) == 1
+    assert sum(model.solved.shares) == 1
 
 
 def test_public_scores_are_free() -> None:
     search = DPAdaptiveSearchCV(
-        Scripted(), {"quality": [0.1, 0.9]}, epsilon=1.0, delta=1e-5, n_trials=4, pruner="halving"
+        Scripted(),
+        {"quality": [0.1, 0.9]},
+        epsilon=1.0,
+        delta=1e-5,
+        n_trials=4,
+        strategy=AdaptiveTrials(pruner="halving"),
     )
     cost = search._make_plan(5000, 3, is_public=True).cost
     curve = cost.run_setting.curve
@@ -258,7 +266,8 @@ def test_public_scores_are_free() -> None:
 def test_rungs_share_the_curve() -> None:
     model, cost = planned(pruner="halving")
     whole = cost.run_setting.curve
-    parts = [model.rung_setting(cost.run_setting, share).curve for share in model.rungs]
+    rungs = model.solved
+    parts = [rungs.setting(model, cost.run_setting, share).curve for share in rungs.shares]
     assert sum(one.shift**2 for one in parts) == pytest.approx(whole.shift**2)
     assert sum(one.failure for one in parts) == pytest.approx(whole.failure)
     assert [one.shift**2 / parts[0].shift ** 2 for one in parts] == pytest.approx([1, 3, 9])
@@ -273,8 +282,13 @@ def test_a_pruner_needs_a_total(more: Any) -> None:
 def test_splits_of_no_record_are_paid_for_each() -> None:
     # Theorem F7.
     def chance(**more: Any) -> float:
-        search = DPAdaptiveSearchCV(
-            Scripted(epsilon=1.0, delta=1e-6), {"quality": [0.5]}, n_trials=5, cv=0.5, **more
+        search = flat(
+            DPAdaptiveSearchCV,
+            Scripted(epsilon=1.0, delta=1e-6),
+            {"quality": [0.5]},
+            n_trials=5,
+            cv=0.5,
+            **more,
         )
         return float(search._make_plan(12, 3).cost.total.delta(40.0))
 

@@ -10,8 +10,8 @@ import pytest
 
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPAdaptiveSearchCV
-from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
-from skdptune.model_selection._adaptive._session import RungFits
+from skdptune.model_selection._strategies._adaptive_session import RungFits
+from tests.flat import flat
 
 pytest.importorskip("optuna")
 
@@ -21,7 +21,8 @@ Y = X[:, 0] > 0.0
 
 
 def fits_of(begin: Any = None, **more: Any) -> tuple[RungFits, Any]:
-    search = DPAdaptiveSearchCV(
+    search = flat(
+        DPAdaptiveSearchCV,
         DPLogisticRegression(solver="sgd", epochs=9, batch_size=0.1),
         {"learning_rate": (0.1, 1.0)},
         epsilon=2.0,
@@ -32,9 +33,7 @@ def fits_of(begin: Any = None, **more: Any) -> tuple[RungFits, Any]:
     )
     session = search.start(X, Y)
     fits = session._rung_fits
-    made = RungFits(
-        fits.search, fits.state, fits.model, fits.material, begin or (lambda *arguments: None)
-    )
+    made = RungFits(fits.running, fits.material, begin or (lambda *arguments: None))
     return made, session
 
 
@@ -73,7 +72,6 @@ def test_early_rungs_have_fewer_epochs_more_noise_and_shorter_steps() -> None:
 def test_what_is_not_pruned_has_the_steps_that_were_solved_for() -> None:
     fits, session = fits_of()
     made = fits._run_of(session.ask({"learning_rate": 0.5}), 0).estimator
-    model = fits.model
-    assert isinstance(model, AdaptiveCostModel)
+    model = fits.running.plan.model
     share = math.sqrt(model.train_size.n_samples / model.train_size.n_final)
     assert made.learning_rate == pytest.approx(0.5 * share * model.rate_factor)

@@ -11,6 +11,7 @@ import pytest
 
 from skdptune.accounting import BudgetExceededError
 from skdptune.model_selection import DPAdaptiveSearchCV
+from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
 
 pytest.importorskip("optuna")
@@ -22,7 +23,7 @@ DELTA = 1e-5
 def started(**more: Any) -> Any:
     settings = {"epsilon": 50.0, "delta": DELTA, "n_trials": 3, "random_state": 0}
     settings |= {"sampler": "tpe", **more}
-    return DPAdaptiveSearchCV(Scripted(), {"quality": (0.1, 0.9)}, **settings).start(X, Y)
+    return flat(DPAdaptiveSearchCV, Scripted(), {"quality": (0.1, 0.9)}, **settings).start(X, Y)
 
 
 def test_own_optimiser_drives_the_search() -> None:

@@ -10,8 +10,8 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection._adaptive._session import with_share
 from skdptune.model_selection._cost import FitSize
+from skdptune.model_selection._strategies._adaptive_session import with_share
 from skdptune.preprocessing import RowNormClipper
 
 NINTH, SIZE = Fraction(1, 9), FitSize(1000, 1000, 3, False)

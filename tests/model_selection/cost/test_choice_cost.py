@@ -6,23 +6,16 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.model_selection import DPGridSearchCV
-from skdptune.model_selection._cost._cost_model import (
-    ChoiceCostModel,
-    default_choice_epsilon,
-    free_choice,
-)
+from skdptune.model_selection._cost import CostModel
+from tests.flat import flat
 from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
 
 
-def model(**more: object) -> ChoiceCostModel:
-    search = DPGridSearchCV(Scripted(delta=DELTA), {"quality": [0.1, 0.9]}, **more)
+def model(**more: object) -> CostModel:
+    search = flat(DPGridSearchCV, Scripted(delta=DELTA), {"quality": [0.1, 0.9]}, **more)
     return search._make_plan(1000, 3).model
-
-
-def test_a_choice_that_looks_at_nothing_is_free() -> None:
-    assert free_choice(1.0, 10, None) == (PrivacyProfile.pure(0.0), PrivacyProfile.pure(0.0))
 
 
 def test_total_composes_the_choice_and_the_fit() -> None:
@@ -43,4 +36,6 @@ def test_without_a_final_fit_the_choice_is_all() -> None:
 
 @pytest.mark.parametrize(("total", "wanted"), [(2.0, 0.5), (None, 0.25)])
 def test_by_default_a_choice_costs_a_quarter(total: float | None, wanted: float) -> None:
-    assert default_choice_epsilon(total, model()) == pytest.approx(wanted, rel=1e-3)
+    assert model(epsilon=total, strategy="noisy_max").solved.epsilon == pytest.approx(
+        wanted, rel=1e-3
+    )

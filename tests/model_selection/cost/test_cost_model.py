@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from skdptune.accounting import Geometric, PrivacyProfile
+from skdptune.model_selection._cost import CostModel, own_delta
 from skdptune.model_selection._cost._candidates import Candidates
-from skdptune.model_selection._cost._cost_model import CostModel, own_delta
 from skdptune.model_selection._cost._fit_costs import BudgetSetting, FitCosts
 from skdptune.model_selection._cost._layout import make_layout
 from tests.model_selection.learners import Scripted
@@ -23,12 +23,11 @@ def model(score_epsilon: float | None = None, **more: object) -> CostModel:
     return CostModel(
         make_layout(1000, 3, **settings),
         fit_costs,
-        lambda run: run.selected(distribution),
         DELTA,
-        score_epsilon,
-        "note",
-        "envelope",
-        n_iter_distribution=distribution,
+        lambda run: run.selected(distribution),
+        score_epsilon=score_epsilon,
+        note="note",
+        bound="envelope",
     )
 
 

@@ -9,7 +9,7 @@ from scipy.stats import uniform
 from sklearn.linear_model import LogisticRegression
 
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DoublingThresholdSearchCV
+from skdptune.model_selection import DoublingThresholdSearchCV, ThresholdRounds
 from tests.model_selection.threshold_searches import DELTA, Expensive, X, Y, search
 
 
@@ -46,8 +46,7 @@ def test_any_plain_value_is_costed_where_all_are_held_to_one_budget() -> None:
         param_distributions={"C": uniform(0.1, 1.0)},
         epsilon=4.0,
         delta=DELTA,
-        n_partitions=2,
-        tuning_estimator=LogisticRegression(),
+        strategy=ThresholdRounds(n_partitions=2, tuning_estimator=LogisticRegression()),
     ).start(X, Y)
     session._costed.check([{"C": 17.0}])
     with pytest.raises(ValueError, match="covers"):

@@ -17,9 +17,15 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError
 from skdptune.base import _costs as costs
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
-from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    ThresholdRounds,
+)
 from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._fit_costs import BudgetSetting, FitCosts, FitSize
+from tests.flat import changed, flat
 from tests.model_selection.learners import Scripted, table
 
 SIZE = FitSize(100, 400, 3, False)
@@ -89,7 +95,7 @@ X, Y = table()
 
 def of(estimator: object, values: object, **more: object) -> DPRandomSearchCV:
     settings = {"epsilon": 1.0, "delta": DELTA, "n_iter": 2, "random_state": 0} | more
-    return DPRandomSearchCV(estimator, values, **settings)
+    return flat(DPRandomSearchCV, estimator, values, **settings)
 
 
 def test_a_step_that_learns_for_some_value_is_refused_before_the_data() -> None:
@@ -174,10 +180,10 @@ def test_a_surrogate_is_checked_whatever_was_planned_before() -> None:
             return super().privacy_profile(n_samples, n_features)
 
     search = DPGridSearchCV(Finite(), {"mark": [1, 2]}, epsilon=1.0, delta=DELTA)
-    search.set_params(selection="noisy_max")
-    search.set_params(tuning_estimator=Scripted()).privacy_profile(600, 3)
+    search.set_params(strategy="noisy_max")
+    changed(search, tuning_estimator=Scripted()).privacy_profile(600, 3)
     with pytest.raises(ValueError, match="tuning_estimator must be given"):
-        search.set_params(tuning_estimator=None).privacy_profile(600, 3)
+        changed(search, tuning_estimator=None).privacy_profile(600, 3)
 
 
 def test_relations_are_not_mixed_where_noise_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,9 +229,10 @@ def test_what_is_offered_cannot_be_changed_after_it_was_costed() -> None:
     session = DoublingThresholdSearchCV(
         Pipeline([("clf", Scripted())]),
         values,
-        selection_epsilon=50.0,
-        tuning_estimator=Pipeline([("clf", Scripted())]),
         random_state=0,
+        strategy=ThresholdRounds(
+            selection_epsilon=50.0, tuning_estimator=Pipeline([("clf", Scripted())])
+        ),
     ).start(X, Y)
     won = session.propose([offered])
     assert won is not None
@@ -279,7 +286,7 @@ def test_a_search_without_delta_costs_what_its_estimators_do(kind: type, is_a_st
     if is_a_step:
         estimator = Pipeline([("clf", kind(data_norm=1.0))])
         name, space = "clf__C", {"clf": [kind(data_norm=1.0)], "clf__C": space["C"]}
-    search = DPGridSearchCV(estimator, space, epsilon=1.0, delta=0.0, selection="table")
+    search = DPGridSearchCV(estimator, space, epsilon=1.0, delta=0.0, strategy="table")
     plan = search._make_plan(3000, 2)
     assert plan.total.epsilon(0.0) <= 1.0
     model, cost = plan.model, plan.cost

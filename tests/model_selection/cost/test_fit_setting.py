@@ -11,8 +11,7 @@ from sklearn.preprocessing import Normalizer
 from skdptune.accounting import PrivacyProfile, SharedCurve
 from skdptune.base import profile_of
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
-from skdptune.model_selection._cost._cost_model import Plan
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, RandomRuns
 from skdptune.model_selection._cost._fit_costs import (
     BudgetSetting,
     CurveSetting,
@@ -20,7 +19,9 @@ from skdptune.model_selection._cost._fit_costs import (
     as_budget,
     noise_parameter,
 )
+from skdptune.model_selection._strategies import Plan
 from skdptune.preprocessing import DPStandardScaler
+from tests.flat import changed, flat
 from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
@@ -66,10 +67,10 @@ def searches(estimator: object) -> list[object]:
     settings = {"epsilon": 1.0, "delta": DELTA}
     rates = {"learning_rate": [0.1, 1.0]}
     return [
-        DPRandomSearchCV(estimator, RATES, **settings),
-        DPRandomSearchCV(estimator, RATES, tuning_fraction=None, refit=True, **settings),
-        DPGridSearchCV(estimator, rates, **settings),
-        DPGridSearchCV(estimator, rates, selection="compose", **settings),
+        flat(DPRandomSearchCV, estimator, RATES, **settings),
+        flat(DPRandomSearchCV, estimator, RATES, refit=True, tuning_fraction=None, **settings),
+        flat(DPGridSearchCV, estimator, rates, **settings),
+        flat(DPGridSearchCV, estimator, rates, strategy="compose", **settings),
     ]
 
 
@@ -105,7 +106,7 @@ def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values:
     """Theorem T4: each candidate's own profile lies below the curve of the plan."""
     # Theorem F2.
     search = DPRandomSearchCV(estimator, values, epsilon=1.0, delta=DELTA, n_iter=20)
-    search.set_params(n_iter_distribution="geometric")
+    changed(search, n_iter_distribution="geometric")
     plan = search._make_plan(4000, 3)
     setting = plan.cost.setting
     assert isinstance(setting, CurveSetting)
@@ -147,7 +148,7 @@ def plan_of_two_steps(epochs: object) -> Plan:
     two = make_pipeline(DPStandardScaler(bounds=(0, 1)), DESCENT)
     values = {"dplogisticregression__epochs": epochs}
     search = DPRandomSearchCV(
-        two, values, epsilon=1.0, delta=DELTA, n_iter_distribution="geometric"
+        two, values, epsilon=1.0, delta=DELTA, strategy=RandomRuns(n_iter_distribution="geometric")
     )
     return search._make_plan(4000, 3)
 
@@ -216,7 +217,7 @@ def test_solving_for_noise_evaluates_no_calibration(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(module, "_calibrated", refuse)
     settings = {"epsilon": 1.0, "delta": DELTA, "n_iter_distribution": "geometric"}
-    search = DPRandomSearchCV(DESCENT, RATES, **settings)
+    search = flat(DPRandomSearchCV, DESCENT, RATES, **settings)
     assert 0.99 <= search.privacy_profile(5000, 3).epsilon(DELTA) <= 1.0
 
 
@@ -235,7 +236,7 @@ def test_the_fit_is_costed_once_for_each_size_and_noise(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(module, "_profile", functools.lru_cache(maxsize=64)(note))
     settings = {"epsilon": 1.0, "delta": DELTA, "n_iter_distribution": "geometric"}
-    DPRandomSearchCV(DESCENT, RATES, **settings).privacy_profile(6000, 3)
+    flat(DPRandomSearchCV, DESCENT, RATES, **settings).privacy_profile(6000, 3)
     assert len(seen) == len(set(seen)) <= 20
 
 
@@ -261,7 +262,7 @@ def test_noise_and_rate_may_be_drawn_and_the_budget_spent_on_steps(
     X = rng.normal(size=(2000, 2))
     search = kind(most, values, epsilon=2.0, delta=DELTA, random_state=3)
     if kind is DPRandomSearchCV:
-        search.set_params(n_iter=3, n_iter_distribution="geometric")
+        changed(search, n_iter=3, n_iter_distribution="geometric")
     search.fit(X, (X[:, 0] > 0).astype(int))
     model = search.best_estimator_
     assert 0.97 * 2.0 <= search.privacy_.epsilon_spent <= 2.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skdptune.accounting import Geometric, Poisson
-from skdptune.model_selection._cost._cost_model import (
+from skdptune.model_selection._strategies._random_runs import (
     DISTRIBUTIONS,
     candidate_distributions,
     runs_at_most,

@@ -11,25 +11,26 @@ import pytest
 
 from skdptune.accounting import PrivacyProfile, search_on_split
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPGridSearchCV
-from skdptune.model_selection._cost._cost_model import Cost
-from skdptune.model_selection._cost._table_cost import TableCostModel
+from skdptune.model_selection import DPGridSearchCV, FullTable
+from skdptune.model_selection._cost import Cost, CostModel
+from tests.flat import flat
 from tests.model_selection.learners import Scripted
 
 DELTA = 1e-5
 VALUES = {"quality": [0.1, 0.5, 0.9]}
 
 
-def model(**more: object) -> TableCostModel:
-    settings = {"selection": "table", "epsilon": 1.0, "delta": DELTA, **more}
-    found = DPGridSearchCV(Scripted(), VALUES, **settings)._make_plan(1000, 3).model
-    assert isinstance(found, TableCostModel)
+def model(**more: object) -> CostModel:
+    settings = {"strategy": "table", "epsilon": 1.0, "delta": DELTA, **more}
+    found: CostModel = (
+        flat(DPGridSearchCV, Scripted(), VALUES, **settings)._make_plan(1000, 3).model
+    )
     return found
 
 
 def cost_of(**more: object) -> Cost:
-    settings = {"selection": "table", "epsilon": 1.0, "delta": DELTA, **more}
-    return DPGridSearchCV(Scripted(), VALUES, **settings)._make_plan(1000, 3).cost
+    settings = {"strategy": "table", "epsilon": 1.0, "delta": DELTA, **more}
+    return flat(DPGridSearchCV, Scripted(), VALUES, **settings)._make_plan(1000, 3).cost
 
 
 def response(epsilon: float, delta: float, is_swapped: bool) -> tuple[list[float], list[float]]:
@@ -138,12 +139,12 @@ def test_runs_have_as_many_times_the_noise() -> None:
 def test_a_score_may_be_given_what_it_costs() -> None:
     noise = cost_of(score_epsilon=0.25).score_noise
     assert noise.profile.epsilon(DELTA) == pytest.approx(0.25, rel=1e-3)
-    pure = DPGridSearchCV(Scripted(), VALUES, selection="table", epsilon=1.0, delta=0.0)
+    pure = DPGridSearchCV(Scripted(), VALUES, epsilon=1.0, delta=0.0, strategy="table")
     assert pure._make_plan(1000, 3).cost.score_noise.kind == "laplace"
 
 
 def test_without_a_total_every_fit_keeps_its_own_budget() -> None:
-    search = DPGridSearchCV(Scripted(epsilon=0.5, delta=DELTA), VALUES, selection="table")
+    search = DPGridSearchCV(Scripted(epsilon=0.5, delta=DELTA), VALUES, strategy="table")
     cost = search._make_plan(1000, 3).cost
     assert cost.fit == cost.final
     assert 0.5 < cost.total.epsilon(DELTA) < 4 * 0.5
@@ -161,8 +162,7 @@ def test_the_final_fit_has_the_noise_that_was_allowed_and_all_is_spent(
         {"learning_rate": [0.5, 1.0, 2.0]},
         epsilon=epsilon,
         delta=DELTA,
-        selection="table",
-        noise_limit=1.1,
+        strategy=FullTable(noise_limit=1.1),
     )
     plan = search.plan(20_000, 5)
     ratio = plan.row.effective_noise / plan.alternatives[0].effective_noise

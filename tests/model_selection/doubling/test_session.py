@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skdptune.model_selection._doubling._session import _key, batches_of
+from skdptune.model_selection._strategies._threshold_rounds import _key, batches_of
 from tests.model_selection.learners import Scripted
 from tests.model_selection.threshold_searches import DELTA, GRID, LOUD, X, Y, search
 
@@ -154,7 +154,7 @@ def test_a_round_over_a_known_grid_makes_no_fit() -> None:
     Counted.fits = 0
     values = {"quality": np.linspace(0.0, 1.0, 3000)}
     session = search(values, estimator=Counted(epsilon=1.0, delta=DELTA), **LOUD).start(X, Y)
-    grid = next(batches_of(session._state.plan.candidates, 1, None))
+    grid = next(batches_of(session._running.plan.candidates, 1, None))
     session._known = {_key(one): (one, one["quality"]) for one in grid}
     while not session.finished:
         session.propose(grid)

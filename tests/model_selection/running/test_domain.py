@@ -15,6 +15,7 @@ from skdptune.model_selection._running._domain import (
     is_search,
     public_labels,
 )
+from tests.flat import changed, flat
 from tests.model_selection.learners import Scripted, table
 from tests.model_selection.ways import USUAL, WAYS
 
@@ -24,7 +25,7 @@ TARGETS = np.array([0, 1])
 
 
 def of(estimator: object, **settings: object) -> DPRandomSearchCV:
-    return DPRandomSearchCV(estimator, {}, delta=DELTA, **settings)
+    return flat(DPRandomSearchCV, estimator, {}, delta=DELTA, **settings)
 
 
 def labels_of(estimator: object, y: object, n_samples: int, is_random: bool = False) -> object:
@@ -127,7 +128,7 @@ def test_a_candidate_that_takes_all_pairs_fails_unseen() -> None:
     search = WAYS["grid-table"].make(
         MayBePairwise(), {"quality": [0.4, 0.9]}, epsilon=50.0, delta=1e-5
     )
-    search.set_params(diagnostics=True).fit(X, y)
+    changed(search, diagnostics=True).fit(X, y)
     assert search.best_params_ == {"quality": 0.4}
     assert "all pairs" in search.diagnostics_["errors"][1]
 

@@ -14,6 +14,7 @@ from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection._running._made_up_fits import check_fits, data_independent_model
 from skdptune.model_selection._running._runs import Data
+from tests.flat import flat
 from tests.model_selection.learners import Scripted
 
 
@@ -98,11 +99,11 @@ def test_a_search_raises_where_no_fit_could_ever_work(search: Any, in_pipeline: 
     X = np.random.default_rng(0).normal(size=(300, 3))
     y = np.arange(300) % 2
     options = {"tuning_estimator": clone(estimator)} if search is DPGridSearchCV else {}
-    wrong = search(estimator, {name: [1000, 2000]}, epsilon=1.0, **options)
+    wrong = flat(search, estimator, {name: [1000, 2000]}, epsilon=1.0, **options)
     with pytest.raises(ValueError, match="fewer than 1000 records"):
         wrong.fit(X, y)
     assert not hasattr(wrong, "privacy_")
-    fine = search(estimator, {name: [1, 1000]}, epsilon=1.0, **options).fit(X, y)
+    fine = flat(search, estimator, {name: [1, 1000]}, epsilon=1.0, **options).fit(X, y)
     assert hasattr(fine.best_estimator_, "predict")
 
 

@@ -7,14 +7,20 @@ import sklearn
 from sklearn.exceptions import NotFittedError
 
 from skdptune.model_selection import DPRandomSearchCV
+from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
 
 X, Y = table(600)
 
 
 def search(**settings: object) -> DPRandomSearchCV:
-    return DPRandomSearchCV(
-        Scripted(), {"quality": [0.2, 0.8]}, delta=1e-5, random_state=0, **settings
+    return flat(
+        DPRandomSearchCV,
+        Scripted(),
+        {"quality": [0.2, 0.8]},
+        delta=1e-5,
+        random_state=0,
+        **settings,
     )
 
 

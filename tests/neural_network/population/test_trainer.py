@@ -12,7 +12,7 @@ from scipy import stats
 from skorch.callbacks import Callback, LRScheduler
 from torch import nn
 
-from skdptune.model_selection import DPRandomSearchCV
+from skdptune.model_selection import DPRandomSearchCV, RandomRuns
 from skdptune.neural_network import (
     MLP,
     DPNeuralNetBinaryClassifier,
@@ -542,14 +542,14 @@ def test_searches_train_their_candidates_together(cv, monkeypatch):
             DPNeuralNetClassifier(MLP(hidden=(5,)), classes=[0, 1], max_epochs=1, batch_size=50),
             {"lr": [0.05, 0.5, 2.0]},
             n_iter=5,
-            n_iter_distribution="poisson",
             epsilon=20.0,
             delta=1e-4,
             cv=cv,
             random_state=0,
-            diagnostics=True,
-            tuning_fraction=None,
             refit="winner" if cv == 0.2 else True,
+            strategy=RandomRuns(
+                n_iter_distribution="poisson", diagnostics=True, tuning_fraction=None
+            ),
         ).fit(X, Y)
 
     found = search()

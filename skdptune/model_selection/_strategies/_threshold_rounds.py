@@ -1,27 +1,180 @@
-"""A doubling threshold search that is offered candidates, so that any optimiser may drive it."""
+"""Search with a doubling threshold, by itself or driven by any optimiser."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from skdptune._docstrings import with_shared_text
 from skdptune._running_budget import RunningBudget, one_at_a_time
-from skdptune.accounting import PrivacyReport
+from skdptune._validation import check_integer, check_option, check_real
+from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.mechanisms import DoublingThreshold, ThresholdRound
-from skdptune.model_selection._cost import Candidates, CostedCandidates, copied
-from skdptune.model_selection._partition_search import PartitionSearch
-from skdptune.model_selection._running import spawned
-from skdptune.model_selection._tuning_search import Choice, SearchState
+from skdptune.model_selection._cost import Candidates, CostedCandidates, Layout, copied
+from skdptune.model_selection._docstrings import SHARED_TEXT
+from skdptune.model_selection._running import noise_random, spawned
+from skdptune.model_selection._strategies._partitions import (
+    Partitions,
+    PartitionStrategy,
+    partitions_of,
+)
+from skdptune.model_selection._strategies._running_search import RunningSearch
+from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanRequest
+
+NOISES = ("sparse", "per-round")
+# Share of delta that a search with noise per round may fail with.
+_DELTA_SHARE = 0.1
 
 
-@dataclass
-class ThresholdChoice(Choice):
-    """The winner, and the rounds that led to it."""
+@with_shared_text(SHARED_TEXT)
+class ThresholdRounds(PartitionStrategy):
+    """Ask in rounds, through noise, for a candidate that is a step better than the best so far.
 
-    trace: tuple[ThresholdRound, ...] = ()
+    The strategy of `DoublingThresholdSearchCV`, for those who turn what most users leave.
+
+    Parameters
+    ----------
+    noise : {"sparse", "per-round"}, default="sparse"
+        "sparse" draws the threshold's noise once and pays for hits alone; "per-round" draws all
+        noise afresh and pays for each round, as the papers do.
+    granularity : float, default=0.01
+        The least gain in utility that counts; a utility is a score scaled to [0, 1]. A coarser
+        one (0.1, say) means fewer hits to pay for, and so less noise.
+    initial_utility : float, default=0.0
+        Utility that can be reached without the data, such as that of guessing.
+    max_rounds, max_hits : int, optional
+        Most rounds and hits; fewer mean less noise ("per-round": rounds, "sparse": hits). The
+        default is what a search without noise needs.
+    batch_size : int, default=16
+        Number of candidates of a round that are drawn from distributions.
+    n_partitions : "auto" or int, default="auto"
+        Number of disjoint partitions. "auto" follows from the budget (at least 5 / epsilon, as the
+        papers advise) and from the public number of records.
+    tuning_estimator : estimator, optional
+        Surrogate that is trained on the partitions in place of the search's estimator, with the
+        same searched parameters. It need not be private. The default is the estimator with the
+        noise that the final fit will have relative to its signal.
+    selection_epsilon : float, optional
+        What the threshold search may cost; by default a quarter of the total, or all
+        of it with ``refit=False``.
+    {of_every_strategy}
+
+    See Also
+    --------
+    DoublingThresholdSearchCV : The search.
+
+    Notes
+    -----
+    Theorem D0.
+
+    Examples
+    --------
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DoublingThresholdSearchCV, ThresholdRounds
+    >>> search = DoublingThresholdSearchCV(
+    ...     DPLogisticRegression(), {"C": [0.01, 1.0]}, epsilon=1.0, delta=1e-6,
+    ...     strategy=ThresholdRounds(granularity=0.1),
+    ... )
+    >>> search.plan(20_000, 5, compare=False).row.expected_fits
+    2.0
+    """
+
+    kinds = ("grid", "distribution")
+
+    def __init__(
+        self,
+        *,
+        noise: str = "sparse",
+        granularity: float = 0.01,
+        initial_utility: float = 0.0,
+        max_rounds: int | None = None,
+        max_hits: int | None = None,
+        batch_size: int = 16,
+        n_partitions: Any = "auto",
+        tuning_estimator: Any = None,
+        selection_epsilon: float | None = None,
+        diagnostics: bool = False,
+        error_score: str = "worst",
+        pre_dispatch: Any = "2*n_jobs",
+    ) -> None:
+        self.noise = noise
+        self.granularity = granularity
+        self.initial_utility = initial_utility
+        self.max_rounds = max_rounds
+        self.max_hits = max_hits
+        self.batch_size = batch_size
+        self.n_partitions = n_partitions
+        self.tuning_estimator = tuning_estimator
+        self.selection_epsilon = selection_epsilon
+        self.diagnostics = diagnostics
+        self.error_score = error_score
+        self.pre_dispatch = pre_dispatch
+
+    def check(self, search: Any) -> None:
+        """Refuse bad values of parameters."""
+        super().check(search)
+        check_option(self.noise, name="noise", options=NOISES)
+        check_integer(self.batch_size, name="batch_size", lower=1)
+        check_real(self.granularity, name="granularity", lower=0.0, lower_open=True, upper=1.0)
+
+    # Cost -------------------------------------------------------------------------------------
+
+    def choice_cost(
+        self, request: PlanRequest, layout: Layout, partitions: Partitions
+    ) -> tuple[PrivacyProfile, PrivacyProfile]:
+        """Return what the rounds cost, the same for records that train and that score."""
+        profile = self._rounds(partitions, request.delta, None).profile
+        return profile, profile
+
+    def note(self, request: PlanRequest) -> str:
+        """Return words for the report."""
+        return f"doubling threshold, {self.noise} noise"
+
+    def _rounds(self, partitions: Partitions, delta: float, random: Any) -> DoublingThreshold:
+        """Return a threshold search whose noise covers records that train and that score."""
+        # Theorem D1: one record changes a utility by at most the sensitivity.
+        return DoublingThreshold(
+            sensitivity=partitions.sensitivity,
+            granularity=self.granularity,
+            initial_utility=self.initial_utility,
+            noise=self.noise,
+            epsilon=partitions.epsilon,
+            delta=_DELTA_SHARE * delta if self.noise == "per-round" else 0.0,
+            max_rounds=self.max_rounds,
+            max_hits=self.max_hits,
+            random_state=random,
+        )
+
+    def rounds(self, plan: Plan, random: Any = None) -> DoublingThreshold:
+        """Return the threshold search of a plan."""
+        return self._rounds(partitions_of(plan), plan.delta, random)
+
+    def number_of_fits(self, plan: Plan) -> tuple[float, float]:
+        """Return the number of candidates, twice: a fit on each of k partitions counts as one."""
+        if not plan.candidates.drawn:
+            fits = float(len(plan.candidates.grid()))
+            return fits, fits
+        rounds = self.rounds(plan)
+        # A search misses less often than it hits, before its last hit.
+        limits = (rounds.max_rounds, None if rounds.max_hits is None else 2 * rounds.max_hits - 1)
+        fits = float(min(limit for limit in limits if limit is not None) * self.batch_size)
+        return fits, fits
+
+    # Run and choose ---------------------------------------------------------------------------
+
+    def session(self, run: RunningSearch) -> DoublingThresholdSession:
+        """Return a session that is offered candidates."""
+        return DoublingThresholdSession(run, self)
+
+    def choose(self, run: RunningSearch) -> Choice:
+        """Offer the grid, or draws, until the session is finished."""
+        session = self.session(run)
+        batches = batches_of(run.plan.candidates, self.batch_size, run.streams.draw)
+        while not session.finished:
+            session.propose(next(batches))
+        return session.choice()
 
 
 class DoublingThresholdSession(RunningBudget):
@@ -68,13 +221,14 @@ class DoublingThresholdSession(RunningBudget):
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from skdptune.linear_model import DPLogisticRegression
-    >>> from skdptune.model_selection import DoublingThresholdSearchCV
+    >>> from skdptune.model_selection import DoublingThresholdSearchCV, ThresholdRounds
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 3))
     >>> y = X[:, 0] + 0.3 * rng.normal(size=2000) > 0
     >>> session = DoublingThresholdSearchCV(
     ...     DPLogisticRegression(solver="sgd", epochs=2), {"C": [0.1]}, epsilon=2.0, delta=1e-5,
-    ...     tuning_estimator=LogisticRegression(), granularity=0.1, random_state=0,
+    ...     strategy=ThresholdRounds(tuning_estimator=LogisticRegression(), granularity=0.1),
+    ...     random_state=0,
     ... ).start(X, y)
     >>> centre = 0.1
     >>> while not session.finished:
@@ -92,18 +246,16 @@ class DoublingThresholdSession(RunningBudget):
         "It also holds records and secret noise. The search that finish returns may be kept."
     )
 
-    def __init__(
-        self, search: PartitionSearch, rounds: DoublingThreshold, state: SearchState
-    ) -> None:
+    def __init__(self, running: RunningSearch, strategy: ThresholdRounds) -> None:
         super().__init__()
-        self._search, self._rounds, self._state = search, rounds, state
-        plan = state.plan
-        self._report = search._report(plan)
+        plan = running.plan
+        self._running, self._strategy, self._report = running, strategy, running.report
+        self._rounds = strategy.rounds(plan, noise_random(running.streams.pick))
         self._costed = CostedCandidates(
-            plan.model.fit_costs, plan.cost.setting is not None, search.tuning_estimator
+            plan.model.fit_costs, plan.cost.setting is not None, strategy.tuning_estimator
         )
         # A record belongs to one partition, the same in all rounds, with or without a seed.
-        seeds = state.streams.random_split
+        seeds = running.streams.random_split
         self._places = np.random.SeedSequence() if seeds is None else seeds.spawn(1)[0]
         self._known: dict[Any, tuple[dict[str, Any], float]] = {}
         # As offered, so that no other object gets the id of a value.
@@ -136,11 +288,11 @@ class DoublingThresholdSession(RunningBudget):
         keys = [_key(candidate) for candidate in offered]
         fresh = {k: c for k, c in zip(keys, offered, strict=True) if k not in self._known}
         self._costed.check(fresh.values())
-        model, cost = self._state.plan.model, self._state.plan.cost
+        model, cost = self._running.plan.model, self._running.plan.cost
         model.fit_costs.check(list(fresh.values()), cost.setting, model.final_size)
         # Copies: whoever offers may not change later what was found to be costed.
         self._given += fresh.values()
-        self._state.mark_read()
+        self._running.mark_read()
         self._score({key: copied(given) for key, given in fresh.items()})
         if self._first is None:
             self._first = self._known[keys[0]][0]
@@ -165,28 +317,24 @@ class DoublingThresholdSession(RunningBudget):
         self._check_open()
         # Closed first: the final fit is paid for once.
         self._is_open = False
-        search, state, choice = self._search, self._state, self.choice()
-        state.mark_read()
-        model = search._final_model(state, choice)
-        search._publish(state.plan, choice, model)
-        state.confirm()
-        return search
+        return self._running.finish(self.choice())
 
     @one_at_a_time
-    def choice(self) -> ThresholdChoice:
+    def choice(self) -> Choice:
         """Return the winner so far, as the search's template wants it."""
-        # Theorem D4.
-        state, scorer = self._state, self._search._scorer()
+        # Theorem D4: the trace is paid for.
+        running, scorer = self._running, self._running.scorer
         winner = self._best if self._best is not None else self._first
         if winner is None:
-            winner = next(batches_of(state.plan.candidates, 1, state.streams.draw))[0]
+            winner = next(batches_of(running.plan.candidates, 1, running.streams.draw))[0]
         score = scorer.lower + self.utility * (scorer.upper - scorer.lower)
         details = {
             "candidates": [candidate for candidate, _ in self._known.values()],
             "utilities": np.array([utility for _, utility in self._known.values()]),
         }
         row = {"params": winner, "score": score}
-        return ThresholdChoice(winner, score, None, [row], diagnostics=details, trace=self.trace)
+        shown = {"trace_": self.trace}
+        return Choice(winner, score, None, [row], diagnostics=details, attributes=shown)
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -197,14 +345,14 @@ class DoublingThresholdSession(RunningBudget):
 
     def _score(self, fresh: dict[Any, dict[str, Any]]) -> None:
         """Score candidates that were not yet, and keep their utilities."""
-        # Theorem D1.
+        # Theorem D1: a candidate keeps its utility.
         if not fresh:
             return
-        utilities = self._search._utilities(
-            self._state,
+        utilities = self._strategy.utilities(
+            self._running,
             list(fresh.values()),
             np.random.default_rng(self._places),
-            spawned(self._state.streams.runs, len(fresh)),
+            spawned(self._running.streams.runs, len(fresh)),
         )
         for (key, candidate), utility in zip(fresh.items(), utilities, strict=True):
             self._known[key] = (candidate, float(utility))

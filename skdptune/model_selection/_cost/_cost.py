@@ -6,30 +6,19 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-from skdptune._formatting import shown
-from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import (
-    Binomial,
-    Geometric,
-    Logarithmic,
-    Poisson,
     PrivacyProfile,
     PrivacyReport,
-    RunCountDistribution,
     SharedCurve,
-    TruncatedNegativeBinomial,
     calibrate,
-    check_distribution,
     mixture,
     search_on_split,
 )
 from skdptune.base import DEFAULT_DELTA, budget_owners
 from skdptune.base.protocol import Parametrized
-from skdptune.mechanisms import noise_for_budget
-from skdptune.model_selection._cost._candidates import Candidates
+from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.model_selection._cost._fit_costs import (
     BudgetSetting,
     CurveSetting,
@@ -39,197 +28,6 @@ from skdptune.model_selection._cost._fit_costs import (
     NoiseSetting,
 )
 from skdptune.model_selection._cost._layout import Layout
-
-_MOST_RUNS = 1e9
-
-
-def _binomial(mean: float) -> RunCountDistribution:
-    # Half of the trials run, which spreads less than Poisson, and costs more.
-    return Binomial.from_mean(mean, max(1, math.ceil(2.0 * mean)))
-
-
-_MAKERS: dict[str, Callable[[float], RunCountDistribution]] = {
-    "geometric": Geometric.from_mean,
-    "logarithmic": Logarithmic.from_mean,
-    "negative_binomial": lambda mean: TruncatedNegativeBinomial.from_mean(mean, 0.5),
-    # Rarely makes few runs, for little more.
-    "concentrated": lambda mean: TruncatedNegativeBinomial.from_mean(mean, 3.0),
-    "poisson": Poisson.from_mean,
-    "binomial": _binomial,
-}
-# Those among which "auto" picks: the others never cost less for the same mean.
-_CHOICE = ("geometric", "logarithmic", "negative_binomial", "concentrated", "poisson")
-DISTRIBUTIONS = ("auto", *_MAKERS)
-
-
-def candidate_distributions(
-    n_iter_distribution: str | RunCountDistribution,
-    n_iter: float,
-    at_least: tuple[int, float] | None,
-) -> list[RunCountDistribution]:
-    """Return the distributions that a search may use; it takes the cheapest.
-
-    Parameters
-    ----------
-    n_iter_distribution : str or RunCountDistribution
-        A name, "auto" for several, or the distribution itself.
-    n_iter : float
-        Mean number of runs.
-    at_least : tuple of int and float, or None
-        ``(k, chance)``: instead of the mean, ask for at least k runs with that chance.
-    """
-    if isinstance(n_iter_distribution, RunCountDistribution):
-        return [check_distribution(n_iter_distribution)]
-    check_option(n_iter_distribution, name="n_iter_distribution", options=DISTRIBUTIONS)
-    names = _CHOICE if n_iter_distribution == "auto" else (n_iter_distribution,)
-    if at_least is not None:
-        count, chance = _checked_wish(at_least)
-        made = [_distribution_of_chance(_MAKERS[name], count, chance) for name in names]
-        # Some make few runs too often, whatever their mean.
-        found = [each for each in made if each is not None]
-        if not found:
-            raise ValueError(
-                "at_least must be attainable with n_iter_distribution="
-                f"{shown(n_iter_distribution)}; got {shown((count, chance))}. "
-                "n_iter_distribution='poisson' rarely makes few runs."
-            )
-        return found
-    mean = check_real(n_iter, name="n_iter", lower=1.0, upper=_MOST_RUNS)
-    if mean == 1.0:
-        return [Binomial(1, 1.0)]
-    return [_MAKERS[name](mean) for name in names]
-
-
-def _checked_wish(at_least: tuple[int, float]) -> tuple[int, float]:
-    try:
-        count, chance = at_least
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"at_least must be (number of runs, chance); got {shown(at_least)}."
-        ) from None
-    check_integer(count, name="at_least[0]", lower=1)
-    return count, check_real(
-        chance, name="at_least[1]", lower=0.0, upper=1.0, lower_open=True, upper_open=True
-    )
-
-
-def _distribution_of_chance(
-    make: Callable[[float], RunCountDistribution], count: int, chance: float
-) -> RunCountDistribution | None:
-    """Return the distribution of least mean with at least `count` runs at the wanted chance.
-
-    None where no mean is enough.
-    """
-
-    def is_enough(mean: float) -> bool:
-        return 1.0 - make(mean).probability_at_most(count - 1) >= chance
-
-    low, high = 1.0 + 1e-9, 2.0
-    while not is_enough(high):
-        low, high = high, 2.0 * high
-        if high > _MOST_RUNS:
-            return None
-    while high - low > 1e-3 * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return make(high)
-
-
-def runs_at_most(n_iter_distribution: RunCountDistribution, chance: float) -> int:
-    """Return the least number of runs that is not exceeded with the given chance."""
-    high = 1
-    while n_iter_distribution.probability_at_most(high) < chance:
-        high *= 2
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (low, middle)
-            if n_iter_distribution.probability_at_most(middle) >= chance
-            else (middle, high)
-        )
-    return high
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All that is decided before the data are read.
-
-    Attributes
-    ----------
-    candidates : Candidates
-    model : CostModel
-    cost : Cost
-        The cost of everything, at the setting that meets the budget.
-    components : tuple of PrivacyReport
-        Of the report's tree.
-    asked : float or None
-        The total epsilon that the user gave.
-    advice : str
-        Why a search of a suggested space cannot be expected to help; empty if it can.
-    declined : Plan or None
-        The search that is not made, where the estimator is fitted once, as it is, instead.
-    """
-
-    candidates: Candidates
-    model: CostModel
-    cost: Cost
-    components: tuple[PrivacyReport, ...]
-    asked: float | None
-    advice: str = ""
-    declined: Plan | None = None
-
-    @property
-    def layout(self) -> Layout:
-        """How the records are divided."""
-        return self.model.layout
-
-    @property
-    def delta(self) -> float:
-        """At which the total is stated."""
-        return self.model.delta
-
-    @property
-    def total(self) -> PrivacyProfile:
-        """What everything costs that the fitted search shows."""
-        return self.cost.total
-
-    def with_classes(self, classes: Any) -> Plan:
-        """Return the same plan with estimators that are given the label set."""
-        fit_costs = replace(self.model.fit_costs, classes=classes)
-        return replace(self, model=replace(self.model, fit_costs=fit_costs))
-
-    @cached_property
-    def calibration_in_words(self) -> str:
-        """How the noise of the fits was found, and what that loses; empty if it is given.
-
-        Whether candidates differ in what sets their cost decides.
-        """
-        setting = self.cost.setting
-        if isinstance(setting, NoiseSetting):
-            return "One noise for all candidates, from the exact cost of the search."
-        if isinstance(setting, CurveSetting):
-            return (
-                "Each candidate's own noise, so that its cost stays below one curve for all; this "
-                f"uses {max(self.model.loss(self.cost), 0.0):.1%} of ε."
-            )
-        if setting is None:
-            return ""
-        if self.model.fit_costs.is_held_to_budget:
-            return (
-                "Each candidate's own noise for the ε of a fit; where their costs differ, the "
-                "worst cost of such a fit is assumed."
-            )
-        return "Each candidate's own noise for the ε of a fit, from the exact cost of the search."
-
-    def noise_of_final(self) -> float | None:
-        """Return the noise of the returned model's fit, if the estimator has a `noise_level`."""
-        model = self.model
-        size = model.final_size if self.layout.final else model.train_size
-        made = model.fit_costs.configured({}, self.cost.setting, size)
-        level = getattr(made, "noise_level", None)
-        return None if level is None else float(level(size.n_samples, size.n_features))
-
 
 ProfileOfFit = Callable[[FitSetting | None, FitSize], PrivacyProfile]
 
@@ -313,6 +111,19 @@ class Cost:
         return None if self.setting is None else self.setting.epsilon
 
 
+# From a cost model, one fit, the noise of its score and what the fits of runs are set to, to what
+# the selection costs records that train, and those that score if others do (else None).
+Selections = Callable[
+    ["CostModel", PrivacyProfile, ScoreNoise, FitSetting | None],
+    tuple[PrivacyProfile, PrivacyProfile | None],
+]
+
+
+def one_run(run: PrivacyProfile) -> PrivacyProfile:
+    """Return the cost of a selection that makes one run."""
+    return run
+
+
 @dataclass(frozen=True)
 class CostModel:
     """The cost of a search as a function of what its fits are set to.
@@ -323,18 +134,34 @@ class CostModel:
         How the records are divided.
     fit_costs : FitCosts
         Costs of fits.
-    select : callable
-        From the profile of one run to that of the selection.
     delta : float
         At which figures are stated.
-    score_epsilon : float or None
-        What a score may cost; None lets the search choose.
+    select : callable
+        From the profile of one run to that of the selection.
+    selections : callable, optional
+        Where the selection is not `select` of fits and of scores; see `Selections`.
+    solved : object, optional
+        What the strategy has solved for before the noise: its own.
     note, bound : str
         Words for the report.
     tuning_bound : {"profile", "rdp"}
         See `skdptune.accounting.tune_then_fit`.
-    n_iter_distribution : RunCountDistribution, optional
-        Of the number of runs, where that is random.
+    score_epsilon : float or None
+        What a score may cost; None lets the search choose.
+    n_runs : int, default=1
+        Number of runs that are all released.
+    fit_noise : float or None
+        Noise of each run's fit over that of the final fit; None for fits that are set alike.
+    score_noise : float or None
+        Noise of each score over that of the final fit, both in units of a record's influence; None
+        for a share of what a fit costs.
+    rate_factor : float, default=1.0
+        By which learning rates of runs' fits are multiplied.
+    releases_runs : bool, default=True
+        Whether runs are fits and scores by themselves. Where they are not, the cost of the
+        selection has nothing to do with what fits cost.
+    n_splits : float, default=1.0
+        Over so many splits of the records a fit may find none.
 
     Notes
     -----
@@ -343,13 +170,20 @@ class CostModel:
 
     layout: Layout
     fit_costs: FitCosts
-    select: Callable[[PrivacyProfile], PrivacyProfile]
     delta: float
-    score_epsilon: float | None = None
+    select: Callable[[PrivacyProfile], PrivacyProfile] = one_run
+    selections: Selections | None = None
+    solved: Any = None
     note: str = ""
     bound: str | None = None
     tuning_bound: str = "profile"
-    n_iter_distribution: RunCountDistribution | None = None
+    score_epsilon: float | None = None
+    n_runs: int = 1
+    fit_noise: float | None = None
+    score_noise: float | None = None
+    rate_factor: float = 1.0
+    releases_runs: bool = True
+    n_splits: float = 1.0
 
     # The cost at a setting ----------------------------------------------------------------------
 
@@ -360,9 +194,12 @@ class CostModel:
     def _of_fits(self, profile_of: ProfileOfFit, setting: FitSetting | None) -> Cost:
         layout, of_runs = self.layout, self.setting_of_runs(setting)
         fit = profile_of(of_runs, self.train_size)
-        noise = self._score_noise(fit, setting)
-        final = profile_of(setting, self.final_size) if layout.final else None
-        trained, scored = self.selections(fit, noise, of_runs)
+        noise = self.noise_of_scores(fit, setting)
+        final = None
+        if layout.final:
+            is_alike = of_runs is setting and self.train_size == self.final_size
+            final = fit if is_alike else profile_of(setting, self.final_size)
+        trained, scored = (self.selections or _selected)(self, fit, noise, of_runs)
         total = search_on_split(
             trained,
             scored,
@@ -372,24 +209,19 @@ class CostModel:
             variant=layout.variant,
             bound=self.tuning_bound if final is not None else "profile",
         )
-        if layout.chance_of_nothing > _NEVER:
-            total = total + PrivacyProfile.approximate(0.0, min(layout.chance_of_nothing, 1.0))
+        if self.releases_runs and layout.chance_of_nothing > _NEVER:
+            # Theorem F7: a fit may find no record, on each split anew.
+            chance = min(self.n_splits * layout.chance_of_nothing, 1.0)
+            total = total + PrivacyProfile.approximate(0.0, chance)
         return Cost(total, fit, trained, scored, final, noise, setting, of_runs)
 
     def setting_of_runs(self, setting: FitSetting | None) -> FitSetting | None:
         """Return what the fits of the runs are set to, beside a setting of the final fit."""
-        return setting
+        if setting is None or self.fit_noise is None:
+            return setting
+        return setting.noisier(self.fit_noise, self.n_runs)
 
-    def selections(
-        self, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
-    ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
-        """Return the selection for records that train, and for those that score if others do."""
-        # Theorem F1.
-        if self.layout.validation > 0.0:
-            return self.select(fit), self.select(noise.profile)
-        return self.select(self._run(fit, noise)), None
-
-    def _run(self, fit: PrivacyProfile, noise: ScoreNoise) -> PrivacyProfile:
+    def run(self, fit: PrivacyProfile, noise: ScoreNoise) -> PrivacyProfile:
         """Return what a whole run costs: its fits and its score."""
         if self.layout.validation > 0.0:
             return fit | noise.profile
@@ -398,14 +230,23 @@ class CostModel:
 
     @property
     def train_size(self) -> FitSize:
-        """The records of one fit of a run."""
+        """The records of a run's fit; of the final fit where runs are no fits of their own."""
+        if not self.releases_runs:
+            return self.final_size
         layout = self.layout
-        return FitSize(layout.n_train, layout.n_final, layout.n_features, layout.train_is_random)
+        return FitSize(
+            layout.n_train,
+            layout.n_final,
+            layout.n_features,
+            layout.train_is_random,
+            self.rate_factor,
+        )
 
     @property
     def _stated_size(self) -> FitSize:
         """The records of the fit whose cost is stated as that of one fit."""
-        return self.train_size
+        is_final = self.fit_noise is not None and self.layout.final
+        return self.final_size if is_final else self.train_size
 
     @property
     def final_size(self) -> FitSize:
@@ -413,18 +254,26 @@ class CostModel:
         layout = self.layout
         return FitSize(layout.n_final, layout.n_final, layout.n_features, layout.final_is_random)
 
-    def _score_noise(self, fit: PrivacyProfile, setting: FitSetting | None) -> ScoreNoise:
-        if self.layout.public:
+    def noise_of_scores(self, fit: PrivacyProfile, setting: FitSetting | None) -> ScoreNoise:
+        """Return the noise on each score."""
+        if self.layout.public or not self.releases_runs:
             return NO_NOISE
+        of_fit = fit.epsilon(self.delta) if setting is None else setting.epsilon
         epsilon = self.score_epsilon
         if epsilon is None:
-            of_fit = fit.epsilon(self.delta) if setting is None else setting.epsilon
-            epsilon = of_fit * self._score_share(of_fit)
+            share = 1.0 if self.score_noise is not None else self._score_share(of_fit)
+            epsilon = of_fit * share
         if not 0.0 < epsilon < math.inf:
             # A fit that costs nothing or everything does not say what a score may cost.
             epsilon = 1.0
-        ratio, profile = noise_for_budget(min(epsilon, _LARGEST_BUDGET), self.delta)
-        return ScoreNoise(ratio, "gaussian" if self.delta > 0.0 else "laplace", profile)
+        if self.score_noise is None or self.score_epsilon is not None:
+            ratio, profile = noise_for_budget(min(epsilon, _LARGEST_BUDGET), self.delta)
+            return ScoreNoise(ratio, "gaussian" if self.delta > 0.0 else "laplace", profile)
+        unit, _ = noise_for_budget(min(max(epsilon, 1e-6), _LARGEST_BUDGET), self.delta)
+        ratio = unit * self.score_noise
+        if self.delta > 0.0:
+            return ScoreNoise(ratio, "gaussian", gaussian_profile(1.0, ratio))
+        return ScoreNoise(ratio, "laplace", laplace_profile(1.0, ratio))
 
     def _score_share(self, epsilon: float) -> float:
         """Return a score's share of a fit's epsilon, from public numbers."""
@@ -461,7 +310,7 @@ class CostModel:
         if self.delta > 0.0 and self.fit_costs.can_share_a_curve(
             self._curve(self._shift_guess(epsilon)), self.final_size
         ):
-            return self._solved_curve(epsilon)
+            return self.solved_curve(epsilon)
         return self._solved_budget(epsilon)
 
     def loss(self, cost: Cost) -> float:
@@ -476,14 +325,15 @@ class CostModel:
 
     def check(self, cost: Cost) -> None:
         """Raise unless the fits of all candidates can be costed at the setting that was found."""
-        self.fit_costs.check_spaces(cost.run_setting, self.train_size)
-        if self.layout.final:
+        if self.releases_runs:
+            self.fit_costs.check_spaces(cost.run_setting, self.train_size)
+        if self.layout.final or not self.releases_runs:
             self.fit_costs.check_spaces(cost.setting, self.final_size)
 
     def guess(self, epsilon: float) -> BudgetSetting:
         """Return about what each fit may cost of a total."""
-        share = 0.95 if self.layout.tuning is not None else 0.4
-        return BudgetSetting(epsilon * share, self.delta)
+        most = self.layout.tuning is not None or self.fit_noise is not None
+        return BudgetSetting(epsilon * (0.95 if most else 0.4), self.delta)
 
     def _solved_noise(self, epsilon: float, prefix: str, name: str) -> Cost:
         """Return the cost of the least noise that keeps within a total.
@@ -522,7 +372,7 @@ class CostModel:
             noise = min(max(noise * ratio, _LEAST_NOISE), _LARGEST_NOISE)
         return noise
 
-    def _solved_curve(self, epsilon: float) -> Cost:
+    def solved_curve(self, epsilon: float) -> Cost:
         """Return the cost of the highest curve of all fits that keeps within a total.
 
         Theorem T4. No fit is costed here: each candidate is calibrated to the curve by itself.
@@ -608,27 +458,30 @@ class CostModel:
 
     def components(self, cost: Cost) -> tuple[PrivacyReport, ...]:
         """Return the components of the report's tree: the selection with its run, the last fit."""
-        layout = self.layout
-        folds = f"{layout.folds - 1} of {layout.folds} folds see a record" if layout.folds else ""
-        of_run = [PrivacyReport(cost.fit, self.delta, name="fit", note=folds)]
-        if cost.score_noise.kind != "none":
-            of_run.append(PrivacyReport(cost.score_noise.profile, self.delta, name="score"))
-        notes = [self.note]
+        layout, notes = self.layout, [self.note]
         if layout.tuning is not None:
             notes.append(f"on {layout.tuning:.3g} of the records")
-        run = self._run(cost.fit, cost.score_noise)
         selection = PrivacyReport(
             self.selection(cost),
             self.delta,
             name="selection",
             note=", ".join(notes),
             bound=self.bound,
-            parts=[PrivacyReport(run, self.delta, name="one run", parts=of_run)],
+            parts=self._components_of_run(cost) if self.releases_runs else (),
         )
         if cost.final is None:
             return (selection,)
         note = layout.final_in_words
         return selection, PrivacyReport(cost.final, self.delta, name="final fit", note=note)
+
+    def _components_of_run(self, cost: Cost) -> list[PrivacyReport]:
+        folds = self.layout.folds
+        note = f"{folds - 1} of {folds} folds see a record" if folds else ""
+        of_run = [PrivacyReport(cost.fit, self.delta, name="fit", note=note)]
+        if cost.score_noise.kind != "none":
+            of_run.append(PrivacyReport(cost.score_noise.profile, self.delta, name="score"))
+        run = self.run(cost.fit, cost.score_noise)
+        return [PrivacyReport(run, self.delta, name="one run", parts=of_run)]
 
     def selection(self, cost: Cost) -> PrivacyProfile:
         """Return what the selection costs by itself, if on all records."""
@@ -638,10 +491,20 @@ class CostModel:
         return mixture([cost.scored, cost.trained], [share, 1.0 - share])
 
 
+def _selected(
+    model: CostModel, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
+) -> tuple[PrivacyProfile, PrivacyProfile | None]:
+    """Return the selection by `select`, for records that train and for those that score."""
+    # Theorem F1: records that train and those that score are charged apart.
+    if model.layout.validation > 0.0:
+        return model.select(fit), model.select(noise.profile)
+    return model.select(model.run(fit, noise)), None
+
+
 def untuned_model(model: CostModel) -> CostModel:
     """Return the cost model of one fit on all records, without a search."""
     layout = replace(model.layout, validation=0.0, folds=0, public=True, tuning=None, final=False)
-    return CostModel(layout, model.fit_costs, lambda run: run, model.delta)
+    return CostModel(layout, model.fit_costs, model.delta)
 
 
 def own_delta(estimator: Parametrized) -> float:
@@ -649,74 +512,3 @@ def own_delta(estimator: Parametrized) -> float:
     owners = budget_owners(estimator)
     deltas = [owner.delta for owner in owners if owner.delta]
     return max(deltas, default=0.0 if owners else DEFAULT_DELTA)
-
-
-# From epsilon, the number of partitions and of scored records (None if these are public) to the
-# cost of a choice, for records that train and for records that score.
-ChoiceCost = Callable[[float, int, int | None], tuple[PrivacyProfile, PrivacyProfile]]
-# Share of a fit's epsilon that choosing its parameters may cost.
-_CHOICE_SHARE = 0.25
-
-
-def free_choice(
-    epsilon: float, n_partitions: int, n_score: int | None
-) -> tuple[PrivacyProfile, PrivacyProfile]:
-    """Return the cost of a choice that looks at no data."""
-    return PrivacyProfile.pure(0.0), PrivacyProfile.pure(0.0)
-
-
-@dataclass(frozen=True)
-class ChoiceCostModel(CostModel):
-    """The cost of a choice by utilities on partitions, and of one fit on all records.
-
-    Parameters
-    ----------
-    choice_epsilon : float
-        What the choice may cost.
-    choice : callable
-        See `ChoiceCost`.
-    n_partitions : int
-        Number of disjoint partitions.
-    """
-
-    choice_epsilon: float = 0.0
-    choice: ChoiceCost = free_choice
-    n_partitions: int = 0
-
-    def _of_fits(self, profile_of: ProfileOfFit, setting: FitSetting | None) -> Cost:
-        layout = self.layout
-        fit = profile_of(setting, self.final_size)
-        trained, scored = self.choice(self.choice_epsilon, self.n_partitions, self.n_score)
-        final = fit if layout.final else None
-        total = search_on_split(trained, scored, final, validation_fraction=layout.validation)
-        return Cost(total, fit, trained, scored, final, NO_NOISE, setting, setting)
-
-    @property
-    def n_score(self) -> int | None:
-        """Public constant for the number of records that a score averages; None if public."""
-        return None if self.layout.public else self.layout.n_score
-
-    def check(self, cost: Cost) -> None:
-        """Raise unless the final fit of every candidate can be costed."""
-        self.fit_costs.check_spaces(cost.setting, self.final_size)
-
-    def components(self, cost: Cost) -> tuple[PrivacyReport, ...]:
-        """Return the components of the report's tree: the choice and the fit."""
-        choice = PrivacyReport(
-            self.selection(cost),
-            self.delta,
-            name="selection",
-            note=f"{self.note}, {self.n_partitions} disjoint partitions",
-        )
-        if cost.final is None:
-            return (choice,)
-        final = PrivacyReport(cost.final, self.delta, name="final fit", note="on all records")
-        return choice, final
-
-
-def default_choice_epsilon(total: float | None, model: CostModel) -> float:
-    """Return what a choice may cost by default: a share of the total, or of the fit."""
-    if total is None:
-        own = model.fit_costs.profile(None, model.final_size).epsilon(model.delta)
-        total = own if 0.0 < own < math.inf else 1.0
-    return _CHOICE_SHARE * total

@@ -4,48 +4,37 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import clone
-
-from skdptune.base import nested_estimators, own_parameters
-from skdptune.model_selection._adaptive._adaptive_cost import AdaptiveCostModel
-from skdptune.model_selection._cost import CurveSetting, FitSize, copied
-from skdptune.model_selection._running import (
-    Material,
-    Result,
-    Run,
-    child_stream,
-    perform_runs,
-    spawned,
-)
-from skdptune.model_selection._tuning_search import SearchState
-
-if TYPE_CHECKING:
-    from skdptune.model_selection._adaptive_search import DPAdaptiveSearchCV
-
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 import numpy as np
+from sklearn.base import clone
 
 from skdptune._formatting import shown
 from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune.accounting import PrivacyReport
-from skdptune.model_selection._adaptive._allowance import Allowance
-from skdptune.model_selection._adaptive._races import Race, Races
-from skdptune.model_selection._adaptive._studies import PRUNERS, AdaptiveTrial, Studies, Told
-from skdptune.model_selection._cost import Plan
+from skdptune.base import nested_estimators, own_parameters
+from skdptune.model_selection._adaptive import (
+    PRUNERS,
+    AdaptiveTrial,
+    Allowance,
+    Race,
+    Races,
+    Studies,
+    Told,
+)
+from skdptune.model_selection._cost import CurveSetting, FitSize, copied
+from skdptune.model_selection._running import Material, Result, Run, child_stream, spawned
 from skdptune.model_selection._space import AdaptiveSpace
+from skdptune.model_selection._strategies._full_table import own_place
+from skdptune.model_selection._strategies._running_search import RunningSearch
+from skdptune.model_selection._strategies._strategy import Choice
 from skdptune.model_selection._study import Journal
-from skdptune.model_selection._tuning_search import Choice
 
 if TYPE_CHECKING:
-    from skdptune.model_selection._adaptive_search import DPAdaptiveSearchCV
-
+    from skdptune.model_selection._strategies._adaptive_trials import AdaptiveTrials
 
 _EPOCHS = ("epochs", "max_epochs")
 
@@ -95,61 +84,46 @@ class RungFits:
 
     Parameters
     ----------
-    search : DPAdaptiveSearchCV
-    state : SearchState
-    model : AdaptiveCostModel
+    running : RunningSearch
     material : Material
         Records, and how they are scored with a whole share of noise.
     begin : callable
         Is called as ``begin(trial, place)`` for each fit that is paid for, before data are read.
     """
 
-    search: DPAdaptiveSearchCV
-    state: SearchState
-    model: AdaptiveCostModel
+    running: RunningSearch
     material: Material
     begin: Callable[[Any, int], None]
 
     def of(self, trials: Sequence[Any], place: int) -> list[Result]:
         """Fit and score trials at a rung, side by side."""
-        # Theorem G6.
+        # Theorem G6: what is begun is spent before data are read.
         runs = [self._run_of(trial, place) for trial in trials]
         for trial in trials:
             self.begin(trial, place)
-        return perform_runs(
-            runs,
-            self._material_at(place),
-            n_jobs=self.search.n_jobs,
-            pre_dispatch=self.search.pre_dispatch,
-        )
+        return self.running.perform(runs, self._material_at(place))
 
     def _run_of(self, trial: Any, place: int) -> Run:
         """Return the run of a trial, whose cost is known to be what is paid for."""
-        model, share = self.model, self.model.rungs[place]
-        costs, size = model.fit_costs, model.rung_size(share)
-        setting = model.rung_setting(self.state.plan.cost.run_setting, share)
-        candidate = with_share(costs.estimator, trial.params, share / model.rungs[-1], size)
-        if model.prunes and isinstance(setting, CurveSetting):
+        model, run_setting = self.running.plan.model, self.running.plan.cost.run_setting
+        rungs = model.solved
+        share = rungs.shares[place]
+        costs, size = model.fit_costs, rungs.size(model, share)
+        setting = rungs.setting(model, run_setting, share)
+        candidate = with_share(costs.estimator, trial.params, share / rungs.shares[-1], size)
+        if rungs.prunes and isinstance(setting, CurveSetting):
             costs.check_below([candidate], setting, size)
         else:
             costs.check([candidate], setting, size)
         made = costs.configured(candidate, setting, size)
-        seeds = child_stream(child_stream(self.state.streams.runs, trial.number), place)
+        seeds = child_stream(child_stream(self.running.streams.runs, trial.number), place)
         return Run(made, *spawned(seeds, 2))
 
     def _material_at(self, place: int) -> Material:
+        share = self.running.plan.model.solved.shares[place]
         scoring = self.material.scoring
-        noisier = replace(scoring, ratio=scoring.ratio / math.sqrt(self.model.rungs[place]))
+        noisier = replace(scoring, ratio=scoring.ratio / math.sqrt(share))
         return replace(self.material, scoring=noisier)
-
-
-@dataclass
-class AdaptiveChoice(Choice):
-    """The winner, the released study, and how much of a whole fit each row had."""
-
-    study: Any = None
-    shares: tuple[float, ...] | None = None
-    journal: Journal | None = None
 
 
 class AdaptiveSearchSession(RunningBudget):
@@ -206,26 +180,25 @@ class AdaptiveSearchSession(RunningBudget):
         "a search can be resumed."
     )
 
-    def __init__(self, search: DPAdaptiveSearchCV, state: SearchState) -> None:
+    def __init__(self, running: RunningSearch, strategy: AdaptiveTrials) -> None:
         super().__init__()
-        plan = state.plan
-        if not isinstance(plan.model, AdaptiveCostModel):
-            raise TypeError(f"state must be of an adaptive search; got {type(plan.model)}.")
-        self._search, self._state, self._model = search, state, plan.model
-        self._report = search._report(plan)
-        self._rung_fits = RungFits(search, state, plan.model, search._material(state), self._begin)
-        self._allowance = Allowance(plan.model.n_candidates, plan.model.rungs)
-        space = AdaptiveSpace(search._searched(plan))
-        own = search._own_first(space) or {}
-        scorer = search._scorer()
+        plan, search = running.plan, running.search
+        self._running, self._strategy, self._model = running, strategy, plan.model
+        self._shares, self._prunes = plan.model.solved.shares, plan.model.solved.prunes
+        self._report = running.report
+        self._rung_fits = RungFits(running, running.material(), self._begin)
+        self._allowance = Allowance(plan.model.n_runs, self._shares)
+        space = AdaptiveSpace(strategy.searched(plan))
+        own = strategy.own_first(search.estimator, space) or {}
+        scorer = running.scorer
         self._journal: Journal | None = None
         self._studies = Studies(
             space,
             own,
-            search.pruner,
-            [int(share / plan.model.rungs[0]) for share in plan.model.rungs],
-            search.storage,
-            search.study_name,
+            strategy.pruner,
+            [int(share / self._shares[0]) for share in self._shares],
+            strategy.storage,
+            strategy.study_name,
             (scorer.lower, scorer.upper),
         )
         # Trials that were asked for and not told yet, by their numbers.
@@ -235,18 +208,18 @@ class AdaptiveSearchSession(RunningBudget):
         self._next_number = 0
         self._should_stop = False
         self._is_open = True
-        if search.storage is not None:
-            self._resume(plan)
+        if strategy.storage is not None:
+            self._resume()
         self._studies.choose_by(self._sampler(len(self._told)))
         self._own = {} if self._has_told_own() else own
         self._races: Races | None = None
-        if search.pruner in PRUNERS:
-            self._races = Races(search.pruner, self._allowance, has_own=bool(self._own))
+        if strategy.pruner in PRUNERS:
+            self._races = Races(strategy.pruner, self._allowance, has_own=bool(self._own))
 
-    def _resume(self, plan: Plan) -> None:
+    def _resume(self) -> None:
         """Take over the stored study, and count as spent what was begun."""
         self._journal = Journal(self._studies.released)
-        self._journal.open(self._search._public_plan(plan))
+        self._journal.open(self._strategy.public_plan(self._running.search, self._running.plan))
         ended = self._studies.runs()
         for begun in self._journal.begun():
             self._allowance.count(begun.shares)
@@ -259,13 +232,14 @@ class AdaptiveSearchSession(RunningBudget):
 
     def _has_told_own(self) -> bool:
         """Return whether the estimator's own values came to their end before a crash."""
-        last = len(self._model.rungs) - 1
-        return self._search._has_own([one.params for one in self._told if one.place == last])
+        last = len(self._shares) - 1
+        told = [one.params for one in self._told if one.place == last]
+        return own_place(self._running.search.estimator, told) is not None
 
     def _sampler(self, n_known: int) -> Any:
-        seeds = child_stream(self._state.streams.draw, n_known)
+        seeds = child_stream(self._running.streams.draw, n_known)
         seed = None if seeds is None else int(seeds.generate_state(1)[0] >> 1)
-        return self._search._make_sampler(seed)
+        return self._strategy.make_sampler(self._model.n_runs, self._running.n_jobs, seed)
 
     # Driving --------------------------------------------------------------------------------
 
@@ -346,11 +320,7 @@ class AdaptiveSearchSession(RunningBudget):
         choice = self.choice()
         # Closed first: the final fit is paid for once.
         self._is_open = False
-        search, state = self._search, self._state
-        state.mark_read()
-        search._publish(state.plan, choice, search._final_model(state, choice))
-        state.confirm()
-        return search
+        return self._running.finish(choice)
 
     @one_at_a_time
     def run_all(self) -> None:
@@ -358,7 +328,7 @@ class AdaptiveSearchSession(RunningBudget):
         self._show_count()
         while self.n_left > 0 and not self._should_stop:
             left = self.n_left if self._races is None else self._races.n_together
-            count = min(self._search._n_at_once(), left)
+            count = min(self._strategy.n_at_once(self._running.n_jobs), left)
             self._run([self.ask() for _ in range(count)])
 
     @property
@@ -385,12 +355,12 @@ class AdaptiveSearchSession(RunningBudget):
         for trial in trials:
             del self._asked[trial.number]
             trial.is_told = True
-        self._state.mark_read()
+        self._running.mark_read()
         if self._races is None:
             self._climb(trials)
             return
         races: dict[int, Race] = {}
-        for place in range(len(self._model.rungs)):
+        for place in range(len(self._shares)):
             starting = [trial for trial in trials if trial._start == place]
             self._arrive(starting, place)
             races |= {id(trial._race): trial._race for trial in starting}
@@ -400,10 +370,10 @@ class AdaptiveSearchSession(RunningBudget):
     def _climb(self, trials: Sequence[AdaptiveTrial]) -> None:
         """Run trials rung by rung, until the pruner has ended each, or it is at its end."""
         going = list(trials)
-        for place in range(len(self._model.rungs)):
+        for place in range(len(self._shares)):
             staying = []
             for trial, result in zip(going, self._scored(going, place), strict=True):
-                is_last = place == len(self._model.rungs) - 1
+                is_last = place == len(self._shares) - 1
                 # What others are compared with comes to its end.
                 trial.is_pruned = not (is_last or trial._is_own) and self._studies.prunes(trial)
                 if is_last or trial.is_pruned:
@@ -423,7 +393,7 @@ class AdaptiveSearchSession(RunningBudget):
 
     def _go_on(self, race: Race) -> None:
         """Run the best third of a race at the next rung, and so on, where all have arrived."""
-        n_rungs = len(self._model.rungs)
+        n_rungs = len(self._shares)
         while self._races is not None and race.is_complete:
             place = race.place
             going, ending = race.divide(n_rungs)
@@ -440,7 +410,7 @@ class AdaptiveSearchSession(RunningBudget):
         for trial, result in zip(trials, results, strict=True):
             trial.scores += (result.score,)
             self._studies.report(trial, result.score, place)
-            if self._journal is not None and place < len(self._model.rungs) - 1:
+            if self._journal is not None and place < len(self._shares) - 1:
                 self._journal.note_score(trial._run, place, result.splits)
         return results
 
@@ -450,7 +420,7 @@ class AdaptiveSearchSession(RunningBudget):
         else:
             self._races.begin(trial._race, place)
         if self._journal is not None:
-            begun = self._studies.begun(trial, self._model.rungs[trial._start : place + 1])
+            begun = self._studies.begun(trial, self._shares[trial._start : place + 1])
             self._journal.begin(begun, self._allowance.n_trials)
 
     def _end(self, trial: AdaptiveTrial, result: Result, place: int) -> None:
@@ -459,34 +429,34 @@ class AdaptiveSearchSession(RunningBudget):
         released = self._studies.tell(trial, result.splits)
         self._show_count()
         self._show_line(trial)
-        with self._state.tasks.task("candidate"):
+        with self._running.tasks.task("candidate"):
             # Callbacks hear of what has ended.
             pass
-        for callback in self._search.callbacks or ():
+        for callback in self._strategy.callbacks or ():
             self._should_stop |= self._studies.call(callback, released)
 
     def _show_count(self) -> None:
-        progress, done = self._state.progress, len(self._told)
-        if self._model.prunes:
+        progress, done = self._running.progress, len(self._told)
+        if self._prunes:
             progress.phase(f"{done} candidates, {self.n_left} left")
         else:
-            progress.count(done, self._model.n_candidates)
+            progress.count(done, self._model.n_runs)
 
     def _show_line(self, trial: AdaptiveTrial) -> None:
-        if (self._search.verbose or 0) <= 1:
+        if (self._running.search.verbose or 0) <= 1:
             return
-        scorer = self._search._scorer()
+        scorer = self._running.scorer
         score = float(np.clip(trial.scores[-1], scorer.lower, scorer.upper))
         words = ", ".join(f"{name}={value}" for name, value in trial.params.items())
         ending = ", pruned" if trial.is_pruned else ""
-        count = f"{len(self._told)}/{self._model.n_candidates}"
-        count = f"{len(self._told)}" if self._model.prunes else count
-        self._state.progress.line(f"[{count}] {words}; score={score:.3f}{ending}")
+        count = f"{len(self._told)}/{self._model.n_runs}"
+        count = f"{len(self._told)}" if self._prunes else count
+        self._running.progress.line(f"[{count}] {words}; score={score:.3f}{ending}")
 
     # The choice -----------------------------------------------------------------------------
 
     @one_at_a_time
-    def choice(self) -> AdaptiveChoice:
+    def choice(self) -> Choice:
         """Return the choice from all trials that came furthest, with the rows of all."""
         for race in [] if self._races is None else self._races.closed():
             self._go_on(race)
@@ -498,9 +468,10 @@ class AdaptiveSearchSession(RunningBudget):
             Result(None, self._told[i].score, *self._details[i], self._told[i].splits)
             for i in places
         ]
-        found = self._search._chosen(self._state, [self._told[i].params for i in places], results)
-        deviation = self._search._deviation(self._state.plan)
-        rungs = self._model.rungs
+        params = [self._told[i].params for i in places]
+        found = self._strategy.chosen(self._running, params, results)
+        deviation = self._strategy.deviation(self._running.plan)
+        rungs = self._shares
         rows = [
             {
                 "params": one.params,
@@ -510,12 +481,14 @@ class AdaptiveSearchSession(RunningBudget):
             }
             for one in self._told
         ]
-        shares = tuple(float(rungs[one.place] / rungs[-1]) for one in self._told)
-        return AdaptiveChoice(
-            **{**vars(found), "rows": rows, "index": places[found.index]},
-            study=self._studies.released,
-            shares=shares if self._model.prunes else None,
-            journal=self._journal,
+        shares = np.array([float(rungs[one.place] / rungs[-1]) for one in self._told])
+        return replace(
+            found,
+            rows=rows,
+            index=places[found.index],
+            columns={"resource": shares} if self._prunes else {},
+            attributes={"study_": self._studies.released},
+            before_final=None if self._journal is None else self._journal.begin_final,
         )
 
     def _check_open(self) -> None:

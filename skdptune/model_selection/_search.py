@@ -1,0 +1,292 @@
+"""Searches that return one tuned model: plan, run, choose, refit, publish."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from sklearn.base import clone
+
+from skdptune._compat import NO_TASKS, Tasks
+from skdptune._formatting import shown
+from skdptune._progress import current_progress
+from skdptune._validation import check_flag, check_real
+from skdptune.accounting import PrivacyReport
+from skdptune.base import (
+    REPLACE,
+    Budget,
+    announce_search,
+    beside_refusals,
+    set_budget,
+    suggested_space,
+    suggests_a_space,
+)
+from skdptune.model_selection._base import BasePrivateSearch
+from skdptune.model_selection._cost import (
+    Candidates,
+    SearchPlan,
+    labels_set_the_cost,
+    make_pure,
+    own_delta,
+)
+from skdptune.model_selection._plan_in_words import summary_of, worth_it
+from skdptune.model_selection._running import (
+    N_TRIED,
+    PUBLIC_VALIDATION,
+    Data,
+    Streams,
+    check_fits,
+    generator_of,
+    random_split,
+)
+from skdptune.model_selection._strategies import (
+    Choice,
+    Plan,
+    PlanRequest,
+    RunningSearch,
+    Strategy,
+)
+
+# Assumption F6.
+_NOT_PRIVATE = (
+    "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
+)
+
+
+class TuningSearch(BasePrivateSearch[Plan]):
+    """The template of the searches that return one tuned model.
+
+    It knows parameters and records, and no way to search: its strategy says what is tried, what
+    that costs, and how the winner is chosen. What the user gives no space for is searched as the
+    estimator suggests, or fitted once as it is where no search can be expected to help.
+
+    Notes
+    -----
+    Theorem F12.
+    """
+
+    epsilon: float | None
+    refit: Any
+    strategy: Any
+
+    # What a public search says of itself -------------------------------------------------------
+
+    @abstractmethod
+    def _space(self) -> tuple[Any, str, str]:
+        """Return what the user gave to search, its parameter's name, and of what kind it is."""
+
+    @abstractmethod
+    def _strategy(self) -> Strategy:
+        """Return the strategy, given or by default."""
+
+    def _plan_for(self, request: PlanRequest) -> Plan:
+        """Return the strategy's plan."""
+        return self._strategy().plan(request)
+
+    def _n_candidates(self) -> float | None:
+        """Return how many candidates the search asks for, where they are drawn."""
+        return None
+
+    def _missing(self) -> tuple[str, str]:
+        """Return what the user may give to search, and what there is in its place."""
+        return self._space()[1], "None"
+
+    # Parameters -------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        if not hasattr(self.estimator, "fit") or isinstance(self.estimator, type):
+            raise TypeError(
+                f"estimator must be an estimator with fit; got {shown(self.estimator)}."
+            )
+        if self.epsilon is not None:
+            check_real(self.epsilon, name="epsilon", lower=0.0, lower_open=True, upper=500.0)
+        strategy, kind = self._strategy(), self._space()[2]
+        if not isinstance(strategy, Strategy) or kind not in strategy.kinds:
+            raise TypeError(
+                f"strategy must be one that searches a {kind}; got {shown(self.strategy)}."
+            )
+        strategy.check(self)
+        self._check_common_parameters()
+        if self._given() is None and not suggests_a_space(self.estimator):
+            raise beside_refusals(self._no_suggestion(), [self.estimator])
+
+    def _n_tasks(self) -> int:
+        return 1 if self.refit is False else 2
+
+    def _delta(self) -> float:
+        return own_delta(self.estimator) if self.delta is None else float(self.delta)
+
+    # Candidates -------------------------------------------------------------------------------
+
+    def _estimators(self) -> Sequence[Any]:
+        # A step that is searched over may be a classifier in place of none.
+        given = self._given()
+        return (self.estimator,) if given is None else given.with_steps(self.estimator)
+
+    def _given(self) -> Candidates | None:
+        """Return what the user gave to search, if anything."""
+        space, name, kind = self._space()
+        if space is None:
+            return None
+        space = self._strategy().spaces(self.estimator, space)
+        return Candidates(space, name=name, drawn=kind != "grid")
+
+    def _candidates(self, n_samples: int, n_features: int | None) -> Candidates:
+        """Return what is searched: what the user gave, or what the estimator suggests."""
+        # Theorem F12: public numbers alone decide what is searched.
+        given = self._given()
+        if given is not None:
+            return given
+        _, name, kind = self._space()
+        model = clone(self.estimator)
+        if self.epsilon is not None:
+            set_budget(model, Budget(self.epsilon, self._delta()))
+        suggestion = suggested_space(model, n_samples, n_features)
+        if not suggestion:
+            raise self._no_suggestion()
+        found = Candidates.suggested(suggestion, name=name, drawn=kind != "grid")
+        return self._strategy().suggested(found)
+
+    def _no_suggestion(self) -> ValueError:
+        name, missing = self._missing()
+        return ValueError(
+            f"{name} must be given for an estimator that suggests nothing to search over; got "
+            f"{missing} for {type(self.estimator).__name__}. An estimator suggests it by "
+            "suggested_space, for some only where n_features is known."
+        )
+
+    # The plan ---------------------------------------------------------------------------------
+
+    def _solve(
+        self, n_samples: int, n_features: int | None, classes: Any, is_public: bool
+    ) -> Plan:
+        self._check_parameters()
+        request = PlanRequest(
+            self.estimator,
+            self._candidates(n_samples, n_features),
+            self._scorer(),
+            self.epsilon,
+            self._delta(),
+            self.cv,
+            self.refit,
+            self._n_candidates(),
+            n_samples,
+            n_features,
+            classes,
+            is_public,
+            is_random=self.n_public is not None,
+            given=self._space()[0],
+        )
+        self._strategy().check_candidates(request)
+        plan = self._plan_for(request)
+        return plan if plan.candidates.suggestion is None else worth_it(plan)
+
+    def _of_plan(self, value: Any) -> Any:
+        return value.of_plan() if isinstance(value, Strategy) else value
+
+    def _with_classes(self, plan: Plan, classes: Any) -> Plan:
+        return plan.with_classes(classes)
+
+    def _labels_set_the_cost(self, n_samples: int, n_features: int | None) -> bool:
+        size = n_samples if self.n_public is None else self.n_public
+        is_pure = self.epsilon is not None and self._delta() == 0.0
+        estimator = make_pure(clone(self.estimator)) if is_pure else self.estimator
+        return labels_set_the_cost(estimator, self._candidates(size, n_features))
+
+    def _summary(self, plan: Plan, n_samples: int, compare: bool) -> SearchPlan:
+        return summary_of(plan, self._report(plan), type(self).__name__, compare)
+
+    # Running ----------------------------------------------------------------------------------
+
+    def _check_fits(self, plan: Plan, data: Data) -> None:
+        """Raise if the fits of several candidates fail on made-up data."""
+        model, setting = plan.model, plan.cost.setting
+        size = model.final_size if plan.layout.final else model.train_size
+        candidates = plan.candidates.some(N_TRIED)
+        made = (model.fit_costs.configured(each, setting, size) for each in candidates)
+        check_fits(made, data, plan.layout.n_samples, self._scorer().response_method)
+
+    def _run(self, plan: Plan, data: Data, public: Data | None, tasks: Tasks) -> None:
+        running = self._running(plan, data, public)
+        if plan.declined is not None:
+            candidate = plan.candidates.default or {}
+            row = {"params": candidate, "score": math.nan}
+            choice = Choice(candidate, math.nan, None, [row])
+            running.progress.phase("fitting the estimator as it is, in place of a search")
+        else:
+            running.progress.phase("trying candidates")
+            with tasks.task("search", plan.strategy.public_count(plan)) as subtasks:
+                choice = running.strategy.choose(replace(running, tasks=subtasks))
+        model = None
+        if self.refit is not False:
+            if plan.declined is None:
+                running.progress.phase("fitting the winner")
+            with tasks.task("final fit"):
+                model = running.final_model(choice)
+        running.publish(choice, model)
+
+    def _running(self, plan: Plan, data: Data, public: Data | None) -> RunningSearch:
+        streams, layout = Streams.of(self.random_state), plan.layout
+        split = random_split(
+            data.n_samples,
+            layout.validation,
+            layout.tuning,
+            layout.variant,
+            generator_of(streams.random_split),
+        )
+        return RunningSearch(
+            self, plan, data, split, public, streams, current_progress(), NO_TASKS
+        )
+
+    def _started(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any,
+        y_val: Any,
+        params: dict[str, Any],
+        *,
+        tries: bool = True,
+    ) -> RunningSearch:
+        """Return the start of a session, whose cost is set aside in the ledger in use.
+
+        With `tries`, fits are tried on made-up data first.
+        """
+        # Theorem H4: the cost is in the ledger before the data are read.
+        ledger = self._ledger_in_use()
+        announce_search(self, X, warns=ledger is None)
+        plan, data, public = self._opened(X, y, X_val, y_val, params)
+        if tries:
+            self._check_fits(plan, data)
+        running = self._running(plan, data, public)
+        if ledger is None:
+            return replace(running, is_recorded=False)
+        return replace(running, reservation=self._charge(plan).reserved(ledger))
+
+    # The report -------------------------------------------------------------------------------
+
+    def _report(self, plan: Plan, model: Any = None) -> PrivacyReport:
+        return PrivacyReport(
+            plan.total,
+            plan.delta,
+            epsilon=plan.asked,
+            name=type(self).__name__,
+            parts=plan.components,
+            assumptions=self._assumptions(plan, model),
+            neighbouring=REPLACE if plan.layout.replaces else self._neighbouring(plan),
+            bound=plan.model.bound,
+        )
+
+    def _variants(self, plan: Plan) -> Sequence[Any]:
+        return plan.model.fit_costs.variants()
+
+    def _own_assumptions(self, plan: Plan) -> tuple[str, ...]:
+        sentences = super()._own_assumptions(plan)
+        if plan.declined is not None:
+            # No data are held out, and no public ones are read.
+            sentences = tuple(one for one in sentences if one != PUBLIC_VALIDATION)
+        keeps_all = check_flag(self._strategy().diagnostics, name="diagnostics")
+        return (_NOT_PRIVATE, *sentences) if keeps_all else sentences

@@ -1,0 +1,29 @@
+"""Strategies: how a search tries candidates, what that costs, and how the winner is chosen."""
+
+from skdptune.model_selection._strategies._adaptive_session import AdaptiveSearchSession
+from skdptune.model_selection._strategies._adaptive_trials import AdaptiveTrials
+from skdptune.model_selection._strategies._full_table import Composition, FullTable
+from skdptune.model_selection._strategies._partitions import NoisyMaximum
+from skdptune.model_selection._strategies._random_runs import RandomRuns
+from skdptune.model_selection._strategies._running_search import RunningSearch
+from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanRequest, Strategy
+from skdptune.model_selection._strategies._threshold_rounds import (
+    DoublingThresholdSession,
+    ThresholdRounds,
+)
+
+__all__ = [
+    "AdaptiveSearchSession",
+    "AdaptiveTrials",
+    "Choice",
+    "Composition",
+    "DoublingThresholdSession",
+    "FullTable",
+    "NoisyMaximum",
+    "Plan",
+    "PlanRequest",
+    "RandomRuns",
+    "RunningSearch",
+    "Strategy",
+    "ThresholdRounds",
+]

@@ -1,0 +1,647 @@
+"""Show a noisy score of every candidate, and fit the one that is chosen from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skdptune._docstrings import with_shared_text
+from skdptune._validation import check_flag, check_option, check_real
+from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
+from skdptune.model_selection._choosing import (
+    TableChoice,
+    TableOutlook,
+    choose_from_table,
+    encode,
+)
+from skdptune.model_selection._cost import (
+    Candidates,
+    Cost,
+    CostModel,
+    CurveSetting,
+    FitSetting,
+    Layout,
+    NoiseSetting,
+    ScoreNoise,
+    expected_loss,
+    holds_step,
+    noise_limit,
+    table_noise,
+    tuning_fraction_of_table,
+    untuned_model,
+)
+from skdptune.model_selection._docstrings import SHARED_TEXT
+from skdptune.model_selection._running import Result, results_of
+from skdptune.model_selection._strategies._running_search import RunningSearch
+from skdptune.model_selection._strategies._strategy import (
+    Choice,
+    Plan,
+    PlanRequest,
+    Strategy,
+    check_total,
+)
+
+_SAYS_LITTLE = "The table cannot be expected to tell the candidates apart"
+_KEEP_OWN = (
+    "With the estimator's own parameters among the candidates, these are kept unless another is "
+    "clearly better."
+)
+_LARGEST_LIMIT = 100.0
+# Noise of a table's fits beside their records, over that of the final fit: with more noise than
+# this they say little of the candidates.
+_LARGEST_NOISE = 40.0
+# Noise of runs over that of the final fit, and the share of epsilon that a solution may leave.
+_LEAST_RATIO, _LARGEST_RATIO, _TOLERANCE = 0.1, 1e5, 2e-3
+
+
+class ScoreTable(Strategy):
+    """Base of the strategies that pay for all that they try, and so may show it.
+
+    Notes
+    -----
+    Theorem T8.
+    """
+
+    name = "full table (DPGridSearchCV)"
+    shows = "all scores"
+    takes_callable = True
+
+    score_epsilon: float | None
+
+    # Cost -------------------------------------------------------------------------------------
+
+    def n_runs(self, request: PlanRequest) -> int:
+        """Return the number of candidates that are paid for."""
+        return len(request.candidates.grid())
+
+    def number_of_fits(self, plan: Plan) -> tuple[float, float]:
+        """Return the number of candidates' fits, twice: it is public."""
+        fits = float(plan.model.n_runs * max(plan.layout.folds, 1))
+        return fits, fits
+
+    def public_count(self, plan: Plan) -> int:
+        """Return how many fits of candidates callbacks hear of."""
+        return plan.model.n_runs * max(plan.layout.folds, 1)
+
+    # Run and choose ---------------------------------------------------------------------------
+
+    def choose(self, run: RunningSearch) -> Choice:
+        """Fit and score all candidates, and choose from the table."""
+        candidates = list(run.plan.candidates.grid())
+        return self.chosen(run, candidates, _fit_and_show(run, candidates))
+
+    def chosen(
+        self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
+    ) -> Choice:
+        """Return the choice from a table of results, by nothing but what is published of it."""
+        # Theorem T8: what is chosen from the table of noisy scores costs nothing more.
+        scorer, refit = run.scorer, run.plan.request.refit
+        rows = [
+            {
+                "params": candidate,
+                "score": result.score,
+                "splits": result.splits,
+                "deviation": self.deviation(run.plan),
+            }
+            for candidate, result in zip(candidates, results, strict=True)
+        ]
+        if callable(refit):
+            best = _index_from(refit, results_of(rows, scorer.lower, scorer.upper), len(rows))
+            score, deviation = results[best].score, None
+        else:
+            best, score, deviation = self._best(run, candidates, results)
+        details = {}
+        if run.keeps_all:
+            details = {
+                "seconds": [result.seconds for result in results],
+                "errors": [result.error for result in results],
+            }
+        return Choice(candidates[best], score, results[best].model, rows, best, details, deviation)
+
+    def _best(
+        self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
+    ) -> tuple[int, float, float | None]:
+        """Return the winner's place, its score, and the deviation of that if it is known."""
+        best = run.highest(results)
+        return best, results[best].score, None
+
+    def deviation(self, plan: Plan) -> float:
+        """Return the standard deviation of the noise on the score of one split."""
+        layout, noise = plan.layout, plan.cost.score_noise
+        if noise.kind == "none":
+            return 0.0
+        n_score = layout.n_score_of_fold if self.splits_scores else layout.n_score
+        scale = noise.ratio * layout.sensitivity(plan.request.scorer, n_score)
+        return scale if noise.kind == "gaussian" else scale * float(np.sqrt(2.0))
+
+
+@with_shared_text(SHARED_TEXT)
+class Composition(ScoreTable):
+    """Give each candidate's fit the same noise, and publish all scores; any model may be kept.
+
+    A strategy of `DPGridSearchCV`: each candidate costs as much as a whole fit.
+
+    Parameters
+    ----------
+    score_epsilon : float, optional
+        What a score may cost at `delta`.
+    {of_every_strategy}
+
+    See Also
+    --------
+    FullTable : The same for hardly more than the final fit costs.
+
+    Notes
+    -----
+    Theorem T8.
+
+    Examples
+    --------
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import Composition, DPGridSearchCV
+    >>> search = DPGridSearchCV(
+    ...     DPLogisticRegression(), {"C": [0.01, 1.0]}, epsilon=1.0, delta=1e-6,
+    ...     strategy=Composition(score_epsilon=0.1),
+    ... )
+    >>> search.plan(20_000, 5, compare=False).row.shows
+    'all scores and models'
+    """
+
+    shows = "all scores and models"
+    always_refits = False
+
+    def __init__(
+        self,
+        *,
+        score_epsilon: float | None = None,
+        diagnostics: bool = False,
+        error_score: str = "worst",
+        pre_dispatch: Any = "2*n_jobs",
+    ) -> None:
+        self.score_epsilon = score_epsilon
+        self.diagnostics = diagnostics
+        self.error_score = error_score
+        self.pre_dispatch = pre_dispatch
+
+    def check(self, search: Any) -> None:
+        """Refuse bad values of parameters."""
+        super().check(search)
+        check_total(self.score_epsilon, "score_epsilon")
+
+    def split(self, request: PlanRequest) -> tuple[Any, int]:
+        """Return that candidates are fitted on all that is not held out."""
+        return None, 2
+
+    def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
+        """Return the cost of all candidates' fits and scores."""
+        model = all_released(request, layout, self.n_runs(request), "candidates, all published")
+        model = replace(model, score_epsilon=self.score_epsilon)
+        return model, model.within(request.epsilon)
+
+
+@with_shared_text(SHARED_TEXT)
+class FullTable(ScoreTable):
+    """Fit and score every candidate with a lot of noise, and fit the one that is chosen again.
+
+    The first strategy of `DPGridSearchCV`, for those who turn what most users leave.
+
+    Parameters
+    ----------
+    noise_limit : "auto" or float, default="auto"
+        The noise of the final fit over that of a fit without tuning, more than 1: what the table
+        may cost. "auto" follows from epsilon and the public number of records, between 1.02 on few
+        and 1.05 on many, where that little noise loses nothing.
+    tuning_fraction : "auto", float or None, default="auto"
+        Chance of each record to be used for the candidates' fits; None for all that are not held
+        out for validation. "auto" is None up to 25 candidates. A smaller part saves time alone:
+        candidates can be told apart best on all records, with more noise.
+    try_own_values : bool, default=True
+        Whether the estimator's own values of the searched parameters are tried as well, in the
+        first row of ``cv_results_``, where the grid lacks them: what a table full of noise falls
+        back to. Not where `refit` is a callable.
+    choose_by : {"posterior", "max"}, default="posterior"
+        The posterior mean of a Gaussian process over the parameters, that knows the noise of the
+        scores and falls back to the estimator's own values where the noise hides which is better;
+        or the largest score. Without a space the largest score decides either way, since all
+        suggested values are safe ones.
+    score_epsilon : float, optional
+        What a score may cost at `delta`.
+    {of_every_strategy}
+
+    See Also
+    --------
+    NoisyMaximum : The other strategy of `DPGridSearchCV`, for very many candidates.
+
+    Notes
+    -----
+    Theorem T8.
+
+    Examples
+    --------
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DPGridSearchCV, FullTable
+    >>> search = DPGridSearchCV(
+    ...     DPLogisticRegression(), {"C": [0.01, 1.0]}, epsilon=1.0, delta=1e-6,
+    ...     strategy=FullTable(noise_limit=1.1),
+    ... )
+    >>> search.plan(20_000, 5, compare=False).row.expected_fits
+    3.0
+    """
+
+    splits_scores = True
+
+    def __init__(
+        self,
+        *,
+        noise_limit: Any = "auto",
+        tuning_fraction: Any = "auto",
+        try_own_values: bool = True,
+        choose_by: str = "posterior",
+        score_epsilon: float | None = None,
+        diagnostics: bool = False,
+        error_score: str = "worst",
+        pre_dispatch: Any = "2*n_jobs",
+    ) -> None:
+        self.noise_limit = noise_limit
+        self.tuning_fraction = tuning_fraction
+        self.try_own_values = try_own_values
+        self.choose_by = choose_by
+        self.score_epsilon = score_epsilon
+        self.diagnostics = diagnostics
+        self.error_score = error_score
+        self.pre_dispatch = pre_dispatch
+
+    def check(self, search: Any) -> None:
+        """Refuse bad values of parameters."""
+        super().check(search)
+        check_total(self.score_epsilon, "score_epsilon")
+        check_option(self.choose_by, name="choose_by", options=("posterior", "max"))
+        check_flag(self.try_own_values, name="try_own_values")
+        if not (isinstance(self.noise_limit, str) and self.noise_limit == "auto"):
+            check_real(
+                self.noise_limit,
+                name="noise_limit",
+                lower=1.0,
+                lower_open=True,
+                upper=_LARGEST_LIMIT,
+                hint="It is the noise of the final fit over that of a fit without tuning.",
+            )
+        if isinstance(self.tuning_fraction, str):
+            check_option(self.tuning_fraction, name="tuning_fraction", options=("auto",))
+        elif self.tuning_fraction is not None:
+            check_real(
+                self.tuning_fraction,
+                name="tuning_fraction",
+                lower=0.0,
+                upper=1.0,
+                lower_open=True,
+                upper_open=True,
+            )
+
+    # Candidates -------------------------------------------------------------------------------
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Return the plan with the estimator's own values in the first row, where that can be."""
+        tries_own = self.try_own_values and not callable(request.refit)
+        with_own = _with_own(request) if tries_own else request
+        if with_own is request:
+            return super().plan(request)
+        try:
+            return super().plan(with_own)
+        except ValueError:
+            # Some estimators cannot be fitted with their own values.
+            return super().plan(request)
+
+    def plan_if_it_helps(self, request: PlanRequest) -> Plan | None:
+        """Return the plan if the table can tell the candidates apart, by public numbers."""
+        layout = request.layout(*self.split(request), request.refit is not False)
+        is_asked_for = layout.folds > 0 or callable(request.refit)
+        if not is_asked_for and not self._tells_apart(request, layout):
+            return None
+        try:
+            return self.plan(request)
+        except ValueError:
+            # Some estimators cannot be fitted with that much noise.
+            if is_asked_for:
+                raise
+            return None
+
+    def _tells_apart(self, request: PlanRequest, layout: Layout) -> bool:
+        if request.epsilon is None or not layout.final:
+            return True
+        noise = self._noise(request, layout, self.n_runs(request))
+        return noise is not None and noise.fit / layout.train_share <= _LARGEST_NOISE
+
+    # Cost -------------------------------------------------------------------------------------
+
+    def split(self, request: PlanRequest) -> tuple[Any, int]:
+        """Return the share of the records for candidates' fits, all of which are used again."""
+        if self.tuning_fraction != "auto":
+            return self.tuning_fraction, 2
+        if request.replaces:
+            return None, 2
+        return tuning_fraction_of_table(self.n_runs(request), request.n_samples), 2
+
+    def limit(self, epsilon: float, layout: Layout) -> float:
+        """Return the noise of the final fit over that of an untuned fit."""
+        if isinstance(self.noise_limit, str):
+            return noise_limit(epsilon, layout.n_samples)
+        return float(self.noise_limit)
+
+    def _noise(self, request: PlanRequest, layout: Layout, count: int) -> Any:
+        if request.epsilon is None or not layout.final:
+            return None
+        limit = self.limit(request.epsilon, layout)
+        return table_noise(request.epsilon, request.delta, count, layout, limit)
+
+    def table_model(self, request: PlanRequest, layout: Layout) -> CostModel:
+        """Return the cost model of a table and of one fit after it."""
+        count = self.n_runs(request)
+        noise = self._noise(request, layout, count)
+        return replace(
+            all_released(request, layout, count, "candidates, all scores published"),
+            score_epsilon=self.score_epsilon,
+            fit_noise=1.0 if noise is None else noise.fit,
+            score_noise=1.0 if noise is None else noise.score,
+        )
+
+    def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
+        """Return the cost with the least noise of the table, and that of the final fit."""
+        model = self.table_model(request, layout)
+        if request.epsilon is not None and layout.final:
+            return solved_table(model, request.epsilon, self.limit(request.epsilon, layout))
+        return model, model.within(request.epsilon)
+
+    # Choose -----------------------------------------------------------------------------------
+
+    def _best(
+        self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
+    ) -> tuple[int, float, float | None]:
+        best, score, deviation = super()._best(run, candidates, results)
+        if self.choose_by != "posterior":
+            return best, score, deviation
+        found = self._posterior(run, candidates, results)
+        # What estimators suggest is near their own values, and safe: there the largest score
+        # gains more, and loses nothing (docs/defaults.md).
+        best = found.index if run.plan.candidates.suggestion is None else best
+        return best, float(found.mean[best]), float(found.std[best])
+
+    def _posterior(
+        self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
+    ) -> TableChoice:
+        """Return what the scores say of all candidates, and which to fit."""
+        # Theorem N5: the choice follows from noisy scores and public numbers.
+        plan, scorer, own = run.plan, run.scorer, run.plan.candidates.default
+        outlook = self.outlook(plan, None if run.public is None else run.public.n_samples)
+        return choose_from_table(
+            encode(candidates),
+            np.array([result.score for result in results]),
+            self.deviation_of_mean(plan),
+            own_place(plan.request.estimator, candidates)
+            if own is None or own not in candidates
+            else candidates.index(own),
+            run_deviation=outlook.run_deviation * (scorer.upper - scorer.lower),
+        )
+
+    def outlook(self, plan: Plan, n_score: int | None = None) -> TableOutlook:
+        """Return what the plan's scores can be expected to show."""
+        layout, scorer = plan.layout, plan.request.scorer
+        return TableOutlook(
+            layout.n_samples,
+            plan.epsilon_in_all,
+            (plan.model.fit_noise or 1.0) / layout.train_share,
+            # How many public records there are is not known before `fit`.
+            plan.n_score if n_score is None else n_score,
+            self.deviation_of_mean(plan) / (scorer.upper - scorer.lower),
+        )
+
+    def reason_against(self, plan: Plan, noise_ratio: float) -> str:
+        """Return why the table cannot be expected to help; empty if it can."""
+        return self.outlook(plan).reason_against
+
+    def advice(self, plan: Plan) -> str:
+        """Return that the table says little, where that is to be expected."""
+        outlook, is_given = self.outlook(plan), plan.candidates.suggestion is None
+        # What is suggested is chosen from by the largest score.
+        reason = outlook.reason_to_keep if is_given else outlook.reason_against
+        return f"{_SAYS_LITTLE}, since {reason}. {_KEEP_OWN}" if reason else ""
+
+    def deviation_of_mean(self, plan: Plan) -> float:
+        """Return the standard deviation of the noise on the mean over splits."""
+        return self.deviation(plan) / math.sqrt(max(plan.layout.folds, 1))
+
+
+# The cost of all candidates ---------------------------------------------------------------------
+
+
+def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -> CostModel:
+    """Return the cost model of a number of candidates' fits and scores that are all shown."""
+
+    # Theorem T8: all of them are composed.
+    def selections(
+        model: CostModel, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
+    ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
+        if isinstance(setting, CurveSetting):
+            fits = fit * count
+        else:
+            fits = model.fit_costs.composed(setting, model.train_size)
+        scores = noise.profile * count
+        if layout.validation > 0.0:
+            return fits, scores
+        every = fits * max(layout.folds - 1, 1)
+        return every if noise.kind == "none" else every + scores, None
+
+    return CostModel(
+        layout,
+        request.fit_costs("auto"),
+        request.delta,
+        lambda run: run * count,
+        selections,
+        note=f"{count} {words}",
+        n_runs=count,
+    )
+
+
+def solved_table(model: CostModel, epsilon: float, limit: float) -> tuple[CostModel, Cost]:
+    """Return the model with the least noise of runs, and its cost within a total.
+
+    Parameters
+    ----------
+    model : CostModel
+        Of a table, and of a final fit.
+    epsilon : float
+        The total.
+    limit : float
+        Noise of the final fit over that of an untuned fit for the same total.
+
+    Notes
+    -----
+    Theorem T8.
+
+    Scores and fits are of different records, so that either may use what the final fit leaves.
+    Where no noise of the runs is enough, they keep theirs, and the final fit gets more.
+    """
+    untuned = untuned_model(model).within(epsilon).setting
+    if untuned is None:
+        return model, model.within(epsilon)
+    setting = _stated(model, untuned.noisier(limit, 1))
+    try:
+        of_score = _least(_total_of_scores(model, setting), model, epsilon, model.score_noise)
+        scored = replace(model, score_noise=of_score)
+        of_fit = _least(
+            lambda noise: replace(scored, fit_noise=noise).at(setting).total,
+            model,
+            epsilon,
+            model.fit_noise,
+        )
+    except UnreachableBudgetError:
+        return model, model.within(epsilon)
+    found = replace(scored, fit_noise=of_fit)
+    found = replace(found, rate_factor=factor_of_rates(found, epsilon))
+    return found, found.at(setting)
+
+
+def factor_of_rates(model: CostModel, epsilon: float, share: float = 1.0) -> float:
+    """Return by what learning rates suit the noise of candidates' fits.
+
+    Parameters
+    ----------
+    model : CostModel
+    epsilon : float
+        The total.
+    share : float, default=1.0
+        Of what a fit is paid, where it has more noise than others.
+
+    Notes
+    -----
+    Where noise decides which steps are best, they shrink by the root of it; where it does not,
+    shorter steps would hide that a candidate's are too long for the final fit. Which is the
+    case is what the noise of these fits is expected to lose, in points of accuracy.
+    """
+    layout, noise = model.layout, (model.fit_noise or 1.0) / math.sqrt(share)
+    loss = expected_loss(noise / layout.train_share, epsilon, layout.n_samples)
+    return float(noise ** (-0.5 * min(loss, 1.0)))
+
+
+def _least(
+    total: Callable[[float], PrivacyProfile], model: CostModel, epsilon: float, guess: float | None
+) -> float:
+    found = calibrate(
+        total,
+        epsilon,
+        model.delta,
+        lower=_LEAST_RATIO,
+        upper=_LARGEST_RATIO,
+        guess=min(max(guess or 1.0, _LEAST_RATIO), _LARGEST_RATIO),
+        tolerance=_TOLERANCE,
+    )
+    return found.value
+
+
+def _total_of_scores(model: CostModel, setting: FitSetting) -> Callable[[float], PrivacyProfile]:
+    """Return what a record costs that is scored on, by the noise of scores."""
+    final = model.fit_costs.profile(setting, model.final_size)
+    # With folds the same records train and score, and each of the two gets half.
+    count = model.n_runs * (1 if model.layout.validation > 0.0 else 2)
+
+    def total(noise: float) -> PrivacyProfile:
+        of_score = replace(model, score_noise=noise).noise_of_scores(final, setting)
+        return of_score.profile * count + final
+
+    return total
+
+
+def _stated(model: CostModel, setting: FitSetting) -> FitSetting:
+    """Return a setting that says what the final fit costs."""
+    if not isinstance(setting, NoiseSetting):
+        return setting
+    final = model.fit_costs.profile(setting, model.final_size)
+    return replace(setting, epsilon=final.epsilon(model.delta))
+
+
+# Candidates, and the choice ---------------------------------------------------------------------
+
+
+def _fit_and_show(run: RunningSearch, candidates: Sequence[dict[str, Any]]) -> list[Result]:
+    """Fit and score candidates, and show each noisy score as soon as it is known."""
+    count, scorer = len(candidates), run.scorer
+    run.progress.count(0, count)
+
+    def show(place: int, result: Result) -> None:
+        run.progress.count(place + 1, count)
+        for _ in range(max(run.plan.layout.folds, 1)):
+            with run.tasks.task("candidate"):
+                pass
+        if (run.search.verbose or 0) > 1:
+            score = float(np.clip(result.score, scorer.lower, scorer.upper))
+            words = ", ".join(f"{name}={value}" for name, value in candidates[place].items())
+            run.progress.line(f"[{place + 1}/{count}] {words}; score={score:.3f}")
+
+    return run.fit_and_score(candidates, show)
+
+
+def _with_own(request: PlanRequest) -> PlanRequest:
+    """Return the request with the estimator's own values before the candidates of a grid."""
+    candidates = request.candidates
+    listed = list(candidates.grid())
+    if own_place(request.estimator, listed) is not None:
+        return request
+    own = own_values(request.estimator, sorted({name for each in listed for name in each}))
+    if own is None:
+        return request
+    own_space = {name: [value] for name, value in own.items()}
+    spaces = Candidates([own_space, *candidates.spaces], name=candidates.name, drawn=False)
+    return replace(request, candidates=spaces)
+
+
+def own_values(estimator: Any, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return the estimator's own values of parameters, None where they are no candidate."""
+    known = known_values(estimator)
+    own = {name: known[name] for name in names if name in known}
+    # Placeholders of steps are no candidates.
+    has_placeholders = any(holds_step([value]) for value in own.values())
+    return None if len(own) < len(names) or has_placeholders else own
+
+
+def known_values(estimator: Any) -> dict[str, Any]:
+    """Return the estimator's parameters, none of what is no estimator."""
+    is_estimator = hasattr(estimator, "get_params") and not isinstance(estimator, type)
+    return dict(estimator.get_params(deep=True)) if is_estimator else {}
+
+
+def _index_from(refit: Callable[[dict[str, Any]], Any], table: dict[str, Any], count: int) -> int:
+    """Return the index that the user's function chooses from a table."""
+    index = refit(table)
+    hint = "A callable must return the index of a candidate in cv_results_."
+    # As in scikit-learn, in kinds of errors and in their words.
+    if isinstance(index, bool) or not isinstance(index, int | np.integer):
+        raise TypeError(
+            f"refit: best_index_ returned is not an integer; got {type(index).__name__}. {hint}"
+        )
+    if not 0 <= index < count:
+        raise IndexError(
+            f"refit: best_index_ index out of range; got {index} of {count} candidates. {hint}"
+        )
+    return int(index)
+
+
+def own_place(estimator: Any, candidates: Sequence[dict[str, Any]]) -> int | None:
+    """Return which of the candidates is the estimator as it is, None if none is."""
+    own = estimator.get_params(deep=True)
+    for place, candidate in enumerate(candidates):
+        if all(name in own and _is_same(value, own[name]) for name, value in candidate.items()):
+            return place
+    return None
+
+
+def _is_same(first: Any, second: Any) -> bool:
+    if first is second:
+        return True
+    try:
+        return type(first) is type(second) and bool(first == second)
+    except (TypeError, ValueError):
+        return False

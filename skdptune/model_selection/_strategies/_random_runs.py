@@ -1,0 +1,426 @@
+"""A random number of independent candidates, of which the best wins."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from skdptune._docstrings import with_shared_text
+from skdptune._formatting import shown
+from skdptune._validation import check_flag, check_integer, check_option, check_real
+from skdptune.accounting import (
+    BOUNDS,
+    Binomial,
+    Geometric,
+    Logarithmic,
+    Poisson,
+    PrivacyProfile,
+    RunCountDistribution,
+    TruncatedNegativeBinomial,
+    check_distribution,
+)
+from skdptune.model_selection._cost import DEFAULT_SHARE, Cost, CostModel, Layout, split_of
+from skdptune.model_selection._docstrings import SHARED_TEXT
+from skdptune.model_selection._running import generator_of, spawned
+from skdptune.model_selection._strategies._running_search import RunningSearch
+from skdptune.model_selection._strategies._strategy import (
+    Choice,
+    Plan,
+    PlanRequest,
+    Strategy,
+    check_total,
+)
+
+_MOST_RUNS = 1e9
+# Distributions whose totals differ by less than this share cost the same.
+_TIE = 1e-2
+_RARELY = 0.05
+
+
+@with_shared_text(SHARED_TEXT)
+class RandomRuns(Strategy):
+    """Try a random number of candidates, and show the best alone.
+
+    The strategy of `DPRandomSearchCV`, for those who turn what most users leave.
+
+    Parameters
+    ----------
+    n_iter_distribution : str or RunCountDistribution, default="auto"
+        Distribution of the number of candidates: "geometric", "logarithmic", "negative_binomial",
+        "concentrated", "poisson", "binomial", or a distribution of `skdptune.accounting`. "auto"
+        takes, of those that make less than a tenth of the mean in 5 % of cases at most, the one
+        that leaves most to the fits, and of those within one percent the one that is least likely
+        to make few runs. "poisson" never makes few, and costs a little more.
+    at_least : tuple (k, chance), optional
+        Instead of the search's `n_iter`, at least k candidates with this chance.
+    bound : {"envelope", "profile", "rdp", "best"}, default="envelope"
+        The theorem by which the cost of the selection is computed; the others are there for
+        comparison.
+    tuning_fraction : "auto", float or None, default="auto"
+        Chance of each record to be used for tuning. "auto" takes the least of 5 and 10 % that
+        leaves 1,000 records, by the public number of records, else 20 % if that leaves 200, else
+        None. None tunes on all records that are not held out for validation.
+    variant : {1, 2}, default=1
+        With a `tuning_fraction`: the final fit leaves out the tuning records (1), or uses all (2).
+    extrapolate : {"auto", "linear"}, None or callable, default="auto"
+        How a candidate's parameters are changed for runs on fewer records than the final fit
+        has. Batches keep their share of the records. "linear" is the rule of the subsampling
+        paper: the learning rate of noisy gradient descent shrinks in proportion to the records,
+        that of Adam stays. "auto" shrinks it by the root of that, which did better (see the
+        benchmarks). A callable ``rule(params, n_tune, n_final)`` returns further parameters
+        for the runs.
+    warm_start : bool, default=False
+        Whether the final fit starts from the winning run's model, for estimators that can.
+    score_epsilon : float, optional
+        What a score may cost at `delta`. By default as much as makes its noise half of what
+        chance makes of a score, between 3 and 20 % of what a fit may cost.
+    {of_every_strategy}
+
+    See Also
+    --------
+    DPRandomSearchCV : The search.
+
+    Notes
+    -----
+    Theorem F1.
+
+    Examples
+    --------
+    >>> from skdptune.linear_model import DPLogisticRegression
+    >>> from skdptune.model_selection import DPRandomSearchCV, RandomRuns
+    >>> search = DPRandomSearchCV(
+    ...     DPLogisticRegression(), {"C": [0.01, 0.1, 1.0]}, epsilon=1.0, delta=1e-6,
+    ...     strategy=RandomRuns(n_iter_distribution="poisson", variant=2),
+    ... )
+    >>> search.plan(20_000, 5, compare=False).n_iter_distribution
+    'poisson distribution of mean 10'
+    """
+
+    kinds = ("distribution",)
+    name = "random number of runs (DPRandomSearchCV)"
+    shows = "the winner and its score"
+    always_refits = False
+
+    def __init__(
+        self,
+        *,
+        n_iter_distribution: str | RunCountDistribution = "auto",
+        at_least: tuple[int, float] | None = None,
+        bound: str = "envelope",
+        tuning_fraction: Any = "auto",
+        variant: int = 1,
+        extrapolate: Any = "auto",
+        warm_start: bool = False,
+        score_epsilon: float | None = None,
+        diagnostics: bool = False,
+        error_score: str = "worst",
+        pre_dispatch: Any = "2*n_jobs",
+    ) -> None:
+        self.n_iter_distribution = n_iter_distribution
+        self.at_least = at_least
+        self.bound = bound
+        self.tuning_fraction = tuning_fraction
+        self.variant = variant
+        self.extrapolate = extrapolate
+        self.warm_start = warm_start
+        self.score_epsilon = score_epsilon
+        self.diagnostics = diagnostics
+        self.error_score = error_score
+        self.pre_dispatch = pre_dispatch
+
+    def check(self, search: Any) -> None:
+        """Refuse bad values of parameters."""
+        super().check(search)
+        check_total(self.score_epsilon, "score_epsilon")
+        check_option(self.bound, name="bound", options=BOUNDS)
+        candidate_distributions(self.n_iter_distribution, search.n_iter, self.at_least)
+        rule = self.extrapolate
+        is_named = isinstance(rule, str) and rule in ("auto", "linear")
+        if not (rule is None or is_named or callable(rule)):
+            raise ValueError(
+                f"extrapolate must be 'auto', 'linear', None or a callable; got {shown(rule)}."
+            )
+        check_flag(self.warm_start, name="warm_start")
+        if self.warm_start and _names_of_start(search.estimator) is None:
+            raise TypeError(
+                "warm_start must be False for an estimator whose fit takes no coef_init; got "
+                f"True for {type(search.estimator).__name__}."
+            )
+
+    # Cost -------------------------------------------------------------------------------------
+
+    def split(self, request: PlanRequest) -> tuple[Any, int]:
+        """Return the share of the records for candidates' fits, and the variant of the rest."""
+        return self.tuning_fraction, self.variant
+
+    def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
+        """Return the cost by the cheapest distribution, and that within the budget."""
+        distributions = candidate_distributions(
+            self.n_iter_distribution, request.n_candidates, self.at_least
+        )
+        if self.at_least is None:
+            steady = [one for one in distributions if not _is_erratic(one)]
+            distributions = steady or distributions
+        models = [self._model(one, request, layout) for one in distributions]
+        model = models[0] if len(models) == 1 else _best_of(models, request.epsilon)
+        return model, model.within(request.epsilon)
+
+    def _model(
+        self, distribution: RunCountDistribution, request: PlanRequest, layout: Layout
+    ) -> CostModel:
+        def select(run: PrivacyProfile) -> PrivacyProfile:
+            return run.selected(distribution, self.bound)
+
+        return CostModel(
+            layout,
+            request.fit_costs(self.extrapolate),
+            request.delta,
+            select,
+            solved=distribution,
+            score_epsilon=self.score_epsilon,
+            note=f"mean {distribution.mean:.4g} runs, {_name_of(distribution)} distribution",
+            bound=self.bound,
+            tuning_bound="rdp" if self.bound == "rdp" else "profile",
+        )
+
+    # In words ---------------------------------------------------------------------------------
+
+    def number_of_fits(self, plan: Plan) -> tuple[float, float]:
+        """Return the expected number of candidates' fits, and the one exceeded with 1 % chance."""
+        distribution, folds = distribution_of(plan.model), max(plan.layout.folds, 1)
+        return distribution.mean * folds, float(runs_at_most(distribution, 0.99) * folds)
+
+    def in_words(self, plan: Plan) -> str:
+        """Return the distribution of the number of runs."""
+        distribution = distribution_of(plan.model)
+        return f"{_name_of(distribution)} distribution of mean {distribution.mean:.4g}"
+
+    def run_counts(self, plan: Plan) -> RunCountDistribution | None:
+        """Return the distribution of the number of runs."""
+        return distribution_of(plan.model)
+
+    def own_in_words(self, plan: Plan) -> str:
+        """Return how a search of a suggested space treats the estimator as it is."""
+        never = float(distribution_of(plan.model).pgf(1.0 - DEFAULT_SHARE))
+        return f"is a third of the draws, and tried with chance {1.0 - never:.2g}"
+
+    def variations(self, plan: Plan) -> Iterator[tuple[str, Strategy, dict[str, Any]]]:
+        """Iterate over the same search in the other ways of the subsampling paper."""
+        request, layout = plan.request, plan.layout
+        is_winner = isinstance(request.refit, str) and request.refit == "winner"
+        on_all = {"refit": True if is_winner and split_of(request.cv)[1] else request.refit}
+
+        def changed(**changes: Any) -> Strategy:
+            distribution = distribution_of(plan.model)
+            other: Strategy = clone(self)
+            other.set_params(n_iter_distribution=distribution, **changes)
+            return other
+
+        if layout.tuning is not None and self.variant != 2:
+            yield "variant 2", changed(variant=2), {}
+        if layout.tuning is not None:
+            yield "tuning on all records", changed(tuning_fraction=None), on_all
+        yield "Rényi bound of the subsampling paper", changed(bound="rdp"), {}
+        if layout.tuning is not None:
+            name = "Rényi bound, tuning on all records"
+            yield name, changed(bound="rdp", tuning_fraction=None), on_all
+
+    # Run and choose ---------------------------------------------------------------------------
+
+    def choose(self, run: RunningSearch) -> Choice:
+        """Fit and score a random number of random candidates; the highest score wins."""
+        draw, candidates = run.streams.draw, run.plan.candidates
+        count = int(distribution_of(run.plan.model).sample(generator_of(draw)))
+        seeds = spawned(draw, 1)[0]
+        drawn = candidates.draw_each(spawned(seeds, max(count, 1)))
+        if count == 0:
+            # No run: a candidate that nobody tried, and the worst score.
+            worst = run.scorer.lower
+            untried = candidates.default or drawn[0]
+            return Choice(untried, worst, None, [{"params": untried, "score": worst}])
+        results = run.fit_and_score(drawn)
+        best = run.highest(results)
+        details = {}
+        if run.keeps_all:
+            details = {
+                "n_runs": count,
+                "params": drawn,
+                "scores": np.array([result.score for result in results]),
+                "seconds": [result.seconds for result in results],
+                "errors": [result.error for result in results],
+            }
+        winner = results[best]
+        row = {"params": drawn[best], "score": winner.score}
+        return Choice(drawn[best], winner.score, winner.model, [row], diagnostics=details)
+
+    # Refit ------------------------------------------------------------------------------------
+
+    def keeps_models(self, plan: Plan) -> bool:
+        """Return whether the models of runs are needed, beside their scores."""
+        return self.warm_start or super().keeps_models(plan)
+
+    def start_from(self, estimator: Any, model: Any) -> dict[str, Any]:
+        """Return arguments of the final fit that start it from the winner's model."""
+        names = _names_of_start(estimator) if self.warm_start else None
+        if model is None or names is None:
+            return {}
+        last = model[-1] if isinstance(model, Pipeline) else model
+        return {names[0]: last.coef_, names[1]: last.intercept_}
+
+
+def _binomial(mean: float) -> RunCountDistribution:
+    # Half of the trials run, which spreads less than Poisson, and costs more.
+    return Binomial.from_mean(mean, max(1, math.ceil(2.0 * mean)))
+
+
+_MAKERS: dict[str, Callable[[float], RunCountDistribution]] = {
+    "geometric": Geometric.from_mean,
+    "logarithmic": Logarithmic.from_mean,
+    "negative_binomial": lambda mean: TruncatedNegativeBinomial.from_mean(mean, 0.5),
+    # Rarely makes few runs, for little more.
+    "concentrated": lambda mean: TruncatedNegativeBinomial.from_mean(mean, 3.0),
+    "poisson": Poisson.from_mean,
+    "binomial": _binomial,
+}
+# Those among which "auto" picks: the others never cost less for the same mean.
+_CHOICE = ("geometric", "logarithmic", "negative_binomial", "concentrated", "poisson")
+DISTRIBUTIONS = ("auto", *_MAKERS)
+
+
+def candidate_distributions(
+    n_iter_distribution: str | RunCountDistribution,
+    n_iter: float | None,
+    at_least: tuple[int, float] | None,
+) -> list[RunCountDistribution]:
+    """Return the distributions that a search may use; it takes the cheapest.
+
+    Parameters
+    ----------
+    n_iter_distribution : str or RunCountDistribution
+        A name, "auto" for several, or the distribution itself.
+    n_iter : float
+        Mean number of runs.
+    at_least : tuple of int and float, or None
+        ``(k, chance)``: instead of the mean, ask for at least k runs with that chance.
+    """
+    if isinstance(n_iter_distribution, RunCountDistribution):
+        return [check_distribution(n_iter_distribution)]
+    check_option(n_iter_distribution, name="n_iter_distribution", options=DISTRIBUTIONS)
+    names = _CHOICE if n_iter_distribution == "auto" else (n_iter_distribution,)
+    if at_least is not None:
+        count, chance = _checked_wish(at_least)
+        made = [_distribution_of_chance(_MAKERS[name], count, chance) for name in names]
+        # Some make few runs too often, whatever their mean.
+        found = [each for each in made if each is not None]
+        if not found:
+            raise ValueError(
+                "at_least must be attainable with n_iter_distribution="
+                f"{shown(n_iter_distribution)}; got {shown((count, chance))}. "
+                "n_iter_distribution='poisson' rarely makes few runs."
+            )
+        return found
+    mean = check_real(n_iter, name="n_iter", lower=1.0, upper=_MOST_RUNS)
+    if mean == 1.0:
+        return [Binomial(1, 1.0)]
+    return [_MAKERS[name](mean) for name in names]
+
+
+def _checked_wish(at_least: tuple[int, float]) -> tuple[int, float]:
+    try:
+        count, chance = at_least
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"at_least must be (number of runs, chance); got {shown(at_least)}."
+        ) from None
+    check_integer(count, name="at_least[0]", lower=1)
+    return count, check_real(
+        chance, name="at_least[1]", lower=0.0, upper=1.0, lower_open=True, upper_open=True
+    )
+
+
+def _distribution_of_chance(
+    make: Callable[[float], RunCountDistribution], count: int, chance: float
+) -> RunCountDistribution | None:
+    """Return the distribution of least mean with at least `count` runs at the wanted chance.
+
+    None where no mean is enough.
+    """
+
+    def is_enough(mean: float) -> bool:
+        return 1.0 - make(mean).probability_at_most(count - 1) >= chance
+
+    low, high = 1.0 + 1e-9, 2.0
+    while not is_enough(high):
+        low, high = high, 2.0 * high
+        if high > _MOST_RUNS:
+            return None
+    while high - low > 1e-3 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return make(high)
+
+
+def runs_at_most(n_iter_distribution: RunCountDistribution, chance: float) -> int:
+    """Return the least number of runs that is not exceeded with the given chance."""
+    high = 1
+    while n_iter_distribution.probability_at_most(high) < chance:
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (
+            (low, middle)
+            if n_iter_distribution.probability_at_most(middle) >= chance
+            else (middle, high)
+        )
+    return high
+
+
+def distribution_of(model: CostModel) -> RunCountDistribution:
+    """Return the distribution of the number of runs that a plan has chosen."""
+    found: RunCountDistribution = model.solved
+    return found
+
+
+def _is_erratic(distribution: RunCountDistribution) -> bool:
+    """Return whether a search makes less than a tenth of the mean too often to rely on it."""
+    return distribution.probability_at_most(int(distribution.mean / 10.0)) > _RARELY
+
+
+def _best_of(models: list[CostModel], epsilon: float | None) -> CostModel:
+    """Return the cheapest; where hardly anything is between them, that with fewest short runs.
+
+    With a total, they are compared at one curve: which is cheapest hardly depends on estimators.
+    """
+    costs = []
+    for model in models:
+        setting = None if epsilon is None else model.rough_setting(epsilon)
+        costs.append(model.at(setting).total.epsilon(model.delta))
+    close = [m for m, c in zip(models, costs, strict=True) if c <= min(costs) * (1.0 + _TIE)]
+
+    def chance_of_few(model: CostModel) -> float:
+        distribution = distribution_of(model)
+        return distribution.probability_at_most(int(distribution.mean / 2))
+
+    return min(close, key=chance_of_few)
+
+
+def _name_of(distribution: RunCountDistribution) -> str:
+    return str(distribution.to_dict()["distribution"]).replace("_", " ")
+
+
+def _names_of_start(estimator: Any) -> tuple[str, str] | None:
+    """Return what the estimator's fit calls its starting values, None if it takes none."""
+    prefix, last = "", estimator
+    if isinstance(estimator, Pipeline):
+        prefix, last = f"{estimator.steps[-1][0]}__", estimator.steps[-1][1]
+    # A step may be left to the space.
+    if not hasattr(last, "fit") or "coef_init" not in inspect.signature(last.fit).parameters:
+        return None
+    return f"{prefix}coef_init", f"{prefix}intercept_init"

@@ -1,0 +1,270 @@
+"""A search in progress: it fits and scores candidates, makes the final fit, and publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdptune._compat import Tasks
+from skdptune._formatting import shown
+from skdptune._progress import Progress
+from skdptune.accounting import PrivacyReport
+from skdptune.base import forget_seeds, is_paid, ledger_for, own_seeds, set_seeds
+from skdptune.ledger import LedgerError, Reservation
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._cost import FitSetting, copied
+from skdptune.model_selection._running import (
+    ONE_FIT,
+    Data,
+    Fold,
+    Material,
+    OnResult,
+    Quiet,
+    RandomSplit,
+    Result,
+    Run,
+    Scoring,
+    Streams,
+    data_independent_model,
+    disjoint_folds,
+    generator_of,
+    is_failure,
+    perform_runs,
+    results_of,
+    spawned,
+)
+from skdptune.model_selection._strategies._strategy import Choice, Plan, Strategy
+
+
+@dataclass(frozen=True)
+class RunningSearch:
+    """One fit of a search in progress: the public face of a search for strategies and sessions.
+
+    Attributes
+    ----------
+    search : estimator
+        Which is fitted.
+    plan : Plan
+    data : Data
+    split : RandomSplit
+        Of the records.
+    public : Data or None
+        Public validation data.
+    streams : Streams
+        Of seeds.
+    progress : Progress
+    tasks : Tasks
+        For callbacks.
+    reservation : Reservation or None
+        Of a session, which reads the data when it is driven.
+    is_recorded : bool
+        False for a session that was started where no ledger was in use.
+    """
+
+    search: Any
+    plan: Plan
+    data: Data
+    split: RandomSplit
+    public: Data | None
+    streams: Streams
+    progress: Progress
+    tasks: Tasks
+    reservation: Reservation | None = None
+    is_recorded: bool = True
+
+    @property
+    def strategy(self) -> Strategy:
+        """How candidates are tried and chosen, as the search holds it.
+
+        A plan is made of copies; callbacks and storages are the user's own.
+        """
+        live: Strategy = self.search._strategy()
+        return live if type(live) is type(self.plan.strategy) else self.plan.strategy
+
+    @property
+    def scorer(self) -> BoundedScorer:
+        """How candidates are scored."""
+        found: BoundedScorer = self.search._scorer()
+        return found
+
+    @property
+    def validation(self) -> Data:
+        """The records that candidates are scored on, where there are no folds."""
+        return self.data.take(self.split.validation) if self.public is None else self.public
+
+    @property
+    def n_jobs(self) -> int | None:
+        """Number of parallel workers."""
+        return None if self.search.n_jobs is None else int(self.search.n_jobs)
+
+    @property
+    def raises(self) -> bool:
+        """Whether failures are raised, which shows them."""
+        return bool(self.strategy.error_score == "raise")
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether what must stay secret is kept, too."""
+        return bool(self.strategy.diagnostics)
+
+    # Candidates -------------------------------------------------------------------------------
+
+    def fit_and_score(
+        self, candidates: Sequence[dict[str, Any]], on_result: OnResult | None = None
+    ) -> list[Result]:
+        """Fit and score candidates in parallel; the results are in their order."""
+        model, setting = self.plan.model, self.plan.cost.run_setting
+        size = model.train_size
+        model.fit_costs.check(candidates, setting, size)
+        runs = []
+        seeds = spawned(self.streams.runs, len(candidates))
+        for candidate, seed in zip(candidates, seeds, strict=True):
+            made = model.fit_costs.configured(candidate, setting, size)
+            runs.append(Run(made, *spawned(seed, 2)))
+        return self.perform(runs, self.material(), on_result)
+
+    def perform(
+        self, runs: Sequence[Run], material: Material, on_result: OnResult | None = None
+    ) -> list[Result]:
+        """Fit and score runs, side by side."""
+        return perform_runs(
+            runs,
+            material,
+            n_jobs=self.search.n_jobs,
+            pre_dispatch=self.strategy.pre_dispatch,
+            on_result=on_result,
+        )
+
+    def material(self) -> Material:
+        """Return what all runs share: records, and how they are scored."""
+        layout, noise = self.plan.layout, self.plan.cost.score_noise
+        public, splits = layout.public, layout.folds > 0 and self.strategy.splits_scores
+        n_score = layout.n_score_of_fold if splits else layout.n_score
+        scoring = Scoring(
+            self.scorer,
+            None if public else n_score,
+            0.0 if public else layout.sensitivity(self.scorer, n_score),
+            noise.ratio,
+            noise.kind,
+        )
+        folds: Sequence[Fold] = ONE_FIT
+        if layout.folds:
+            rng = generator_of(spawned(self.streams.random_split, 1)[0])
+            folds = disjoint_folds(self.split.tuning.size, layout.folds, rng)
+        is_part = layout.train_share < 1.0 or layout.folds
+        return Material(
+            self.data.take(self.split.tuning) if is_part else self.data,
+            folds,
+            None if layout.folds else self.validation,
+            scoring,
+            keeps_models=not layout.folds and self.strategy.keeps_models(self.plan),
+            raises=self.raises,
+            splits_scores=splits,
+        )
+
+    def highest(self, results: Sequence[Result]) -> int:
+        """Return the index of the highest score; ties are broken by data-independent marks."""
+        # Theorem F4: a failure scores the worst, with noise.
+        marks = generator_of(self.streams.pick).random(len(results))
+        scores = np.array([result.score for result in results])
+        return int(np.lexsort((marks, scores))[-1])
+
+    # The ledger -------------------------------------------------------------------------------
+
+    def mark_read(self) -> None:
+        """Record that the data are read from now on, or refuse what a ledger should have."""
+        if self.reservation is not None:
+            self.reservation.mark_read()
+        elif not self.is_recorded and not is_paid(self.search):
+            _check_unrecorded(self.search)
+
+    # The end ----------------------------------------------------------------------------------
+
+    @property
+    def report(self) -> PrivacyReport:
+        """What everything will have cost."""
+        found: PrivacyReport = self.search._report(self.plan)
+        return found
+
+    def finish(self, choice: Choice) -> Any:
+        """Fit the winner, publish, and return the fitted search, of a session."""
+        self.mark_read()
+        self.publish(choice, self.final_model(choice))
+        if self.reservation is not None:
+            self.reservation.confirm()
+        return self.search
+
+    def final_model(self, choice: Choice) -> Any:
+        """Return the model to publish; a data-independent one where a fit failed."""
+        plan, model = self.plan, self.plan.model
+        if plan.request.refit is False:
+            return None
+        if choice.before_final is not None:
+            choice.before_final()
+        if not plan.layout.final and choice.model is not None:
+            return choice.model
+        setting: FitSetting | None = plan.cost.setting
+        size = model.final_size if plan.layout.final else model.train_size
+        model.fit_costs.check([choice.candidate], setting, size)
+        made = model.fit_costs.configured(choice.candidate, setting, size)
+        own = own_seeds(made)
+        set_seeds(made, self.streams.final)
+        # Theorem F9: published models hold the seeds of the estimator that was given.
+        return forget_seeds(self._fitted_final(made, choice), own)
+
+    def _fitted_final(self, made: Any, choice: Choice) -> Any:
+        plan = self.plan
+        if plan.layout.final or plan.declined is not None:
+            start = self.strategy.start_from(plan.request.estimator, choice.model)
+            try:
+                with Quiet(), np.errstate(all="ignore"):
+                    self.data.take(self.split.final).fit(made, **start)
+                return made
+            except BaseException as problem:
+                if self.raises or not is_failure(problem):
+                    raise
+        return data_independent_model(made, self.data, plan.layout.n_samples)
+
+    def publish(self, choice: Choice, model: Any) -> None:
+        """Set what may be seen of the search, and delete what an earlier fit left."""
+        search, scorer = self.search, self.scorer
+        for name in [name for name in vars(search) if name.endswith("_")]:
+            delattr(search, name)
+        search.scorer_ = scorer
+        search.multimetric_ = False
+        search.n_splits_ = self.plan.layout.folds or 1
+        # Copies: what plans were costed for stays out of reach.
+        search.best_params_ = copied(choice.candidate)
+        search.best_index_ = choice.index
+        # Noise may lead out of the bounds; clipping reads no data.
+        if not callable(search.refit):
+            search.best_score_ = float(np.clip(choice.score, scorer.lower, scorer.upper))
+        if choice.deviation is not None:
+            search.best_score_std_ = choice.deviation
+        rows = [{**row, "params": copied(row["params"])} for row in choice.rows]
+        search.cv_results_ = results_of(rows, scorer.lower, scorer.upper) | choice.columns
+        for name, value in choice.attributes.items():
+            setattr(search, name, value)
+        if model is not None:
+            search.best_estimator_ = model
+            if hasattr(model, "feature_names_in_"):
+                search.feature_names_in_ = model.feature_names_in_
+        search.privacy_ = search._report(self.plan, model)
+        if self.keeps_all:
+            search.diagnostics_ = deepcopy(choice.diagnostics)
+
+
+def _check_unrecorded(search: Any) -> None:
+    """Refuse to go on with a session that a ledger, in use by now, knows nothing of."""
+    # Theorem H4: what is read is in the ledger before it is read.
+    ledger = ledger_for(search)
+    if ledger is not None:
+        raise LedgerError(
+            "ledger must be in use when a session is started, to set its cost aside; got "
+            f"{shown(ledger)} after the start of {type(search).__name__}. Start it again in "
+            "`with ledger:`. Nothing was read."
+        )

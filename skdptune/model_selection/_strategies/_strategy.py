@@ -1,0 +1,448 @@
+"""What a way to search is: candidates, cost, choice; and the plan that is made of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import BaseEstimator, is_classifier
+
+from skdptune._formatting import shown
+from skdptune._validation import check_flag, check_option, check_real
+from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
+from skdptune.base import RESERVED_PARAMETERS, is_set_by_budget
+from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._cost import (
+    FEW_COLUMNS,
+    BudgetSetting,
+    Candidates,
+    Cost,
+    CostModel,
+    CurveSetting,
+    ExpectedGain,
+    FitCosts,
+    Layout,
+    NoiseSetting,
+    make_layout,
+    neighbours_replace,
+)
+
+if TYPE_CHECKING:
+    from skdptune.model_selection._strategies._running_search import RunningSearch
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a search asks its strategy to plan: parameters and public numbers alone.
+
+    Attributes
+    ----------
+    estimator : estimator
+        The one whose parameters are searched.
+    candidates : Candidates
+        What is searched.
+    scorer : BoundedScorer
+    epsilon : float or None
+        The total; None leaves each fit the estimator's own budget.
+    delta : float
+    cv, refit
+        As the search was given them.
+    n_candidates : float or None
+        How many the search asks for, where candidates are drawn.
+    n_samples : int
+    n_features : int or None
+    classes : sequence or None
+        The public label set, where the cost may depend on it.
+    is_public : bool
+        Whether there are public validation data.
+    is_random : bool
+        Whether `n_samples` is a public constant for a secret number.
+    given : object
+        The space as the user gave it; None where it is suggested.
+    """
+
+    estimator: Any
+    candidates: Candidates
+    scorer: BoundedScorer
+    epsilon: float | None
+    delta: float
+    cv: Any
+    refit: Any
+    n_candidates: float | None
+    n_samples: int
+    n_features: int | None
+    classes: Any = None
+    is_public: bool = False
+    is_random: bool = False
+    given: Any = None
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether all fits are set to a delta of 0, whatever the estimator's own is."""
+        return self.epsilon is not None and self.delta == 0.0
+
+    @cached_property
+    def replaces(self) -> bool:
+        """Whether neighbours differ by replacing a record."""
+        return neighbours_replace(self.estimator, self.candidates, self.n_samples, self.n_features)
+
+    def layout(self, tuning_fraction: Any, variant: int, refit: Any) -> Layout:
+        """Return how the records are divided."""
+        return make_layout(
+            self.n_samples,
+            self.n_features,
+            cv=self.cv,
+            public=self.is_public,
+            tuning_fraction=tuning_fraction,
+            variant=variant,
+            refit=refit,
+            is_random=self.is_random,
+            replaces=self.replaces,
+        )
+
+    def fit_costs(self, extrapolate: Any) -> FitCosts:
+        """Return the costs of the candidates' fits."""
+        return FitCosts(self.estimator, self.candidates, extrapolate, self.classes, self.is_pure)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is decided before the data are read.
+
+    Attributes
+    ----------
+    strategy : Strategy
+    request : PlanRequest
+        What was asked for, with the candidates that are searched.
+    model : CostModel
+    cost : Cost
+        The cost of everything, at the setting that meets the budget.
+    advice : str
+        Why a search of a suggested space cannot be expected to help; empty if it can.
+    declined : Plan or None
+        The search that is not made, where the estimator is fitted once, as it is, instead.
+    """
+
+    strategy: Strategy
+    request: PlanRequest
+    model: CostModel
+    cost: Cost
+    advice: str = ""
+    declined: Plan | None = None
+
+    @property
+    def candidates(self) -> Candidates:
+        """What is searched."""
+        return self.request.candidates
+
+    @property
+    def asked(self) -> float | None:
+        """The total epsilon that the user gave."""
+        return self.request.epsilon
+
+    @property
+    def layout(self) -> Layout:
+        """How the records are divided."""
+        return self.model.layout
+
+    @property
+    def delta(self) -> float:
+        """At which the total is stated."""
+        return self.model.delta
+
+    @property
+    def total(self) -> PrivacyProfile:
+        """What everything costs that the fitted search shows."""
+        return self.cost.total
+
+    @cached_property
+    def components(self) -> tuple[PrivacyReport, ...]:
+        """Of the report's tree."""
+        if self.declined is not None:
+            return (
+                PrivacyReport(
+                    self.cost.fit, self.delta, name="the only fit", note="on all records"
+                ),
+            )
+        return self.model.components(self.cost)
+
+    def with_classes(self, classes: Any) -> Plan:
+        """Return the same plan with estimators that are given the label set."""
+        fit_costs = replace(self.model.fit_costs, classes=classes)
+        return replace(self, model=replace(self.model, fit_costs=fit_costs))
+
+    @property
+    def n_score(self) -> int:
+        """Records that a score averages; a guess where these are public, and not known yet."""
+        layout = self.layout
+        return max(layout.n_samples // 5, 1) if layout.public else layout.n_score
+
+    @property
+    def epsilon_in_all(self) -> float:
+        """The total epsilon, given or computed."""
+        return self.total.epsilon(self.delta) if self.asked is None else self.asked
+
+    @cached_property
+    def calibration_in_words(self) -> str:
+        """How the noise of the fits was found, and what that loses; empty if it is given.
+
+        Whether candidates differ in what sets their cost decides.
+        """
+        setting = self.cost.setting
+        if isinstance(setting, NoiseSetting):
+            return "One noise for all candidates, from the exact cost of the search."
+        if isinstance(setting, CurveSetting):
+            return (
+                "Each candidate's own noise, so that its cost stays below one curve for all; this "
+                f"uses {max(self.model.loss(self.cost), 0.0):.1%} of ε."
+            )
+        if not isinstance(setting, BudgetSetting):
+            return ""
+        if self.model.fit_costs.is_held_to_budget:
+            return (
+                "Each candidate's own noise for the ε of a fit; where their costs differ, the "
+                "worst cost of such a fit is assumed."
+            )
+        return "Each candidate's own noise for the ε of a fit, from the exact cost of the search."
+
+    def noise_of_final(self) -> float | None:
+        """Return the noise of the returned model's fit, if the estimator has a `noise_level`."""
+        model = self.model
+        size = model.final_size if self.layout.final else model.train_size
+        made = model.fit_costs.configured({}, self.cost.setting, size)
+        level = getattr(made, "noise_level", None)
+        return None if level is None else float(level(size.n_samples, size.n_features))
+
+    def score_deviation(self) -> float:
+        """Return the scale of the noise on a score, in units of its range."""
+        noise, scorer = self.cost.score_noise, self.request.scorer
+        if noise.kind == "none":
+            return 0.0
+        scale = noise.ratio * self.layout.sensitivity(scorer)
+        return scale / (scorer.upper - scorer.lower)
+
+
+@dataclass
+class Choice:
+    """The winner, and the rows that may be shown.
+
+    Attributes
+    ----------
+    candidate : dict
+        The winner's parameters.
+    score : float
+        Its noisy score; NaN where none is published.
+    model : estimator or None
+        Its fitted model, where the selection made one.
+    rows : list of dict
+        ``params`` and ``score`` of what was paid for.
+    index : int
+        The winner's row.
+    diagnostics : dict
+        What must stay secret.
+    deviation : float or None
+        Of the posterior of the winner's score, where the search has one.
+    columns, attributes : dict
+        More of ``cv_results_`` and of the search that is paid for.
+    before_final : callable, optional
+        Called before the final fit.
+    """
+
+    candidate: dict[str, Any]
+    score: float
+    model: Any
+    rows: list[dict[str, Any]]
+    index: int = 0
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    deviation: float | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    before_final: Any = None
+
+
+class Strategy(BaseEstimator, ABC):
+    """How a search tries candidates, what that costs, and how the winner is chosen.
+
+    A search asks its strategy for a plan before it reads the data, and then for a choice. The
+    strategy never sees a record: it asks the running search for noisy scores, or for utilities
+    that a mechanism of its own releases.
+
+    Parameters
+    ----------
+    diagnostics : bool, default=False
+        Whether the search keeps what must stay secret in ``diagnostics_``. The fitted search is
+        then **not private**.
+    error_score : {"worst", "raise"}, default="worst"
+        "worst" gives a candidate whose fit fails the worst score, with the same noise as any
+        other. Other than in scikit-learn there is no warning and no number to choose, since
+        whether a fit fails can depend on one record. "raise" needs `diagnostics`.
+    pre_dispatch : int or str, default="2*n_jobs"
+        As in scikit-learn.
+
+    Notes
+    -----
+    Theorem F0.
+    """
+
+    diagnostics: bool
+    error_score: str
+    pre_dispatch: Any
+
+    # Parameters that change neither the cost nor what has it.
+    neutral: tuple[str, ...] = ("diagnostics", "error_score", "pre_dispatch")
+    # Of what it searches: "grid" (lists), "distribution" (draws), "space" (ranges).
+    kinds: tuple[str, ...] = ("grid",)
+    # Words of a plan's table: among other ways to search, and what is published of candidates.
+    name: str = ""
+    shows: str = "the winner"
+    # Where a suggested space is searched, the estimator as it is ...
+    default_in_words: str = "is always tried"
+    # What makes a search of a suggested space worth it in the end.
+    what_would_help: str = "more records"
+    # Whether the winner is fitted once more unless nothing is, and a callable may choose it.
+    always_refits: bool = True
+    takes_callable: bool = False
+    # Whether each fold has a noisy score of its own.
+    splits_scores: bool = False
+    # How a candidate's parameters are changed for fits on fewer records.
+    extrapolate: Any = "auto"
+
+    # What a strategy implements ---------------------------------------------------------------
+
+    @abstractmethod
+    def cost(self, request: PlanRequest, layout: Layout) -> tuple[CostModel, Cost]:
+        """Return the cost model, and the cost that meets the budget."""
+
+    @abstractmethod
+    def choose(self, run: RunningSearch) -> Choice:
+        """Try the candidates and choose one."""
+
+    @abstractmethod
+    def number_of_fits(self, plan: Plan) -> tuple[float, float]:
+        """Return the expected number of candidates' fits, and the one exceeded with 1 % chance."""
+
+    def of_plan(self) -> tuple[type, dict[str, Any]]:
+        """Return what a plan follows from: its kind, and parameters that may have a cost."""
+        own = self.get_params(deep=False).items()
+        return type(self), {name: value for name, value in own if name not in self.neutral}
+
+    # What it may change -----------------------------------------------------------------------
+
+    def check(self, search: Any) -> None:
+        """Refuse bad values of parameters, and of the search's beside them."""
+        check_flag(self.diagnostics, name="diagnostics")
+        check_option(self.error_score, name="error_score", options=("worst", "raise"))
+        if self.error_score == "raise" and not self.diagnostics:
+            raise ValueError(
+                "error_score must be 'worst' unless diagnostics=True; got 'raise'. An exception "
+                "shows what the data hold."
+            )
+
+    def split(self, request: PlanRequest) -> tuple[Any, int]:
+        """Return the share of the records for candidates' fits, and the variant of the rest."""
+        return None, 1
+
+    def spaces(self, estimator: Any, given: Any) -> Any:
+        """Return the spaces that are searched, of what the user gave."""
+        return given
+
+    def suggested(self, candidates: Candidates) -> Candidates:
+        """Return the candidates where a suggested space is searched."""
+        return candidates
+
+    def check_candidates(self, request: PlanRequest) -> None:
+        """Refuse names that are not to be searched."""
+        candidates, has_budget = request.candidates, request.epsilon is not None
+        candidates.check_names(request.estimator)
+        for space in candidates:
+            for name in space:
+                is_reserved = name.rpartition("__")[2] in RESERVED_PARAMETERS
+                if is_reserved or (has_budget and is_set_by_budget(request.estimator, name)):
+                    raise ValueError(
+                        f"{candidates.name} must leave {shown(name)} to the search; got values "
+                        "for it."
+                    )
+
+    def plan(self, request: PlanRequest) -> Plan:
+        """Return the plan of a search over candidates."""
+        refit = request.refit
+        is_winner = isinstance(refit, str) and refit == "winner"
+        if (is_winner and self.always_refits) or (callable(refit) and self.takes_callable):
+            refit = True
+        layout = request.layout(*self.split(request), refit)
+        model, cost = self.cost(request, layout)
+        model.check(cost)
+        return Plan(self, request, model, cost)
+
+    def in_words(self, plan: Plan) -> str:
+        """Return the distribution of the number of runs in words, empty if it is fixed."""
+        return ""
+
+    def run_counts(self, plan: Plan) -> RunCountDistribution | None:
+        """Return the distribution of the number of runs, None if it is fixed."""
+        return None
+
+    def own_in_words(self, plan: Plan) -> str:
+        """Return how a search of a suggested space treats the estimator as it is."""
+        return self.default_in_words
+
+    def gain(self, plan: Plan, noise_ratio: float) -> ExpectedGain:
+        """Return what decides whether the search of a suggested space is made.
+
+        Parameters
+        ----------
+        plan : Plan
+        noise_ratio : float
+            Noise of the returned model's fit beside its records, over that without tuning.
+        """
+        layout = plan.layout
+        return ExpectedGain(
+            layout.n_samples,
+            plan.epsilon_in_all,
+            noise_ratio,
+            plan.n_score,
+            self.score_deviation(plan),
+            is_classifier(plan.request.estimator)
+            and layout.n_features is not None
+            and layout.n_features <= FEW_COLUMNS,
+        )
+
+    def score_deviation(self, plan: Plan) -> float:
+        """Return the deviation of the noise on a score, in units of its range."""
+        return plan.score_deviation()
+
+    def reason_against(self, plan: Plan, noise_ratio: float) -> str:
+        """Return why a search cannot be expected to help, by public numbers; empty if it can."""
+        return self.gain(plan, noise_ratio).reason_against
+
+    def advice(self, plan: Plan) -> str:
+        """Return what else a plan says of the search that is made."""
+        return ""
+
+    def variations(self, plan: Plan) -> Iterator[tuple[str, Strategy, dict[str, Any]]]:
+        """Iterate over names of the same search with other parameters, for a plan's table.
+
+        Each with its strategy, and what it changes of the request.
+        """
+        return iter(())
+
+    def public_count(self, plan: Plan) -> int:
+        """Return how many fits of candidates callbacks hear of, 0 where it is secret."""
+        return 0
+
+    def keeps_models(self, plan: Plan) -> bool:
+        """Return whether the models of runs are needed, beside their scores."""
+        return plan.request.refit is not False and not plan.layout.final
+
+    def start_from(self, estimator: Any, model: Any) -> dict[str, Any]:
+        """Return arguments of the final fit that start it from the winner's model."""
+        return {}
+
+
+def check_total(epsilon: float | None, name: str) -> None:
+    """Refuse a bad value of a parameter that is an epsilon, or None."""
+    if epsilon is not None:
+        check_real(epsilon, name=name, lower=0.0, lower_open=True)
