@@ -159,6 +159,7 @@ class GridSearchCV(_Translated, DPGridSearchCV):
             random_state=0,
             **translated,
         )
+        self.pre_dispatch, self.error_score = pre_dispatch, error_score
         self.return_train_score = return_train_score
 
 
@@ -193,6 +194,7 @@ class RandomizedSearchCV(_Translated, DPRandomSearchCV):
             random_state=0 if random_state is None else random_state,
             **translated,
         )
+        self.pre_dispatch, self.error_score = pre_dispatch, error_score
         self.return_train_score = return_train_score
 
 
