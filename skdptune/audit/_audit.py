@@ -320,6 +320,8 @@ def audit_epsilon(
     """
     if isinstance(estimator, type):
         raise TypeError(f"estimator must be an instance; got the class {estimator.__name__}.")
+    if not hasattr(estimator, "get_params"):
+        raise TypeError(f"estimator must have get_params, as clones need; got {shown(estimator)}.")
     check_option(method, name="method", options=METHODS)
     if not callable(statistic):
         check_option(statistic, name="statistic", options=_STATISTICS)

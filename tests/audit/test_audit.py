@@ -208,6 +208,8 @@ def test_bad_arguments_are_named(settings: dict[str, object], complaint: str) ->
 def test_what_cannot_be_audited_is_refused() -> None:
     with pytest.raises(TypeError, match="must be an instance; got the class NoisySum"):
         audit_epsilon(NoisySum, RECORDS)
+    with pytest.raises(TypeError, match="estimator must have get_params, as clones need; got 3"):
+        audit_epsilon(3, RECORDS, canary=RECORD)
     with pytest.raises(ValueError, match="the fit of NoisySum raised RuntimeError"):
         audit_epsilon(NoisySum(fails_beyond=-1.0), RECORDS, canary=RECORD, statistic=sum_of)
     with pytest.raises(TypeError, match="statistic must return a number or an array of numbers"):
