@@ -297,7 +297,7 @@ def print_lists(options: argparse.Namespace) -> None:
 
 def print_samplings(options: argparse.Namespace) -> None:
     """Print the noise that one training needs, for each way to draw its batches."""
-    from skdptune.mechanisms import SAMPLINGS, plan_noisy_gradient
+    from skdptune.mechanisms._shared import SAMPLINGS, plan_noisy_gradient
 
     print(f"Noise multiplier of one training, delta {DELTA:g} (seconds to find it)")
     print("  epochs  batches  epsilon" + "".join(f" {name:>20}" for name in SAMPLINGS))

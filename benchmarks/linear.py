@@ -37,7 +37,7 @@ from skdptune.linear_model._solvers import (
     fit_noisy_gradient,
     margin_residuals,
 )
-from skdptune.mechanisms import NoisyGradientPlan, plan_noisy_gradient
+from skdptune.mechanisms._shared import NoisyGradientPlan, plan_noisy_gradient
 
 LOGISTIC = margin_residuals(lambda margins: -expit(-margins))
 BATCH_SIZE, ADULT_ROWS = 256, 40_000

@@ -36,7 +36,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
 
-from skdptune.mechanisms import poisson_batches
+from skdptune.mechanisms._batches import poisson_batches
 from skdptune.neural_network import DPNeuralNetClassifier, _noisy_steps
 from skdptune.neural_network._noisy_steps import GradientNoise
 

@@ -34,10 +34,10 @@ from skdptune.accounting import (
     Poisson,
     PrivacyProfile,
     RunCountDistribution,
-    gaussian_delta,
     report_noisy_max,
     selection_lower_bound,
 )
+from skdptune.accounting._shared import gaussian_delta
 from skdptune.accounting._tuning._comparison import TwoThresholds, two_thresholds
 
 LABELS = {

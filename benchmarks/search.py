@@ -243,11 +243,7 @@ def print_nets(seeds: int, epsilons: list[float]) -> None:
     """Print mean test accuracies of nets of one hidden layer, and their standard errors."""
     from data_sets import MAKING
 
-    from skdptune.neural_network import (
-        MLP,
-        DPNeuralNetBinaryClassifier,
-        DPNeuralNetClassifier,
-    )
+    from skdptune.neural_network import MLP, DPNeuralNetBinaryClassifier, DPNeuralNetClassifier
 
     for name in ("digits", "a9a 10k"):
         data = MAKING[name]()

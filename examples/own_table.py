@@ -21,12 +21,7 @@ import skdptune
 from skdptune import DPRandomSearchCV
 from skdptune.base import privacy_of, profile_of
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.preprocessing import (
-    DPStandardScaler,
-    RowNormClipper,
-    Schema,
-    make_private_pipeline,
-)
+from skdptune.preprocessing import DPStandardScaler, RowNormClipper, Schema, make_private_pipeline
 
 SECTORS = ["farm", "factory", "office", "school"]
 rng = np.random.default_rng(0)

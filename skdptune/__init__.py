@@ -60,45 +60,43 @@ if TYPE_CHECKING:
     from skdptune import neural_network as neural_network
     from skdptune import preprocessing as preprocessing
     from skdptune import testing as testing
-    from skdptune.checks import check as check
-    from skdptune.ensemble import (
-        DPExplainableBoostingClassifier as DPExplainableBoostingClassifier,
-    )
-    from skdptune.ensemble import DPExplainableBoostingRegressor as DPExplainableBoostingRegressor
-    from skdptune.ledger import PrivacyLedger as PrivacyLedger
-    from skdptune.ledger import config_context as config_context
-    from skdptune.ledger import get_config as get_config
-    from skdptune.ledger import set_config as set_config
-    from skdptune.linear_model import AdaOPSLinearRegression as AdaOPSLinearRegression
-    from skdptune.linear_model import AdaSSPLinearRegression as AdaSSPLinearRegression
-    from skdptune.linear_model import DPLinearSVC as DPLinearSVC
-    from skdptune.linear_model import DPLogisticRegression as DPLogisticRegression
-    from skdptune.linear_model import NoisyStatisticsRidge as NoisyStatisticsRidge
-    from skdptune.linear_model import OPSLinearRegression as OPSLinearRegression
+    from skdptune.checks import check
+    from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
+    from skdptune.ledger import PrivacyLedger, config_context, get_config, set_config
     from skdptune.linear_model import (
-        OutputPerturbationLinearRegression as OutputPerturbationLinearRegression,
+        AdaOPSLinearRegression,
+        AdaSSPLinearRegression,
+        DPLinearSVC,
+        DPLogisticRegression,
+        NoisyStatisticsRidge,
+        OPSLinearRegression,
+        OutputPerturbationLinearRegression,
+        PTRLinearRegression,
     )
-    from skdptune.linear_model import PTRLinearRegression as PTRLinearRegression
-    from skdptune.model_selection import AdaptiveTrials as AdaptiveTrials
-    from skdptune.model_selection import Composition as Composition
-    from skdptune.model_selection import DoublingThresholdSearchCV as DoublingThresholdSearchCV
-    from skdptune.model_selection import DPAdaptiveSearchCV as DPAdaptiveSearchCV
-    from skdptune.model_selection import DParetoSearchCV as DParetoSearchCV
-    from skdptune.model_selection import DPGridSearchCV as DPGridSearchCV
-    from skdptune.model_selection import DPRandomSearchCV as DPRandomSearchCV
-    from skdptune.model_selection import FullTable as FullTable
-    from skdptune.model_selection import NoisyMaximum as NoisyMaximum
-    from skdptune.model_selection import RandomRuns as RandomRuns
-    from skdptune.model_selection import ThresholdRounds as ThresholdRounds
-    from skdptune.model_selection import pareto_search as pareto_search
+    from skdptune.model_selection import (
+        AdaptiveTrials,
+        Composition,
+        DoublingThresholdSearchCV,
+        DPAdaptiveSearchCV,
+        DParetoSearchCV,
+        DPGridSearchCV,
+        DPRandomSearchCV,
+        FullTable,
+        NoisyMaximum,
+        RandomRuns,
+        ThresholdRounds,
+        pareto_search,
+    )
     from skdptune.neural_network import DPNeuralNetBinaryClassifier as DPNeuralNetBinaryClassifier
     from skdptune.neural_network import DPNeuralNetClassifier as DPNeuralNetClassifier
     from skdptune.neural_network import DPNeuralNetRegressor as DPNeuralNetRegressor
-    from skdptune.preprocessing import BoundedScaler as BoundedScaler
-    from skdptune.preprocessing import DPMinMaxScaler as DPMinMaxScaler
-    from skdptune.preprocessing import DPStandardScaler as DPStandardScaler
-    from skdptune.preprocessing import RowNormClipper as RowNormClipper
-    from skdptune.preprocessing import TableEncoder as TableEncoder
+    from skdptune.preprocessing import (
+        BoundedScaler,
+        DPMinMaxScaler,
+        DPStandardScaler,
+        RowNormClipper,
+        TableEncoder,
+    )
 else:
     # Type checkers must not see this: with a module's __getattr__, no name is unknown to them.
     _NAMES = {

@@ -26,7 +26,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skdptune.base import finite_rows, read_targets, target_array, validate_records
+from skdptune.base._shared import finite_rows, read_targets, target_array, validate_records
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import accuracy, neg_squared_error

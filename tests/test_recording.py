@@ -12,7 +12,8 @@ from joblib import parallel_backend
 from sklearn.base import clone
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivateEstimatorMixin, assumptions_in
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import assumptions_in
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV

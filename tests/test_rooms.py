@@ -6,11 +6,14 @@ others may use. The source is read, not run, so that an import inside a function
 
 from __future__ import annotations
 
+import ast
+import importlib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+import skdptune
 from tests.structure import Module, is_within, module_of, our_modules, read_package, write
 
 
@@ -20,6 +23,33 @@ def test_nobody_reaches_past_an_init() -> None:
 
 def test_nobody_asks_the_folder_it_is_in() -> None:
     assert asking_own_folder(our_modules()) == []
+
+
+def test_a_folder_shows_public_names_alone() -> None:
+    for init in sorted(Path(skdptune.__file__).parent.glob("*/__init__.py")):
+        module = importlib.import_module(f"skdptune.{init.parent.name}")
+        tree = ast.parse(init.read_text(encoding="utf-8"))
+        shown = {
+            (alias.asname or alias.name)
+            for node in tree.body
+            if isinstance(node, ast.ImportFrom) and node.module != "typing"
+            for alias in node.names
+        }
+        assert {name for name in shown if name[0] != "_"} <= set(module.__all__), init
+
+
+def test_what_is_shared_has_a_user_in_another_folder() -> None:
+    modules = our_modules()
+    used = {
+        imported.name
+        for module in modules.values()
+        for imported in module.imports
+        if module.package.split(".")[:2] != imported.name.split(".")[:2]
+    }
+    for shared in sorted(Path(skdptune.__file__).parent.glob("*/_shared.py")):
+        name = f"skdptune.{shared.parent.name}._shared"
+        found = set(importlib.import_module(name).__all__)
+        assert not {one for one in found if f"{name}.{one}" not in used}
 
 
 def test_modules_import_in_no_circle() -> None:
@@ -50,7 +80,9 @@ def reaching_past(modules: dict[str, Module]) -> list[str]:
 def private_holder(name: str) -> str | None:
     """Return the innermost package, or module, of whose private names a dotted name has one."""
     parts = name.split(".")
-    private = [i for i, part in enumerate(parts) if part[0] == "_" and not part.startswith("__")]
+    # What other folders use of one is in its module `_shared`.
+    shown = [part.removeprefix("_") if part == "_shared" else part for part in parts]
+    private = [i for i, part in enumerate(shown) if part[0] == "_" and not part.startswith("__")]
     return ".".join(parts[: private[-1]]) if private and parts[0] == "skdptune" else None
 
 

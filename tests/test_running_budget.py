@@ -22,11 +22,7 @@ from skdptune.accounting import BudgetFilter, GaussianFilter, PrivacyProfile, Re
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import DoublingThreshold
-from skdptune.model_selection import (
-    DoublingThresholdSearchCV,
-    DPAdaptiveSearchCV,
-    ThresholdRounds,
-)
+from skdptune.model_selection import DoublingThresholdSearchCV, DPAdaptiveSearchCV, ThresholdRounds
 from tests.flat import flat
 from tests.model_selection.learners import Scripted, table
 

@@ -53,23 +53,6 @@ from skdptune.accounting._tuning import (
     tune_then_fit,
 )
 
-# isort: split
-# For the other folders of this package.
-from skdptune.accounting._budgets import charge_of as charge_of
-from skdptune.accounting._losses import LARGEST_LOSS as LARGEST_LOSS
-from skdptune.accounting._losses import gaussian_delta as gaussian_delta
-from skdptune.accounting._mechanisms import covered_squared_residual as covered_squared_residual
-from skdptune.accounting._report import ReportView as ReportView
-from skdptune.accounting._report import Row as Row
-from skdptune.accounting._report import one_line as one_line
-from skdptune.accounting._report import to_html as to_html
-from skdptune.accounting._report import to_text as to_text
-from skdptune.accounting._run_counts import check_distribution as check_distribution
-from skdptune.accounting._selection import BOUNDS as BOUNDS
-from skdptune.accounting._statement import ReleaseFacts as ReleaseFacts
-from skdptune.accounting._statement import includes_tuning as includes_tuning
-from skdptune.accounting._tuning import VARIANTS as VARIANTS
-
 __all__ = [
     "Binomial",
     "BoundComparison",

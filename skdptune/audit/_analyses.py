@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.accounting import PrivacyProfile, gaussian_delta
+from skdptune.accounting import PrivacyProfile
+from skdptune.accounting._shared import gaussian_delta
 from skdptune.audit._bounds import (
     LARGEST_SHIFT,
     AuditPower,

@@ -19,16 +19,16 @@ from skdptune.audit._bounds import ClaimCurve, read_claim
 from skdptune.audit._canaries import Canary, worst_canary
 from skdptune.audit._games import Game, Players, Trials, as_seed, numbers_of, read_numbers
 from skdptune.audit._result import AuditResult
-from skdptune.base import (
+from skdptune.base import profile_of
+from skdptune.base._shared import (
     ADD_OR_REMOVE,
     REPLACE,
     assumptions_of,
     neighbouring_of,
     nested_estimators,
     own_parameters,
-    profile_of,
 )
-from skdptune.testing import published, with_public_size
+from skdptune.testing._shared import published, with_public_size
 
 _PUBLIC_SIZE = "number of records is public"
 

@@ -19,7 +19,8 @@ from scipy.special import expit, logit
 
 from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import DEFAULT_DELTA, privacy_of
+from skdptune.base import privacy_of
+from skdptune.base._shared import DEFAULT_DELTA
 
 FloatArray = NDArray[np.float64]
 

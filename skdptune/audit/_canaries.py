@@ -20,7 +20,8 @@ from sklearn.pipeline import Pipeline
 from skdptune._compat import number_of_samples
 from skdptune._validation import check_integer, check_option
 from skdptune.audit._games import numbers_of
-from skdptune.base import (
+from skdptune.base import profile_of
+from skdptune.base._shared import (
     ADD_OR_REMOVE,
     REPLACE,
     ZERO_OUT,
@@ -30,12 +31,11 @@ from skdptune.base import (
     neighbouring_of,
     nested_estimators,
     own_parameters,
-    profile_of,
     set_seeds,
     table_shape,
     target_range,
 )
-from skdptune.testing import with_public_size
+from skdptune.testing._shared import with_public_size
 
 # Gradients at rows so many clipping norms long are clipped, and the row's own margin stays
 # small for many steps: a longer row is learnt, and pulls no more.

@@ -21,9 +21,9 @@ from skdptune._compat import Parallel, delayed
 from skdptune._formatting import shown
 from skdptune._progress import Progress
 from skdptune.accounting import BudgetExceededError
-from skdptune.base import expected_refits, set_seeds
+from skdptune.base._shared import expected_refits, set_seeds
 from skdptune.ledger import LedgerError
-from skdptune.testing import global_generators
+from skdptune.testing._shared import global_generators
 
 # What scalers learn, summed over features: a record at the bounds moves all of them alike.
 _LEARNT = ("mean_", "var_", "data_min_", "data_max_", "center_", "scale_")

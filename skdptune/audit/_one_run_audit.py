@@ -36,20 +36,20 @@ from skdptune.audit._one_run_bounds import (
     profile_verdict,
 )
 from skdptune.audit._result import OneRunResult
-from skdptune.base import (
+from skdptune.base import profile_of
+from skdptune.base._shared import (
     ADD_OR_REMOVE,
     REPLACE,
     cost_of,
     expected_refits,
     nested_estimators,
     own_parameters,
-    profile_of,
     set_seeds,
     table_shape,
     without_noise,
 )
 from skdptune.mechanisms import as_generator
-from skdptune.testing import with_public_size
+from skdptune.testing._shared import with_public_size
 
 ORTHOGONAL, MISLABELLED = "orthogonal", "mislabelled"
 _KINDS = ("auto", ORTHOGONAL, MISLABELLED)

@@ -20,7 +20,7 @@ from skdptune.base._refusals import (
     no_profile,
     refusal_of,
 )
-from skdptune.ledger import ADD_OR_REMOVE, RELATIONS, REPLACE, common_relation
+from skdptune.ledger._shared import ADD_OR_REMOVE, RELATIONS, REPLACE, common_relation
 
 # The estimator is of the class that the function is registered for.
 CostFunction = Callable[[Any, int, int | None], PrivacyProfile]

@@ -7,10 +7,11 @@ import warnings
 from typing import Any
 
 from skdptune._validation import check_real
-from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting._shared import LARGEST_LOSS
 from skdptune.base._costs import assumption_registry, register_profile, report_registry
 from skdptune.base._refusals import NoProfileError, Refusal, distrusted, refusal_of_distrusted
-from skdptune.ledger import REPLACE
+from skdptune.ledger._shared import REPLACE
 
 _RELATION = (
     "diffprivlib's epsilon is taken as pure, for replacing one of a public number of records (its "

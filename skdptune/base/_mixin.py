@@ -10,7 +10,8 @@ from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.base._costs import SEEDED
 from skdptune.base._recording import PrivacyWarning, record_fits
-from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
+from skdptune.ledger import PrivacyLedger
+from skdptune.ledger._shared import ADD_OR_REMOVE
 
 # Assumptions that reports state, by Assumption P0.
 PUBLIC_SIZE = "the number of records is public"

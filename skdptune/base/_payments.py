@@ -18,14 +18,8 @@ from typing import Any, Self
 
 from skdptune._compat import clone_parametrized
 from skdptune.base._costs import CostFunction, adopt_registration, has_adapter, registration_of
-from skdptune.ledger import (
-    LedgerError,
-    LedgerSettings,
-    Reservation,
-    prepare,
-    process_identity,
-    settings_in_force,
-)
+from skdptune.ledger import LedgerError, Reservation
+from skdptune.ledger._shared import LedgerSettings, prepare, process_identity, settings_in_force
 
 try:
     import fcntl

@@ -37,16 +37,9 @@ from skdptune.base._payments import (
     payment_for,
     repeats_are_meant,
 )
-from skdptune.ledger import (
-    LedgerError,
-    PrivacyLedger,
-    Reservation,
-    checked_ledger,
-    settings_in_force,
-    settings_meant,
-    when_used,
-)
-from skdptune.mechanisms import check_seed
+from skdptune.ledger import LedgerError, PrivacyLedger, Reservation
+from skdptune.ledger._shared import checked_ledger, settings_in_force, settings_meant, when_used
+from skdptune.mechanisms._shared import check_seed
 
 # Second fits ---------------------------------------------------------------------------------
 #

@@ -3,9 +3,4 @@
 from skdptune.checks._check import check
 from skdptune.checks._report import CheckReport, Finding
 
-# isort: split
-# For the other folders of this package.
-from skdptune.checks._check import check_plan as check_plan
-from skdptune.checks._report import CODES as CODES
-
 __all__ = ["CheckReport", "Finding", "check"]

@@ -18,7 +18,7 @@ from skdptune.checks._findings import (
 )
 from skdptune.checks._report import CheckReport, Finding, check_codes, issue
 from skdptune.checks._subject import Part, Subject, is_estimator, is_search, total_of
-from skdptune.preprocessing import as_schema
+from skdptune.preprocessing._shared import as_schema
 
 Rule = Callable[[Subject], Iterator[Finding]]
 _RULES: tuple[Rule, ...] = (

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdptune._formatting import shown
-from skdptune.base import (
+from skdptune.base._shared import (
     ADD_OR_REMOVE,
     LOSS_OF_DOUBLING,
     Refusal,
@@ -29,8 +29,8 @@ from skdptune.base import (
 )
 from skdptune.checks._report import Finding, issue, tip
 from skdptune.checks._subject import ANY_FEATURES, Part, Subject
-from skdptune.ledger import settings_meant
-from skdptune.preprocessing import as_schema
+from skdptune.ledger._shared import settings_meant
+from skdptune.preprocessing._shared import as_schema
 
 # Above these a guarantee says little, whatever the data are.
 _LARGE_EPSILON, _LARGE_DELTA = 10.0, 1e-3

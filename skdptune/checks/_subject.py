@@ -12,11 +12,11 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdptune.base import (
+from skdptune.base import NoProfileError
+from skdptune.base._shared import (
     DEFAULT_DELTA,
     HOLDERS,
     Budget,
-    NoProfileError,
     Refusal,
     budget_owners,
     cost_of,

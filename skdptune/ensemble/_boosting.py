@@ -17,7 +17,7 @@ from scipy import special
 
 from skdptune._progress import Progress
 from skdptune.ensemble._terms import Bins, Places
-from skdptune.mechanisms import UNIT, NormalNoise
+from skdptune.mechanisms._shared import UNIT, NormalNoise
 
 Scores = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from skdptune._docstrings import with_shared_text
-from skdptune.base import (
+from skdptune.base._shared import (
     PUBLIC_LABELS,
     PUBLIC_WEIGHTS,
     check_class_weight,
@@ -25,7 +25,7 @@ from skdptune.ensemble._boosting import BinaryResiduals, Residuals, SoftmaxResid
 from skdptune.ensemble._plan import RateRule
 from skdptune.ensemble._private_boosting import TEXT, PrivateExplainableBoosting
 from skdptune.ledger import PrivacyLedger
-from skdptune.preprocessing import as_schema
+from skdptune.preprocessing._shared import as_schema
 
 
 @with_shared_text(TEXT)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.mechanisms import gaussian_profile, noise_for_budget, nonprivate_profile
+from skdptune.mechanisms import gaussian_profile, noise_for_budget
+from skdptune.mechanisms._shared import nonprivate_profile
 
 # Beyond it the noise hardly gets less, and the accounting counts losses as infinite.
 _LARGEST_EPSILON = 100.0

@@ -12,21 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._compat import number_of_samples, validated_rows
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import (
-    PUBLIC_SIZE,
-    PrivateEstimatorMixin,
-    as_table,
-    target_array,
-    validate_rows,
-    zeroed,
-)
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import PUBLIC_SIZE, as_table, target_array, validate_rows, zeroed
 from skdptune.ensemble._boosting import BinnedColumn, Residuals, boosted_scores
 from skdptune.ensemble._interpret import model_of_interpret
 from skdptune.ensemble._plan import BoostingPlan, RateRule, plan_of_budget, plan_of_noise
 from skdptune.ensemble._terms import Places, Term, released_bins, terms_of_bounds, terms_of_schema
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import fit_generator
-from skdptune.preprocessing import (
+from skdptune.preprocessing._shared import (
     PUBLIC_SCHEMA,
     as_schema,
     cells_of,

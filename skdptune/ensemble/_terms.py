@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.mechanisms import add_gaussian
-from skdptune.preprocessing import CategoryColumn, NumberColumn, bounds_per_feature
+from skdptune.mechanisms._shared import add_gaussian
+from skdptune.preprocessing._shared import CategoryColumn, NumberColumn, bounds_per_feature
 
 Places = NDArray[np.intp]
 

@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdptune._validation import (
-    check_integer,
-    check_kind,
-    check_option,
-    check_real,
-    check_vector,
-)
+from skdptune._validation import check_integer, check_kind, check_option, check_real, check_vector
 from skdptune.inspection._plotting import (
     COLOURS,
     HATCHES,

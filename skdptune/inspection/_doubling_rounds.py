@@ -9,14 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdptune._validation import check_flag, check_integer, check_real
-from skdptune.inspection._plotting import (
-    COLOURS,
-    add_legend,
-    add_title,
-    axes_for,
-    quiet,
-    tidy,
-)
+from skdptune.inspection._plotting import COLOURS, add_legend, add_title, axes_for, quiet, tidy
 from skdptune.mechanisms import ThresholdRound
 from skdptune.model_selection import DoublingThresholdSearchCV, ThresholdRounds
 

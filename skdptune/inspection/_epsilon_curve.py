@@ -16,15 +16,10 @@ from sklearn.metrics import check_scoring
 from skdptune._compat import number_of_samples
 from skdptune._formatting import NOT_PRIVATE, shown, shown_delta, shown_epsilon
 from skdptune._progress import Progress
-from skdptune._validation import (
-    check_flag,
-    check_integer,
-    check_kind,
-    check_real,
-    check_vector,
-)
+from skdptune._validation import check_flag, check_integer, check_kind, check_real, check_vector
 from skdptune.accounting import PrivacyReport
-from skdptune.base import expected_refits, privacy_of, set_seeds
+from skdptune.base import privacy_of
+from skdptune.base._shared import expected_refits, set_seeds
 from skdptune.inspection._plotting import (
     COLOURS,
     add_legend,
@@ -36,7 +31,8 @@ from skdptune.inspection._plotting import (
     line_look,
     tidy,
 )
-from skdptune.ledger import common_relation, config_context
+from skdptune.ledger import config_context
+from skdptune.ledger._shared import common_relation
 
 FloatArray = NDArray[np.float64]
 

@@ -12,15 +12,9 @@ from numpy.typing import NDArray
 
 from skdptune._formatting import shown_delta, shown_epsilon
 from skdptune._validation import check_kind, check_option, check_real, check_vector
-from skdptune.inspection._plotting import (
-    add_legend,
-    add_title,
-    axes_for,
-    bar_look,
-    ink,
-    tidy,
-)
-from skdptune.ledger import PrivacyLedger, shown_below
+from skdptune.inspection._plotting import add_legend, add_title, axes_for, bar_look, ink, tidy
+from skdptune.ledger import PrivacyLedger
+from skdptune.ledger._shared import shown_below
 
 FloatArray = NDArray[np.float64]
 

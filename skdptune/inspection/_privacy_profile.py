@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdptune._formatting import shown, shown_delta, shown_epsilon
 from skdptune._validation import check_flag, check_kind, check_option, check_real, check_vector
-from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, PrivacyReport
-from skdptune.base import ADD_OR_REMOVE, REPLACE, ZERO_OUT
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting._shared import LARGEST_LOSS
+from skdptune.base._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT
 from skdptune.inspection._plotting import (
     add_legend,
     add_title,

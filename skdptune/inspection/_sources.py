@@ -12,14 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._formatting import shown
 from skdptune._validation import check_kind
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import (
-    DEFAULT_DELTA,
-    assumptions_of,
-    budget_owners,
-    neighbouring_of,
-    privacy_of,
-    profile_of,
-)
+from skdptune.base import privacy_of, profile_of
+from skdptune.base._shared import DEFAULT_DELTA, assumptions_of, budget_owners, neighbouring_of
 
 _SLACK = 1e-9
 

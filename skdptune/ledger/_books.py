@@ -20,13 +20,8 @@ from typing import Any
 import numpy as np
 
 from skdptune._formatting import shown, shown_names
-from skdptune.accounting import (
-    GaussianFilter,
-    PrivacyProfile,
-    UnreachableBudgetError,
-    charge_of,
-    gaussian_delta,
-)
+from skdptune.accounting import GaussianFilter, PrivacyProfile, UnreachableBudgetError
+from skdptune.accounting._shared import charge_of, gaussian_delta
 from skdptune.ledger._storage import Account, LedgerError, StoredEvent, Transaction, damaged
 
 # Neighbours ----------------------------------------------------------------------------------

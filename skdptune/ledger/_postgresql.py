@@ -9,14 +9,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from skdptune._formatting import shown
-from skdptune.ledger._storage import (
-    Execute,
-    LedgerError,
-    Transaction,
-    damaged,
-    missing,
-    newer,
-)
+from skdptune.ledger._storage import Execute, LedgerError, Transaction, damaged, missing, newer
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from skdptune._formatting import shown, shown_delta, shown_epsilon, shown_number
 from skdptune._validation import check_integer
-from skdptune.accounting import (
+from skdptune.accounting._shared import (
     ReleaseFacts,
     ReportView,
     Row,

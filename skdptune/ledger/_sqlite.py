@@ -14,14 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from skdptune._formatting import shown_path
-from skdptune.ledger._storage import (
-    MEMORY,
-    LedgerError,
-    Transaction,
-    damaged,
-    missing,
-    newer,
-)
+from skdptune.ledger._storage import MEMORY, LedgerError, Transaction, damaged, missing, newer
 
 # Since version 2 entries say who recorded them, and files have no write-ahead log.
 VERSION = 2

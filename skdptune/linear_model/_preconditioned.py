@@ -11,18 +11,10 @@ from scipy import sparse
 
 from skdptune._validation import check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model._regression import (
-    SufficientStatistics,
-    squared_radius,
-)
+from skdptune.linear_model._regression import SufficientStatistics, squared_radius
 from skdptune.linear_model._solvers import Design, Residuals, fit_noisy_gradient
-from skdptune.mechanisms import (
-    NoisyGradientPlan,
-    gaussian_profile,
-    gaussian_release,
-    noise_for_budget,
-    unit_sum,
-)
+from skdptune.mechanisms import gaussian_profile, gaussian_release, noise_for_budget, unit_sum
+from skdptune.mechanisms._shared import NoisyGradientPlan
 
 # The share of the squared shift of all releases that the second moments take.
 _MOMENT_SHARE = 0.08

@@ -15,13 +15,13 @@ from skdptune._compat import validated_rows
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import (
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import (
     ADD_OR_REMOVE,
     PUBLIC_LABELS,
     PUBLIC_SIZE,
     PUBLIC_WEIGHTS,
     ZERO_OUT,
-    PrivateEstimatorMixin,
     Records,
     check_class_weight,
     check_classes,
@@ -55,7 +55,7 @@ from skdptune.linear_model._solvers import (
     noise_generator,
     row_norm,
 )
-from skdptune.mechanisms import MAX_EPOCHS, SAMPLINGS, check_noise_and_budget
+from skdptune.mechanisms._shared import MAX_EPOCHS, SAMPLINGS, check_noise_and_budget
 
 # Bounds on C within which no regularization overflows.
 LEAST_C, LARGEST_C = 1e-15, 1e15

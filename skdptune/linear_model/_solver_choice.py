@@ -31,12 +31,8 @@ from skdptune.linear_model._solvers import (
     plan_permutation,
     row_norm,
 )
-from skdptune.mechanisms import (
-    MAX_EPOCHS,
-    NoisyGradientPlan,
-    noise_for_budget,
-    plan_noisy_gradient,
-)
+from skdptune.mechanisms import noise_for_budget
+from skdptune.mechanisms._shared import MAX_EPOCHS, NoisyGradientPlan, plan_noisy_gradient
 
 if TYPE_CHECKING:
     from skdptune.linear_model._private_classifier import PrivateLinearClassifier

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune._validation import check_integer, check_option, check_private_numbers, check_real
 from skdptune.accounting import (
-    LARGEST_LOSS,
     BudgetFilter,
     PrivacyProfile,
     UnreachableBudgetError,
@@ -23,6 +22,7 @@ from skdptune.accounting import (
     sparse_vector,
     sparse_vector_split,
 )
+from skdptune.accounting._shared import LARGEST_LOSS
 from skdptune.mechanisms._noise import nonprivate_profile
 from skdptune.mechanisms._randomness import RandomState, as_generator, standard_laplace
 

@@ -12,7 +12,8 @@ from scipy import optimize
 
 from skdptune._secure_random import secure_generator
 from skdptune._validation import check_private_numbers, check_real
-from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate, gaussian_delta
+from skdptune.accounting import PrivacyProfile, calibrate
+from skdptune.accounting._shared import LARGEST_LOSS, gaussian_delta
 from skdptune.mechanisms._exact_noise import add_gaussian, add_laplace
 from skdptune.mechanisms._randomness import RandomState, as_generator
 

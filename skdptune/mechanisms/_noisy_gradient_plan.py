@@ -17,9 +17,9 @@ from skdptune.accounting import (
     PrivacyProfile,
     UnreachableBudgetError,
     calibrate,
-    gaussian_delta,
     random_allocation,
 )
+from skdptune.accounting._shared import gaussian_delta
 from skdptune.mechanisms._batches import Batch, allocation_batches, fixed_batches, poisson_batches
 
 SAMPLINGS = ("poisson", "fixed", "allocation")

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdptune._formatting import shown
 from skdptune._validation import check_private_numbers, check_real
-from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, exponential_mechanism
+from skdptune.accounting import PrivacyProfile, exponential_mechanism
+from skdptune.accounting._shared import LARGEST_LOSS
 from skdptune.mechanisms._noise import nonprivate_profile
 from skdptune.mechanisms._randomness import RandomState, as_generator, open_uniforms, random_below
 

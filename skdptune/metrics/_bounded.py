@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_kind, check_option, check_real
-from skdptune.base import kind_of_targets, read_targets
+from skdptune.base._shared import kind_of_targets, read_targets
 from skdptune.mechanisms import unit_sum
 
 RESPONSES = ("predict", "predict_proba", "decision_function")

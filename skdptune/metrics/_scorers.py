@@ -11,7 +11,7 @@ import numpy as np
 
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_kind, check_real
-from skdptune.base import checked_class_weight
+from skdptune.base._shared import checked_class_weight
 from skdptune.metrics._bounded import BoundedScorer, make_bounded_scorer
 
 # Public weights of classes.

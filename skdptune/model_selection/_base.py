@@ -27,7 +27,7 @@ from skdptune._formatting import shown, shown_names
 from skdptune._progress import Progress, check_verbose, current_progress
 from skdptune._validation import check_integer, check_n_jobs, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import (
+from skdptune.base._shared import (
     PUBLIC_LABELS,
     PUBLIC_SIZE,
     SEEDED,
@@ -51,9 +51,10 @@ from skdptune.base import (
     warn_of_large_delta,
     weakest,
 )
-from skdptune.checks import check_plan
-from skdptune.ledger import PrivacyLedger, checked_ledger
-from skdptune.mechanisms import check_seed
+from skdptune.checks._shared import check_plan
+from skdptune.ledger import PrivacyLedger
+from skdptune.ledger._shared import checked_ledger
+from skdptune.mechanisms._shared import check_seed
 from skdptune.metrics import BoundedScorer, get_bounded_scorer
 from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key, split_of
 from skdptune.model_selection._running import (

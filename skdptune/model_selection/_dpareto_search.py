@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
 from skdptune.accounting import PrivacyReport
-from skdptune.base import (
+from skdptune.base._shared import (
     charge_of_fit,
     declared_labels,
     forget_seeds,

@@ -15,7 +15,7 @@ from skdptune._formatting import shown
 from skdptune._progress import current_progress
 from skdptune._validation import check_flag, check_real
 from skdptune.accounting import PrivacyReport
-from skdptune.base import (
+from skdptune.base._shared import (
     REPLACE,
     Budget,
     announce_search,
@@ -42,13 +42,7 @@ from skdptune.model_selection._running import (
     generator_of,
     random_split,
 )
-from skdptune.model_selection._strategies import (
-    Choice,
-    Plan,
-    PlanRequest,
-    RunningSearch,
-    Strategy,
-)
+from skdptune.model_selection._strategies import Choice, Plan, PlanRequest, RunningSearch, Strategy
 
 # Assumption F6.
 _NOT_PRIVATE = (

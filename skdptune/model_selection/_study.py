@@ -25,7 +25,8 @@ import numpy as np
 
 from skdptune._formatting import shown, shown_names, shown_path
 from skdptune._validation import check_kind
-from skdptune.base import PrivacyWarning, legacy_generator
+from skdptune.base import PrivacyWarning
+from skdptune.base._shared import legacy_generator
 
 _FINGERPRINT = "fingerprint"
 # User attributes: the entropy of everything, where a user gave a seed, or that of proposals alone.

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from skorch import NeuralNetClassifier
 
 from skdptune._docstrings import with_shared_text
-from skdptune.base import (
+from skdptune.base._shared import (
     PUBLIC_LABELS,
     PUBLIC_WEIGHTS,
     check_class_weight,

@@ -19,8 +19,8 @@ from scipy import stats
 from torch import nn
 
 from skdptune._secure_random import independent_generator
-from skdptune.base import by_halves
-from skdptune.mechanisms import NormalNoise
+from skdptune.base._shared import by_halves
+from skdptune.mechanisms._shared import NormalNoise
 
 
 class GradientNoise:

@@ -14,7 +14,7 @@ from torch import nn
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_option, check_real
 from skdptune.base import PrivateEstimatorMixin
-from skdptune.mechanisms import (
+from skdptune.mechanisms._shared import (
     MAX_EPOCHS,
     SAMPLINGS,
     NoisyGradientPlan,

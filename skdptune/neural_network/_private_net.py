@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._compat import validated_rows
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_SIZE, validate_records
+from skdptune.base._shared import PUBLIC_SIZE, validate_records
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import NoisyGradientPlan, repeatable_generator
+from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
 from skdptune.neural_network._noisy_steps import quiet_hooks
 from skdptune.neural_network._parameters import ModuleLike, NetParameters
 from skdptune.neural_network._population import PopulationTrainer

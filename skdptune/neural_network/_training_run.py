@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from skdptune.mechanisms import NoisyGradientPlan
+from skdptune.mechanisms._shared import NoisyGradientPlan
 
 
 @dataclass(frozen=True)

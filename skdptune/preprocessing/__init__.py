@@ -13,18 +13,6 @@ from skdptune.preprocessing._standard_scaler import DPStandardScaler
 from skdptune.preprocessing._stateless import BoundedScaler, RowNormClipper
 from skdptune.preprocessing._table_encoder import TableEncoder
 
-# isort: split
-# For the other folders of this package.
-from skdptune.preprocessing._schema import as_schema as as_schema
-from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA as PUBLIC_SCHEMA
-from skdptune.preprocessing._stateless import bounds_per_feature as bounds_per_feature
-from skdptune.preprocessing._stateless import check_bounds as check_bounds
-from skdptune.preprocessing._table import CategoryColumn as CategoryColumn
-from skdptune.preprocessing._table import NumberColumn as NumberColumn
-from skdptune.preprocessing._table import cells_of as cells_of
-from skdptune.preprocessing._table import check_form as check_form
-from skdptune.preprocessing._table import check_types as check_types
-
 __all__ = [
     "BoundedScaler",
     "DPMinMaxScaler",

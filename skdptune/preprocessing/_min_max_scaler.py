@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, rows_with_gaps, validate_rows
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import PUBLIC_SIZE, rows_with_gaps, validate_rows
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import as_generator, check_seed, private_quantile, pure_profile
+from skdptune.mechanisms import as_generator, private_quantile
+from skdptune.mechanisms._shared import check_seed, pure_profile
 from skdptune.preprocessing._stateless import (
     FLOATS,
     bounds_per_feature,

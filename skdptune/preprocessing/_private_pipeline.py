@@ -8,8 +8,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 
-from skdptune.base import (
-    NoProfileError,
+from skdptune.base import NoProfileError
+from skdptune.base._shared import (
     declared_labels,
     has_cost,
     no_profile,

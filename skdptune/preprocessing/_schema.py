@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from skdptune._formatting import shown, shown_names
-from skdptune.base import target_array
+from skdptune.base._shared import target_array
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._schema_quality import (
     SchemaQuality,

@@ -14,13 +14,8 @@ from skdptune._compat import number_of_samples
 from skdptune._formatting import shown
 from skdptune._html import box, title
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import (
-    PUBLIC_SIZE,
-    PrivateEstimatorMixin,
-    check_target_type,
-    proper_targets,
-    target_array,
-)
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import PUBLIC_SIZE, check_target_type, proper_targets, target_array
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget
 from skdptune.preprocessing._table import (

@@ -11,15 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._validation import check_flag, check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_SIZE, PrivateEstimatorMixin, rows_with_gaps, validate_rows
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import PUBLIC_SIZE, rows_with_gaps, validate_rows
 from skdptune.ledger import PrivacyLedger
-from skdptune.mechanisms import (
-    check_seed,
-    gaussian_release,
-    laplace_release,
-    noise_for_budget,
-    unit_sum,
-)
+from skdptune.mechanisms import gaussian_release, laplace_release, noise_for_budget, unit_sum
+from skdptune.mechanisms._shared import check_seed
 from skdptune.preprocessing._stateless import FLOATS, bounds_per_feature, check_bounds
 
 # Where the square of a feature in [-1, 1] is centred, so that the larger its first moment, the

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import rows_with_gaps, validate_rows
+from skdptune.base._shared import rows_with_gaps, validate_rows
 
 # Bounds on features, which the user must know ------------------------------------------------
 

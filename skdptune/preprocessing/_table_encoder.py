@@ -11,7 +11,7 @@ import numpy as np
 from skdptune._compat import number_of_samples, validated_rows
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import as_table
+from skdptune.base._shared import as_table
 from skdptune.preprocessing._schema import Schema, as_schema
 from skdptune.preprocessing._schema_quality import PUBLIC_SCHEMA
 from skdptune.preprocessing._stateless import FreeTransformer

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import EstimatorCheckFailedWarning
 
 from skdptune._validation import check_option
-from skdptune.base import expected_refits
+from skdptune.base._shared import expected_refits
 from skdptune.testing import _fit_checks, _profile_checks
 from skdptune.testing._subject import CheckDoesNotApply, Subject, made_up_data
 

@@ -14,23 +14,18 @@ from sklearn.preprocessing import Normalizer
 from skdptune._compat import cloudpickle, safe_indexing
 from skdptune._formatting import shown
 from skdptune.accounting import PrivacyReport
-from skdptune.base import (
+from skdptune.base import privacy_of
+from skdptune.base._shared import (
     BUDGET_PARAMETERS,
     RESERVED_PARAMETERS,
     budget_owners,
     check_secret_size,
-    privacy_of,
     replaces_records,
     set_public_size,
 )
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import neg_squared_error
-from skdptune.model_selection import (
-    DPGridSearchCV,
-    DPRandomSearchCV,
-    NoisyMaximum,
-    RandomRuns,
-)
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, NoisyMaximum, RandomRuns
 from skdptune.testing._replay_neighbours import replay_neighbours
 from skdptune.testing._subject import (
     CheckDoesNotApply,

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdptune._formatting import shown
 from skdptune.accounting import PrivacyProfile, SharedCurve
-from skdptune.base import BUDGET_PARAMETERS, RESERVED_PARAMETERS, own_parameters, profile_of
+from skdptune.base import profile_of
+from skdptune.base._shared import BUDGET_PARAMETERS, RESERVED_PARAMETERS, own_parameters
 from skdptune.testing._subject import CheckDoesNotApply, Subject, require, same_profile
 
 _EPSILONS = (0.25, 0.5, 1.0, 2.0)

@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from skdptune._compat import safe_indexing
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import (
+from skdptune.base._shared import (
     expected_refits,
     nested_estimators,
     own_parameters,

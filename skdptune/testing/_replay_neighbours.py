@@ -12,7 +12,8 @@ import numpy as np
 
 from skdptune._validation import check_integer
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import (
+from skdptune.base import profile_of
+from skdptune.base._shared import (
     ADD_OR_REMOVE,
     DEFAULT_DELTA,
     REPLACE,
@@ -20,7 +21,6 @@ from skdptune.base import (
     neighbouring_of,
     nested_estimators,
     own_parameters,
-    profile_of,
 )
 from skdptune.testing._judgement import (
     ADDED,

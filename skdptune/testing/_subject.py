@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import clone, is_classifier, is_regressor
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import BudgetOwner, budget_owners, own_parameters, profile_of
+from skdptune.base import profile_of
+from skdptune.base._shared import BudgetOwner, budget_owners, own_parameters
 
 # Odd, so that a fitted number that equals it is not a coincidence.
 N_SAMPLES = 127

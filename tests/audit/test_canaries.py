@@ -14,7 +14,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit import audit_epsilon, worst_canary
 from skdptune.audit._canaries import generic_extremes, known_extremes, last_step
-from skdptune.base import ADD_OR_REMOVE, REPLACE, ZERO_OUT, register_profile
+from skdptune.base import register_profile
+from skdptune.base._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT
 from skdptune.ensemble import DPExplainableBoostingClassifier, DPExplainableBoostingRegressor
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from skdptune.accounting import PrivacyProfile
 from skdptune.audit import Canary
 from skdptune.audit._audit import PublishedNumbers, canary_for
-from skdptune.base import REPLACE
+from skdptune.base._shared import REPLACE
 from skdptune.linear_model import DPLinearSVC
 from tests.audit.released import RECORD, RECORDS, NoisySum, sum_of
 

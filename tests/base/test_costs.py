@@ -24,22 +24,19 @@ from sklearn.preprocessing import (
 )
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import (
+from skdptune.base import NoProfileError, privacy_of, profile_of, register_profile
+from skdptune.base import _costs as module
+from skdptune.base._shared import (
     ADD_OR_REMOVE,
     REPLACE,
     ZERO_OUT,
-    NoProfileError,
     assumptions_in,
     assumptions_of,
     beside_refusals,
     neighbouring_of,
-    privacy_of,
-    profile_of,
     refusals_of,
-    register_profile,
     weakest,
 )
-from skdptune.base import _costs as module
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import (
     AdaSSPLinearRegression,

@@ -16,7 +16,8 @@ from sklearn.preprocessing import Normalizer
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError, privacy_of, profile_of
-from skdptune.ledger import REPLACE, LedgerError, PrivacyLedger, config_context
+from skdptune.ledger import LedgerError, PrivacyLedger, config_context
+from skdptune.ledger._shared import REPLACE
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

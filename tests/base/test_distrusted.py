@@ -21,8 +21,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from skdptune import DPGridSearchCV
-from skdptune.base import NoProfileError, distrusted, profile_of, register_profile
+from skdptune.base import NoProfileError, profile_of, register_profile
 from skdptune.base._refusals import DISTRUSTED, distrusted_class
+from skdptune.base._shared import distrusted
 
 ROOT = Path(__file__).resolve().parents[2]
 

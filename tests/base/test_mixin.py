@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import SEEDED, PrivacyWarning, PrivateEstimatorMixin, advised_delta
+from skdptune.base import PrivacyWarning, PrivateEstimatorMixin
+from skdptune.base._shared import SEEDED, advised_delta
 
 
 class Estimator(PrivateEstimatorMixin):

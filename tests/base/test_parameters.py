@@ -15,7 +15,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from skdptune.base import (
+from skdptune.base._shared import (
     change_parameters,
     check_fit_parameters,
     cost_parameters,

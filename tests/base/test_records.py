@@ -15,7 +15,8 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from skdptune.base import (
+from skdptune.base._reading import check_column_types, is_of_words
+from skdptune.base._shared import (
     by_halves,
     check_class_weight,
     check_classes,
@@ -31,7 +32,6 @@ from skdptune.base import (
     validate_rows,
     weights_of_classes,
 )
-from skdptune.base._reading import check_column_types, is_of_words
 from tests.base.nasty_records import IMPROPER, PROPER, Stubborn, as_frame, as_list, as_objects
 
 LABELS = ["no", "yes"]

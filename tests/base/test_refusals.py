@@ -17,8 +17,9 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from skdptune.base import NoProfileError, Refusal, no_profile, together
+from skdptune.base import NoProfileError
 from skdptune.base import _refusals as module
+from skdptune.base._shared import Refusal, no_profile, together
 
 COUNTERPARTS = [
     (LogisticRegression(), "linear_model.DPLogisticRegression."),

@@ -51,8 +51,9 @@ from sklearn.random_projection import GaussianRandomProjection, SparseRandomProj
 from sklearn.utils import all_estimators
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import NoProfileError, budget_owners, privacy_of, profile_of
+from skdptune.base import NoProfileError, privacy_of, profile_of
 from skdptune.base._scikit_learn import width_after
+from skdptune.base._shared import budget_owners
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.model_selection import DPGridSearchCV
 from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler, RowNormClipper, TableEncoder

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PolynomialFeatures
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import (
+from skdptune.base._shared import (
     Budget,
     budget_owners,
     check_secret_size,

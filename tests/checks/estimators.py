@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import REPLACE
+from skdptune.base._shared import REPLACE
 
 
 class Private(ClassifierMixin, BaseEstimator):

@@ -22,14 +22,8 @@ from skdptune import (
 )
 from skdptune.base import NoProfileError, profile_of
 from skdptune.checks import CheckReport
-from skdptune.linear_model import (
-    DPLogisticRegression,
-)
-from skdptune.preprocessing import (
-    DPStandardScaler,
-    Schema,
-    make_private_pipeline,
-)
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.preprocessing import DPStandardScaler, Schema, make_private_pipeline
 from tests.checks.examples import EXAMPLES, centred, model, named, random_search
 from tests.fuzz import recipes, run
 from tests.testing.public_estimators import ESTIMATORS, HAS_NETS, HAS_PARETO, nets

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from skdptune import check
-from skdptune.checks import CODES
+from skdptune.checks._report import CODES
 from skdptune.linear_model import DPLogisticRegression
 from tests.checks.examples import EXAMPLES, HAS_DIFFPRIVLIB, Example
 

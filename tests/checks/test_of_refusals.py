@@ -7,7 +7,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skdptune import check
-from skdptune.base import Refusal, _refusals, no_profile
+from skdptune.base import _refusals
+from skdptune.base._shared import Refusal, no_profile
 from skdptune.checks._findings import code_of_refusal
 from tests.checks.examples import model, random_search
 

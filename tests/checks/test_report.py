@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from skdptune.checks import CODES, CheckReport, Finding
+from skdptune.checks import CheckReport, Finding
+from skdptune.checks._report import CODES
 
 PAGE = "https://skdptune.readthedocs.io/en/latest/checks.html"
 BAD = Finding("SKP005", "issue", "Some.random_state", "random_state is 0", "random_state=None")

@@ -16,7 +16,7 @@ from skdptune.ensemble._boosting import (
     random_leaves,
 )
 from skdptune.ensemble._terms import Bins
-from skdptune.mechanisms import UNIT
+from skdptune.mechanisms._shared import UNIT
 
 SIZES = np.array([0.0, 1e-9, 0.3, 1.0, 7.0, 40.0, 800.0, 1e100, 1e103])
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 from sklearn.base import clone
 
-from skdptune.base import PUBLIC_WEIGHTS, weights_of_classes
+from skdptune.base._shared import PUBLIC_WEIGHTS, weights_of_classes
 from skdptune.ensemble import DPExplainableBoostingClassifier as Classifier
 from skdptune.ensemble import _classifier
 from skdptune.testing import replay_neighbours

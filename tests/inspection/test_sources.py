@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from skdptune.base import NoProfileError, assumptions_in
+from skdptune.base import NoProfileError
+from skdptune.base._shared import assumptions_in
 from skdptune.inspection._sources import report_of_estimator, report_of_search
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
-from skdptune.base import REPLACE
+from skdptune.base._shared import REPLACE
 from skdptune.inspection import TradeOffDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV

@@ -13,15 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import Geometric, PrivacyProfile, calibrate
-from skdptune.ledger import (
-    ADD_OR_REMOVE,
-    REPLACE,
-    ZERO_OUT,
-    LedgerError,
-    PrivacyLedger,
-    common_relation,
-)
+from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.ledger._books import BEYOND, SLACK, STATUS_AFTER, Charges, Totals, Ways
+from skdptune.ledger._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT, common_relation
 from skdptune.ledger._storage import Transaction
 from tests.accounting.budgets.interactions import (
     LEAKY,

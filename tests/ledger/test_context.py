@@ -9,15 +9,11 @@ import threading
 import pytest
 
 import skdptune
-from skdptune.ledger import (
-    LedgerError,
+from skdptune.ledger import LedgerError, PrivacyLedger, config_context, get_config, set_config
+from skdptune.ledger._shared import (
     LedgerSettings,
-    PrivacyLedger,
     checked_ledger,
-    config_context,
-    get_config,
     process_identity,
-    set_config,
     settings_in_force,
     settings_meant,
 )

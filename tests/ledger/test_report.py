@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.ledger import PrivacyLedger, shown_below
+from skdptune.ledger import PrivacyLedger
+from skdptune.ledger._shared import shown_below
 from tests.accounting.statement.registry import SCHEMA
 
 PURE = PrivacyProfile.pure(0.5)

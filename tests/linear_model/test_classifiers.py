@@ -21,7 +21,8 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PUBLIC_WEIGHTS, PrivacyWarning, privacy_of, profile_of
+from skdptune.base import PrivacyWarning, privacy_of, profile_of
+from skdptune.base._shared import PUBLIC_WEIGHTS
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._solvers import Design, _objective, _output
 from skdptune.metrics import accuracy

@@ -16,11 +16,7 @@ from sklearn.model_selection import train_test_split
 from skdptune.base import PrivacyWarning
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._preconditioned import Basis, step_rule
-from skdptune.linear_model._solver_choice import (
-    Descent,
-    Perturbation,
-    Preconditioned,
-)
+from skdptune.linear_model._solver_choice import Descent, Perturbation, Preconditioned
 from skdptune.linear_model._solvers import largest_subset_size
 from skdptune.mechanisms import noise_for_budget
 from tests.base.nasty_records import (

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune.mechanisms import poisson_batches
-from skdptune.mechanisms._batches import allocation_batches, fixed_batches
+from skdptune.mechanisms._batches import allocation_batches, fixed_batches, poisson_batches
 
 
 def chi_square_p_value(counts, probabilities):

@@ -13,17 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from skdptune.accounting import (
-    PrivacyProfile,
-    UnreachableBudgetError,
-    gaussian_delta,
-    random_allocation,
-)
-from skdptune.mechanisms import SAMPLINGS, plan_noisy_gradient, steps_for_budget
-from skdptune.mechanisms._noisy_gradient_plan import (
-    gaussian_shift,
-    most_steps,
-)
+from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, random_allocation
+from skdptune.accounting._shared import gaussian_delta
+from skdptune.mechanisms import steps_for_budget
+from skdptune.mechanisms._noisy_gradient_plan import gaussian_shift, most_steps
+from skdptune.mechanisms._shared import SAMPLINGS, plan_noisy_gradient
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed"])

@@ -9,14 +9,8 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
-from skdptune.base import (
-    ADD_OR_REMOVE,
-    REPLACE,
-    ZERO_OUT,
-    assumptions_in,
-    neighbouring_of,
-    privacy_of,
-)
+from skdptune.base import privacy_of
+from skdptune.base._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT, assumptions_in, neighbouring_of
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DParetoSearchCV

@@ -15,10 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from skdptune.accounting import Geometric, Poisson
 from skdptune.mechanisms import gaussian_profile
 from skdptune.metrics import accuracy, make_bounded_scorer
-from skdptune.model_selection import (
-    DPGridSearchCV,
-    DPRandomSearchCV,
-)
+from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._running import Data, _runs
 from skdptune.model_selection._strategies import _running_search
 from tests.flat import flat

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
-from skdptune.base import _parameters, own_seeds
+from skdptune.base import _parameters
+from skdptune.base._shared import own_seeds
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.model_selection._running import Data, Streams

@@ -16,11 +16,7 @@ from skdptune.accounting import Poisson
 from skdptune.base import NoProfileError
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import neg_squared_error
-from skdptune.model_selection import (
-    DoublingThresholdSearchCV,
-    DPGridSearchCV,
-    DPRandomSearchCV,
-)
+from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
 from skdptune.preprocessing import RowNormClipper, make_private_pipeline
 from tests.flat import flat
 from tests.model_selection.learners import Scripted, table

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from skdptune import DPRandomSearchCV
-from skdptune.base import PUBLIC_WEIGHTS, profile_of
+from skdptune.base import profile_of
+from skdptune.base._shared import PUBLIC_WEIGHTS
 from skdptune.model_selection import RandomRuns
 from skdptune.neural_network import (
     MLP,

@@ -11,7 +11,7 @@ from opacus.layers import DPLSTM
 from scipy import stats
 from torch import nn
 
-from skdptune.mechanisms import grid_of
+from skdptune.mechanisms._shared import grid_of
 from skdptune.neural_network import MLP, SmallCNN, _noisy_steps
 from skdptune.neural_network._noisy_steps import (
     GRAD_SAMPLE_MODES,

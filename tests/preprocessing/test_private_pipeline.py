@@ -22,10 +22,7 @@ from skdptune.linear_model import (
     NoisyStatisticsRidge,
 )
 from skdptune.metrics import neg_squared_error
-from skdptune.model_selection._running._record_by_record import (
-    check_steps,
-    fit_record_by_record,
-)
+from skdptune.model_selection._running._record_by_record import check_steps, fit_record_by_record
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 from tests.base.nasty_records import CELLS, as_column
 from tests.flat import flat

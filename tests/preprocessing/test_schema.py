@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdptune.preprocessing import Schema, TableEncoder, as_schema
+from skdptune.preprocessing import Schema, TableEncoder
+from skdptune.preprocessing._shared import as_schema
 
 COLUMNS = {
     "age": (0, 120),

@@ -13,7 +13,8 @@ import pytest
 from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivacyWarning, read_targets
+from skdptune.base import PrivacyWarning
+from skdptune.base._shared import read_targets
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.preprocessing import Schema
 from tests.base.nasty_records import CELLS, IMPROPER, as_column

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import DEFAULT_DELTA, PrivacyWarning
+from skdptune.base import PrivacyWarning
+from skdptune.base._shared import DEFAULT_DELTA
 from skdptune.mechanisms import unit_sum
 from skdptune.preprocessing import DPStandardScaler
 from skdptune.preprocessing import _standard_scaler as module

@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.preprocessing import BoundedScaler, RowNormClipper, bounds_per_feature, check_bounds
+from skdptune.preprocessing import BoundedScaler, RowNormClipper
+from skdptune.preprocessing._shared import bounds_per_feature, check_bounds
 from skdptune.preprocessing._stateless import check_feature_range
 from tests.base.nasty_records import FORMS, nasty_rows
 from tests.preprocessing import conventions

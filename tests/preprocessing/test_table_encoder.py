@@ -19,7 +19,8 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, SplineTransformer
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import assumptions_of, privacy_of, profile_of
+from skdptune.base import privacy_of, profile_of
+from skdptune.base._shared import assumptions_of
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPRandomSearchCV

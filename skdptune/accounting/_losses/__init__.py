@@ -29,11 +29,7 @@ from skdptune.accounting._losses._distribution import (
 )
 from skdptune.accounting._losses._dp_accounting import is_renyi_supported, to_pld
 from skdptune.accounting._losses._events import losses_of_event
-from skdptune.accounting._losses._forms import (
-    Form,
-    GaussianForm,
-    ResponseForm,
-)
+from skdptune.accounting._losses._forms import Form, GaussianForm, ResponseForm
 from skdptune.accounting._losses._renyi import (
     INTEGER_ORDERS,
     ORDERS,

@@ -16,11 +16,7 @@ from skdptune.accounting._losses._curves import (
     largest_loss,
     step_at_most,
 )
-from skdptune.accounting._losses._distribution import (
-    LARGEST_LOSS,
-    LossDistribution,
-    place_above,
-)
+from skdptune.accounting._losses._distribution import LARGEST_LOSS, LossDistribution, place_above
 
 # Relative rounding that a closed form may lack, several times what many digits show.
 ROUNDING = 1e-12

@@ -14,13 +14,7 @@ import numpy as np
 
 from skdptune._validation import FloatArray, check_flag, check_integer, check_real
 from skdptune.accounting._budgets import BudgetFilter
-from skdptune.accounting._losses import (
-    LARGEST_LOSS,
-    MOST_POINTS,
-    Halves,
-    RenyiCurve,
-    RenyiOfPure,
-)
+from skdptune.accounting._losses import LARGEST_LOSS, MOST_POINTS, Halves, RenyiCurve, RenyiOfPure
 from skdptune.accounting._profile import PrivacyProfile, profile_from_halves, renyi_of
 
 

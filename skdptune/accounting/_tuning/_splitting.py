@@ -34,12 +34,7 @@ from skdptune.accounting._losses import (
     step_at_most,
     upper_half,
 )
-from skdptune.accounting._profile import (
-    PrivacyProfile,
-    profile_from_halves,
-    renyi_of,
-    sides_of,
-)
+from skdptune.accounting._profile import PrivacyProfile, profile_from_halves, renyi_of, sides_of
 from skdptune.accounting._tuning._tune_then_fit import (
     TUNING_BOUNDS,
     VARIANTS,

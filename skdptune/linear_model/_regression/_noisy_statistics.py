@@ -23,7 +23,8 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     UNIT,
     RidgeProblem,
 )
-from skdptune.mechanisms import gaussian_release, noise_for_budget, nonprivate_profile
+from skdptune.mechanisms import gaussian_release, noise_for_budget
+from skdptune.mechanisms._shared import nonprivate_profile
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     RidgeProblem,
     squared_radius,
 )
-from skdptune.mechanisms import noise_for_budget, nonprivate_profile
+from skdptune.mechanisms import noise_for_budget
+from skdptune.mechanisms._shared import nonprivate_profile
 
 # Above this share of one Gaussian release's shift, the leverage alone would cost too much.
 _LEVERAGE_SHARE = 0.08

@@ -23,7 +23,7 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     squared_radius,
 )
 from skdptune.linear_model._solvers import add_noise, additive_noise
-from skdptune.mechanisms import nonprivate_profile
+from skdptune.mechanisms._shared import nonprivate_profile
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ from skdptune.accounting import (
     PrivacyProfile,
     UnreachableBudgetError,
     calibrate,
-    covered_squared_residual,
     largest_squared_residual,
     posterior_sample,
     printed_posterior_epsilon,
     with_failure,
 )
+from skdptune.accounting._shared import covered_squared_residual
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._regression._private_regressor import PrivateLinearRegressor
 from skdptune.linear_model._regression._released_bounds import (
@@ -33,7 +33,8 @@ from skdptune.linear_model._regression._sufficient_statistics import (
     LEAST_RIDGE,
     RidgeProblem,
 )
-from skdptune.mechanisms import draw_images, grid_of, noise_for_budget, nonprivate_profile
+from skdptune.mechanisms import noise_for_budget
+from skdptune.mechanisms._shared import draw_images, grid_of, nonprivate_profile
 
 # Shift of the eigenvalue's release, as a share of what one Gaussian release could have.
 _EIGENVALUE_SHARE = 0.15

@@ -14,14 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from skdptune._compat import validated_rows
 from skdptune._validation import check_flag, check_integer, check_kind, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import (
-    PUBLIC_SIZE,
-    PrivateEstimatorMixin,
-    Records,
-    table_shape,
-    target_range,
-    validate_records,
-)
+from skdptune.base import PrivateEstimatorMixin
+from skdptune.base._shared import PUBLIC_SIZE, Records, table_shape, target_range, validate_records
 from skdptune.ledger import PrivacyLedger
 from skdptune.linear_model._regression._sufficient_statistics import (
     CONSTANT,

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from skdptune._validation import check_flag, check_real
-from skdptune.base import finite_rows, middle_and_half, table_shape, target_array, target_range
+from skdptune.base._shared import (
+    finite_rows,
+    middle_and_half,
+    table_shape,
+    target_array,
+    target_range,
+)
 
 # Rows of one piece of a memory-mapped array; they are in memory at the same time.
 _ROWS = 2**16

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from skdptune.linear_model._solvers._design import Design
-from skdptune.mechanisms import Batch
+from skdptune.mechanisms._shared import Batch
 
 # Rows are gathered into a buffer that stays in a processor's cache between its two products.
 _BUFFER_BYTES = 1 << 20

@@ -9,8 +9,9 @@ import numpy as np
 
 from skdptune._secure_random import secure_generator
 from skdptune._validation import check_real
-from skdptune.accounting import LARGEST_LOSS, PrivacyProfile, calibrate
-from skdptune.mechanisms import (
+from skdptune.accounting import PrivacyProfile, calibrate
+from skdptune.accounting._shared import LARGEST_LOSS
+from skdptune.mechanisms._shared import (
     add_gaussian,
     add_spherical,
     check_seed,

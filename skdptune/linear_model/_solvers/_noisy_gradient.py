@@ -14,7 +14,7 @@ from skdptune._validation import check_integer, check_kind, check_option, check_
 from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
 from skdptune.linear_model._solvers._coordinates import Coordinates
 from skdptune.linear_model._solvers._design import Design
-from skdptune.mechanisms import NoisyGradientPlan, NormalNoise
+from skdptune.mechanisms._shared import NoisyGradientPlan, NormalNoise
 
 OPTIMIZERS = ("sgd", "adam")
 SGD_LEARNING_RATE = 2.0

@@ -33,7 +33,8 @@ import math
 import numpy as np
 from scipy import special
 
-from skdptune.accounting import PrivacyProfile, calibrate, gaussian_delta
+from skdptune.accounting import PrivacyProfile, calibrate
+from skdptune.accounting._shared import gaussian_delta
 from skdptune.linear_model._solvers._margin_losses import MarginLoss
 from skdptune.linear_model._solvers._noise import (
     LARGEST_NOISE_MULTIPLIER,

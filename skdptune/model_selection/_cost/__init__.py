@@ -15,11 +15,7 @@ from skdptune.model_selection._cost._cost import (
     own_delta,
     untuned_model,
 )
-from skdptune.model_selection._cost._expected_gain import (
-    FEW_COLUMNS,
-    ExpectedGain,
-    expected_loss,
-)
+from skdptune.model_selection._cost._expected_gain import FEW_COLUMNS, ExpectedGain, expected_loss
 from skdptune.model_selection._cost._fit_costs import (
     BudgetSetting,
     CostedCandidates,

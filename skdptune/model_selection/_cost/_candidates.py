@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdptune._formatting import shown, shown_names
-from skdptune.base import change_parameters
+from skdptune.base._shared import change_parameters
 
 Space = Mapping[str, Any]
 # Words in place of a step of a pipeline.

@@ -16,7 +16,7 @@ from skdptune.accounting import (
     mixture,
     search_on_split,
 )
-from skdptune.base import DEFAULT_DELTA, budget_owners
+from skdptune.base._shared import DEFAULT_DELTA, budget_owners
 from skdptune.base.protocol import Parametrized
 from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.model_selection._cost._fit_costs import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from skdptune.base import LOSS_OF_DOUBLING
+from skdptune.base._shared import LOSS_OF_DOUBLING
 
 # Points that a search may be expected to lose by the noise of what it costs, and the largest
 # deviation of a score, in units of its range.

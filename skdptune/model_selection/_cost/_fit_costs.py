@@ -25,7 +25,7 @@ from skdptune.accounting import (
     UnreachableBudgetError,
     calibrate_to_curve,
 )
-from skdptune.base import (
+from skdptune.base._shared import (
     HOLDERS,
     RESERVED_PARAMETERS,
     Budget,

@@ -15,7 +15,7 @@ from sklearn.model_selection import (
 
 from skdptune._formatting import shown
 from skdptune._validation import check_integer, check_option, check_real
-from skdptune.accounting import VARIANTS
+from skdptune.accounting._shared import VARIANTS
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._running import expected_size
 

@@ -6,13 +6,8 @@ import functools
 import math
 from dataclasses import dataclass
 
-from skdptune.accounting import (
-    PrivacyProfile,
-    UnreachableBudgetError,
-    calibrate,
-    search_on_split,
-)
-from skdptune.base import LOSS_OF_DOUBLING
+from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate, search_on_split
+from skdptune.base._shared import LOSS_OF_DOUBLING
 from skdptune.mechanisms import gaussian_profile, laplace_profile, noise_for_budget
 from skdptune.model_selection._cost._layout import Layout
 

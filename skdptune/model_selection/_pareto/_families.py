@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from skdptune._compat import cloudpickle
 from skdptune._formatting import shown, shown_names
 from skdptune._validation import check_integer, check_option, check_real
-from skdptune.base import (
+from skdptune.base._shared import (
     RESERVED_PARAMETERS,
     cost_parameters,
     nested_estimators,

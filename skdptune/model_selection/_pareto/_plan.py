@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import check_secret_size, cost_of
+from skdptune.base._shared import check_secret_size, cost_of
 from skdptune.model_selection._cost import Candidates, FitCosts, FitSize, Layout
 from skdptune.model_selection._pareto._families import Families, check_relation
 from skdptune.model_selection._pareto._released import ReleaseBudget, ReleasePlan, plan_release

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdptune._formatting import shown
-from skdptune.base import forget_seeds, own_seeds, set_seeds
+from skdptune.base._shared import forget_seeds, own_seeds, set_seeds
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import Layout, ScoreNoise
 from skdptune.model_selection._pareto._families import ThirdObjective, third_objective_of

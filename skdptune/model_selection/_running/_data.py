@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from skdptune._compat import number_of_samples, safe_indexing
-from skdptune.base import (
+from skdptune.base._shared import (
     as_table,
     finite_rows,
     kind_of_targets,

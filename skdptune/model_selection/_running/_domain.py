@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from skdptune._compat import number_of_samples
-from skdptune.base import (
+from skdptune.base._shared import (
     check_rows_form,
     check_target_shape,
     check_target_type,

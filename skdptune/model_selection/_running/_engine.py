@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.base import forget_seeds, own_seeds, paid_for, set_seeds
+from skdptune.base._shared import forget_seeds, own_seeds, paid_for, set_seeds
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._quiet import Quiet

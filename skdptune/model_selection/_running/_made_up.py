@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from skdptune._validation import FloatArray
-from skdptune.base import kind_of_list, table_shape
+from skdptune.base._shared import kind_of_list, table_shape
 
 _SEED = 20
 _WORD = "made up"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdptune.base import by_halves
+from skdptune.base._shared import by_halves
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._engine import is_failure
 from skdptune.model_selection._running._made_up import made_up_sizes

@@ -15,7 +15,7 @@ import numpy as np
 
 from skdptune._progress import muted
 from skdptune._secure_random import secure_generator
-from skdptune.mechanisms import check_seed
+from skdptune.mechanisms._shared import check_seed
 
 
 @dataclass(frozen=True)

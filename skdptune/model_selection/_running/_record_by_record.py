@@ -27,7 +27,7 @@ from sklearn.utils.metaestimators import available_if
 
 from skdptune._compat import number_of_samples, safe_indexing
 from skdptune._formatting import shown
-from skdptune.base import (
+from skdptune.base._shared import (
     as_table,
     by_halves,
     cost_of,

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from skdptune._formatting import shown
 from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune.accounting import PrivacyReport
-from skdptune.base import nested_estimators, own_parameters
+from skdptune.base._shared import nested_estimators, own_parameters
 from skdptune.model_selection._adaptive import (
     PRUNERS,
     AdaptiveTrial,

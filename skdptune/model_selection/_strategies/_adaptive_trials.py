@@ -13,12 +13,7 @@ from joblib import effective_n_jobs
 from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
 from skdptune._validation import check_integer
-from skdptune.accounting import (
-    PrivacyProfile,
-    SharedCurve,
-    UnreachableBudgetError,
-    with_failure,
-)
+from skdptune.accounting import PrivacyProfile, SharedCurve, UnreachableBudgetError, with_failure
 from skdptune.mechanisms import gaussian_profile
 from skdptune.model_selection._adaptive import (
     PRUNERS,

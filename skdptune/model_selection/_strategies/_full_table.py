@@ -12,12 +12,7 @@ import numpy as np
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_flag, check_option, check_real
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, calibrate
-from skdptune.model_selection._choosing import (
-    TableChoice,
-    TableOutlook,
-    choose_from_table,
-    encode,
-)
+from skdptune.model_selection._choosing import TableChoice, TableOutlook, choose_from_table, encode
 from skdptune.model_selection._cost import (
     Candidates,
     Cost,

@@ -15,7 +15,7 @@ from skdptune._compat import remove_callbacks
 from skdptune._docstrings import with_shared_text
 from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import (
+from skdptune.base._shared import (
     LEARNING_RATES,
     budget_owners,
     change_parameters,

@@ -15,7 +15,6 @@ from skdptune._docstrings import with_shared_text
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_integer, check_option, check_real
 from skdptune.accounting import (
-    BOUNDS,
     Binomial,
     Geometric,
     Logarithmic,
@@ -23,8 +22,8 @@ from skdptune.accounting import (
     PrivacyProfile,
     RunCountDistribution,
     TruncatedNegativeBinomial,
-    check_distribution,
 )
+from skdptune.accounting._shared import BOUNDS, check_distribution
 from skdptune.model_selection._cost import DEFAULT_SHARE, Cost, CostModel, Layout, split_of
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._running import generator_of, spawned

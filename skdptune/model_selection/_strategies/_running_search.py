@@ -13,7 +13,7 @@ from skdptune._compat import Tasks
 from skdptune._formatting import shown
 from skdptune._progress import Progress
 from skdptune.accounting import PrivacyReport
-from skdptune.base import forget_seeds, is_paid, ledger_for, own_seeds, set_seeds
+from skdptune.base._shared import forget_seeds, is_paid, ledger_for, own_seeds, set_seeds
 from skdptune.ledger import LedgerError, Reservation
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import FitSetting, copied

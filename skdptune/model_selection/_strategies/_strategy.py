@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from skdptune._formatting import shown
 from skdptune._validation import check_flag, check_option, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
-from skdptune.base import RESERVED_PARAMETERS, is_set_by_budget
+from skdptune.base._shared import RESERVED_PARAMETERS, is_set_by_budget
 from skdptune.metrics import BoundedScorer
 from skdptune.model_selection._cost import (
     FEW_COLUMNS,

@@ -15,7 +15,7 @@ from torch import nn
 
 from skdptune._progress import Progress
 from skdptune._validation import check_integer, check_kind
-from skdptune.base import recorded_together
+from skdptune.base._shared import recorded_together
 from skdptune.neural_network._noisy_steps import NotPrivateError, exact_arithmetic, quiet_hooks
 from skdptune.neural_network._parameters import NetParameters
 from skdptune.neural_network._population._net_batch import NetBatch, Replica

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdptune._validation import FloatArray
-from skdptune.base import by_halves
+from skdptune.base._shared import by_halves
 
 # A column: an array of numbers, of times, or of objects.
 Cells = NDArray[Any]

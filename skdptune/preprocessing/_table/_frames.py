@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from skdptune._formatting import shown
-from skdptune.base import table_of, table_shape
+from skdptune.base._shared import table_of, table_shape
 from skdptune.preprocessing._table._columns import (
     CLIPPED,
     FITS,

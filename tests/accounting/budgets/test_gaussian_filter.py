@@ -18,11 +18,11 @@ from skdptune.accounting import (
     PrivacyProfile,
     RenyiFilter,
     UnreachableBudgetError,
-    charge_of,
     suitable_order,
 )
 from skdptune.accounting._budgets._gaussian_filter import is_below
 from skdptune.accounting._profile import sides_of
+from skdptune.accounting._shared import charge_of
 from tests.accounting.budgets.interactions import (
     EPSILONS,
     LEAKY,

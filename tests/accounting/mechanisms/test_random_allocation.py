@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from skdptune.accounting import PrivacyProfile, gaussian_delta, random_allocation
+from skdptune.accounting import PrivacyProfile, random_allocation
 from skdptune.accounting._mechanisms._random_allocation import GridVariable, added, mean_ratio
+from skdptune.accounting._shared import gaussian_delta
 from tests.accounting.cases import few
 
 SPREAD = 1e-3

@@ -15,15 +15,7 @@ from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting import (
-    LARGEST_LOSS,
-    Geometric,
-    Poisson,
-    PrivacyProfile,
-    gaussian_delta,
-    tune_then_fit,
-    with_failure,
-)
+from skdptune.accounting import Geometric, Poisson, PrivacyProfile, tune_then_fit, with_failure
 from skdptune.accounting._losses import MOST_POINTS, ORDERS, LossDistribution
 from skdptune.accounting._profile._format import (
     MOST_KNOTS,
@@ -34,6 +26,7 @@ from skdptune.accounting._profile._format import (
     knots_of,
     sides_through,
 )
+from skdptune.accounting._shared import LARGEST_LOSS, gaussian_delta
 
 MOST_BYTES = 5_000
 DELTAS = np.geomspace(1e-10, 1e-2, 100)

@@ -9,15 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.accounting import (
-    PrivacyProfile,
-    PrivacyReport,
-    ReportView,
-    Row,
-    one_line,
-    to_html,
-    to_text,
-)
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting._shared import ReportView, Row, one_line, to_html, to_text
 
 HALF = PrivacyProfile.pure(0.5)
 QUARTER = PrivacyProfile.pure(0.25)

@@ -13,7 +13,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdptune.accounting import PrivacyProfile, PrivacyReport, PrivacyStatement, includes_tuning
+from skdptune.accounting import PrivacyProfile, PrivacyReport, PrivacyStatement
+from skdptune.accounting._shared import includes_tuning
 from skdptune.accounting._statement import to_yaml
 from tests.accounting.statement.registry import SCHEMA
 

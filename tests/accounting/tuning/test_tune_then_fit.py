@@ -20,13 +20,13 @@ from skdptune.accounting import (
     PrivacyProfile,
     SharedCurve,
     calibrate,
-    gaussian_delta,
     mixture,
     tune_then_fit,
     with_failure,
 )
 from skdptune.accounting._losses import RenyiOfEvent, RenyiOfPure, largest_loss, pair_masses
 from skdptune.accounting._profile import sides_of
+from skdptune.accounting._shared import gaussian_delta
 from skdptune.accounting._tuning._tune_then_fit import (
     RenyiTuneThenFit,
     _DisjointParts,

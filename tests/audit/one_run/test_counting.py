@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdptune.audit._one_run_bounds import (
-    chance_of_right_guesses,
-    counted_epsilon,
-    mean_peak,
-)
+from skdptune.audit._one_run_bounds import chance_of_right_guesses, counted_epsilon, mean_peak
 from tests.audit.one_run.oracle import largest_chance
 
 SIZES = [(1, 1), (2, 2), (1, 2), (3, 3), (2, 3), (1, 3)]

@@ -15,7 +15,7 @@ from skdptune.audit._one_run_audit import (
     seeded_fit,
     untrained,
 )
-from skdptune.base import ADD_OR_REMOVE, REPLACE, ZERO_OUT
+from skdptune.base._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT
 from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from tests.testing.public_estimators import HAS_NETS

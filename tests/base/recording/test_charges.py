@@ -9,9 +9,11 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport
-from skdptune.base import Charge, PrivateEstimatorMixin, charge_of_fit, register_profile
+from skdptune.base import PrivateEstimatorMixin, register_profile
 from skdptune.base._charges import arguments_of, signature_of, signature_with_object
-from skdptune.ledger import ADD_OR_REMOVE, PrivacyLedger
+from skdptune.base._shared import Charge, charge_of_fit
+from skdptune.ledger import PrivacyLedger
+from skdptune.ledger._shared import ADD_OR_REMOVE
 from skdptune.linear_model import (
     DPLogisticRegression,
     NoisyStatisticsRidge,

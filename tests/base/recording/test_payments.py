@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdptune._compat import cloudpickle
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivateEstimatorMixin, _payments, paid_for, register_profile
+from skdptune.base import PrivateEstimatorMixin, _payments, register_profile
 from skdptune.base._payments import (
     carried_by,
     carried_settings,
@@ -29,6 +29,7 @@ from skdptune.base._payments import (
     is_pledged,
     payment_for,
 )
+from skdptune.base._shared import paid_for
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.preprocessing import DPStandardScaler
 from tests.base.counted import LABELS, ROWS, Counted, count_of

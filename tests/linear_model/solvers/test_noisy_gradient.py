@@ -16,7 +16,7 @@ from skdptune.linear_model._solvers._noisy_gradient import (
     default_learning_rate,
     fit_noisy_gradient,
 )
-from skdptune.mechanisms import grid_of, plan_noisy_gradient
+from skdptune.mechanisms._shared import grid_of, plan_noisy_gradient
 
 logistic = margin_residuals(lambda margins: -expit(-margins))
 

@@ -12,11 +12,7 @@ from scipy import integrate, optimize, stats
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._margin_losses import (
-    LOGISTIC,
-    MarginLoss,
-    huber_hinge,
-)
+from skdptune.linear_model._solvers._margin_losses import LOGISTIC, MarginLoss, huber_hinge
 from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
 from skdptune.linear_model._solvers._noise import draw_linear_term
 from skdptune.linear_model._solvers._objective import fit_objective, plan_objective

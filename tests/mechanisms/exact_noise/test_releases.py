@@ -10,14 +10,6 @@ import pytest
 from scipy import stats
 
 from skdptune._secure_random import secure_generator
-from skdptune.mechanisms import (
-    NormalNoise,
-    add_gaussian,
-    add_spherical,
-    draw_images,
-    grid_of,
-    spherical_spread,
-)
 from skdptune.mechanisms._exact_noise import _releases, add_laplace
 from skdptune.mechanisms._exact_noise._draws import (
     ChiFactor,
@@ -26,6 +18,14 @@ from skdptune.mechanisms._exact_noise._draws import (
     NormalDraws,
 )
 from skdptune.mechanisms._exact_noise._releases import RoundedSums, rounded_images, rounded_sums
+from skdptune.mechanisms._shared import (
+    NormalNoise,
+    add_gaussian,
+    add_spherical,
+    draw_images,
+    grid_of,
+    spherical_spread,
+)
 from tests.accounting.cases import few
 
 ADD = {"gaussian": add_gaussian, "laplace": add_laplace, "spherical": add_spherical}

@@ -10,11 +10,7 @@ from sklearn.utils import get_tags
 
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.model_selection import DPRandomSearchCV
-from skdptune.model_selection._running._domain import (
-    check_targets,
-    is_search,
-    public_labels,
-)
+from skdptune.model_selection._running._domain import check_targets, is_search, public_labels
 from tests.flat import changed, flat
 from tests.model_selection.learners import Scripted, table
 from tests.model_selection.ways import USUAL, WAYS

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from skdptune.preprocessing import CategoryColumn, NumberColumn
+from skdptune.preprocessing._shared import CategoryColumn, NumberColumn
 from skdptune.preprocessing._table._columns import (
     DroppedColumn,
     _hats,

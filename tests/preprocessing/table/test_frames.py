@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdptune.preprocessing import (
+from skdptune.preprocessing import Schema
+from skdptune.preprocessing._shared import (
     CategoryColumn,
     NumberColumn,
-    Schema,
     cells_of,
     check_form,
     check_types,

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdptune.preprocessing import CategoryColumn, NumberColumn, Schema
+from skdptune.preprocessing import Schema
+from skdptune.preprocessing._shared import CategoryColumn, NumberColumn
 from skdptune.preprocessing._table._columns import DroppedColumn
 from skdptune.preprocessing._table._parsing import (
     Problems,

@@ -1,0 +1,27 @@
+"""What other folders use of this one, beside its public names."""
+
+from skdptune.accounting._budgets import charge_of
+from skdptune.accounting._losses import LARGEST_LOSS, gaussian_delta
+from skdptune.accounting._mechanisms import covered_squared_residual
+from skdptune.accounting._report import ReportView, Row, one_line, to_html, to_text
+from skdptune.accounting._run_counts import check_distribution
+from skdptune.accounting._selection import BOUNDS
+from skdptune.accounting._statement import ReleaseFacts, includes_tuning
+from skdptune.accounting._tuning import VARIANTS
+
+__all__ = [
+    "BOUNDS",
+    "LARGEST_LOSS",
+    "ReleaseFacts",
+    "ReportView",
+    "Row",
+    "VARIANTS",
+    "charge_of",
+    "check_distribution",
+    "covered_squared_residual",
+    "gaussian_delta",
+    "includes_tuning",
+    "one_line",
+    "to_html",
+    "to_text",
+]

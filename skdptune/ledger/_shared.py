@@ -1,0 +1,29 @@
+"""What other folders use of this one, beside its public names."""
+
+from skdptune.ledger._books import ADD_OR_REMOVE, RELATIONS, REPLACE, ZERO_OUT, common_relation
+from skdptune.ledger._context import (
+    LedgerSettings,
+    checked_ledger,
+    prepare,
+    process_identity,
+    settings_in_force,
+    settings_meant,
+    when_used,
+)
+from skdptune.ledger._report import shown_below
+
+__all__ = [
+    "ADD_OR_REMOVE",
+    "LedgerSettings",
+    "RELATIONS",
+    "REPLACE",
+    "ZERO_OUT",
+    "checked_ledger",
+    "common_relation",
+    "prepare",
+    "process_identity",
+    "settings_in_force",
+    "settings_meant",
+    "shown_below",
+    "when_used",
+]
