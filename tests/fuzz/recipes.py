@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +25,15 @@ from skdptune.accounting import Binomial, Geometric, Logarithmic, Poisson, Priva
 from skdptune.accounting import TruncatedNegativeBinomial as NegativeBinomial
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import ThresholdRound
-from skdptune.model_selection import PlanRow
+from skdptune.model_selection import (
+    AdaptiveTrials,
+    Composition,
+    FullTable,
+    NoisyMaximum,
+    PlanRow,
+    RandomRuns,
+    ThresholdRounds,
+)
 from tests.testing.public_estimators import HAS_NETS, HAS_OPTUNA, HAS_PARETO
 
 Values = dict[str, list[Any]]
@@ -183,6 +192,14 @@ def learners() -> list[Any]:
     )
 
 
+def _made(kind: Any, **values: Any) -> list[Any]:
+    """Return all objects of a class with these values of its parameters."""
+    return [
+        kind(**dict(zip(values, each, strict=True)))
+        for each in itertools.product(*values.values())
+    ]
+
+
 def searches() -> Values:
     grid: dict[str, list[Any]] = {"C": [0.1, 1.0]}
     return {
@@ -192,9 +209,7 @@ def searches() -> Values:
         "scoring": mostly(None, "accuracy", metrics.accuracy(), "neg_mean_squared_error"),
         "cv": mostly(0.3, 0.5, 2),
         "refit": mostly("winner", True, False),
-        "score_epsilon": mostly(None, 1.0),
-        "selection_epsilon": mostly(None, 1.0),
-        "n_partitions": [2, "auto", 3],
+        "strategy": mostly(None, "table", 3),
         "random_state": SEEDS,
         "n_public": mostly(None, 20),
     }
@@ -206,11 +221,18 @@ def grid_searches() -> Values:
     found = searches()
     splitters = KFold(2), ShuffleSplit(1, test_size=0.3), StratifiedKFold(2)
     return found | {
-        "strategy": ["auto", "table", "noisy_max", "compose"],
-        "n_partitions": mostly("auto", 2, 3),
-        "noise_limit": mostly("auto", 1.5, 1.0, 1.001),
-        "tuning_fraction": mostly("auto", None, 0.3),
-        "choose_by": ["posterior", "max"],
+        "strategy": [
+            *("auto", "table", "noisy_max", "compose") * 8,
+            *_made(
+                FullTable,
+                noise_limit=["auto", 1.5, 1.0, 1.001],
+                tuning_fraction=["auto", None, 0.3],
+                choose_by=["posterior", "max"],
+            ),
+            *_made(NoisyMaximum, n_partitions=["auto", 2, 3], selection_epsilon=[None, 1.0]),
+            *_made(Composition, score_epsilon=[None, 1.0]) * 3,
+            3,
+        ],
         "cv": mostly(0.3, 0.5, 2, *splitters),
         "refit": mostly("winner", True, False, lambda table: 0, lambda table: "0", lambda: 0),
         "verbose": mostly(0, 2),
@@ -219,32 +241,51 @@ def grid_searches() -> Values:
 
 def random_searches() -> Values:
     found = searches()
-    del found["param_grid"], found["selection_epsilon"], found["n_partitions"]
+    del found["param_grid"]
+    counts = "auto", "geometric", "poisson", "logarithmic", Geometric(0.5)
     uniform: dict[str, Any] = {"C": stats.loguniform(0.1, 10)}
     return found | {
         "param_distributions": mostly(uniform, {"C": [1.0]}, [{"C": [2.0]}], {}),
         "n_iter": [2, 3.5],
-        "n_iter_distribution": ["auto", "geometric", "poisson", "logarithmic", Geometric(0.5)],
-        "tuning_fraction": mostly(None, "auto", 0.3),
+        "strategy": [
+            *_made(
+                RandomRuns,
+                n_iter_distribution=counts,
+                tuning_fraction=[None, "auto", 0.3],
+                score_epsilon=[None, 1.0],
+            ),
+            None,
+            3,
+        ],
     }
 
 
 def doubling_searches() -> Values:
-    found = searches()
-    del found["score_epsilon"]
-    return found | {"noise": ["sparse", "per-round"], "batch_size": [1, 2]}
+    rounds = _made(
+        ThresholdRounds,
+        noise=["sparse", "per-round"],
+        batch_size=[1, 2],
+        n_partitions=["auto", 2, 3],
+        selection_epsilon=[None, 1.0],
+    )
+    return searches() | {"strategy": [*rounds, None, FullTable()]}
 
 
 def adaptive_searches() -> Values:
     found = searches()
-    del found["param_grid"], found["selection_epsilon"], found["n_partitions"]
+    del found["param_grid"]
+    trials = _made(
+        AdaptiveTrials,
+        sampler=["random", "tpe"],
+        pruner=[None, "halving"],
+        batch_size=[None, 2],
+        score_epsilon=[None, 1.0],
+    )
     ranges: dict[str, Any] = {"C": (0.1, 10.0, "log")}
     return found | {
         "param_space": mostly(ranges, {"C": [0.1, 1.0]}, {"C": stats.uniform(0.1, 1.0)}, {}),
         "n_trials": [2, 3],
-        "sampler": ["random", "tpe"],
-        "pruner": mostly(None, "halving"),
-        "batch_size": mostly(None, 2),
+        "strategy": [*trials, None],
         "refit": mostly(True, "winner", False),
     }
 
