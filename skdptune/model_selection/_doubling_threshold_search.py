@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skdptune._docstrings import with_shared_text
+from skdptune._formatting import shown
 from skdptune.ledger import PrivacyLedger
 from skdptune.model_selection._docstrings import SHARED_TEXT
 from skdptune.model_selection._search import TuningSearch
@@ -153,6 +154,11 @@ class DoublingThresholdSearchCV(TuningSearch):
 
     def _strategy(self) -> ThresholdRounds:
         return ThresholdRounds() if self.strategy is None else self.strategy
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self._strategy(), ThresholdRounds):
+            raise TypeError(f"strategy must be ThresholdRounds; got {shown(self.strategy)}.")
+        super()._check_parameters()
 
     def start(
         self, X: Any, y: Any = None, *, X_val: Any = None, y_val: Any = None, **params: Any

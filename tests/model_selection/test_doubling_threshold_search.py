@@ -18,7 +18,7 @@ from sklearn.base import clone
 from skdptune.accounting import sparse_vector_split
 from skdptune.mechanisms import doubling_threshold_release
 from skdptune.metrics import accuracy
-from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV
+from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, FullTable, RandomRuns
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._engine import values_of
 from tests.accounting import oracles_profile
@@ -269,6 +269,12 @@ def test_noise_covers_validation_records_too() -> None:
     assert rounds.candidate_scale == pytest.approx(2 * rounds.max_hits / 24 / queries)
     public = few._strategy().rounds(few._make_plan(1200, 3, is_public=True))
     assert public.threshold_scale == pytest.approx(0.01 / threshold)
+
+
+def test_another_strategy_is_refused_before_data() -> None:
+    for strategy in (RandomRuns(), FullTable(), "table"):
+        with pytest.raises(TypeError, match="strategy must be ThresholdRounds; got"):
+            DoublingThresholdSearchCV(Scripted(), GRID, strategy=strategy).plan(600, 3)
 
 
 def test_partitions_follow_from_public_numbers() -> None:

@@ -95,7 +95,7 @@ def fit_noisy_gradient(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdptune.mechanisms import plan_noisy_gradient
+    >>> from skdptune.mechanisms._shared import plan_noisy_gradient
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(500, 2))
     >>> design = Design.clipped(rows, norm=2.0, intercept=False)
