@@ -44,7 +44,13 @@ from skdptune.model_selection._running import (
 )
 from skdptune.model_selection._strategies import Choice, Plan, PlanRequest, RunningSearch, Strategy
 
-# Assumption F6.
+# The package's own strategies, by what they search.
+_TAKEN = {
+    "grid": "FullTable, NoisyMaximum, Composition",
+    "distribution": "RandomRuns",
+    "space": "AdaptiveTrials",
+}
+# Assumption F6: what is kept for diagnosis is not private.
 _NOT_PRIVATE = (
     "NOT PRIVATE: diagnostics=True keeps what no budget pays for; publish nothing of this object"
 )
@@ -100,7 +106,8 @@ class TuningSearch(BasePrivateSearch[Plan]):
         strategy, kind = self._strategy(), self._space()[2]
         if not isinstance(strategy, Strategy) or kind not in strategy.kinds:
             raise TypeError(
-                f"strategy must be one that searches a {kind}; got {shown(self.strategy)}."
+                f"strategy must be {_TAKEN[kind]}, or one of your own that searches a {kind}; got "
+                f"{shown(self.strategy)}."
             )
         strategy.check(self)
         self._check_common_parameters()

@@ -18,7 +18,12 @@ from sklearn.base import clone
 from skdptune.accounting import sparse_vector_split
 from skdptune.mechanisms import doubling_threshold_release
 from skdptune.metrics import accuracy
-from skdptune.model_selection import DoublingThresholdSearchCV, DPGridSearchCV, FullTable, RandomRuns
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPGridSearchCV,
+    FullTable,
+    RandomRuns,
+)
 from skdptune.model_selection._running._data import Data
 from skdptune.model_selection._running._engine import values_of
 from tests.accounting import oracles_profile

@@ -66,8 +66,8 @@ def test_every_row_of_a_composition_is_shown() -> None:
             ValueError,
             "cv must be a fraction for scores on disjoint partitions",
         ),
-        ({"strategy": RandomRuns()}, TypeError, "strategy must be one that searches a grid"),
-        ({"strategy": 3}, TypeError, "strategy must be one that searches a grid"),
+        ({"strategy": RandomRuns()}, TypeError, "or one of your own that searches a grid"),
+        ({"strategy": 3}, TypeError, "or one of your own that searches a grid"),
     ],
 )
 def test_bad_parameters(settings: dict[str, object], kind: type, words: str) -> None:
