@@ -655,7 +655,9 @@ def holding(what):
     ],
 )
 def test_settings_are_compared_by_value_where_they_are_plain(one, other, equal):
-    keys = [key_of(net_of(module=holding(what))) for what in (one, other)]
+    # Both are kept: what is compared by identity must not get the place of one that is gone.
+    nets = [net_of(module=holding(what)) for what in (one, other)]
+    keys = [key_of(net) for net in nets]
     assert (keys[0] == keys[1]) is equal
 
 
