@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from sklearn.base import clone
+
 from skdptune import model_selection
 
 _STRATEGIES = {
@@ -33,8 +35,9 @@ def flat(kind: Any, *args: Any, **settings: Any) -> Any:
         names = (_WORDS[own["strategy"]],)
     if not more or not names:
         return kind(*args, **settings)
-    del_word = own.pop("strategy", None)
-    assert del_word in (None, "auto", *_WORDS), del_word
+    strategy = own.pop("strategy", None)
+    if strategy is not None and not isinstance(strategy, str):
+        return kind(*args, strategy=clone(strategy).set_params(**more), **own)
     made = [getattr(model_selection, name) for name in names]
     suited = next((one for one in made if set(more) <= _names(one)), made[0])
     return kind(*args, strategy=suited(**more), **own)

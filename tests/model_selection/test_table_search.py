@@ -10,9 +10,10 @@ import pytest
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from skdptune.accounting import BudgetExceededError, search_on_split
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import accuracy
-from skdptune.model_selection import DPGridSearchCV
+from skdptune.model_selection import DPGridSearchCV, FullTable
 from skdptune.model_selection._running import Data, Material, Run, Scoring, perform_runs
 from skdptune.model_selection._strategies._full_table import own_place
 from tests.flat import flat
@@ -20,6 +21,7 @@ from tests.model_selection.learners import Scripted, table
 
 DELTA = 1e-5
 X, Y = table(600)
+GRID = {"quality": [0.1, 0.5, 0.9]}
 
 
 def search(values: Any = None, **more: Any) -> DPGridSearchCV:
@@ -227,3 +229,33 @@ def test_steps_of_runs_are_shorter_where_noise_decides(n_samples: int) -> None:
     # And for fewer records, which validation takes.
     assert run.learning_rate == pytest.approx(4.0 * math.sqrt(0.8) * factor, rel=0.05)
     assert run.noise_multiplier == pytest.approx(noise * final.noise_multiplier)
+
+
+class Twice(FullTable):
+    """Fits all candidates twice, and pays for what it says."""
+
+    def __init__(self, times: int = 1) -> None:
+        super().__init__(try_own_values=False)
+        self.times = times
+
+    def n_runs(self, request: Any) -> int:
+        return self.times * super().n_runs(request)
+
+    def choose(self, run: Any) -> Any:
+        candidates = list(run.plan.candidates.grid())
+        run.fit_and_score(candidates)
+        return self.chosen(run, candidates, run.fit_and_score(candidates))
+
+
+def test_no_strategy_makes_more_fits_than_it_pays_for() -> None:
+    # Theorem T8.
+    total = {"epsilon": 5.0, "delta": DELTA, "random_state": 0}
+    with pytest.raises(BudgetExceededError, match="at most the 3 candidates that are paid for"):
+        DPGridSearchCV(Scripted(), GRID, strategy=Twice(), **total).fit(X, Y)
+    found = DPGridSearchCV(Scripted(), GRID, strategy=Twice(2), **total)
+    cost = found.fit(X, Y)._make_plan(*X.shape).cost
+    parts = cost.fit * 6, cost.score_noise.profile * 6, cost.final
+    by_hand = search_on_split(*parts, validation_fraction=0.2)
+    assert cost.total.epsilon(DELTA) == pytest.approx(by_hand.epsilon(DELTA), rel=1e-9)
+    once = DPGridSearchCV(Scripted(), GRID, strategy=FullTable(try_own_values=False), **total)
+    assert cost.fit.epsilon(DELTA) < 0.8 * once._make_plan(*X.shape).cost.fit.epsilon(DELTA)

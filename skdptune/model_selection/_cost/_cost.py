@@ -149,7 +149,8 @@ class CostModel:
     score_epsilon : float or None
         What a score may cost; None lets the search choose.
     n_runs : int, default=1
-        Number of runs that are all released.
+        Number of runs that are all released: no more are made. What they cost together is what
+        `select` or `selections` says.
     fit_noise : float or None
         Noise of each run's fit over that of the final fit; None for fits that are set alike.
     score_noise : float or None
@@ -161,7 +162,7 @@ class CostModel:
         Whether runs are fits and scores by themselves. Where they are not, the cost of the
         selection has nothing to do with what fits cost.
     n_splits : float, default=1.0
-        Over so many splits of the records a fit may find none.
+        How many times the records may be split anew, each time with a chance of a fit of none.
 
     Notes
     -----

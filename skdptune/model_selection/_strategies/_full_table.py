@@ -61,7 +61,6 @@ class ScoreTable(Strategy):
     Theorem T8.
     """
 
-    name = "full table (DPGridSearchCV)"
     shows = "all scores"
     takes_callable = True
 
@@ -108,7 +107,7 @@ class ScoreTable(Strategy):
             best = _index_from(refit, results_of(rows, scorer.lower, scorer.upper), len(rows))
             score, deviation = results[best].score, None
         else:
-            best, score, deviation = self._best(run, candidates, results)
+            best, score, deviation = self.best(run, candidates, results)
         details = {}
         if run.keeps_all:
             details = {
@@ -117,7 +116,7 @@ class ScoreTable(Strategy):
             }
         return Choice(candidates[best], score, results[best].model, rows, best, details, deviation)
 
-    def _best(
+    def best(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
     ) -> tuple[int, float, float | None]:
         """Return the winner's place, its score, and the deviation of that if it is known."""
@@ -166,6 +165,7 @@ class Composition(ScoreTable):
     'all scores and models'
     """
 
+    name = "full table (DPGridSearchCV)"
     shows = "all scores and models"
     always_refits = False
 
@@ -247,6 +247,7 @@ class FullTable(ScoreTable):
     3.0
     """
 
+    name = "full table (DPGridSearchCV)"
     splits_scores = True
 
     def __init__(
@@ -373,10 +374,10 @@ class FullTable(ScoreTable):
 
     # Choose -----------------------------------------------------------------------------------
 
-    def _best(
+    def best(
         self, run: RunningSearch, candidates: Sequence[dict[str, Any]], results: Sequence[Result]
     ) -> tuple[int, float, float | None]:
-        best, score, deviation = super()._best(run, candidates, results)
+        best, score, deviation = super().best(run, candidates, results)
         if self.choose_by != "posterior":
             return best, score, deviation
         found = self._posterior(run, candidates, results)
@@ -434,15 +435,20 @@ class FullTable(ScoreTable):
 
 
 def all_released(request: PlanRequest, layout: Layout, count: int, words: str) -> CostModel:
-    """Return the cost model of a number of candidates' fits and scores that are all shown."""
+    """Return the cost model of a number of candidates' fits and scores that are all shown.
+
+    As many as are listed are each of them once; any other number is of whichever candidates.
+    """
+    n_listed = 0 if request.candidates.drawn else len(request.candidates.grid())
 
     # Theorem T8: all of them are composed.
     def selections(
         model: CostModel, fit: PrivacyProfile, noise: ScoreNoise, setting: FitSetting | None
     ) -> tuple[PrivacyProfile, PrivacyProfile | None]:
-        if isinstance(setting, CurveSetting):
+        if isinstance(setting, CurveSetting) or count != n_listed:
             fits = fit * count
         else:
+            # Each listed candidate once, at its own cost.
             fits = model.fit_costs.composed(setting, model.train_size)
         scores = noise.profile * count
         if layout.validation > 0.0:

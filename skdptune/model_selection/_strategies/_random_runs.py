@@ -204,6 +204,10 @@ class RandomRuns(Strategy):
         """Return the distribution of the number of runs."""
         return distribution_of(plan.model)
 
+    def most_runs(self, plan: Plan) -> int | None:
+        """Return None: the number of runs is random."""
+        return None
+
     def own_in_words(self, plan: Plan) -> str:
         """Return how a search of a suggested space treats the estimator as it is."""
         never = float(distribution_of(plan.model).pgf(1.0 - DEFAULT_SHARE))

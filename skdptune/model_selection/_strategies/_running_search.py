@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from skdptune._compat import Tasks
 from skdptune._formatting import shown
 from skdptune._progress import Progress
-from skdptune.accounting import PrivacyReport
+from skdptune.accounting import BudgetExceededError, PrivacyReport
 from skdptune.base._shared import forget_seeds, is_paid, ledger_for, own_seeds, set_seeds
 from skdptune.ledger import LedgerError, Reservation
 from skdptune.metrics import BoundedScorer
@@ -63,6 +63,8 @@ class RunningSearch:
         Of a session, which reads the data when it is driven.
     is_recorded : bool
         False for a session that was started where no ledger was in use.
+    made : list of int
+        Numbers of candidates that were fitted and scored so far.
     """
 
     search: Any
@@ -75,6 +77,7 @@ class RunningSearch:
     tasks: Tasks
     reservation: Reservation | None = None
     is_recorded: bool = True
+    made: list[int] = field(default_factory=list)
 
     @property
     def strategy(self) -> Strategy:
@@ -116,8 +119,18 @@ class RunningSearch:
     def fit_and_score(
         self, candidates: Sequence[dict[str, Any]], on_result: OnResult | None = None
     ) -> list[Result]:
-        """Fit and score candidates in parallel; the results are in their order."""
+        """Fit and score candidates in parallel; the results are in their order.
+
+        Each call draws folds anew, and no more candidates are fitted than are paid for.
+        """
         model, setting = self.plan.model, self.plan.cost.run_setting
+        most = self.strategy.most_runs(self.plan)
+        self.made.append(len(candidates))
+        if most is not None and sum(self.made) > most:
+            raise BudgetExceededError(
+                f"choose must fit at most the {most} candidates that are paid for (n_runs of the "
+                f"cost); got {sum(self.made)}."
+            )
         size = model.train_size
         model.fit_costs.check(candidates, setting, size)
         runs = []

@@ -238,7 +238,8 @@ class Choice:
     model : estimator or None
         Its fitted model, where the selection made one.
     rows : list of dict
-        ``params`` and ``score`` of what was paid for.
+        Of what was paid for: ``params`` and ``score``, and where each fold has a noisy score
+        ``splits``, and ``deviation`` of the noise on one.
     index : int
         The winner's row.
     diagnostics : dict
@@ -246,7 +247,7 @@ class Choice:
     deviation : float or None
         Of the posterior of the winner's score, where the search has one.
     columns, attributes : dict
-        More of ``cv_results_`` and of the search that is paid for.
+        More of ``cv_results_``, in place of what the rows say, and of the search: all paid for.
     before_final : callable, optional
         Called before the final fit.
     """
@@ -429,8 +430,18 @@ class Strategy(BaseEstimator, ABC):
         """
         return iter(())
 
+    def most_runs(self, plan: Plan) -> int | None:
+        """Return how many candidates may be fitted and scored: no more than are paid for.
+
+        None where their number is random, and their cost that of choosing the best.
+        """
+        return plan.model.n_runs
+
     def public_count(self, plan: Plan) -> int:
-        """Return how many fits of candidates callbacks hear of, 0 where it is secret."""
+        """Return how many fits of candidates callbacks hear of, 0 where it is secret.
+
+        It has no influence on the cost.
+        """
         return 0
 
     def keeps_models(self, plan: Plan) -> bool:
