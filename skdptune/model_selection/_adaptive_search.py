@@ -174,4 +174,4 @@ class DPAdaptiveSearchCV(TuningSearch):
                 "param_space must be given for a session; got None. It says what its candidates "
                 "may cost."
             )
-        return AdaptiveSearchSession(self._started(X, y, X_val, y_val, params), self._strategy())
+        return AdaptiveSearchSession(self._started(X, y, X_val, y_val, params))

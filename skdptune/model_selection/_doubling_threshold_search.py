@@ -180,5 +180,4 @@ class DoublingThresholdSearchCV(TuningSearch):
                 "param_grid or param_distributions must be given for a session; got neither. They "
                 "say what its candidates may cost."
             )
-        running = self._started(X, y, X_val, y_val, params, tries=False)
-        return DoublingThresholdSession(running, self._strategy())
+        return DoublingThresholdSession(self._started(X, y, X_val, y_val, params, tries=False))

@@ -238,8 +238,9 @@ class TuningSearch(BasePrivateSearch[Plan]):
             layout.variant,
             generator_of(streams.random_split),
         )
+        strategy = plan.strategy.with_objects_of(self._strategy())
         return RunningSearch(
-            self, plan, data, split, public, streams, current_progress(), NO_TASKS
+            self, plan, strategy, data, split, public, streams, current_progress(), NO_TASKS
         )
 
     def _started(

@@ -18,7 +18,12 @@ from scipy import stats
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import noise_for_budget
-from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV
+from skdptune.model_selection import (
+    AdaptiveTrials,
+    DPAdaptiveSearchCV,
+    DPRandomSearchCV,
+    RandomRuns,
+)
 from tests.flat import changed, flat
 from tests.model_selection.learners import Scripted, table
 from tests.model_selection.test_audit import (
@@ -561,3 +566,23 @@ def test_audit_catches_a_fit_with_too_little_noise() -> None:
     search = audited(NoisySum(noise=4.0, true_noise=0.05))
     seen = published(search, lambda one: one.best_estimator_.sum_, 1000, **PUBLIC)
     assert lower_bound(*seen[:2]) > seen[2]
+
+
+def test_callbacks_of_a_search_within_a_search_hear_nothing() -> None:
+    # How often they were called would show the secret number of runs.
+    heard: list[Any] = []
+    strategy = AdaptiveTrials(sampler="random", callbacks=[lambda *told: heard.append(told)])
+    inner = made(epsilon=None, n_trials=2, estimator=Scripted(epsilon=1.0, delta=1e-6))
+    inner.set_params(strategy=strategy)
+    outer = DPRandomSearchCV(
+        inner,
+        {"estimator__mark": ["a", "b"]},
+        epsilon=None,
+        delta=DELTA,
+        random_state=0,
+        strategy=RandomRuns(tuning_fraction=None),
+    )
+    outer.fit(X, Y)
+    assert heard == []
+    inner.fit(X, Y)
+    assert len(heard) > 0

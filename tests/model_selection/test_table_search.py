@@ -259,3 +259,24 @@ def test_no_strategy_makes_more_fits_than_it_pays_for() -> None:
     assert cost.total.epsilon(DELTA) == pytest.approx(by_hand.epsilon(DELTA), rel=1e-9)
     once = DPGridSearchCV(Scripted(), GRID, strategy=FullTable(try_own_values=False), **total)
     assert cost.fit.epsilon(DELTA) < 0.8 * once._make_plan(*X.shape).cost.fit.epsilon(DELTA)
+
+
+def test_what_is_planned_is_what_is_run_whatever_becomes_of_a_strategy() -> None:
+    # Theorem F0.
+    strategy = FullTable(try_own_values=False)
+    one = DPGridSearchCV(Scripted(), GRID, strategy=strategy, epsilon=5.0, delta=DELTA)
+    plan, data, public = one._opened(X, Y, None, None, {})
+    strategy.set_params(try_own_values=True, score_epsilon=4.0, diagnostics=True)
+    running = one._running(plan, data, public)
+    assert running.strategy.score_epsilon is None
+    assert not running.strategy.try_own_values
+    # What has no cost is the user's.
+    assert running.keeps_all
+
+    class Own(FullTable):
+        neutral = (*FullTable.neutral, "score_epsilon")
+
+    kinds, parameters = zip(Own(score_epsilon=1.0).of_plan(), FullTable().of_plan(), strict=True)
+    assert kinds == (Own, FullTable)
+    assert parameters[0].keys() - parameters[1].keys() == set(FullTable.neutral)
+    assert parameters[0]["score_epsilon"] == 1.0

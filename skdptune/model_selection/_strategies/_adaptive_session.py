@@ -180,8 +180,9 @@ class AdaptiveSearchSession(RunningBudget):
         "a search can be resumed."
     )
 
-    def __init__(self, running: RunningSearch, strategy: AdaptiveTrials) -> None:
+    def __init__(self, running: RunningSearch) -> None:
         super().__init__()
+        strategy: AdaptiveTrials = running.strategy
         plan, search = running.plan, running.search
         self._running, self._strategy, self._model = running, strategy, plan.model
         self._shares, self._prunes = plan.model.solved.shares, plan.model.solved.prunes

@@ -361,13 +361,9 @@ class AdaptiveTrials(FullTable):
 
     # Run and choose ---------------------------------------------------------------------------
 
-    def session(self, run: RunningSearch) -> AdaptiveSearchSession:
-        """Return a session that fits what it is told to."""
-        return AdaptiveSearchSession(run, self)
-
     def choose(self, run: RunningSearch) -> Choice:
         """Ask for trials until nothing is left."""
-        session = self.session(run)
+        session = AdaptiveSearchSession(run)
         session.run_all()
         return session.choice()
 

@@ -93,7 +93,7 @@ class ScoreTable(Strategy):
     ) -> Choice:
         """Return the choice from a table of results, by nothing but what is published of it."""
         # Theorem T8: what is chosen from the table of noisy scores costs nothing more.
-        scorer, refit = run.scorer, run.plan.request.refit
+        scorer, refit = run.scorer, run.search.refit
         rows = [
             {
                 "params": candidate,

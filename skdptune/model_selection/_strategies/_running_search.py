@@ -49,6 +49,8 @@ class RunningSearch:
     search : estimator
         Which is fitted.
     plan : Plan
+    strategy : Strategy
+        The plan's, with the callbacks and the storage of the search's own.
     data : Data
     split : RandomSplit
         Of the records.
@@ -69,6 +71,7 @@ class RunningSearch:
 
     search: Any
     plan: Plan
+    strategy: Strategy
     data: Data
     split: RandomSplit
     public: Data | None
@@ -78,15 +81,6 @@ class RunningSearch:
     reservation: Reservation | None = None
     is_recorded: bool = True
     made: list[int] = field(default_factory=list)
-
-    @property
-    def strategy(self) -> Strategy:
-        """How candidates are tried and chosen, as the search holds it.
-
-        A plan is made of copies; callbacks and storages are the user's own.
-        """
-        live: Strategy = self.search._strategy()
-        return live if type(live) is type(self.plan.strategy) else self.plan.strategy
 
     @property
     def scorer(self) -> BoundedScorer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -327,8 +328,24 @@ class Strategy(BaseEstimator, ABC):
 
     def of_plan(self) -> tuple[type, dict[str, Any]]:
         """Return what a plan follows from: its kind, and parameters that may have a cost."""
+        # What is neutral in a class of this package need not be so in one that derives from it.
+        is_ours = type(self).__module__.startswith("skdptune.")
+        neutral = self.neutral if is_ours else ()
         own = self.get_params(deep=False).items()
-        return type(self), {name: value for name, value in own if name not in self.neutral}
+        return type(self), {name: value for name, value in own if name not in neutral}
+
+    def with_objects_of(self, live: Strategy) -> Strategy:
+        """Return a planned strategy with the objects that a live one holds for its user.
+
+        A plan is made of copies. What has a cost stays as it was planned, whatever has become of
+        the live one; callbacks are the user's own, and so is a storage, where one was planned.
+        """
+        made = copy.copy(self)
+        if type(live) is type(self):
+            for name in (*self.neutral, "storage"):
+                if name in self.neutral or getattr(self, name, None) is not None:
+                    setattr(made, name, getattr(live, name))
+        return made
 
     # What it may change -----------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._docstrings import with_shared_text
+from skdptune._formatting import shown
 from skdptune._running_budget import RunningBudget, one_at_a_time
 from skdptune._validation import check_integer, check_option, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport
@@ -164,13 +165,9 @@ class ThresholdRounds(PartitionStrategy):
 
     # Run and choose ---------------------------------------------------------------------------
 
-    def session(self, run: RunningSearch) -> DoublingThresholdSession:
-        """Return a session that is offered candidates."""
-        return DoublingThresholdSession(run, self)
-
     def choose(self, run: RunningSearch) -> Choice:
         """Offer the grid, or draws, until the session is finished."""
-        session = self.session(run)
+        session = DoublingThresholdSession(run)
         batches = batches_of(run.plan.candidates, self.batch_size, run.streams.draw)
         while not session.finished:
             session.propose(next(batches))
@@ -246,8 +243,11 @@ class DoublingThresholdSession(RunningBudget):
         "It also holds records and secret noise. The search that finish returns may be kept."
     )
 
-    def __init__(self, running: RunningSearch, strategy: ThresholdRounds) -> None:
+    def __init__(self, running: RunningSearch) -> None:
         super().__init__()
+        strategy = running.strategy
+        if not isinstance(strategy, ThresholdRounds):
+            raise TypeError(f"strategy must be ThresholdRounds; got {shown(strategy)}.")
         plan = running.plan
         self._running, self._strategy, self._report = running, strategy, running.report
         self._rounds = strategy.rounds(plan, noise_random(running.streams.pick))
