@@ -475,9 +475,10 @@ class FitCosts:
         disable_caching(made)
         for prefix, step in list(nested_estimators(made)):
             remove_callbacks(step)
-            if hasattr(step, "of_plan") and "callbacks" in own_parameters(step):
-                # A search within this one: its user would hear how many runs there are.
-                made.set_params(**{f"{prefix}callbacks": None})
+            heard = f"{prefix}strategy__callbacks"
+            if is_search(step) and heard in made.get_params(deep=True):
+                # Whoever listens to a search within this one would hear how many runs there are.
+                made.set_params(**{heard: None})
             if self.classes is not None and own_parameters(step).get("classes", 0) is None:
                 made.set_params(**{f"{prefix}classes": self.classes})
         if setting is not None:
