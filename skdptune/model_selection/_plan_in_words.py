@@ -222,7 +222,8 @@ def _declined(plan: Plan) -> Plan:
     cost = model.within(plan.asked)
     model.check(cost)
     request = replace(plan.request, candidates=own)
-    return Plan(plan.strategy, request, model, cost, plan.advice, declined=plan)
+    fit = PrivacyReport(cost.fit, model.delta, name="the only fit", note="on all records")
+    return Plan(plan.strategy, request, model, cost, (fit,), plan.advice, declined=plan)
 
 
 def _noise_ratio(row: PlanRow, untuned: PlanRow, final_share: float) -> float:

@@ -121,6 +121,8 @@ class Plan:
     model : CostModel
     cost : Cost
         The cost of everything, at the setting that meets the budget.
+    components : tuple of PrivacyReport
+        Of the report's tree.
     advice : str
         Why a search of a suggested space cannot be expected to help; empty if it can.
     declined : Plan or None
@@ -131,6 +133,7 @@ class Plan:
     request: PlanRequest
     model: CostModel
     cost: Cost
+    components: tuple[PrivacyReport, ...]
     advice: str = ""
     declined: Plan | None = None
 
@@ -158,17 +161,6 @@ class Plan:
     def total(self) -> PrivacyProfile:
         """What everything costs that the fitted search shows."""
         return self.cost.total
-
-    @cached_property
-    def components(self) -> tuple[PrivacyReport, ...]:
-        """Of the report's tree."""
-        if self.declined is not None:
-            return (
-                PrivacyReport(
-                    self.cost.fit, self.delta, name="the only fit", note="on all records"
-                ),
-            )
-        return self.model.components(self.cost)
 
     def with_classes(self, classes: Any) -> Plan:
         """Return the same plan with estimators that are given the label set."""
@@ -393,7 +385,7 @@ class Strategy(BaseEstimator, ABC):
         layout = request.layout(*self.split(request), refit)
         model, cost = self.cost(request, layout)
         model.check(cost)
-        return Plan(self, request, model, cost)
+        return Plan(self, request, model, cost, model.components(cost))
 
     def in_words(self, plan: Plan) -> str:
         """Return the distribution of the number of runs in words, empty if it is fixed."""
