@@ -63,7 +63,7 @@ HAS_OPTUNA = find_spec("optuna") is not None
 _FEW_TRIALS = {"n_trials": 3, "batch_size": 1, "sampler": "tpe", "try_own_values": False}
 if HAS_OPTUNA:
     WAYS["adaptive"] = Way(DPAdaptiveSearchCV, _FEW_TRIALS, shows_all=True)
-# Has many winners and none that it would publish by itself: its contract is in test_pareto.py.
+# Has many winners, and publishes none by itself: its contract is in test_dpareto_search.py.
 WITHOUT_WINNER = {DParetoSearchCV}
 # One of each kind, for what costs time.
 USUAL = (

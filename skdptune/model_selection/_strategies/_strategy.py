@@ -292,8 +292,6 @@ class Strategy(BaseEstimator, ABC):
     # Words of a plan's table: among other ways to search, and what is published of candidates.
     name: str = ""
     shows: str = "the winner"
-    # Where a suggested space is searched, the estimator as it is ...
-    default_in_words: str = "is always tried"
     # What makes a search of a suggested space worth it in the end.
     what_would_help: str = "more records"
     # Whether the winner is fitted once more unless nothing is, and a callable may choose it.
@@ -397,7 +395,7 @@ class Strategy(BaseEstimator, ABC):
 
     def own_in_words(self, plan: Plan) -> str:
         """Return how a search of a suggested space treats the estimator as it is."""
-        return self.default_in_words
+        return "is always tried"
 
     def gain(self, plan: Plan, noise_ratio: float) -> ExpectedGain:
         """Return what decides whether the search of a suggested space is made.
