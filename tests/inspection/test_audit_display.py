@@ -61,12 +61,6 @@ def test_bets_are_drawn_over_fits() -> None:
     assert display.ax_.lines[1].get_ydata()[0] == pytest.approx(math.exp(3.0))
 
 
-def test_failed_fits_and_given_axes_are_drawn() -> None:
-    _, ax = matplotlib.pyplot.subplots()
-    result = found(statistic_with=np.array([0.0, 1.0, -np.inf]))
-    assert AuditDisplay.from_result(result, ax=ax, kind="statistic").ax_ is ax
-
-
 def test_what_cannot_be_drawn_is_refused() -> None:
     with pytest.raises(
         TypeError, match="result must be an AuditResult or a OneRunResult; got int"
@@ -105,15 +99,6 @@ def test_audits_by_one_fit_show_the_scores_of_canaries() -> None:
         AuditDisplay.from_result(one_run(), kind="capital")
 
 
-def test_fits_without_a_number_are_counted_and_not_drawn() -> None:
-    result = found(
-        statistic_with=np.array([0.0, 1.0, np.nan]), statistic_without=np.full(2, -np.inf)
-    )
-    ax = AuditDisplay.from_result(result).ax_
-    texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts == ["with the record (1 without a number)", "without (2 without a number)"]
-
-
 @pytest.mark.parametrize(
     ("kind", "name"), [("statistic", "audit_statistic"), ("capital", "audit_capital")]
 )
@@ -124,21 +109,3 @@ def test_picture(check_picture: Any, kind: str, name: str) -> None:
         "0.200 is claimed."
     )
     check_picture(AuditDisplay.from_result(found(verdict=verdict), kind=kind).figure_, name)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"statistic_with": "ab"}, TypeError, "statistic_with must"),
-        ({"statistic_without": [math.nan]}, ValueError, "statistic_without must"),
-        ({"capital": 3}, TypeError, "capital must be a sequence of pairs"),
-        ({"capital": [1.0]}, TypeError, "capital must be a sequence of pairs"),
-        ({"capital": [(0.5, 1.0)]}, TypeError, "fits of capital must be an integer"),
-        ({"goal": "far"}, TypeError, "goal must be a number"),
-        ({"labels": ["one"]}, ValueError, "labels must be a pair of texts; got 1"),
-    ],
-    ids=[*("word", "nan", "number", "no pair", "half a fit", "no goal", "one label")],
-)
-def test_wrong_numbers_are_refused(arguments: Any, error: Any, words: str) -> None:
-    with pytest.raises(error, match=words):
-        AuditDisplay(**{"statistic_with": [1.0], "statistic_without": [0.0]} | arguments)

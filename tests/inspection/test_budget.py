@@ -109,13 +109,6 @@ def test_releases_without_parts_or_privacy_are_drawn(name: str) -> None:
         display.figure_.draw_without_rendering()
 
 
-def test_what_is_beyond_the_parts_is_left_open() -> None:
-    report = part(FIT + LARGE, "both", parts=[part(FIT, "fit")])
-    display = BudgetDisplay.from_report(report)
-    assert sum(each.get_width() for each in display.segments_) == pytest.approx(FIT.epsilon(DELTA))
-    assert display.ax_.patches[1].get_linestyle() in (":", "dotted")
-
-
 def test_what_is_no_tree_is_refused() -> None:
     with pytest.raises(TypeError, match="report must be a PrivacyReport; got int"):
         BudgetDisplay.from_report(1)  # type: ignore[arg-type]

@@ -50,13 +50,6 @@ def test_rounds_are_drawn_where_the_search_asked() -> None:
     assert title.startswith("A candidate passed in 5 of 9 rounds. Thresholds and comparisons")
 
 
-def test_a_last_round_that_passes_is_reached() -> None:
-    found = DoublingRoundsDisplay([(0.5, 4, True)], granularity=0.25).plot()
-    # No utility is above 1, whatever was asked for.
-    assert found.reached.tolist() == [0.5, 1.0]
-    assert found.missed_ is None
-
-
 def test_where_nothing_passed_that_is_said() -> None:
     found = DoublingRoundsDisplay([(0.5, 1, False)]).plot()
     assert found.passed_ is None
@@ -96,23 +89,6 @@ def test_searches_are_drawn_by_their_trace_alone() -> None:
 def test_other_searches_are_refused(search: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         DoublingRoundsDisplay.from_search(search)
-
-
-@pytest.mark.parametrize(
-    ("rounds", "error", "words"),
-    [
-        ("abc", TypeError, "rounds must be a sequence of ThresholdRound"),
-        ([], ValueError, "hold at least one; got none"),
-        ([(0.5, 1)], TypeError, "got one of tuple"),
-        ([(1.5, 1, True)], ValueError, "utility of rounds must be a number in"),
-        ([(0.5, 0, True)], ValueError, "step of rounds must be an integer of at least 1"),
-        ([(0.5, 1, "yes")], TypeError, "hit of rounds must be True or False"),
-    ],
-    ids=[*("word", "none", "pair", "beyond", "no step", "no outcome")],
-)
-def test_what_are_no_rounds_is_refused(rounds: Any, error: Any, words: str) -> None:
-    with pytest.raises(error, match=words):
-        DoublingRoundsDisplay(rounds)
 
 
 def test_picture(check_picture: Any) -> None:

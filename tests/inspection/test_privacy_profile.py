@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
-from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
-from skdptune.inspection import PrivacyProfileDisplay
+from skdptune.accounting import Geometric, PrivacyProfile
+from skdptune.base import NoProfileError
+from skdptune.inspection import PrivacyProfileDisplay, TradeOffDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV
+from skdptune.preprocessing import DPStandardScaler, RowNormClipper
 from tests.inspection.pictures import check_grey, drawing
 
 RUN = PrivacyProfile.gaussian(0.25)
@@ -58,8 +63,10 @@ def test_several_are_compared_on_one_pair_of_axes(check_picture: Any) -> None:
     check_picture(ax.figure, "privacy_profile_several")
 
 
-@pytest.mark.parametrize("epsilon, delta", [(0.0, 0.0), (1.0, 0.0), (0.0, 1e-4), (2.0, 1e-4)])
-@pytest.mark.parametrize("asked", [None, 0.0, 1e-6, 1.0])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "asked"),
+    [(0.0, 0.0, None), (1.0, 0.0, 0.0), (0.0, 1e-4, 1e-6), (2.0, 1e-4, 1.0), (2.0, 1e-4, 0.0)],
+)
 def test_guarantees_with_an_end_are_drawn(
     epsilon: float, delta: float, asked: float | None
 ) -> None:
@@ -81,55 +88,53 @@ def test_nothing_private_is_drawn_as_such() -> None:
     assert display.line_.get_label() == "open: not private at δ = 1e-05"
 
 
-def test_estimators_are_drawn_before_and_after_their_fit() -> None:
-    model = DPLogisticRegression(epsilon=1.0, delta=1e-5, classes=[0, 1], random_state=0)
-    with pytest.raises(ValueError, match="estimator must be fitted where n_samples is not given"):
-        PrivacyProfileDisplay.from_estimator(model)
-    before = PrivacyProfileDisplay.from_estimator(model, 20, 2)
-    assert before.asked == (1.0, 1e-5)
-    assert before.label == "DPLogisticRegression"
+MODEL = DPLogisticRegression(solver="output", classes=[0, 1], random_state=0)
+PSGD = DPLogisticRegression(epsilon=1.0, solver="psgd", classes=[0, 1], random_state=0)
+SCALER = DPStandardScaler(0.5, delta=1e-6, bounds=(-1.0, 1.0), random_state=0)
+SEARCH = DPGridSearchCV(MODEL, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5, random_state=0)
+
+
+@pytest.mark.filterwarnings("ignore:random_state")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        *(MODEL, make_pipeline(SCALER, MODEL), make_pipeline(RowNormClipper(1.0), PSGD)),
+        *(make_pipeline(RowNormClipper(1.0)), SEARCH),
+    ],
+    ids=["model", "pipeline", "zero-out pipeline", "stateless", "search"],
+)
+def test_a_fit_to_come_is_drawn_as_after_it(estimator: Any) -> None:
     rng = np.random.default_rng(0)
-    model.fit(rng.normal(size=(20, 2)), np.arange(20) % 2)
-    after = PrivacyProfileDisplay.from_estimator(model, label="fitted")
+    X, y = rng.uniform(-1.0, 1.0, size=(400, 2)), np.arange(400) % 2
+    estimator = clone(estimator)
+    before = PrivacyProfileDisplay.from_estimator(estimator, 400, 2)
+    words = TradeOffDisplay.from_estimator(estimator, 400, 2).statement
+    after = PrivacyProfileDisplay.from_estimator(estimator.fit(X, y), label="fitted")
     assert after.deltas == pytest.approx(before.deltas)
     assert after.asked == before.asked
+    # About the same neighbours, and with the same figures.
+    assert TradeOffDisplay.from_estimator(estimator).statement == words
+
+
+def test_what_has_no_report_is_refused() -> None:
+    with pytest.raises(ValueError, match="estimator must be fitted where n_samples is not given"):
+        PrivacyProfileDisplay.from_estimator(make_pipeline(SCALER, MODEL))
+    with pytest.raises(NoProfileError):
+        PrivacyProfileDisplay.from_estimator(LogisticRegression(), 100, 2)
+    with pytest.raises(TypeError, match="got the class DPGridSearchCV"):
+        PrivacyProfileDisplay.from_search(DPGridSearchCV, 100, 2)
 
 
 def test_searches_are_drawn_before_their_fit() -> None:
-    model = DPLogisticRegression(solver="output", classes=[0, 1])
-    search = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5)
-    display = PrivacyProfileDisplay.from_search(search, 1000, 3)
+    display = PrivacyProfileDisplay.from_search(SEARCH, 1000, 3)
     assert display.asked == (1.0, 1e-5)
     assert display.label == "DPGridSearchCV"
     # The total lies left of what was asked for.
     assert np.interp(1.0, display.epsilons, display.deltas) <= 1e-5
-    same = PrivacyProfileDisplay.from_estimator(search, 1000, 3)
-    assert same.deltas == pytest.approx(display.deltas)
     with pytest.raises(ValueError, match="search must be fitted where n_samples is not given"):
-        PrivacyProfileDisplay.from_search(search)
+        PrivacyProfileDisplay.from_search(SEARCH)
     with pytest.raises(TypeError, match="search must be a search of skdptune; got DPLogistic"):
-        PrivacyProfileDisplay.from_search(model, 1000, 3)
-
-
-def test_reports_are_drawn_with_their_name() -> None:
-    report = PrivacyReport(RUN, 1e-5, epsilon=2.0, name="release")
-    display = PrivacyProfileDisplay.from_report(report, color="k")
-    assert (display.asked, display.label) == ((2.0, 1e-5), "release")
-    assert display.line_.get_color() == "k"
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (([0.0, 1.0], [0.1]), "epsilons must be increasing, and as many as deltas; got 2 for 1"),
-        (([1.0, 0.0], [0.1, 0.2]), "epsilons must be increasing"),
-        (([0.0], [1.5]), r"deltas must be a number in \[0, 1\] throughout"),
-    ],
-    ids=["sizes", "order", "delta"],
-)
-def test_what_is_no_curve_is_refused(arguments: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PrivacyProfileDisplay(*arguments)
+        PrivacyProfileDisplay.from_search(MODEL, 1000, 3)
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
@@ -143,6 +148,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
         PrivacyProfileDisplay.from_report(RUN)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="estimator must be an estimator with fit"):
         PrivacyProfileDisplay.from_estimator(DPLogisticRegression, 10)
-    for asked in (1.0, (1.0,), (-1.0, 0.1), (1.0, math.nan)):
-        with pytest.raises(ValueError, match=r"asked"):
-            PrivacyProfileDisplay([0.0], [0.1], asked=asked)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="asked"):
+        PrivacyProfileDisplay([0.0], [0.1], asked=(1.0, math.nan))
+    with pytest.raises(ValueError, match="epsilons must be increasing"):
+        PrivacyProfileDisplay([1.0, 0.0], [0.1, 0.2])

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from skdptune.accounting import Geometric, PrivacyProfile, PrivacyReport
-from skdptune.base._shared import REPLACE
 from skdptune.inspection import TradeOffDisplay
-from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import DPGridSearchCV
 from tests.inspection.pictures import check_grey, drawing
 
 RUN = PrivacyProfile.gaussian(0.5)
+REPLACE = "replace one of a public number of records"
 RATES = st.floats(0.0, 1.0)
 
 
@@ -134,15 +132,6 @@ def test_curves_about_several_kinds_of_neighbours_name_neither() -> None:
     TradeOffDisplay.from_profile(RUN, ax=ax)
     assert ax.get_xlabel() == "accused of the one kind of neighbours (false-positive rate)"
     assert ax.get_ylabel() == "found of the other (true-positive rate)"
-
-
-def test_estimators_and_searches_are_drawn() -> None:
-    pytest.importorskip("matplotlib")
-    model = DPLogisticRegression(epsilon=1.0, delta=1e-5, solver="output", classes=[0, 1])
-    display = TradeOffDisplay.from_estimator(model, 1000, 3)
-    assert display.line_.get_label().startswith("DPLogisticRegression: at most ")
-    search = DPGridSearchCV(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-5)
-    assert TradeOffDisplay.from_search(search, 1000, 3, label="grid").label == "grid"
 
 
 @pytest.mark.usefixtures("_style")
