@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,13 +11,14 @@ from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.accounting import BudgetExceededError, PrivacyProfile, PrivacyReport
 from skdptune.audit import AuditResult, Canary, audit_epsilon, worst_canary
 from skdptune.base import NoProfileError, privacy_of
 from skdptune.ensemble import DPExplainableBoostingRegressor
@@ -184,6 +187,96 @@ def test_progress_counts_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert "audit of NoisySum: 40 of 40 fits" in shown
 
 
+class Seen(NoisySum):
+    """Shows which data it was fitted to."""
+
+    data: list[Any] = []
+
+    def fit(self, X, y=None):
+        Seen.data.append(X)
+        return super().fit(np.asarray(X.toarray() if sparse.issparse(X) else X))
+
+
+class Replacing(Seen):
+    neighbouring = "replace one of a public number of records"
+
+
+@pytest.mark.parametrize("kind", [Seen, Replacing])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, pd.DataFrame])
+def test_a_given_record_is_added_or_replaces_one(kind: Any, form: Any) -> None:
+    Seen.data.clear()
+    table = form(RECORDS)
+    audit_epsilon(kind(), table, canary=RECORD, n_trials=40, statistic=sum_of, random_state=0)
+    sizes = {each.shape[0] for each in Seen.data}
+    assert sizes == ({4} if kind is Replacing else {4, 5})
+    assert {type(each) for each in Seen.data} == {type(table)}
+    sums = {
+        float(np.sum(each.toarray() if sparse.issparse(each) else np.asarray(each)))
+        for each in Seen.data
+    }
+    assert sums == {0.0, 100.0}
+
+
+def test_where_the_number_of_records_is_public_one_more_is_refused() -> None:
+    class Counted(BaseEstimator):
+        privacy_assumptions = staticmethod(lambda *args: ("the number of records is public",))
+
+        def privacy_profile(self, n_samples, n_features=None):
+            return PrivacyProfile.gaussian(1.0)
+
+    with pytest.raises(ValueError, match="canary must be a Canary of two data sets of one size"):
+        audit_epsilon(Counted(), RECORDS, canary=RECORD)
+
+
+class ManyNumbers(NoisySum):
+    """Publishes two hundred numbers that no record moves."""
+
+    def fit(self, X, y=None):
+        self.numbers_ = np.random.default_rng(self.random_state).normal(size=200)
+        return super().fit(np.zeros((1, 1)))
+
+
+def test_fits_that_chose_a_direction_are_not_counted() -> None:
+    # Chosen and counted on the same fits, 200 numbers would always tell two sides apart.
+    given = {"canary": RECORD, "n_trials": 200, "statistic": "direction", "random_state": 0}
+    result = audit_epsilon(ManyNumbers(), RECORDS, method="counts", **given)
+    one, other = result.statistic_with, result.statistic_without
+    assert one.size == other.size == 70
+    assert not result.is_refuted and abs(one.mean() - other.mean()) < other.std()
+    assert not audit_epsilon(ManyNumbers(), RECORDS, method="gaussian", **given).is_refuted
+
+
+def test_what_a_ledger_refuses_is_no_outcome() -> None:
+    class Refused(NoisySum):
+        def fit(self, X, y=None):
+            if len(X) > 4 and self.random_state is not None:
+                raise BudgetExceededError("nothing is left")
+            return super().fit(X)
+
+    with pytest.raises(BudgetExceededError, match="nothing is left"):
+        audit_epsilon(Refused(), RECORDS, canary=RECORD, n_trials=40, statistic=sum_of)
+
+
+def test_global_generators_come_back_and_other_threads_leave_them_alone() -> None:
+    # Two of them, seeded and given back in turns, would draw the same noise.
+    before = np.random.get_state()[1].copy()
+    audited(n_trials=40)
+    assert np.array_equal(np.random.get_state()[1], before)
+    states = []
+
+    class Watching(NoisySum):
+        def fit(self, X, y=None):
+            states.append(np.random.get_state()[1].copy())
+            return super().fit(X)
+
+    given = {"canary": RECORD, "n_trials": 40, "statistic": sum_of, "random_state": 0}
+    run = functools.partial(audit_epsilon, Watching(), RECORDS, **given)
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert len(states) >= 40 and all(np.array_equal(each, before) for each in states)
+
+
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
@@ -196,6 +289,7 @@ def test_progress_counts_fits(capsys: pytest.CaptureFixture[str]) -> None:
         ({"claim": -1.0}, "claim must be a number in"),
         ({"claim": PrivacyProfile.gaussian(1.0), "delta": 0.0}, "claim must be finite at delta=0"),
         ({"random_state": -1}, "random_state must be None, an integer"),
+        ({"random_state": True}, "random_state must be None, an integer"),
         ({"method": "gaussian", "claim": 1.0, "delta": 0.0}, "where delta is 0"),
     ],
 )

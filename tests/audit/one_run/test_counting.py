@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdptune.audit._one_run_bounds import chance_of_right_guesses, counted_epsilon, mean_peak
+from skdptune.audit._one_run_bounds import chance_of_right_guesses, counted_epsilon
 from tests.audit.one_run.oracle import largest_chance
 
 SIZES = [(1, 1), (2, 2), (1, 2), (3, 3), (2, 3), (1, 3)]
@@ -48,14 +48,10 @@ def test_no_mechanism_of_four_coins_does_better(n_guesses):
         assert best <= chance_of_right_guesses(n_right, n_guesses, 4, 0.7, 0.03) + 1e-9
 
 
-def test_peaks_are_the_largest_probabilities():
-    for rate in (0.5, 0.6, 0.99):
-        peaks = [stats.binom.pmf(np.arange(n + 1), n, rate).max() for n in range(40)]
-        assert mean_peak(40, rate) == pytest.approx(np.mean(peaks))
-
-
-@pytest.mark.parametrize("n_canaries, n_guesses", [(1000, 1000), (1000, 100), (100, 10), (50, 1)])
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 4.0])
+@pytest.mark.parametrize(
+    "n_canaries, n_guesses, epsilon",
+    [(1000, 1000, 0.5), (1000, 100, 1.0), (100, 10, 4.0), (50, 1, 0.0), (1000, 100, 0.0)],
+)
 def test_the_bound_is_below_the_published_one_where_it_matters(n_canaries, n_guesses, epsilon):
     rate = 1.0 / (1.0 + math.exp(-epsilon))
     for risk in (0.05, 1e-3):

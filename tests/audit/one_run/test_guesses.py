@@ -45,12 +45,6 @@ def test_what_is_tried_follows_from_the_number_of_canaries():
     assert numbers_of_guesses(10, (4, 0)) == [(4, 0)]
 
 
-@pytest.mark.parametrize("given", [0, 11, (0, 0), (6, 5), (1, 2, 3), (-1, 2), 2.5, "all"])
-def test_impossible_numbers_are_refused(given):
-    with pytest.raises((ValueError, TypeError), match="n_guesses"):
-        numbers_of_guesses(10, given)
-
-
 CLAIM = PrivacyProfile.gaussian(0.5)
 FOUND = [Guesses(100, 100, 120), Guesses(25, 25, 48)]
 
@@ -72,13 +66,6 @@ def test_a_claim_is_refuted_where_the_bound_exceeds_it(verdict):
         claimed = claim.epsilon(1e-5)
         assert (p_value <= 0.05) == (bound > claimed) or abs(bound / claimed - 1.0) < 0.02
         assert 0.0 < p_value <= 1.0
-
-
-def test_a_whole_profile_shows_more_of_gaussian_noise():
-    assert (
-        profile_verdict(FOUND, 400, CLAIM, 1e-5, 0.025)[0]
-        > epsilon_verdict(FOUND, 400, CLAIM, 1e-5, 0.025)[0]
-    )
 
 
 @pytest.mark.parametrize("verdict", [epsilon_verdict, profile_verdict])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
-from skdptune.audit._canaries import orthogonal_rows
 from skdptune.audit._one_run_audit import (
     given_canaries,
     mislabelled_canaries,
@@ -16,7 +14,6 @@ from skdptune.audit._one_run_audit import (
     untrained,
 )
 from skdptune.base._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT
-from skdptune.ensemble import DPExplainableBoostingClassifier
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from tests.testing.public_estimators import HAS_NETS
 
@@ -76,17 +73,6 @@ def test_axes_are_orthogonal_and_as_long_as_clipping_lets_through():
     assert abs(beside[0, 2]) > 1.99
 
 
-def test_images_and_bounds_have_canaries_too():
-    rows, opposite, _ = orthogonal_rows(MODEL, (9, 1, 3, 3), 9)
-    assert rows.shape == (9, 1, 3, 3)
-    flat = rows.reshape(9, 9)
-    np.testing.assert_allclose(flat @ flat.T, 4.0 * np.eye(9), atol=1e-12)
-    boosting = DPExplainableBoostingClassifier(bounds=(-1.0, 3.0), classes=[0, 1])
-    rows, opposite, why = orthogonal_rows(boosting, (9, 5), 20)
-    assert set(np.unique(rows)) == {-1.0, 3.0} and "corners" in why
-    np.testing.assert_array_equal(rows + opposite, np.full((20, 5), 2.0))
-
-
 def test_wrong_labels_are_wrong_and_the_others_stay():
     made = mislabelled_canaries(MODEL, X, Y, 12, np.random.default_rng(0))
     assert len(made) == 12 and len(made.others) == 18
@@ -98,19 +84,6 @@ def test_wrong_labels_are_wrong_and_the_others_stay():
 def test_targets_of_a_regression_are_at_either_end():
     made = orthogonal(50, model=NoisyStatisticsRidge(data_norm=1.0, target_bound=3.0), y=X[:, 0])
     assert set(made.targets) == {-3.0, 3.0}
-
-
-def test_what_has_no_canaries_is_refused():
-    with pytest.raises(TypeError, match="mislabelled"):
-        orthogonal(model=LogisticRegression())
-    with pytest.raises(ValueError, match="canaries"):
-        mislabelled_canaries(MODEL, X, Y, 31, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="canaries"):
-        mislabelled_canaries(NoisyStatisticsRidge(), X, X[:, 0], 5, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="canaries"):
-        given_canaries(X, X, Y)
-    with pytest.raises(ValueError, match="shape"):
-        given_canaries((X[:, :2], Y), X, Y)
 
 
 SEED = np.random.SeedSequence(0)
@@ -146,21 +119,6 @@ def test_what_is_said_of_given_rows_is_compared_with_a_model_without_them():
     margin = np.where(made.targets == 1, 1.0, -1.0) * fitted.decision_function(made.rows)
     assert "without noise and canaries" in words
     assert np.abs(found - margin).max() > 0.1
-
-
-def test_a_seeded_fit_repeats_itself_and_changes_nothing():
-    first, second = (seeded_fit(LOGISTIC, ROWS, LABELS, SEED).coef_ for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-    assert LOGISTIC.random_state is None and not hasattr(LOGISTIC, "coef_")
-    assert untrained(LOGISTIC, axes(), SEED) is None
-
-
-def test_a_score_is_one_number_for_each_canary():
-    made = axes()
-    found, words = scores_of(lambda fitted, rows, targets: targets, None, LOGISTIC, made, 20, SEED)
-    np.testing.assert_array_equal(found, made.targets)
-    with pytest.raises(ValueError, match="score"):
-        scores_of(lambda *each: [1.0], None, LOGISTIC, made, 20, SEED)
 
 
 @pytest.mark.skipif(not HAS_NETS, reason="needs torch, skorch and opacus")

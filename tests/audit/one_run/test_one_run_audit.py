@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -201,12 +199,6 @@ def test_a_refuted_claim_is_named(form):
     result = one_run_audit(WIDE_SVC, WIDE, claim=0.05, form=form, random_state=0)
     assert result.is_refuted and result.epsilon_lower > 0.05
     assert result.verdict.startswith("The claim is refuted: so many right guesses")
-
-
-def test_it_is_ready_for_json():
-    content = one_run_audit(WIDE_SVC, WIDE, random_state=0).to_dict()
-    assert content["n_canaries"] == 200
-    json.dumps(content)
 
 
 def test_it_is_drawn_and_shown_in_notebooks_like_other_audits():
