@@ -14,18 +14,19 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import optimize
 from scipy.stats import uniform
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
 
 from skdptune.accounting import sparse_vector_split
+from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import doubling_threshold_release
-from skdptune.metrics import accuracy
 from skdptune.model_selection import (
     DoublingThresholdSearchCV,
     DPGridSearchCV,
     FullTable,
     RandomRuns,
+    ThresholdRounds,
 )
-from skdptune.model_selection._running._data import Data
-from skdptune.model_selection._running._engine import values_of
 from tests.accounting import oracles_profile
 from tests.flat import flat
 from tests.model_selection.learners import Scripted, cloudpickle, table
@@ -33,6 +34,7 @@ from tests.model_selection.threshold_searches import DELTA, GRID, LOUD, Expensiv
 
 # Workers cannot import this module by its name.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
 
 # What is found ---------------------------------------------------------------------------------
 
@@ -148,17 +150,6 @@ def test_a_record_that_cannot_be_scored_counts_for_itself_alone(kind: Any) -> No
         assert moved <= 0.25 + 1e-9
         largest = max(largest, moved if moved < 0.1 else 0.0)
     assert 0.0 < largest <= 1.0 / 240 + 1e-9
-
-
-def test_records_that_cannot_be_scored_are_sought_out() -> None:
-    odd = X.copy()
-    odd[[0, 17, 599], 2] = 7.0
-    model = FailsOnFewClasses(1.0, epsilon=1.0, delta=DELTA).fit(X, Y)
-    values = values_of(accuracy(), model, Data(odd[:600], Y[:600], {}, {}), False)
-    assert np.flatnonzero(values == 0.0).tolist() == [0, 17, 599]
-    with pytest.raises(ValueError, match="a record of the mark"):
-        values_of(accuracy(), model, Data(odd, Y, {}, {}), True)
-    assert values_of(accuracy(), model, Data(odd[:0], Y[:0], {}, {}), False).size == 0
 
 
 def test_parts_are_told_their_own_public_size() -> None:
@@ -365,7 +356,205 @@ def test_rounds_of_batches_are_never_more_than_planned() -> None:
         assert 2 * len(found.trace_) <= found.plan(len(X), 3, compare=False).row.worst_fits
 
 
-def test_rounds_over_many_candidates() -> None:
-    utilities = np.random.default_rng(0).random(100_000)
-    winner, trace = doubling_threshold_release(utilities, sensitivity=0.001, epsilon=1.0)
-    assert winner is not None and 5 < len(trace) < 500
+# Sessions ----------------------------------------------------------------------------------------
+
+
+def test_fit_is_a_session_over_the_grid() -> None:
+    fitted = search(selection_epsilon=20.0).fit(X, Y)
+    driven = search(selection_epsilon=20.0)
+    session = driven.start(X, Y)
+    assert session.privacy == fitted.privacy_
+    while not session.finished:
+        session.propose([{"quality": quality} for quality in GRID["quality"]])
+    assert session.finish() is driven
+    assert driven.trace_ == fitted.trace_ == session.trace
+    assert driven.best_params_ == fitted.best_params_
+    assert driven.privacy_ == fitted.privacy_
+    np.testing.assert_array_equal(driven.predict(X), fitted.predict(X))
+
+
+def test_an_outer_optimiser_climbs() -> None:
+    # Theorem D3.
+    rng = np.random.default_rng(1)
+    session = search({"quality": [0.2]}, **LOUD).start(X, Y)
+    centre = 0.2
+    while not session.finished:
+        batch = [{"quality": float(np.clip(centre + rng.normal() / 5, 0, 1))} for _ in range(5)]
+        winner = session.propose(batch)
+        assert winner is None or winner in batch
+        centre = winner["quality"] if winner else centre
+        assert session.best_params == (None if session.utility == 0.0 else {"quality": centre})
+    assert centre > 0.7
+    assert session.finish().best_params_ == {"quality": centre}
+
+
+def test_threads_take_turns() -> None:
+    # Theorem D3: each round follows from all before it, whoever drives.
+    from concurrent.futures import ThreadPoolExecutor
+
+    session = search({"quality": [0.2]}, **LOUD).start(X, Y)
+    offered = [{"quality": float(quality)} for quality in np.linspace(0.1, 0.9, 12)]
+
+    def drive(params: dict[str, float]) -> bool:
+        try:
+            session.propose([params])
+        except RuntimeError as problem:
+            assert "propose must be called while finished is False" in str(problem)
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        made = sum(pool.map(drive, offered))
+    assert made == len(session.trace)
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(session.finish) for _ in range(4)]
+    refused = [future.exception() for future in futures]
+    assert sum(problem is None for problem in refused) == 1
+
+
+def test_session_may_finish_early_and_once() -> None:
+    session = search(**LOUD).start(X, Y)
+    assert session.propose([{"quality": 0.9}]) == {"quality": 0.9}
+    found = session.finish()
+    assert found.best_params_ == {"quality": 0.9} and len(found.trace_) == 1
+    for again in (session.finish, lambda: session.propose([{"quality": 0.5}])):
+        with pytest.raises(RuntimeError, match="before finish"):
+            again()
+
+
+def test_session_without_a_hit_falls_back_on_what_was_offered_first() -> None:
+    settings = {**LOUD, "initial_utility": 0.9}
+    session = search(**settings).start(X, Y)
+    assert session.propose([{"quality": 0.25}, {"quality": 0.5}]) is None
+    assert session.best_params is None and session.finished
+    with pytest.raises(RuntimeError, match="while finished is False"):
+        session.propose([{"quality": 1.0}])
+    assert session.finish().best_params_ == {"quality": 0.25}
+    # Nothing offered: the first of the grid.
+    assert search(**settings).start(X, Y).finish().best_params_ == {"quality": 0.15}
+
+
+def test_session_trains_a_candidate_once() -> None:
+    Counted.fits = 0
+    session = search(estimator=Counted(epsilon=1.0, delta=DELTA), **LOUD).start(X, Y)
+    for _ in range(3):
+        session.propose([{"quality": 0.9}, {"quality": 0.95}])
+    assert Counted.fits == 2 * 4
+    session.propose([{"quality": 0.95}, {"quality": 0.96}])
+    assert Counted.fits == 3 * 4
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_parts_are_disjoint_and_the_same_in_all_rounds(seed: int | None) -> None:
+    """Else a record could influence several parts of a utility, or more from round to round."""
+    # Theorem D1.
+    Remembering.seen.clear()
+    estimator = Remembering(epsilon=1.0, delta=DELTA)
+    session = search(estimator=estimator, random_state=seed, **LOUD).start(X, Y)
+    session.propose([{"quality": 0.9}])
+    session.propose([{"quality": 0.91}])
+    first, second = Remembering.seen[:4], Remembering.seen[4:]
+    assert first == second
+    assert sum(map(len, first)) == len(frozenset().union(*first))
+    # About a fifth is kept for validation.
+    assert 0.7 * len(X) < sum(map(len, first)) < 0.9 * len(X)
+
+
+class Remembering(Scripted):
+    """Keeps the records that it was fitted to, told apart by their last column."""
+
+    seen: list[frozenset[float]] = []
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Remembering:
+        Remembering.seen.append(frozenset(X[:, 2].tolist()))
+        return super().fit(X, y)
+
+
+class Counted(Scripted):
+    """Counts its fits in this process."""
+
+    fits = 0
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Counted:
+        Counted.fits += 1
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("candidates", [None, {"quality": 1.0}, [0.5], "quality"])
+def test_candidates_of_a_wrong_kind_are_refused(candidates: Any) -> None:
+    session = search(**LOUD).start(X, Y)
+    with pytest.raises(TypeError, match="candidates must be a list of dicts"):
+        session.propose(candidates)
+    with pytest.raises(ValueError, match="not be empty"):
+        session.propose([])
+
+
+def test_session_shows_the_walk_alone() -> None:
+    # Theorem D4.
+    session = search(**LOUD).start(X, Y)
+    session.propose([{"quality": 0.9}])
+    shown = "DoublingThresholdSession(rounds=1, utility=0.05, step=2, finished=False)"
+    assert repr(session) == shown
+
+
+# Candidates that a driver may offer --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("candidate", "words"),
+    [
+        ({"epsilon": 50.0}, "leave 'epsilon'"),
+        ({"random_state": 1}, "leave 'random_state'"),
+        ({"colour": 1}, "must name parameters"),
+        ({"mark": 4}, "covers"),
+        ({"mark": 3}, "covers"),
+        ({"quality": 0.5}, "covers"),
+        ({}, "covers"),
+    ],
+)
+def test_candidates_that_were_not_costed_are_refused(
+    candidate: dict[str, Any], words: str
+) -> None:
+    """The estimator's own mark is none of those in the grid."""
+    # Theorem D3.
+    estimator = Expensive(mark=3, epsilon=1.0, delta=DELTA)
+    session = search({"mark": [1, 2]}, estimator=estimator, epsilon=4.0).start(X, Y)
+    with pytest.raises(ValueError, match=words):
+        session.propose([{"mark": 1}, candidate])
+    assert session.trace == ()
+    # What does not set the cost may have any value.
+    session.propose([{"mark": 2, "quality": 0.123}])
+    assert len(session.trace) == 1
+
+
+def test_any_plain_value_is_costed_where_all_are_held_to_one_budget() -> None:
+    session = DoublingThresholdSearchCV(
+        DPLogisticRegression(1.0, DELTA, classes=[0, 1]),
+        param_distributions={"C": uniform(0.1, 1.0)},
+        epsilon=4.0,
+        delta=DELTA,
+        strategy=ThresholdRounds(n_partitions=2, tuning_estimator=LogisticRegression()),
+    ).start(X, Y)
+    session._costed.check([{"C": 17.0}])
+    with pytest.raises(ValueError, match="covers"):
+        session._costed.check([{"C": 1.0, "fit_intercept": False, "solver": "sgd"}])
+    with pytest.raises(ValueError, match="tuning_estimator, too"):
+        session._costed.check([{"C": 1.0, "data_norm": 2.0}])
+
+
+def test_what_is_offered_cannot_be_changed_after_it_was_costed() -> None:
+    offered = {"clf": Scripted(quality=1.0, epsilon=0.1, delta=DELTA)}
+    values = {"clf": [Scripted(quality=1.0, epsilon=0.1, delta=DELTA)]}
+    session = DoublingThresholdSearchCV(
+        Pipeline([("clf", Scripted())]),
+        values,
+        random_state=0,
+        strategy=ThresholdRounds(
+            selection_epsilon=50.0, tuning_estimator=Pipeline([("clf", Scripted())])
+        ),
+    ).start(X, Y)
+    won = session.propose([offered])
+    assert won is not None
+    for shown in (offered, won, session.best_params):
+        shown["clf"].set_params(epsilon=50.0)
+    assert session.finish().best_estimator_[-1].epsilon == 0.1

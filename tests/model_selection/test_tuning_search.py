@@ -242,3 +242,13 @@ def test_scores_weigh_the_classes_of_the_estimator(kind: Any, scoring: Any, word
         kind(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-6, scoring=scoring).plan(9000, 3)
     right = balanced_accuracy({"ill": 0.1, "well": 0.9})
     kind(model, {"C": [0.1, 1.0]}, epsilon=1.0, delta=1e-6, scoring=right).plan(9000, 3)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_scores_take_no_metadata(routing: bool) -> None:
+    found = search().fit(X, Y)
+    kind, words = (TypeError, "unexpected") if routing else (ValueError, "is only supported if")
+    with sklearn.config_context(enable_metadata_routing=routing):
+        with pytest.raises(kind, match=words):
+            found.score(X, Y, metadata=1)
+        assert found.score(X, Y) == found.scorer_(found.best_estimator_, X, Y)

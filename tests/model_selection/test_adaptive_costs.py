@@ -1,4 +1,4 @@
-"""What an adaptive search costs: closed forms, and all courses of small searches."""
+"""What an adaptive search may spend: all courses of small ones, its allowance and its races."""
 
 from __future__ import annotations
 
@@ -7,17 +7,34 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
+from sklearn.pipeline import make_pipeline
 
-from skdptune.accounting import PrivacyProfile, search_on_split, with_failure
+from skdptune.accounting import BudgetExceededError, PrivacyProfile, search_on_split, with_failure
+from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV
-from skdptune.model_selection._adaptive._allowance import RUNGS, WHOLE, Allowance
-from skdptune.model_selection._cost import CostModel
+from skdptune.model_selection._adaptive._allowance import MOST_TIMES, RUNGS, WHOLE, Allowance
+from skdptune.model_selection._adaptive._races import (
+    STARTS,
+    Bracket,
+    Race,
+    Races,
+    largest_bracket,
+    n_going_on,
+)
+from skdptune.model_selection._cost import CostModel, FitSize
+from skdptune.model_selection._strategies._adaptive_session import with_share
 from skdptune.model_selection._strategies._adaptive_trials import _within
+from skdptune.preprocessing import RowNormClipper
 from tests.flat import flat
 from tests.model_selection.learners import Scripted
 
@@ -295,3 +312,240 @@ def test_splits_of_no_record_are_paid_for_each() -> None:
     once = 0.5**11
     assert chance() == pytest.approx(once, rel=0.05)
     assert chance(storage="unused") == pytest.approx(6 * once, rel=0.05)
+
+
+# The allowance -----------------------------------------------------------------------------------
+
+
+def test_a_climb_is_one_trial() -> None:
+    assert RUNGS == (Fraction(1, 13), Fraction(3, 13), Fraction(9, 13))
+    assert Allowance(3, RUNGS).climb == Allowance(3, WHOLE).climb == 1
+
+
+def test_without_rungs_each_trial_takes_one() -> None:
+    allowance = Allowance(3, WHOLE)
+    for left in (2, 1, 0):
+        allowance.ask()
+        assert allowance.n_left == left
+        allowance.begin(0)
+        allowance.close(1)
+        assert allowance.n_left == left
+    with pytest.raises(BudgetExceededError, match="got a call after 3 trials. Give more n_trials"):
+        allowance.ask()
+    assert allowance.spent == 3
+
+
+@given(n_trials=st.integers(1, 5), climbs=st.lists(st.integers(1, 3), max_size=60))
+def test_shares_never_sum_to_more_than_is_paid(n_trials: int, climbs: list[int]) -> None:
+    # Theorem G6.
+    allowance, made = Allowance(n_trials, RUNGS), Fraction(0)
+    for number, climb in enumerate(climbs):
+        if allowance.n_left < 1:
+            with pytest.raises(BudgetExceededError):
+                allowance.ask()
+            break
+        allowance.ask()
+        for place in range(climb):
+            allowance.begin(place)
+            made += RUNGS[place]
+        allowance.close(climb)
+        assert made == allowance.spent <= n_trials
+        assert allowance.reserved == 0
+        # Those that all climb to the end are always paid for.
+        assert number + 1 + allowance.n_left >= min(n_trials, number + 1)
+    assert allowance.n_asked <= MOST_TIMES * n_trials
+
+
+def test_what_is_asked_is_set_aside() -> None:
+    allowance = Allowance(2, RUNGS)
+    allowance.ask()
+    allowance.ask()
+    assert allowance.n_left == 0
+    allowance.begin(0)
+    allowance.close(1)
+    # A whole climb is not left as long as the other may climb.
+    assert allowance.n_left == 0
+    allowance.begin(0)
+    allowance.close(1)
+    assert allowance.n_left == 1
+
+
+def test_what_was_begun_before_counts() -> None:
+    allowance = Allowance(2, RUNGS)
+    allowance.count(RUNGS[1:])
+    allowance.count(RUNGS)
+    assert (allowance.n_left, allowance.n_asked) == (0, 2)
+    allowance.begin(0)
+    with pytest.raises(BudgetExceededError, match="fits must be paid for"):
+        allowance.begin(0)
+
+
+# Races -------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Runner:
+    """A trial, in so far as a race needs it."""
+
+    number: int
+    scores: tuple[float, ...] = ()
+    _is_own: bool = False
+
+
+def test_a_bracket_costs_the_sum_of_its_shares() -> None:
+    assert Bracket(0, (9, 3, 1)).cost(RUNGS) == Fraction(27, 13)
+    assert Bracket(1, (5, 1)).cost(RUNGS) == Fraction(24, 13)
+    assert Bracket(2, (3,)).cost(RUNGS) == Fraction(27, 13)
+
+
+@given(count=st.integers(1, 200), has_own=st.booleans())
+def test_some_go_on_and_never_more_than_there_are(count: int, has_own: bool) -> None:
+    going = n_going_on(count, has_own=has_own)
+    assert 1 <= going <= count
+    assert going == count // 3 or going <= 2
+
+
+@given(
+    left=st.fractions(0, 12, max_denominator=13),
+    start=st.integers(0, 2),
+    most=st.integers(1, 40),
+    has_own=st.booleans(),
+)
+def test_the_largest_bracket_is_affordable_and_no_larger_one_is(
+    left: Fraction, start: int, most: int, has_own: bool
+) -> None:
+    found = largest_bracket(left, start, most, RUNGS, has_own=has_own)
+    count = 0 if found is None else found.counts[0]
+    if found is not None:
+        assert found.cost(RUNGS) <= left
+    if count < most:
+        larger = largest_bracket(Fraction(10**6), start, count + 1, RUNGS, has_own=has_own)
+        assert larger is not None and larger.cost(RUNGS) > left
+
+
+@pytest.mark.parametrize("kind", STARTS)
+@given(
+    n_trials=st.integers(1, 7),
+    scores=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40),
+    has_own=st.booleans(),
+    abandoned=st.sets(st.integers(0, 30), max_size=5),
+    asked_at_once=st.integers(1, 12),
+)
+def test_races_never_spend_more_than_is_paid(
+    kind: str,
+    n_trials: int,
+    scores: list[float],
+    has_own: bool,
+    abandoned: set[int],
+    asked_at_once: int,
+) -> None:
+    # Theorem G6: some trials are never told, and the rest are told in any order.
+    allowance = Allowance(n_trials, RUNGS)
+    races, spent, number = Races(kind, allowance, has_own=has_own), Fraction(0), 0
+
+    def arrive(race: Race, trial: Runner, place: int) -> None:
+        nonlocal spent
+        races.begin(race, place)
+        spent += RUNGS[place]
+        trial.scores += (scores[(trial.number + place) % len(scores)],)
+        race.arrive(trial, None)
+
+    def go_on(race: Race) -> None:
+        while race.is_complete:
+            place = race.place
+            going, ending = race.divide(len(RUNGS))
+            own = [trial for trial in going if trial._is_own]
+            if place < 2:
+                assert own or not any(trial._is_own for trial, _ in ending)
+            worst = min((t.scores[-1] for t in going if not t._is_own), default=1.0)
+            assert all(trial.scores[-1] <= worst for trial, _ in ending) or place == 2
+            for trial in going:
+                arrive(race, trial, place + 1)
+            if not going:
+                races.end(race)
+
+    while races.n_left > 0:
+        left, entered = races.n_left, []
+        for _ in range(min(asked_at_once, left)):
+            entered.append((races.enter(), Runner(number, (), has_own and number == 0)))
+            number += 1
+        for race, trial in reversed(entered):
+            if trial.number not in abandoned:
+                arrive(race, trial, race.bracket.start)
+            go_on(race)
+        assert races.n_left < left or left > asked_at_once
+        assert spent == allowance.spent <= n_trials
+        assert allowance.spent + allowance.reserved <= n_trials
+    for race in races.closed():
+        go_on(race)
+    assert allowance.reserved == 0
+    assert spent == allowance.spent <= n_trials
+    if not abandoned and kind == "halving":
+        # Less than one trial's budget is left.
+        assert n_trials - spent < 1
+    if races.n_left == 0:
+        with pytest.raises(BudgetExceededError, match="got a call after"):
+            races.enter()
+
+
+def test_ties_are_broken_by_numbers() -> None:
+    # Theorem F4: by nothing that depends on the data.
+    race = Race(Bracket(0, (3, 1, 1)))
+    runners = [Runner(number, (0.5,)) for number in (2, 0, 1)]
+    for runner in runners:
+        race.arrive(runner, "result")
+    going, ending = race.divide(3)
+    assert [runner.number for runner in going] == [0]
+    assert [(runner.number, result) for runner, result in ending] == [(1, "result"), (2, "result")]
+
+
+def test_own_values_go_on_whatever_their_score() -> None:
+    race = Race(Bracket(0, (6, 2, 2)))
+    runners: list[Any] = [Runner(n, (0.1 * n,), n == 0) for n in range(6)]
+    for runner in runners:
+        race.arrive(runner, None)
+    going, _ = race.divide(3)
+    assert [runner.number for runner in going] == [0, 5]
+
+
+# Fits of a rung ----------------------------------------------------------------------------------
+
+
+NINTH, SIZE = Fraction(1, 9), FitSize(1000, 1000, 3, False)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected"),
+    [(18, 2), (4.5, 0.5), (3, 1), ("max", "max"), (None, None)],
+)
+def test_epochs_of_a_regression(epochs: Any, expected: Any) -> None:
+    model = DPLogisticRegression(solver="sgd", epochs=epochs)
+    found = with_share(model, {"learning_rate": 0.1}, NINTH, SIZE)
+    assert found.get("epochs", epochs) == expected
+    assert found["learning_rate"] == 0.1
+
+
+def test_searched_epochs_are_scaled_and_the_candidate_stays() -> None:
+    candidate = {"dplogisticregression__epochs": 27.0}
+    model = make_pipeline(RowNormClipper(), DPLogisticRegression(solver="sgd"))
+    found = with_share(model, candidate, NINTH, SIZE)
+    assert found == {"dplogisticregression__epochs": 3.0}
+    assert candidate == {"dplogisticregression__epochs": 27.0}
+    assert with_share(model, candidate, Fraction(1), SIZE) is candidate
+
+
+def test_what_has_no_epochs_stays_as_it_is() -> None:
+    model = DPLogisticRegression(solver="output")
+    assert with_share(model, {"C": 0.1}, NINTH, SIZE) == {"C": 0.1}
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("torch", "skorch", "opacus"))), reason="nets need torch"
+)
+def test_what_auto_stands_for_is_scaled() -> None:
+    from skdptune.neural_network import DPNeuralNetClassifier, LogisticHead
+
+    net = DPNeuralNetClassifier(LogisticHead)
+    whole = net.tuning_parameters(1000, 1000)["max_epochs"]
+    found = with_share(net, {}, NINTH, SIZE)["max_epochs"]
+    assert found == max(1, round(whole / 9))

@@ -1,0 +1,475 @@
+"""What fits cost, and what a search sets each to: a noise, a curve or a budget (Theorem F2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import loguniform, randint, uniform
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import NoProfileError, profile_of
+from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
+from skdptune.model_selection import (
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    RandomRuns,
+)
+from skdptune.preprocessing import DPStandardScaler
+from tests.flat import changed, flat
+from tests.model_selection.learners import Scripted, table
+
+DELTA = 1e-5
+REPLACE = "replace one of a public number of records"
+# How the noise of fits is found, as plans say it.
+ONE_NOISE, CURVE = "One noise for all candidates", "stays below one curve"
+BUDGET = "Each candidate's own noise for the ε of a fit"
+
+
+def cost_of(epsilon: float) -> object:
+    return Scripted(epsilon=epsilon, delta=DELTA).privacy_profile(100)
+
+
+# What is not costed one by one, since what else is searched sets the cost, too.
+DESCENT = DPLogisticRegression(solver="sgd", epochs=1, classes=[0, 1])
+EPOCHS = {"clf__epochs": randint(1, 3)}
+X, Y = table()
+
+
+def of(estimator: object, values: object, **more: object) -> DPRandomSearchCV:
+    settings = {"epsilon": 1.0, "delta": DELTA, "n_iter": 2, "random_state": 0} | more
+    return flat(DPRandomSearchCV, estimator, values, **settings)
+
+
+def test_free_parameters_do_not_count() -> None:
+    # Theorem F2.
+    plan = of(Scripted(delta=DELTA), {"quality": uniform()}, epsilon=None)._make_plan(600, 3)
+    assert plan.cost.fit == cost_of(1.0)
+
+
+def test_worst_of_listed_values() -> None:
+    # Theorem F2.
+    listed = {"epsilon": [0.5, 2.0, 1.0]}
+    found = of(Scripted(delta=DELTA), listed, epsilon=None)._make_plan(600, 3).cost.fit
+    for delta in (1e-3, 1e-5, 1e-7):
+        assert found.epsilon(delta) == pytest.approx(cost_of(2.0).epsilon(delta), rel=1e-6)
+
+
+def test_drawn_costs_need_a_budget() -> None:
+    drawn = of(Scripted(), {"epsilon": uniform()}, epsilon=None)
+    with pytest.raises(ValueError, match="must list few values of parameters that set the cost"):
+        drawn.privacy_profile(600, 3)
+
+
+def test_many_settings_are_held_to_the_budget() -> None:
+    # Theorem F2.
+    class OneDelta(Scripted):
+        cost_parameters = None
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            return PrivacyProfile.approximate(self.epsilon, self.delta)
+
+    plan = of(OneDelta(), {"quality": uniform(), "mark": uniform()})._make_plan(600, 3)
+    budget = plan.cost.setting.epsilon
+    assert plan.cost.fit.epsilon(DELTA) == pytest.approx(budget, rel=1e-3)
+    assert 0.99 < plan.total.epsilon(DELTA) <= 1.0
+    assert "the worst cost of such a fit is assumed" in plan.calibration_in_words
+
+
+def test_the_largest_totals_are_of_curves_that_there_are() -> None:
+    # Theorem T4.
+    model = of(Scripted(delta=DELTA), {"quality": uniform()})._make_plan(600, 3).model
+    setting = model.rough_setting(500.0)
+    assert setting.curve.profile.epsilon(0.1) > 0.0
+    assert setting.curve.shift <= 30.0
+
+
+def test_a_step_that_learns_for_some_value_is_refused_before_the_data() -> None:
+    imputer = SimpleImputer(strategy="constant", keep_empty_features=True)
+    search = of(
+        Pipeline([("fill", imputer), ("clf", DESCENT)]),
+        {"fill__strategy": ["constant", "mean"], **EPOCHS},
+    )
+    with pytest.raises(NoProfileError, match="SimpleImputer"):
+        search.privacy_profile(600, 3)
+
+
+def test_a_step_that_learns_for_some_drawn_value_is_refused() -> None:
+    class Strategies:
+        def rvs(self, random_state: object) -> str:
+            return "mean"
+
+    imputer = SimpleImputer(strategy="constant", keep_empty_features=True)
+    search = of(
+        Pipeline([("fill", imputer), ("clf", DESCENT)]),
+        {"fill__strategy": Strategies(), **EPOCHS},
+    )
+    with pytest.raises(NoProfileError, match="SimpleImputer"):
+        search.fit(X, Y)
+
+
+def test_steps_within_lists_are_costed() -> None:
+    loud = DPLogisticRegression(
+        solver="sgd", epochs=1, epsilon=None, noise_multiplier=0.06, classes=[0, 1]
+    )
+    search = of(Pipeline([("clf", DESCENT)]), {"steps": [[("clf", loud)]], **EPOCHS})
+    with pytest.raises(ValueError, match="has no epsilon to hold it to"):
+        search.privacy_profile(600, 3)
+
+
+def test_drawn_lists_of_steps_are_refused() -> None:
+    class Lists:
+        def rvs(self, random_state: object) -> object:
+            return [("clf", DESCENT)]
+
+    search = of(Pipeline([("clf", DESCENT)]), {"steps": Lists(), **EPOCHS})
+    with pytest.raises(ValueError, match="must list at most 64 combinations of estimators"):
+        search.privacy_profile(600, 3)
+    with pytest.raises(TypeError, match="must draw plain values"):
+        of(Scripted(), {"mark": Lists()}).fit(X, Y)
+
+
+@pytest.mark.parametrize("place", ["best_params_", "cv_results_"])
+def test_what_is_published_does_not_lead_to_the_plan(place: str) -> None:
+    values = {"clf": [Scripted(epsilon=0.1, delta=DELTA)]}
+    search = of(Pipeline([("clf", Scripted())]), values, epsilon=None, tuning_fraction=None)
+    search.fit(X, Y)
+    shown = {"best_params_": search.best_params_, "cv_results_": search.cv_results_["params"][0]}
+    shown[place]["clf"].set_params(epsilon=50.0)
+    assert search.fit(X, Y).best_estimator_[-1].epsilon == 0.1
+
+
+def test_runs_of_a_pipeline_share_no_cache(tmp_path: object) -> None:
+    pipeline = make_pipeline(FunctionTransformer(), Scripted(), memory=str(tmp_path))
+    of(pipeline, {"scripted__mark": [1]}, tuning_fraction=None).fit(X, Y)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_function_defined_anew_is_a_new_plan() -> None:
+    found = []
+    for shift in (1.0, 2.0):
+        namespace = {"__name__": __name__, "shift": shift}
+        exec("def prepare(X):\n    return X + shift", namespace)
+        globals()["prepare"] = namespace["prepare"]
+        pipeline = make_pipeline(FunctionTransformer(prepare), Scripted())  # noqa: F821
+        search = of(pipeline, {"scripted__mark": [1]}).fit(X, Y)
+        found.append(search.best_estimator_[0].transform(np.zeros((1, 1)))[0, 0])
+    assert found == [1.0, 2.0]
+
+
+def test_a_surrogate_is_checked_whatever_was_planned_before() -> None:
+    class Finite(Scripted):
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            if self.epsilon > 5.0:
+                raise ValueError("epsilon must be at most 5.")
+            return super().privacy_profile(n_samples, n_features)
+
+    search = DPGridSearchCV(Finite(), {"mark": [1, 2]}, epsilon=1.0, delta=DELTA)
+    search.set_params(strategy="noisy_max")
+    changed(search, tuning_estimator=Scripted()).privacy_profile(600, 3)
+    with pytest.raises(ValueError, match="tuning_estimator must be given"):
+        changed(search, tuning_estimator=None).privacy_profile(600, 3)
+
+
+def test_relations_are_not_mixed_where_noise_is_given() -> None:
+    # Theorem F8.
+    replacing = type("Replacing", (Scripted,), {"neighbouring": REPLACE})
+    noisy = DPLogisticRegression(
+        solver="sgd", epochs=1, epsilon=None, noise_multiplier=2.0, classes=[0, 1]
+    )
+    mixed = Pipeline([("one", Normalizer()), ("clf", replacing())])
+    search = of(mixed, {"clf__mark": [1]})
+    assert "replace one" in search.plan(600, 3, compare=False).report.neighbouring
+    search.set_params(param_distributions={"clf": [replacing(), noisy]}, epsilon=None)
+    with pytest.raises(TypeError, match="must hold private steps of one kind"):
+        search.privacy_profile(600, 3)
+
+
+@pytest.mark.parametrize("kind", ["list", "object", "nullable"])
+def test_gaps_are_taken_in_any_form_of_table(kind: str) -> None:
+    # Theorem R5.
+    rows = X.copy()
+    rows[7, 1] = np.nan
+    made = {
+        "list": rows.tolist(),
+        "object": rows.astype(object),
+        "nullable": pd.DataFrame(rows).astype("Float64"),
+    }
+    search = of(Scripted(), {"mark": [1]}).fit(made[kind], Y)
+    assert search.best_estimator_.predict(X).shape == Y.shape
+
+
+def test_labels_of_a_random_part_must_be_named() -> None:
+    model = DPLogisticRegression(solver="sgd", epochs=1)
+    search = of(model, {"C": [1.0]}, n_public=600)
+    with pytest.raises(ValueError, match="classes must be named in the estimator"):
+        search.fit(X, Y)
+    search.set_params(estimator__classes=[0, 1]).fit(X, Y)
+
+
+def test_an_estimator_that_costs_more_than_its_epsilon_is_not_held_by_it() -> None:
+    class Expensive(Scripted):
+        cost_parameters = None
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            return PrivacyProfile.approximate(2.0 * self.epsilon, self.delta)
+
+    search = of(Expensive(), {"quality": uniform()})
+    with pytest.raises(ValueError, match="Expensive costs more than its own epsilon"):
+        search.privacy_profile(600, 3)
+
+
+def test_a_curve_counts_what_an_estimator_really_costs() -> None:
+    class Expensive(Scripted):
+        cost_parameters = None
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            return 2 * super().privacy_profile(n_samples, n_features)
+
+    plan = of(Expensive(), {"quality": uniform()})._make_plan(600, 3)
+    made = plan.model.fit_costs.configured(
+        {"quality": 0.3}, plan.cost.setting, plan.model.train_size
+    )
+    assert plan.cost.setting.curve.covers(made.privacy_profile(600))
+
+
+def test_gaps_are_left_to_columns_that_fill_them() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.loc[::7, "c"] = np.nan
+    fill = SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
+    columns = ColumnTransformer([("as_is", Normalizer(), ["a", "b"]), ("fill", fill, ["c"])])
+    search = of(Pipeline([("columns", columns), ("clf", Scripted())]), {"clf__mark": [1]})
+    search.fit(frame, Y)
+    assert search.best_estimator_.predict(frame).shape == Y.shape
+    frame.loc[3, "a"] = np.nan
+    search.fit(frame, Y)
+
+
+@pytest.mark.parametrize("is_a_step", [False, True])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+def test_a_search_without_delta_costs_what_its_estimators_do(kind: type, is_a_step: bool) -> None:
+    # Theorem F2: with the estimator's own delta another solver is chosen, and C sets no cost.
+    name, estimator = "C", kind(data_norm=1.0)
+    space: dict[str, list[Any]] = {"C": [0.01, 1.0, 100.0]}
+    if is_a_step:
+        estimator = Pipeline([("clf", kind(data_norm=1.0))])
+        name, space = "clf__C", {"clf": [kind(data_norm=1.0)], "clf__C": space["C"]}
+    search = DPGridSearchCV(estimator, space, epsilon=1.0, delta=0.0, strategy="table")
+    plan = search._make_plan(3000, 2)
+    assert plan.total.epsilon(0.0) <= 1.0
+    model, cost = plan.model, plan.cost
+    assert cost.final is not None
+    for candidate in plan.candidates.grid():
+        for setting, size, claimed in (
+            (cost.run_setting, model.train_size, cost.fit),
+            (cost.setting, model.final_size, cost.final),
+        ):
+            made = model.fit_costs.configured(candidate, setting, size)
+            real = profile_of(made, size.n_samples, size.n_features)
+            assert real.epsilon(0.0) <= claimed.epsilon(0.0) * (1.0 + 1e-9), candidate[name]
+
+
+# What a search sets each fit to ------------------------------------------------------------------
+
+
+TWO_EPOCHS = DPLogisticRegression(solver="sgd", epochs=2, batch_size=0.1, classes=[0, 1])
+ALLOCATION = DPLogisticRegression(
+    solver="sgd", epochs=2, batch_size=0.1, classes=[0, 1], sampling="allocation"
+)
+RATES = {"learning_rate": loguniform(0.1, 10.0)}
+
+
+def searches(estimator: object) -> list[object]:
+    settings = {"epsilon": 1.0, "delta": DELTA}
+    rates = {"learning_rate": [0.1, 1.0]}
+    return [
+        flat(DPRandomSearchCV, estimator, RATES, **settings),
+        flat(DPRandomSearchCV, estimator, RATES, refit=True, tuning_fraction=None, **settings),
+        flat(DPGridSearchCV, estimator, rates, **settings),
+        flat(DPGridSearchCV, estimator, rates, strategy="compose", **settings),
+    ]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [*searches(TWO_EPOCHS), *searches(ALLOCATION)],
+    ids=lambda search: f"{type(search).__name__}-{search.estimator.sampling}",
+)
+def test_one_noise_for_all_candidates_is_solved_for_itself(search: object) -> None:
+    # Theorem F2.
+    plan = search._make_plan(4000, 3)
+    setting = plan.cost.setting
+    assert ONE_NOISE in plan.calibration_in_words
+    assert 0.99 <= plan.total.epsilon(DELTA) <= 1.0
+    # What is fitted has this noise, and the cost that the plan has for it.
+    made = plan.model.fit_costs.configured({}, setting, plan.model.final_size)
+    size = plan.model.final_size.n_samples
+    assert made.noise_level(size, 3) == setting.noise
+    assert made.privacy_profile(size, 3).epsilon(DELTA) == pytest.approx(setting.epsilon)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "values"),
+    [
+        (TWO_EPOCHS, {"epochs": [1, 4]}),
+        (TWO_EPOCHS, {"epochs": randint(1, 6)}),
+        (TWO_EPOCHS, {"sampling": ["poisson", "allocation"]}),
+        (DPLogisticRegression(solver="objective", classes=[0, 1]), {"C": loguniform(1e-2, 1.0)}),
+        (Pipeline([("clf", TWO_EPOCHS)]), {"clf": [TWO_EPOCHS, Scripted()]}),
+    ],
+)
+def test_candidates_that_differ_in_cost_share_a_curve(estimator: object, values: object) -> None:
+    """Theorem T4: each candidate's own profile lies below the curve of the plan."""
+    # Theorem F2.
+    search = DPRandomSearchCV(estimator, values, epsilon=1.0, delta=DELTA, n_iter=20)
+    changed(search, n_iter_distribution="geometric")
+    plan = search._make_plan(4000, 3)
+    setting = plan.cost.setting
+    assert CURVE in plan.calibration_in_words
+    assert 0.99 <= plan.total.epsilon(DELTA) <= 1.0
+    model = plan.model
+    for size in (model.train_size, model.final_size):
+        for candidate in plan.candidates.draw_each(np.random.SeedSequence(0).spawn(4)):
+            made = model.fit_costs.configured(candidate, setting, size)
+            cost = profile_of(made, size.n_samples, 3)
+            assert setting.curve.covers(cost)
+            # And not by far: two percent less noise would not do.
+            assert setting.curve.least_shift(cost) > 0.98 * setting.curve.shift
+
+
+def test_a_search_over_what_sets_the_cost_is_fitted_at_its_plan() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    search = DPRandomSearchCV(
+        TWO_EPOCHS, {"epochs": randint(1, 6)}, epsilon=1.0, delta=DELTA, random_state=0
+    ).fit(X, X[:, 0] > 0.0)
+    plan = search._make_plan(3000, 3)
+    fitted = search.best_estimator_
+    assert plan.cost.setting.curve.covers(fitted.privacy_.profile)
+    assert search.privacy_.epsilon_spent == pytest.approx(plan.total.epsilon(DELTA))
+
+
+def test_a_step_whose_guarantee_holds_at_one_delta_alone_keeps_to_a_budget() -> None:
+    class OneDelta(Scripted):
+        cost_parameters = frozenset({"epsilon", "delta", "mark"})
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            return PrivacyProfile.approximate(self.epsilon, self.delta)
+
+    search = DPRandomSearchCV(OneDelta(), {"mark": [1, 2]}, epsilon=1.0, delta=DELTA)
+    assert BUDGET in search.plan(4000, 3, compare=False).calibration
+
+
+def plan_of_two_steps(epochs: object) -> Any:
+    two = make_pipeline(DPStandardScaler(bounds=(0, 1)), TWO_EPOCHS)
+    values = {"dplogisticregression__epochs": epochs}
+    search = DPRandomSearchCV(
+        two, values, epsilon=1.0, delta=DELTA, strategy=RandomRuns(n_iter_distribution="geometric")
+    )
+    return search._make_plan(4000, 3)
+
+
+def test_two_steps_with_budgets_share_one_budget_where_candidates_are_few() -> None:
+    assert BUDGET in plan_of_two_steps([1, 4]).calibration_in_words
+
+
+def test_two_steps_with_budgets_share_one_curve_where_candidates_are_many() -> None:
+    listed, drawn = plan_of_two_steps([4]), plan_of_two_steps(randint(4, 5))
+    assert CURVE in drawn.calibration_in_words
+    assert drawn.total.epsilon(DELTA) <= 1.0
+    noises = []
+    for plan in (listed, drawn):
+        model = plan.model
+        made = model.fit_costs.configured(
+            {"dplogisticregression__epochs": 4}, plan.cost.setting, model.final_size
+        )
+        noises.append(made[-1].noise_level(model.final_size.n_samples, 3))
+    # Beside 2.1 times where each of the two meets an (epsilon, delta).
+    assert 0.95 * noises[0] < noises[1] < 1.08 * noises[0]
+    assert "% of ε" in drawn.calibration_in_words
+    curve = drawn.cost.setting.curve
+    assert curve.covers(profile_of(made, model.final_size.n_samples, 3))
+
+
+def test_a_candidate_that_no_noise_brings_below_the_curve_is_refused_by_name() -> None:
+    class Stubborn(Scripted):
+        cost_parameters = frozenset({"epsilon", "delta", "mark"})
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            if self.mark == 2:
+                return PrivacyProfile.approximate(3.0, 1e-6)
+            return super().privacy_profile(n_samples, n_features)
+
+    search = DPRandomSearchCV(Stubborn(), {"mark": [1, 2]}, epsilon=1.0, delta=DELTA)
+    with pytest.raises(ValueError, match="no noise brings Stubborn with mark=2 below"):
+        search.privacy_profile(4000, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (DPGridSearchCV, {"noise_multiplier": [3.0, 6.0], "learning_rate": [0.1]}),
+        (
+            DPRandomSearchCV,
+            {"noise_multiplier": loguniform(3.0, 6.0), "batch_size": loguniform(0.05, 0.2)},
+        ),
+    ],
+)
+def test_noise_and_rate_may_be_drawn_and_the_budget_spent_on_steps(
+    kind: type, values: dict[str, Any]
+) -> None:
+    # Koskela and Kulkarni (2023), appendix D.1.
+    most = DPLogisticRegression(
+        solver="sgd", epochs="max", noise_multiplier=4.0, batch_size=0.1, classes=[0, 1]
+    )
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    search = kind(most, values, epsilon=2.0, delta=DELTA, random_state=3)
+    if kind is DPRandomSearchCV:
+        changed(search, n_iter=3, n_iter_distribution="geometric")
+    search.fit(X, (X[:, 0] > 0).astype(int))
+    model = search.best_estimator_
+    assert 0.97 * 2.0 <= search.privacy_.epsilon_spent <= 2.0
+    assert model.noise_multiplier == search.best_params_["noise_multiplier"]
+    assert model.plan_.steps > 1
+
+
+def test_a_step_may_calibrate_itself_to_the_curve() -> None:
+    class ByItself(Scripted):
+        cost_parameters = frozenset({"epsilon", "delta", "mark"})
+
+        def calibrate_to_curve(
+            self, curve: Any, n_samples: int, n_features: int | None = None
+        ) -> dict[str, float]:
+            return {"epsilon": 0.5 * curve.shift}
+
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> object:
+            return PrivacyProfile.gaussian((2.0 if self.mark else 1.9) * self.epsilon)
+
+    search = of(make_pipeline(Normalizer(), ByItself()), {"byitself__mark": [True, False]})
+    curve = search._make_plan(600, 3).cost.setting.curve
+    assert search.fit(X, Y).best_estimator_[-1].epsilon == 0.5 * curve.shift
+    assert search.best_estimator_[-1].delta == DELTA
+
+
+def test_the_fit_is_costed_once_for_each_size_and_noise() -> None:
+    """No estimator solves for its noise inside the search's own solution."""
+    seen: list[tuple[Any, ...]] = []
+
+    class Noted(DPLogisticRegression):
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+            seen.append((n_samples, n_features, self.noise_multiplier))
+            return super().privacy_profile(n_samples, n_features)
+
+    model = Noted(solver="sgd", epochs=2, batch_size=0.1, classes=[0, 1])
+    settings = {"n_iter": 10, "n_iter_distribution": "geometric"}
+    total = of(model, RATES, **settings).privacy_profile(6000, 3)
+    assert 0.99 <= total.epsilon(DELTA) <= 1.0
+    assert all(noise is not None for _, _, noise in seen)
+    assert len(set(seen)) <= 20

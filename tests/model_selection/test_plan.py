@@ -1,0 +1,173 @@
+"""The table of a plan: how it is shown, and the rows of other searches."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scipy.stats import uniform
+
+from skdptune.accounting import PrivacyProfile, PrivacyReport
+from skdptune.checks import CheckReport, Finding
+from skdptune.model_selection import (
+    DoublingThresholdSearchCV,
+    DPAdaptiveSearchCV,
+    DPGridSearchCV,
+    DPRandomSearchCV,
+    PlanRow,
+    SearchPlan,
+)
+from tests.model_selection.learners import Scripted
+
+
+def test_rows_are_aligned_and_missing_figures_are_dashes() -> None:
+    row = PlanRow("mine", 1.0, 0.5, None, float("nan"), 10.0, 45.0, 1.25, "score")
+    other = PlanRow("another way", 1.0, None, 3.25, 123.4, 1.0, 1.0, 1.0, "model")
+    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
+    plan = SearchPlan(report, row, (other,), 0.05, "geometric law of mean 10", 0.125)
+    head, titles, *rows, legend = str(plan).splitlines()
+    assert "runs: geometric law of mean 10; tuning on 0.05 of the records" in head
+    assert head.endswith("noise of a score: 0.12")
+    assert rows[0].split() == ["mine", "1.000", "0.500", "-", "-", "10", "45", "1.25", "score"]
+    assert rows[1].split()[2:] == ["1.000", "-", "3.250", "123", "1", "1", "1", "model"]
+    assert len({len(line) for line in (titles, *rows)}) == 1
+    assert legend == (
+        "99 %: 99 of 100 searches make at most so many fits; work: in fits on all records."
+    )
+    assert plan.epsilon == report.epsilon_spent
+    assert plan.delta == 1e-5
+
+
+def test_columns_that_say_nothing_are_left_out() -> None:
+    row = PlanRow("mine", 1.0, 0.5, None, float("nan"), 10.0, 45.0, 1.25, "score")
+    other = PlanRow("another way", 1.0, None, None, None, 1.0, 1.0, 1.0)
+    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
+    plan = SearchPlan(report, row, (other,), None, "", 0.0)
+    _, titles, *rows, _ = str(plan).splitlines()
+    assert titles.split() == ["ε", "ε", "of", "a", "fit", "fits", "99", "%", "work", "shows"]
+    assert rows[0].split() == ["mine", "1.000", "0.500", "10", "45", "1.25", "score"]
+    assert rows[1].split()[2:] == ["1.000", "-", "1", "1", "1"]
+    html = plan._repr_html_()
+    assert "noise" not in html
+    assert html.count("<th ") == 7
+    assert "99 of 100 searches" in html
+
+
+def test_head_says_no_more_than_there_is() -> None:
+    row = PlanRow("mine", 1.0, None, None, None, 1.0, 1.0, 1.0)
+    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
+    head = str(SearchPlan(report, row, (), None, "", 0.0)).splitlines()[0]
+    assert head.endswith("in all")
+
+
+def test_findings_come_last_with_a_line_each() -> None:
+    row = PlanRow("mine", 1.0, None, None, None, 1.0, 1.0, 1.0)
+    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
+    found = CheckReport([Finding("SKP005", "issue", "Search.random_state", "it is 0", "None")])
+    plan = SearchPlan(report, row, (), None, "", 0.0, advice="Advice.", findings=found)
+    assert str(plan).splitlines()[-2:] == ["Advice.", *found.brief]
+    assert SearchPlan(report, row, (), None, "", 0.0).findings == CheckReport()
+
+
+def test_plan_is_shown_as_its_table() -> None:
+    row = PlanRow("mine", 1.0, 0.5, None, None, 10.0, 45.0, 1.25, "score")
+    report = PrivacyReport(PrivacyProfile.pure(1.0), 1e-5, name="Search")
+    found = CheckReport([Finding("SKP005", "issue", "Search.random_state", "it is 0", "None")])
+    plan = SearchPlan(report, row, (row,), None, "", 0.0, advice="Advice.", findings=found)
+    assert repr(plan) == str(plan)
+    html = plan._repr_html_()
+    assert html.count("<tr") == 3
+    for words in (str(plan).splitlines()[0], "Advice.", "SKP005", "0.500", "ε of a fit"):
+        assert words in html
+    # The search itself stands out, in the colours of the page.
+    assert re.findall(r"<td [^>]*font-weight:(\d+)", html) == ["600"] * 7 + ["400"] * 7
+    for forbidden in ("<script", "<style", "class=", "http"):
+        assert forbidden not in html.partition("SKP005")[0]
+    odd = SearchPlan(report, replace(row, name="<mine>"), (), None, "x & y", 0.0)._repr_html_()
+    assert "&lt;mine&gt;" in odd and "x &amp; y" in odd
+
+
+# Other searches of the same candidates, for the same total ---------------------------------------
+
+
+DELTA = 1e-5
+GRID = {"quality": [0.1, 0.5, 0.9]}
+OTHERS = {
+    "adaptive (DPAdaptiveSearchCV)",
+    "full table (DPGridSearchCV)",
+    "noisy maximum (DPGridSearchCV)",
+    "random number of runs (DPRandomSearchCV)",
+}
+
+
+def names_of(search: Any) -> list[str]:
+    return [row.name for row in search.plan(2000, 3).alternatives]
+
+
+@pytest.mark.parametrize(
+    ("make", "own"),
+    [
+        (DPGridSearchCV, "full table (DPGridSearchCV)"),
+        (DPRandomSearchCV, "random number of runs (DPRandomSearchCV)"),
+        (DPAdaptiveSearchCV, "adaptive (DPAdaptiveSearchCV)"),
+        (DoublingThresholdSearchCV, ""),
+    ],
+)
+def test_each_search_lists_the_others(make: Any, own: str) -> None:
+    names = names_of(make(Scripted(), GRID, epsilon=1.0, delta=DELTA))
+    assert OTHERS - {own} <= set(names)
+    assert own not in names
+
+
+def test_other_ways_cost_no_more_and_say_what_they_show() -> None:
+    search = DPGridSearchCV(Scripted(), GRID, epsilon=1.0, delta=DELTA)
+    plan = search.plan(2000, 3)
+    assert all(row.epsilon <= 1.0 for row in plan.alternatives)
+    shown = {row.name: row.shows for row in (plan.row, *plan.alternatives)}
+    assert shown["DPGridSearchCV"] == "all scores"
+    assert shown["adaptive (DPAdaptiveSearchCV)"] == "all scores"
+    assert shown["noisy maximum (DPGridSearchCV)"] == "the winner"
+    assert shown["random number of runs (DPRandomSearchCV)"] == "the winner and its score"
+    assert shown["one fit, untuned"] == ""
+    assert "all scores" in str(plan)
+
+
+def test_an_adaptive_search_takes_the_place_of_one_space() -> None:
+    (row,) = [
+        row
+        for row in DPRandomSearchCV(
+            Scripted(), {"quality": uniform()}, n_iter=7, epsilon=1.0, delta=DELTA
+        )
+        .plan(2000, 3)
+        .alternatives
+        if row.name == "adaptive (DPAdaptiveSearchCV)"
+    ]
+    alone = DPAdaptiveSearchCV(
+        Scripted(), {"quality": uniform()}, n_trials=7, epsilon=1.0, delta=DELTA
+    ).plan(2000, 3)
+    assert (row.expected_fits, row.worst_fits, row.shows) == (7.0, 7.0, "all scores")
+    assert row.effective_noise == alone.row.effective_noise
+    assert row.work == alone.row.work
+    # Of several spaces no sampler makes one.
+    several = [GRID, {"mark": ["a", "b"]}]
+    names = names_of(DPGridSearchCV(Scripted(), several, epsilon=1.0, delta=DELTA))
+    assert "adaptive (DPAdaptiveSearchCV)" not in names
+    # What is added are the estimator's own values.
+    both = [{"quality": [Scripted().get_params()["quality"]]}, GRID]
+    names = names_of(DPGridSearchCV(Scripted(), both, epsilon=1.0, delta=DELTA))
+    assert "adaptive (DPAdaptiveSearchCV)" in names
+
+
+def test_without_a_total_there_is_nothing_to_compare() -> None:
+    search = DPGridSearchCV(Scripted(epsilon=1.0, delta=DELTA), GRID, strategy="table")
+    assert not OTHERS & set(names_of(search))
+
+
+def test_candidates_that_are_drawn_are_as_many_as_runs() -> None:
+    drawn = DPRandomSearchCV(
+        Scripted(), {"quality": uniform()}, n_iter=7, epsilon=1.0, delta=DELTA
+    )
+    rows = {row.name: row.expected_fits for row in drawn.plan(2000, 3).alternatives}
+    assert rows["noisy maximum (DPGridSearchCV)"] == 7.0

@@ -1,0 +1,463 @@
+"""The one engine that fits and scores: no data can make it fail (Theorem F4)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.model_selection import _search
+from sklearn.preprocessing import Binarizer, Normalizer
+
+from skdptune._secure_random import SecureGenerator
+from skdptune.metrics import accuracy
+from skdptune.model_selection import DPGridSearchCV
+from skdptune.model_selection._running._data import Data
+from skdptune.model_selection._running._engine import (
+    Outcome,
+    can_be_together,
+    fit_and_score,
+    is_failure,
+)
+from skdptune.model_selection._running._partition_utilities import (
+    auto_partitions,
+    choice_noise,
+    partition_utilities,
+)
+from skdptune.model_selection._running._quiet import Quiet, Streams, generator_of, spawned
+from skdptune.model_selection._running._runs import (
+    ONE_FIT,
+    Material,
+    Result,
+    Run,
+    Scoring,
+    perform,
+    perform_runs,
+    results_of,
+)
+from tests.model_selection.learners import Loud, Scripted, Together, table
+
+X, Y = table(400)
+DATA = Data(X, Y)
+
+
+def outcomes(models: list[Any], **more: Any) -> list[Outcome]:
+    return fit_and_score(models, [None] * len(models), DATA, DATA, accuracy(), **more)
+
+
+def test_each_model_has_its_values() -> None:
+    found = outcomes([Scripted(0.2), Scripted(0.9)])
+    for outcome, quality in zip(found, (0.2, 0.9), strict=True):
+        assert outcome.error is None
+        np.testing.assert_array_equal(outcome.values, (X[:, 1] < quality).astype(float))
+
+
+def test_a_failing_fit_has_no_values_and_leaves_the_others_alone() -> None:
+    failed, good = outcomes([Loud(0.1), Scripted(0.5)])
+    assert failed.values is None and isinstance(failed.error, ValueError)
+    assert good.error is None
+    with pytest.raises(ValueError, match="exception of"):
+        outcomes([Loud(0.1)], raises=True)
+
+
+class Touchy(Scripted):
+    """Cannot predict a table with a given record in it."""
+
+    def predict(self, X: Any) -> Any:
+        if (np.asarray(X)[:, 2] == self.poison).any():
+            raise ValueError("a record that I do not like")
+        return super().predict(X)
+
+
+@pytest.mark.parametrize("place", [0, 7, 399])
+def test_a_record_that_cannot_be_scored_changes_its_own_value_alone(place: int) -> None:
+    model = Touchy(0.7)
+    model.poison = X[place, 2]
+    (outcome,) = outcomes([model])
+    wanted = (X[:, 1] < 0.7).astype(float)
+    wanted[place] = 0.0
+    np.testing.assert_array_equal(outcome.values, wanted)
+
+
+def test_a_model_that_never_scores_is_found_by_its_first_record() -> None:
+    class Mute(Scripted):
+        calls = 0
+
+        def predict(self, X: Any) -> Any:
+            Mute.calls += 1
+            raise ValueError("never")
+
+    (outcome,) = outcomes([Mute(0.5)], tries_one=True)
+    assert outcome.values is None and Mute.calls == 1
+
+
+def test_only_the_wish_to_stop_is_no_failure() -> None:
+    assert is_failure(SystemExit("a record's text")) and is_failure(MemoryError())
+    assert not is_failure(KeyboardInterrupt())
+
+
+def test_which_can_be_fitted_together() -> None:
+    class Own(Together):
+        """Is fitted its own way, which is not passed over."""
+
+        def fit(self, X: Any, y: Any) -> Any:
+            return super().fit(X, y)
+
+    assert can_be_together([Together(0.1), Together(0.2)], DATA)
+    for others in ([Together(0.1), Scripted(0.1)], [], [Own()]):
+        assert not can_be_together(others, DATA)
+    assert not can_be_together([Together(0.1)], Data(X, Y, {"weight": Y}))
+
+
+# Runs and their noisy scores ---------------------------------------------------------------------
+
+
+SEEDS = np.random.SeedSequence(0).spawn(3)
+MORE = Data(*table(500), {}, {})
+EXACT = Scoring(accuracy(), 500, accuracy().sensitivity(500), 0.0, "none")
+
+
+def result(estimator: Any, scoring: Scoring = EXACT, **more: Any) -> Any:
+    settings = {"keeps_models": True, "raises": False, **more}
+    run = Run(estimator, None, np.random.SeedSequence(1))
+    return perform([run], Material(MORE, ONE_FIT, MORE, scoring, **settings))[0]
+
+
+def test_run_is_scored_and_keeps_its_model_if_asked() -> None:
+    found = result(Scripted(0.7))
+    assert found.score == pytest.approx(np.mean(MORE.X[:, 1] < 0.7))
+    assert found.model.classes_.tolist() == [0, 1]
+    assert result(Scripted(0.7), keeps_models=False).model is None
+
+
+def test_failure_is_the_worst_with_the_same_noise() -> None:
+    # Theorem F4.
+    noisy = Scoring(accuracy(), 500, accuracy().sensitivity(500), 3.0, "gaussian")
+    failed, zero = result(Loud(0.1), noisy), result(Scripted(0.0), noisy)
+    assert failed.model is None
+    assert failed.score == zero.score != 0.0
+    assert "exception of" in failed.error and zero.error is None
+    with pytest.raises(ValueError, match="exception of"):
+        result(Loud(0.1), raises=True)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_noise_has_the_scale_of_one_record(kind: str) -> None:
+    scoring = Scoring(accuracy(), 500, accuracy().sensitivity(500), 4.0, kind)
+    rng = np.random.default_rng(0)
+    found = np.array([scoring.released(np.full(500, 0.5), rng) for _ in range(2000)])
+    scale = 4.0 / 1000.0 * (1.0 if kind == "gaussian" else np.sqrt(2.0))
+    assert abs(found.mean() - 0.5) < 5 * scale / np.sqrt(2000)
+    assert found.std() == pytest.approx(scale, rel=0.1)
+
+
+def test_score_divides_by_the_public_number() -> None:
+    scoring = Scoring(accuracy(), 1000, accuracy().sensitivity(1000), 0.0, "none")
+    # From the middle of the bounds: 500 right records of an expected 1,000 are worth 0.75.
+    assert scoring.released(np.ones(500), None) == 0.75
+
+
+def test_folds_are_pooled() -> None:
+    halves = np.array_split(np.arange(500), 2)
+    run = Run(Scripted(0.4), None, None)
+    folds = [(halves[0], halves[1]), (halves[1], halves[0])]
+    (found,) = perform([run], Material(MORE, folds, None, EXACT))
+    assert found.score == pytest.approx(np.mean(MORE.X[:, 1] < 0.4))
+
+
+def all_of(runs: list[Run], folds: Any = ONE_FIT, **more: Any) -> list[Result]:
+    material = Material(MORE, folds, MORE, EXACT, keeps_models=True, **more)
+    return perform_runs(runs, material, n_jobs=1, pre_dispatch="all")
+
+
+def each_of(runs: list[Run], folds: Any = ONE_FIT) -> list[Result]:
+    """Each run by itself, by the plain fit of its class."""
+    material = Material(MORE, folds, MORE, EXACT, keeps_models=True)
+    return [
+        perform([replace(run, estimator=by_itself(run.estimator))], material)[0] for run in runs
+    ]
+
+
+def by_itself(estimator: Together) -> Together:
+    """Return a copy whose class is not asked to fit many."""
+    return Alone(**estimator.get_params())
+
+
+class Alone(Together):
+    """Fits one at a time."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("last", "calls"), [(0.6, ["together"]), (0.9, ["together", "alone", "alone", "alone"])]
+)
+def test_class_that_fits_many_at_once_is_asked_once(last: float, calls: list[str]) -> None:
+    seeds = np.random.SeedSequence(0).spawn(3)
+    qualities = (0.2, 0.4, last)
+    runs = [Run(Together(q), seed, None) for q, seed in zip(qualities, seeds, strict=True)]
+    Together.calls.clear()
+    together = all_of(runs)
+    assert Together.calls == calls
+    told = [one.model.was_told_ for one in together]
+    by_itself = each_of(runs)
+    assert [one.score for one in together] == [one.score for one in by_itself]
+    assert told == [one.model.was_told_ for one in by_itself]
+
+
+@pytest.mark.parametrize("folds", [1, 3])
+def test_one_that_fails_among_many_fails_alone(folds: int) -> None:
+    runs = [Run(Together(q), seed, None) for q, seed in zip((0.2, 0.8, 0.4), SEEDS, strict=True)]
+    everyone = np.arange(500)
+    parts = np.array_split(everyone, folds)
+    pairs = [(np.setdiff1d(everyone, part), part) for part in parts] if folds > 1 else ONE_FIT
+    Together.calls.clear()
+    together = all_of(runs, pairs)
+    assert Together.calls == ["together"] * folds
+    by_itself = each_of(runs, pairs)
+    assert [one.score for one in together][::2] == [one.score for one in by_itself][::2]
+    assert together[1].score == 0.0 and together[1].model is None
+    assert "this one cannot" in together[1].error
+    with pytest.raises(ValueError, match="this one cannot"):
+        all_of(runs, pairs, raises=True)
+
+
+# Utilities on disjoint partitions ----------------------------------------------------------------
+
+
+def utilities(estimators: list[object], parts: list[np.ndarray], raises: bool = False) -> object:
+    return partition_utilities(
+        estimators,
+        [None] * len(estimators),
+        DATA,
+        parts,
+        DATA,
+        accuracy(),
+        400,
+        n_jobs=1,
+        pre_dispatch="2*n_jobs",
+        raises=raises,
+    )
+
+
+@pytest.mark.parametrize(("parts", "scores"), [(10, 1000), (10, 3), (50, 25), (10, None)])
+def test_neither_kind_of_record_costs_more_than_the_choice(parts: int, scores: int | None) -> None:
+    # Theorem F5.
+    noise = choice_noise(0.5, parts, scores)
+    assert max(noise.epsilon, noise.of_score) == pytest.approx(0.5)
+    # One record's change over the noise's scale.
+    assert noise.epsilon == pytest.approx(0.5 / (parts * noise.sensitivity))
+    assert noise.of_score == pytest.approx(
+        0.0 if scores is None else 0.5 / (2.0 * scores * noise.sensitivity)
+    )
+
+
+@pytest.mark.parametrize(("parts", "scores"), [(10, 1000), (10, 3), (50, 25)])
+def test_a_replaced_record_costs_no_more_than_the_choice(parts: int, scores: int) -> None:
+    # Theorem F8: it moves utilities in any direction, so twice the change counts.
+    noise = choice_noise(0.5, parts, scores, monotone=False)
+    assert max(noise.epsilon, noise.of_score) == pytest.approx(0.5)
+    scale = 2.0 * noise.sensitivity / 0.5
+    assert noise.of_score == pytest.approx(2.0 / scores / scale)
+
+
+def test_number_of_partitions_follows_public_numbers() -> None:
+    assert auto_partitions(1.0, 100_000) == 50
+    assert auto_partitions(1.0, 2_000) == 20
+    assert auto_partitions(1.0, 200) == 5
+    assert auto_partitions(1e-3, 100) == 50
+    assert auto_partitions(100.0, 100_000) == 2
+
+
+def test_empty_partition_and_failing_candidate_count_as_the_worst() -> None:
+    parts = [np.arange(400), np.arange(0)]
+    found = utilities([Scripted(1.0), Loud(0.1)], parts)
+    np.testing.assert_allclose(found, [0.5, 0.0], atol=1e-12)
+    with pytest.raises(ValueError, match="exception of"):
+        utilities([Loud(0.1)], parts, raises=True)
+
+
+def test_many_candidates_keep_their_order() -> None:
+    qualities = np.linspace(0.0, 1.0, 40)
+    found = utilities([Scripted(float(q)) for q in qualities], [np.arange(400)])
+    np.testing.assert_allclose(found, [np.mean(DATA.X[:, 1] < q) for q in qualities], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("last", "calls"), [(0.6, ["together"]), (0.9, ["together", "alone", "alone", "alone"])]
+)
+def test_candidates_that_can_be_fitted_together_are(last: float, calls: list[str]) -> None:
+    qualities = (0.2, 0.8, last)
+    parts = list(np.array_split(np.arange(400), 2))
+    Together.calls.clear()
+    found = utilities([Together(q) for q in qualities], parts)
+    assert Together.calls == [*calls, *calls]
+    wanted = utilities([Scripted(q) for q in qualities], parts)
+    # Quality 0.8 fails among others, and not by itself.
+    np.testing.assert_allclose(found[[0, 2]], wanted[[0, 2]])
+    assert found[1] == (0.0 if last == 0.6 else wanted[1])
+    with pytest.raises(ValueError, match="cannot"):
+        utilities([Together(q) for q in qualities], parts, raises=True)
+
+
+# Rows that are published -------------------------------------------------------------------------
+
+
+def test_rows_have_the_form_of_scikit_learns() -> None:
+    rows = [{"params": {"a": 1}, "score": 0.2}, {"params": {"b": "x"}, "score": 0.7}]
+    found = results_of(rows)
+    assert found["params"] == [{"a": 1}, {"b": "x"}]
+    assert found["param_a"].tolist() == [1, None]
+    assert found["param_b"].mask.tolist() == [True, False]
+    assert found["rank_test_score"].tolist() == [2, 1]
+    assert found["mean_test_score"].tolist() == [0.2, 0.7]
+
+
+def test_rows_without_scores_have_no_ranks() -> None:
+    found = results_of([{"params": {}, "score": np.nan}])
+    assert set(found) == {"params"}
+    assert results_of([]) == {"params": []}
+
+
+def test_scores_stay_within_their_bounds_and_ranks_as_they_were() -> None:
+    rows = [
+        {"params": {"a": place}, "score": score} for place, score in enumerate((1.2, -3.0, 1.4))
+    ]
+    found = results_of(rows, 0.0, 1.0)
+    assert found["mean_test_score"].tolist() == [1.0, 0.0, 1.0]
+    assert found["rank_test_score"].tolist() == [2, 3, 1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 2.5],
+        [True, 2],
+        ["a", "b"],
+        [None, 1],
+        [(1, 2), (3, 4)],
+        [[1], [2, 3]],
+        [Normalizer(), Binarizer()],
+        [{"a": 1}, None],
+        [np.int64(1), np.int32(2)],
+        [1, 10**30],
+        [np.array([1, 2]), np.array([3])],
+    ],
+    ids=range(11),
+)
+def test_columns_have_the_types_of_scikit_learns(values: list[object]) -> None:
+    theirs = getattr(_search, "_yield_masked_array_for_each_param", None)
+    if theirs is None:
+        pytest.skip("this version of scikit-learn has no such function")
+    params = [*({"p": value} for value in values), {"q": 1}]
+    expected = dict(theirs(params))["param_p"]
+    found = results_of([{"params": each, "score": 0.0} for each in params])["param_p"]
+    assert found.dtype == expected.dtype
+    assert found.mask.tolist() == expected.mask.tolist()
+
+
+# Silence, however often it is entered ------------------------------------------------------------
+
+
+def make_noise() -> None:
+    warnings.warn("noise", UserWarning, stacklevel=1)
+    logging.getLogger("noise").critical("noise")
+    print("noise")
+
+
+def test_nothing_is_heard_inside(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with Quiet():
+        make_noise()
+        with Quiet():
+            make_noise()
+        make_noise()
+    assert capsys.readouterr() == ("", "")
+    assert caplog.records == []
+    with pytest.warns(UserWarning, match="noise"):
+        make_noise()
+    assert capsys.readouterr().out == "noise\n"
+    assert [record.getMessage() for record in caplog.records] == ["noise"]
+
+
+def test_last_to_leave_restores_what_the_first_found(capsys: pytest.CaptureFixture[str]) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with Quiet():
+            entered.set()
+            leave.wait(10.0)
+
+    thread = threading.Thread(target=other)
+    with Quiet():
+        thread.start()
+        assert entered.wait(10.0)
+    print("still silent")
+    leave.set()
+    thread.join()
+    print("heard")
+    assert capsys.readouterr().out == "heard\n"
+    assert logging.root.manager.disable == logging.NOTSET
+
+
+def test_exceptions_pass() -> None:
+    with pytest.raises(ValueError, match="loud"), Quiet():
+        raise ValueError("loud")
+    assert logging.root.manager.disable == logging.NOTSET
+
+
+# Streams of randomness ---------------------------------------------------------------------------
+
+
+def test_streams_depend_on_the_seed_alone():
+    one, two = Streams.of(3), Streams.of(3)
+    assert one.runs.generate_state(2).tolist() == two.runs.generate_state(2).tolist()
+    words = {tuple(part.generate_state(2)) for part in vars(one).values()}
+    assert len(words) == 5
+    assert set(vars(Streams.of(None)).values()) == {None}
+
+
+def test_runs_have_streams_of_their_own():
+    # Assumption S0.
+    seeds = np.random.SeedSequence(0)
+    draws = {generator_of(one).random() for one in spawned(seeds, 3)}
+    assert len(draws) == 3
+    assert spawned(None, 3) == [None, None, None]
+    assert generator_of(None).random() != generator_of(None).random()
+
+
+def test_what_is_not_seeded_is_cryptographic():
+    # Assumption E0.
+    assert isinstance(generator_of(None), SecureGenerator)
+    assert not isinstance(generator_of(np.random.SeedSequence(0)), SecureGenerator)
+
+
+def test_one_record_changes_the_score_of_its_own_fold() -> None:
+    """Theorem T8: noise for the size of a fold hides a record of that fold."""
+    grid = {"quality": [0.1, 0.5, 0.9]}
+    search = DPGridSearchCV(Scripted(), grid, cv=3, epsilon=5.0, delta=1e-5, strategy="table")
+    X, y = table(600)
+    layout, scorer = search._make_plan(600, 3).layout, accuracy()
+    assert layout.n_score_of_fold == 200
+    assert layout.sensitivity(scorer, layout.n_score_of_fold) == scorer.sensitivity(200)
+    one = Scoring(scorer, 200, 1 / 200, 0.0, "none")
+    folds = [(np.arange(600), np.arange(place, 600, 3)) for place in range(3)]
+
+    def splits(labels: np.ndarray) -> np.ndarray:
+        # A model that does not learn: only what is scored on changes.
+        runs = [Run(Scripted(quality=0.7, epsilon=np.inf), np.random.SeedSequence(0), None)]
+        data = Data(X, labels)
+        material = Material(data, folds, None, one, splits_scores=True)
+        return np.array(perform_runs(runs, material, n_jobs=1, pre_dispatch=1)[0].splits)
+
+    other = y.copy()
+    other[4] = not other[4]
+    moved = np.abs(splits(other) - splits(y))
+    assert moved[1] <= 1 / 200 + 1e-12
+    assert moved[[0, 2]].max() == 0.0
