@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import pickle
 from collections.abc import Iterator
@@ -13,11 +14,8 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
-from skdptune.base import _parameters
-from skdptune.base._shared import own_seeds
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV
-from skdptune.model_selection._running import Data, Streams
 from skdptune.preprocessing import DPStandardScaler
 from tests.flat import flat
 from tests.model_selection.ways import HAS_OPTUNA, WAYS
@@ -85,24 +83,29 @@ def numbers(root: Any) -> set[int]:
     return found
 
 
+def seeds_of(made: Any) -> dict[str, Any]:
+    """Return the seeds of an estimator and of its steps, by their names."""
+    params = made.get_params()
+    return {name: params[name] for name in params if name.endswith("random_state")}
+
+
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """Note every seed that a search draws, and the entropy of all of its streams."""
+    """Note every seed that a search draws for a fit: what its models are told."""
     noted: set[int] = set()
-    original = _parameters.set_seeds
-
-    def noting(made: Any, seeds: Any) -> None:
-        original(made, seeds)
-        noted.update(seed for seed in own_seeds(made).values() if seed is not None)
-
-    for module in (
-        "_strategies._running_search",
-        "_dpareto_search",
-        "_running._engine",
-        "_pareto._run",
-    ):
-        monkeypatch.setattr(f"skdptune.model_selection.{module}.set_seeds", noting)
+    for kind in (DPLogisticRegression, DPStandardScaler):
+        monkeypatch.setattr(kind, "fit", noting(kind.fit, noted))
     return noted
+
+
+def noting(fit: Any, noted: set[int]) -> Any:
+    @functools.wraps(fit)
+    def fitted(model: Any, *args: Any, **more: Any) -> Any:
+        if model.random_state is not None:
+            noted.add(model.random_state)
+        return fit(model, *args, **more)
+
+    return fitted
 
 
 def assert_cannot_be_replayed(published: Any, drawn: set[int]) -> None:
@@ -127,7 +130,7 @@ def test_no_search_holds_a_seed_that_it_drew(
     assert bool(drawn) == (seed is not None)
     for published in (search, search.best_estimator_, search.privacy_, vars(search)):
         assert_cannot_be_replayed(published, drawn)
-    assert set(own_seeds(search.best_estimator_).values()) == {None}
+    assert set(seeds_of(search.best_estimator_).values()) == {None}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,7 +138,7 @@ def test_models_of_searches_have_the_seed_of_the_users_estimator(kind: str) -> N
     # Theorem F9.
     model, values = estimator(kind, 12345)
     search = WAYS["random"].make(model, values, epsilon=4.0, delta=1e-4).fit(X, Y)
-    assert set(own_seeds(search.best_estimator_).values()) == {12345}
+    assert set(seeds_of(search.best_estimator_).values()) == {12345}
 
 
 def test_searches_still_repeat_themselves() -> None:
@@ -162,27 +165,22 @@ def test_a_final_fit_that_fails_holds_no_seed(
     drawn: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Theorem F9.
-    model, values = estimator("pipeline")
-    search = WAYS["random-refit"].make(model, values, epsilon=4.0, delta=1e-4)
+    fit, sizes = DPLogisticRegression.fit, []
 
-    fit, sizes = Data.fit, []
-
-    def failing(data: Data, made: Any, **more: Any) -> Any:
-        sizes.append(data.n_samples)
-        if data.n_samples == len(X):
+    @functools.wraps(fit)
+    def failing(model: Any, rows: Any, *args: Any, **more: Any) -> Any:
+        sizes.append(len(rows))
+        found = fit(model, rows, *args, **more)
+        if len(rows) == len(X):
             raise ValueError("no fit")
-        return fit(data, made, **more)
+        return found
 
-    monkeypatch.setattr(Data, "fit", failing)
-    search.fit(X, Y)
+    monkeypatch.setattr(DPLogisticRegression, "fit", failing)
+    model, values = estimator("pipeline")
+    search = WAYS["random-refit"].make(model, values, epsilon=4.0, delta=1e-4).fit(X, Y)
     assert len(X) in sizes
     assert drawn
     assert_cannot_be_replayed(search, drawn)
-
-
-def test_streams_of_the_system_have_no_seed() -> None:
-    streams = Streams.of(None)
-    assert set(vars(streams).values()) == {None}
 
 
 def test_pareto_models_hold_no_seed(drawn: set[int]) -> None:
@@ -206,12 +204,21 @@ def test_pareto_models_hold_no_seed(drawn: set[int]) -> None:
 
 @pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
 @pytest.mark.parametrize("in_search", [False, True])
-def test_nets_hold_no_generator(optimizer: str, in_search: bool, drawn: set[int]) -> None:
+def test_nets_hold_no_generator(
+    optimizer: str, in_search: bool, drawn: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Theorem F9.
     torch = pytest.importorskip("torch")
     pytest.importorskip("opacus")
     from skdptune.neural_network import MLP, DPNeuralNetClassifier
 
+    together = DPNeuralNetClassifier.fit_many.__func__
+
+    def many(kind: Any, nets: Any, *args: Any, **more: Any) -> Any:
+        drawn.update(net.random_state for net in nets)
+        return together(kind, nets, *args, **more)
+
+    monkeypatch.setattr(DPNeuralNetClassifier, "fit_many", classmethod(many))
     net = DPNeuralNetClassifier(
         MLP(hidden=(4,)),
         epsilon=4.0,
