@@ -32,6 +32,11 @@ try:  # since 1.7
 except ImportError:
     from sklearn.utils._estimator_html_repr import _VisualBlock as VisualBlock
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 try:  # a package of its own since joblib 1.6
     import cloudpickle
 except ImportError:
@@ -47,6 +52,7 @@ __all__ = [
     "cloudpickle",
     "delayed",
     "dumps_for_workers",
+    "fcntl",
     "number_of_features",
     "number_of_samples",
     "remove_callbacks",

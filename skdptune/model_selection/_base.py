@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
@@ -143,15 +143,15 @@ class BasePrivateSearch(
         """Return what `privacy_` will be."""
 
     @abstractmethod
-    def _run(self, plan: PlanT, data: Data, public: Data | None, tasks: Tasks) -> None:
-        """Search, fit the winner, and set the public attributes."""
+    def _prepared(self, plan: PlanT, data: Data, public: Data | None) -> Callable[[Tasks], None]:
+        """Return what searches, fits the winner, and sets the public attributes.
+
+        What may be known before the ledger pays is checked here, such as fits of made-up data.
+        """
 
     def _estimators(self) -> Sequence[Any]:
         """Return the estimators that are searched over."""
         return (self.estimator,)
-
-    def _check_fits(self, plan: PlanT, data: Data) -> None:
-        """Raise if fits fail on made-up data, of which a search may know before it reads any."""
 
     def _n_tasks(self) -> int:
         """Return how many tasks callbacks hear of, beside those of candidates."""
@@ -320,12 +320,12 @@ class BasePrivateSearch(
         with self._progress() as progress:
             plan, data, public = self._opened(X, y, X_val, y_val, params)
             progress.phase("trying the estimator on made-up data")
-            self._check_fits(plan, data)
+            run = self._prepared(plan, data, public)
             weights = params.get("sample_weight")
             # Theorem H4.
             with nullcontext() if ledger is None else self._charge(plan).reserved(ledger):
                 with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
-                    self._run(plan, data, public, tasks)
+                    run(tasks)
         count_fit(self, announced)
         return self
 

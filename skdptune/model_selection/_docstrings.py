@@ -23,6 +23,12 @@ ledger : PrivacyLedger, optional
     any: that of ``with ledger:`` or `skdptune.config_context`."""
 
 SHARED_TEXT = {
+    "storage_of_runs": """\
+storage : str or path-like, optional
+    A file that keeps the runs: where the process was killed, the same search of the same data goes
+    on, at the cost and with the noise of one that was not killed. It is as secret as the data:
+    only its user may read it, its size shows no number of runs, and in the end all is overwritten
+    but that the search has ended.""",
     "of_every_strategy": """\
 diagnostics : bool, default=False
     Whether the search keeps what must stay secret in ``diagnostics_``. The fitted search is then

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -357,11 +358,14 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
 
     # Running --------------------------------------------------------------------------------
 
-    def _check_fits(self, plan: ParetoPlan, data: Data) -> None:
+    def _prepared(
+        self, plan: ParetoPlan, data: Data, public: Data | None
+    ) -> Callable[[Tasks], None]:
         if plan.release is not None:
             check_picklable(self._scorer(), plan.families, self.n_jobs)
             streams = Streams.of(self.random_state)
             ParetoRun(self, plan, self._scorer(), streams).check_fits(data)
+        return partial(self._run, plan, data, public)
 
     def _run(self, plan: ParetoPlan, data: Data, public: Data | None, tasks: Tasks) -> None:
         # Copies: a change of what is shown must not change the cached plan.

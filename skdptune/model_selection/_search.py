@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
@@ -37,12 +39,20 @@ from skdptune.model_selection._running import (
     N_TRIED,
     PUBLIC_VALIDATION,
     Data,
+    RunFile,
     Streams,
     check_fits,
     generator_of,
     random_split,
 )
-from skdptune.model_selection._strategies import Choice, Plan, PlanRequest, RunningSearch, Strategy
+from skdptune.model_selection._strategies import (
+    Choice,
+    Plan,
+    PlanRequest,
+    RunningSearch,
+    Strategy,
+    run_file,
+)
 
 # The package's own strategies, by what they search.
 _TAKEN = {
@@ -202,6 +212,11 @@ class TuningSearch(BasePrivateSearch[Plan]):
 
     # Running ----------------------------------------------------------------------------------
 
+    def _prepared(self, plan: Plan, data: Data, public: Data | None) -> Callable[[Tasks], None]:
+        self._check_fits(plan, data)
+        file = run_file(self, plan, data, public)
+        return partial(self._run, plan, data, public, file)
+
     def _check_fits(self, plan: Plan, data: Data) -> None:
         """Raise if the fits of several candidates fail on made-up data."""
         model, setting = plan.model, plan.cost.setting
@@ -210,8 +225,19 @@ class TuningSearch(BasePrivateSearch[Plan]):
         made = (model.fit_costs.configured(each, setting, size) for each in candidates)
         check_fits(made, data, plan.layout.n_samples, self._scorer().response_method)
 
-    def _run(self, plan: Plan, data: Data, public: Data | None, tasks: Tasks) -> None:
-        running = self._running(plan, data, public)
+    def _run(
+        self, plan: Plan, data: Data, public: Data | None, file: RunFile | None, tasks: Tasks
+    ) -> None:
+        with nullcontext() if file is None else file:
+            running = self._running(plan, data, public, file)
+            choice, model = self._found(running, tasks)
+            if file is not None:
+                file.end()
+        running.publish(choice, model)
+
+    def _found(self, running: RunningSearch, tasks: Tasks) -> tuple[Choice, Any]:
+        """Return what was chosen, and the model that is published."""
+        plan = running.plan
         if plan.declined is not None:
             candidate = plan.candidates.default or {}
             row = {"params": candidate, "score": math.nan}
@@ -227,10 +253,13 @@ class TuningSearch(BasePrivateSearch[Plan]):
                 running.progress.phase("fitting the winner")
             with tasks.task("final fit"):
                 model = running.final_model(choice)
-        running.publish(choice, model)
+        return choice, model
 
-    def _running(self, plan: Plan, data: Data, public: Data | None) -> RunningSearch:
+    def _running(
+        self, plan: Plan, data: Data, public: Data | None, file: RunFile | None = None
+    ) -> RunningSearch:
         streams, layout = Streams.of(self.random_state), plan.layout
+        streams = streams if file is None else file.streams(streams)
         split = random_split(
             data.n_samples,
             layout.validation,
@@ -240,7 +269,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
         )
         strategy = plan.strategy.with_objects_of(self._strategy())
         return RunningSearch(
-            self, plan, strategy, data, split, public, streams, current_progress(), NO_TASKS
+            self, plan, strategy, data, split, public, streams, current_progress(), NO_TASKS, file
         )
 
     def _started(

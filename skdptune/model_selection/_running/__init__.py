@@ -37,6 +37,7 @@ from skdptune.model_selection._running._random_split import (
     random_split,
 )
 from skdptune.model_selection._running._record_by_record import check_steps
+from skdptune.model_selection._running._run_file import RunFile
 from skdptune.model_selection._running._runs import (
     ONE_FIT,
     Fold,
@@ -65,6 +66,7 @@ __all__ = [
     "Records",
     "Result",
     "Run",
+    "RunFile",
     "Scoring",
     "Streams",
     "Values",

@@ -16,13 +16,8 @@ from joblib import effective_n_jobs
 from joblib.parallel import get_active_backend
 from sklearn import config_context, get_config
 
-from skdptune._compat import Parallel, delayed
+from skdptune._compat import Parallel, delayed, fcntl
 from skdptune.model_selection._running._quiet import Quiet
-
-try:
-    import fcntl
-except ImportError:  # not on Windows, where an open file cannot be removed anyway
-    fcntl = None  # type: ignore[assignment]
 
 _PREFIX = "skdptune-"
 _UNFINISHED = ".skdptune-"

@@ -5,7 +5,7 @@ from skdptune.model_selection._strategies._adaptive_trials import AdaptiveTrials
 from skdptune.model_selection._strategies._full_table import Composition, FullTable
 from skdptune.model_selection._strategies._partitions import NoisyMaximum
 from skdptune.model_selection._strategies._random_runs import RandomRuns
-from skdptune.model_selection._strategies._running_search import RunningSearch
+from skdptune.model_selection._strategies._running_search import RunningSearch, run_file
 from skdptune.model_selection._strategies._strategy import Choice, Plan, PlanRequest, Strategy
 from skdptune.model_selection._strategies._threshold_rounds import (
     DoublingThresholdSession,
@@ -26,4 +26,5 @@ __all__ = [
     "RunningSearch",
     "Strategy",
     "ThresholdRounds",
+    "run_file",
 ]

@@ -281,6 +281,9 @@ class AdaptiveTrials(FullTable):
         given: Mapping[str, Any] = plan.request.given
         return given
 
+    def path_of_runs(self) -> None:
+        """Return None: `storage` is of its study."""
+
     def n_runs(self, request: PlanRequest) -> int:
         """Return the number of candidates that are paid for."""
         return int(request.n_candidates or 1)

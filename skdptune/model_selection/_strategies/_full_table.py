@@ -37,6 +37,7 @@ from skdptune.model_selection._strategies._strategy import (
     Plan,
     PlanRequest,
     Strategy,
+    check_path_of_runs,
     check_total,
 )
 
@@ -61,10 +62,23 @@ class ScoreTable(Strategy):
     Theorem T8.
     """
 
+    neutral = (*Strategy.neutral, "storage")
     shows = "all scores"
     takes_callable = True
 
     score_epsilon: float | None
+    storage: Any
+
+    def check(self, search: Any) -> None:
+        """Refuse bad values of parameters."""
+        super().check(search)
+        check_total(self.score_epsilon, "score_epsilon")
+        if self.path_of_runs() is not None:
+            check_path_of_runs(self.storage)
+
+    def path_of_runs(self) -> Any:
+        """Return the file that keeps the runs."""
+        return self.storage
 
     # Cost -------------------------------------------------------------------------------------
 
@@ -143,6 +157,7 @@ class Composition(ScoreTable):
     ----------
     score_epsilon : float, optional
         What a score may cost at `delta`.
+    {storage_of_runs}
     {of_every_strategy}
 
     See Also
@@ -173,19 +188,16 @@ class Composition(ScoreTable):
         self,
         *,
         score_epsilon: float | None = None,
+        storage: Any = None,
         diagnostics: bool = False,
         error_score: str = "worst",
         pre_dispatch: Any = "2*n_jobs",
     ) -> None:
         self.score_epsilon = score_epsilon
+        self.storage = storage
         self.diagnostics = diagnostics
         self.error_score = error_score
         self.pre_dispatch = pre_dispatch
-
-    def check(self, search: Any) -> None:
-        """Refuse bad values of parameters."""
-        super().check(search)
-        check_total(self.score_epsilon, "score_epsilon")
 
     def split(self, request: PlanRequest) -> tuple[Any, int]:
         """Return that candidates are fitted on all that is not held out."""
@@ -225,6 +237,7 @@ class FullTable(ScoreTable):
         suggested values are safe ones.
     score_epsilon : float, optional
         What a score may cost at `delta`.
+    {storage_of_runs}
     {of_every_strategy}
 
     See Also
@@ -258,6 +271,7 @@ class FullTable(ScoreTable):
         try_own_values: bool = True,
         choose_by: str = "posterior",
         score_epsilon: float | None = None,
+        storage: Any = None,
         diagnostics: bool = False,
         error_score: str = "worst",
         pre_dispatch: Any = "2*n_jobs",
@@ -267,6 +281,7 @@ class FullTable(ScoreTable):
         self.try_own_values = try_own_values
         self.choose_by = choose_by
         self.score_epsilon = score_epsilon
+        self.storage = storage
         self.diagnostics = diagnostics
         self.error_score = error_score
         self.pre_dispatch = pre_dispatch
@@ -274,7 +289,6 @@ class FullTable(ScoreTable):
     def check(self, search: Any) -> None:
         """Refuse bad values of parameters."""
         super().check(search)
-        check_total(self.score_epsilon, "score_epsilon")
         check_option(self.choose_by, name="choose_by", options=("posterior", "max"))
         check_flag(self.try_own_values, name="try_own_values")
         if not (isinstance(self.noise_limit, str) and self.noise_limit == "auto"):

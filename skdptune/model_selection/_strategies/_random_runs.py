@@ -33,6 +33,7 @@ from skdptune.model_selection._strategies._strategy import (
     Plan,
     PlanRequest,
     Strategy,
+    check_path_of_runs,
     check_total,
 )
 
@@ -76,9 +77,15 @@ class RandomRuns(Strategy):
         for the runs.
     warm_start : bool, default=False
         Whether the final fit starts from the winning run's model, for estimators that can.
+    storage : str or path-like, optional
+        A file that keeps the runs, so that a search that was killed goes on when the same one is
+        fitted to the same data: at no cost and with the noise of a search that was not killed
+        (Theorem F13). It is as secret as the data: only its user may read it, its size shows no
+        number of runs, and at the end all is overwritten but that the search has ended.
     score_epsilon : float, optional
         What a score may cost at `delta`. By default as much as makes its noise half of what
         chance makes of a score, between 3 and 20 % of what a fit may cost.
+    {storage_of_runs}
     {of_every_strategy}
 
     See Also
@@ -87,7 +94,7 @@ class RandomRuns(Strategy):
 
     Notes
     -----
-    Theorem F1.
+    Theorem F1, Theorem F13.
 
     Examples
     --------
@@ -101,6 +108,7 @@ class RandomRuns(Strategy):
     'poisson distribution of mean 10'
     """
 
+    neutral = (*Strategy.neutral, "storage")
     kinds = ("distribution",)
     name = "random number of runs (DPRandomSearchCV)"
     shows = "the winner and its score"
@@ -117,6 +125,7 @@ class RandomRuns(Strategy):
         extrapolate: Any = "auto",
         warm_start: bool = False,
         score_epsilon: float | None = None,
+        storage: Any = None,
         diagnostics: bool = False,
         error_score: str = "worst",
         pre_dispatch: Any = "2*n_jobs",
@@ -129,6 +138,7 @@ class RandomRuns(Strategy):
         self.extrapolate = extrapolate
         self.warm_start = warm_start
         self.score_epsilon = score_epsilon
+        self.storage = storage
         self.diagnostics = diagnostics
         self.error_score = error_score
         self.pre_dispatch = pre_dispatch
@@ -137,6 +147,7 @@ class RandomRuns(Strategy):
         """Refuse bad values of parameters."""
         super().check(search)
         check_total(self.score_epsilon, "score_epsilon")
+        check_path_of_runs(self.storage)
         check_option(self.bound, name="bound", options=BOUNDS)
         candidate_distributions(self.n_iter_distribution, search.n_iter, self.at_least)
         rule = self.extrapolate
@@ -263,6 +274,10 @@ class RandomRuns(Strategy):
         return Choice(drawn[best], winner.score, winner.model, [row], diagnostics=details)
 
     # Refit ------------------------------------------------------------------------------------
+
+    def path_of_runs(self) -> Any:
+        """Return the file that keeps the runs."""
+        return self.storage
 
     def keeps_models(self, plan: Plan) -> bool:
         """Return whether the models of runs are needed, beside their scores."""

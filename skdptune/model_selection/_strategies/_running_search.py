@@ -7,15 +7,18 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+import joblib
 import numpy as np
 
 from skdptune._compat import Tasks
 from skdptune._formatting import shown
 from skdptune._progress import Progress
+from skdptune._version import __version__
 from skdptune.accounting import BudgetExceededError, PrivacyReport
 from skdptune.base._shared import forget_seeds, is_paid, ledger_for, own_seeds, set_seeds
 from skdptune.ledger import LedgerError, Reservation
 from skdptune.metrics import BoundedScorer
+from skdptune.model_selection._adaptive import described
 from skdptune.model_selection._cost import FitSetting, copied
 from skdptune.model_selection._running import (
     ONE_FIT,
@@ -27,6 +30,7 @@ from skdptune.model_selection._running import (
     RandomSplit,
     Result,
     Run,
+    RunFile,
     Scoring,
     Streams,
     data_independent_model,
@@ -38,6 +42,11 @@ from skdptune.model_selection._running import (
     spawned,
 )
 from skdptune.model_selection._strategies._strategy import Choice, Plan, Strategy
+
+# Parameters of a search that change nothing of its runs, or are named in other words.
+_NOT_OF_RUNS = ("strategy", "scoring", "n_jobs", "verbose", "ledger")
+# Draws at a known seed, which stand for the distribution.
+_DRAWS = 8
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,8 @@ class RunningSearch:
         For callbacks.
     reservation : Reservation or None
         Of a session, which reads the data when it is driven.
+    file : RunFile or None
+        That keeps the runs.
     is_recorded : bool
         False for a session that was started where no ledger was in use.
     made : list of int
@@ -78,6 +89,7 @@ class RunningSearch:
     streams: Streams
     progress: Progress
     tasks: Tasks
+    file: RunFile | None = None
     reservation: Reservation | None = None
     is_recorded: bool = True
     made: list[int] = field(default_factory=list)
@@ -132,7 +144,32 @@ class RunningSearch:
         for candidate, seed in zip(candidates, seeds, strict=True):
             made = model.fit_costs.configured(candidate, setting, size)
             runs.append(Run(made, *spawned(seed, 2)))
-        return self.perform(runs, self.material(), on_result)
+        if self.file is None:
+            return self.perform(runs, self.material(), on_result)
+        return self._go_on(self.file, runs, on_result)
+
+    def _go_on(
+        self, file: RunFile, runs: Sequence[Run], on_result: OnResult | None
+    ) -> list[Result]:
+        """Fit and score the runs that a file has not, and keep each as soon as it is known."""
+        # Theorem F13: nobody saw anything of a run that the file has not.
+        first = sum(self.made) - len(runs)
+        known = {number - first: result for number, result in file.results.items()}
+        left = [place for place in range(len(runs)) if place not in known]
+        if on_result is not None:
+            for place in sorted(known.keys() & range(len(runs))):
+                on_result(place, known[place])
+
+        def note(place: int, result: Result) -> None:
+            # Kept first: what was shown is not made again.
+            file.note(first + left[place], result)
+            if on_result is not None:
+                on_result(left[place], result)
+
+        made = self.perform([runs[place] for place in left], self.material(), note)
+        return [
+            result for _, result in sorted({**known, **dict(zip(left, made, strict=True))}.items())
+        ]
 
     def perform(
         self, runs: Sequence[Run], material: Material, on_result: OnResult | None = None
@@ -263,6 +300,27 @@ class RunningSearch:
         search.privacy_ = search._report(self.plan, model)
         if self.keeps_all:
             search.diagnostics_ = deepcopy(choice.diagnostics)
+
+
+def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFile | None:
+    """Return the file that keeps the runs of a search, None if none does.
+
+    Raises ValueError if it is of another search, of other data, or of one that has ended.
+    """
+    path, candidates = search._strategy().path_of_runs(), plan.candidates
+    if path is None:
+        return None
+    strategy, parameters = plan.strategy.of_plan()
+    own = {
+        name: described(value)
+        for name, value in search.get_params(deep=False).items()
+        if name not in (*_NOT_OF_RUNS, search._space()[1])
+    }
+    seeds = np.random.SeedSequence(0).spawn(_DRAWS)
+    drawn = candidates.draw_each(seeds) if candidates.drawn else list(candidates.grid())
+    words = (__version__, strategy.__name__, described(sorted(parameters.items())), own)
+    identity = joblib.hash((words, plan.request.scorer.name, described(drawn), data, public))
+    return RunFile(path, identity, keeps_all=plan.strategy.most_runs(plan) is not None)
 
 
 def _check_unrecorded(search: Any) -> None:

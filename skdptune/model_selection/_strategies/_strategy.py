@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import BaseEstimator, is_classifier
 
 from skdptune._formatting import shown
-from skdptune._validation import check_flag, check_option, check_real
+from skdptune._validation import check_flag, check_kind, check_option, check_real
 from skdptune.accounting import PrivacyProfile, PrivacyReport, RunCountDistribution
 from skdptune.base._shared import RESERVED_PARAMETERS, is_set_by_budget
 from skdptune.metrics import BoundedScorer
@@ -451,6 +452,10 @@ class Strategy(BaseEstimator, ABC):
         """
         return 0
 
+    def path_of_runs(self) -> Any:
+        """Return the file that keeps the runs, so that a killed search goes on; None for none."""
+        return None
+
     def keeps_models(self, plan: Plan) -> bool:
         """Return whether the models of runs are needed, beside their scores."""
         return plan.request.refit is not False and not plan.layout.final
@@ -458,6 +463,16 @@ class Strategy(BaseEstimator, ABC):
     def start_from(self, estimator: Any, model: Any) -> dict[str, Any]:
         """Return arguments of the final fit that start it from the winner's model."""
         return {}
+
+
+def check_path_of_runs(storage: Any) -> None:
+    """Refuse a storage that is neither None nor the path of a file."""
+    check_kind(storage, name="storage", kind=str | os.PathLike | None, domain="None or a path")
+    if "://" in str(storage):
+        raise ValueError(
+            "storage must be the path of a file for this search; got a URL. "
+            "DPAdaptiveSearchCV(strategy=AdaptiveTrials(storage=...)) takes one."
+        )
 
 
 def check_total(epsilon: float | None, name: str) -> None:

@@ -1,0 +1,206 @@
+"""The runs of a search in a file, so that a search that was killed goes on."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hmac
+import json
+import os
+import pickle
+import secrets
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skdptune._compat import cloudpickle, fcntl
+from skdptune._formatting import shown_path
+from skdptune.model_selection._running._quiet import Streams
+from skdptune.model_selection._running._runs import Result
+from skdptune.model_selection._study import create_private, salted
+
+_FORMAT = "skdptune runs 1"
+_SALT_BYTES = 16
+_ENTROPY_BITS = 256
+# A file that is written has a size of this, or 4, 16, ... times this, so that it shows no count.
+_BLOCK = 1 << 16
+
+
+class RunFile:
+    """What a search has so far: its noisy scores, and what its random split follows from.
+
+    It is as secret as the data. Only its user may read it, and at the end all of it is
+    overwritten but that the search has ended.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A new file, or that of the same search.
+    identity : str
+        Of the search and its data. The file keeps a salted, slow hash.
+    keeps_all : bool
+        Whether the models of all runs are kept, or that of the best one alone.
+
+    Attributes
+    ----------
+    entropy : int
+        What parts of the data and draws of candidates follow from.
+    results : dict of int to Result
+        By the number of a run.
+
+    Raises
+    ------
+    ValueError
+        If the file is of another search, of one that has ended, or of something else.
+    RuntimeError
+        If another process uses it.
+
+    Notes
+    -----
+    Theorem F13.
+    """
+
+    def __init__(self, path: Any, identity: str, *, keeps_all: bool) -> None:
+        self._path = Path(path).expanduser().resolve()
+        self._identity, self._keeps_all = identity, keeps_all
+        self._checked()
+
+    def __enter__(self) -> RunFile:
+        """Take what the file holds, or begin it, and keep other processes out."""
+        create_private(self._path)
+        self._locked: Any = _locked(self._path)
+        self.results: dict[int, Result] = {}
+        try:
+            known = self._checked()
+            if known is None:
+                self._salted = salted(self._identity, os.urandom(_SALT_BYTES))
+                self.entropy = secrets.randbits(_ENTROPY_BITS)
+                self._write()
+                return self
+        except BaseException:
+            self._locked.close()
+            raise
+        self._salted, self.entropy = known["search"], int(known["entropy"], 16)
+        for number, (splits, model) in known["runs"].items():
+            values = tuple(map(float.fromhex, splits))
+            found = None if model is None else pickle.loads(base64.b85decode(model))
+            score = float(np.mean(values))
+            self.results[int(number)] = Result(found, score, float("nan"), None, values)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Let other processes use the file."""
+        self._locked.close()
+
+    def _checked(self) -> dict[str, Any] | None:
+        """Return what the file holds, None if there is none yet, or an empty one."""
+        try:
+            text = self._path.read_bytes() if self._path.is_file() else b""
+            known = json.loads(text) if text else None
+            # What others wrote is not unpickled.
+            is_own = not text or os.name != "posix" or not self._path.stat().st_mode & 0o022
+        except (OSError, ValueError):
+            known = {}
+        if known is not None and (not isinstance(known, dict) or known.get("format") != _FORMAT):
+            raise ValueError(
+                f"storage must be a new file, or that of a search; got {shown_path(self._path)}, "
+                "which holds something else."
+            )
+        if not is_own:
+            raise ValueError(
+                "storage must be a file that others cannot write; got "
+                f"{shown_path(self._path)}, which they can."
+            )
+        if known is None:
+            return None
+        salt = bytes.fromhex(known["search"].partition("$")[0])
+        if not hmac.compare_digest(salted(self._identity, salt), known["search"]):
+            raise ValueError(
+                "storage must be a new file, or that of a search of the same data, parameters and "
+                f"version; got {shown_path(self._path)}, which is that of another."
+            )
+        if "entropy" not in known:
+            raise ValueError(
+                f"storage must be that of a search that goes on; got {shown_path(self._path)}, "
+                "whose search has come to its end. Take a new file, which costs as much again."
+            )
+        return known
+
+    def streams(self, given: Streams) -> Streams:
+        """Return streams of a search: where they are not seeded, of what needs to be the same."""
+        if given.random_split is not None:
+            return given
+        split, draw = np.random.SeedSequence(self.entropy).spawn(2)
+        return replace(given, random_split=split, draw=draw)
+
+    def note(self, number: int, result: Result) -> None:
+        """Keep a run, which is not made again."""
+        self.results[number] = result
+        if not self._keeps_all:
+            best = max(one.score for one in self.results.values())
+            for place, one in self.results.items():
+                if one.model is not None and one.score < best:
+                    self.results[place] = replace(one, model=None)
+        self._write()
+
+    def end(self) -> None:
+        """Keep nothing but that the search has ended."""
+        self._replace({"format": _FORMAT, "search": self._salted})
+
+    def _write(self) -> None:
+        runs = {
+            str(number): (
+                [value.hex() for value in one.splits],
+                None if one.model is None else _packed(one.model),
+            )
+            for number, one in self.results.items()
+        }
+        own = {"format": _FORMAT, "search": self._salted, "entropy": f"{self.entropy:x}"}
+        self._replace({**own, "runs": runs})
+
+    def _replace(self, content: dict[str, Any]) -> None:
+        """Write the file anew, or not at all, whenever the process is killed."""
+        text = json.dumps(content).encode()
+        size = _BLOCK
+        while size < len(text):
+            size *= 4
+        number, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
+        try:
+            with os.fdopen(number, "wb") as new:
+                new.write(text.ljust(size))
+                new.flush()
+                os.fsync(new.fileno())
+            # Nobody finds it under its name without the lock.
+            locked = _locked(Path(name))
+            os.replace(name, self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+        self._locked.close()
+        self._locked = locked
+
+
+def _packed(model: Any) -> str:
+    return base64.b85encode(cloudpickle.dumps(model)).decode()
+
+
+def _locked(path: Path) -> Any:
+    """Return an open file that no other process of this machine has open so."""
+    opened = open(path, "rb")  # noqa: SIM115 (it is open as long as the search runs)
+    try:
+        if fcntl is not None:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another process may have written it anew in between.
+            if not os.path.samestat(os.fstat(opened.fileno()), path.stat()):
+                raise OSError
+    except OSError:
+        opened.close()
+        raise RuntimeError(
+            f"storage must be used by one process at a time; got {shown_path(path)}, which "
+            "another one uses."
+        ) from None
+    return opened
