@@ -64,7 +64,10 @@ __all__ = [
 
 
 # How scikit-learn's errors about rows begin that show none of them.
-_HARMLESS = ("X has ", "Input ", "Found array ", "The feature names ", "Sparse ", "A sparse ")
+_HARMLESS = (
+    *("X has ", "Input ", "Found array ", "The feature names ", "Feature names are only "),
+    *("Sparse ", "A sparse "),
+)
 
 
 def validated_rows(estimator: Any, X: Any, **checks: Any) -> Any:

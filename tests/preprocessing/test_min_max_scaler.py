@@ -100,12 +100,6 @@ def test_constant_column_never_divides_by_nothing(epsilon) -> None:
         assert np.all(scaler.data_max_ <= 3.0)
 
 
-def test_features_of_one_seed_get_noise_of_their_own() -> None:
-    rows = np.tile(np.linspace(-3, 3, 20)[:, None], 4)
-    scaler = DPMinMaxScaler(0.5, bounds=BOUNDS, random_state=0).fit(rows)
-    assert len(set(scaler.data_min_.tolist())) == 4
-
-
 @pytest.mark.parametrize("clip", [True, False])
 def test_clip_decides_what_lies_beyond(clip) -> None:
     rows = np.random.default_rng(3).uniform(-3, 3, size=(500, 1))
@@ -207,10 +201,3 @@ def test_no_range_makes_a_scale_infinite() -> None:
             n_fitted += 1
     assert n_fitted > 1000
     assert n_refused > 1000
-
-
-def test_ordinary_ranges_are_not_refused() -> None:
-    for bounds in ((0, 1e-200), (-1e200, 1e200), (1e9, 1e9 + 1)):
-        for feature_range in ((0, 1), (-1, 1), (0, 255), (0, 1e-6)):
-            scaler = DPMinMaxScaler(bounds=bounds, feature_range=feature_range)
-            assert scaler.privacy_profile(10).epsilon(0.0) <= 1.0

@@ -14,15 +14,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 from skdptune import DoublingThresholdSearchCV, DPGridSearchCV, DPRandomSearchCV
-from skdptune.base import NoProfileError, privacy_of, profile_of
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import NoProfileError, privacy_of, profile_of, register_profile
 from skdptune.linear_model import (
     AdaSSPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
     NoisyStatisticsRidge,
 )
-from skdptune.metrics import neg_squared_error
-from skdptune.model_selection._running._record_by_record import check_steps, fit_record_by_record
 from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
 from tests.base.nasty_records import CELLS, as_column
 from tests.flat import flat
@@ -88,10 +87,11 @@ def test_regression_knows_norm_and_bound(kind) -> None:
     assert len(pipeline[-1].coef_) == pipeline[0].n_features_out
 
 
-def test_models_of_diffprivlib_know_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    models = pytest.importorskip("diffprivlib.models")
-    # As if nothing were known against them.
-    monkeypatch.setattr("skdptune.base._refusals._BY_CLASS", {})
+def test_models_of_diffprivlib_know_ranges(registry: None) -> None:
+    models = pytest.importorskip("diffprivlib.models", exc_type=ImportError)
+    # Whatever is known against them.
+    for kind in (models.GaussianNB, models.LinearRegression, models.LogisticRegression):
+        register_profile(kind, insist=True)(lambda model, *_: PrivacyProfile.pure(model.epsilon))
     bayes = make_private_pipeline(models.GaussianNB(epsilon=5.0), LABELS)
     assert bayes[-1].bounds == (-1.0, 1.0)
     assert profile_of(bayes, N).epsilon(0.0) == 5.0
@@ -242,44 +242,21 @@ def test_every_search_takes_it(name) -> None:
     assert any("schema of the table" in each for each in search.privacy_.assumptions)
 
 
-def test_regressions_are_searched() -> None:
-    pipeline = make_private_pipeline(NoisyStatisticsRidge(epsilon=1.0), NUMBERS)
-    search = DPGridSearchCV(
-        pipeline,
-        {"tableencoder__n_knots": [None, 3]},
-        scoring=neg_squared_error(bound=150.0),
-        epsilon=4.0,
-        random_state=0,
-        strategy="compose",
-    )
-    assert search.fit(X, NUMBER).predict(X).shape == (N,)
-
-
-def fit_directly(pipeline: Any, X: Any, y: Any) -> Any:
-    return pipeline.fit(X, y)
-
-
-@pytest.mark.parametrize("fit", [fit_directly, fit_record_by_record])
 @pytest.mark.parametrize("as_words", [False, True])
-def test_record_of_any_cells_changes_its_own_row_on_the_way_to_the_model(as_words, fit) -> None:
-    # Theorem R6, Theorem R7.
+def test_record_of_any_cells_changes_its_own_row_on_the_way_to_the_model(as_words) -> None:
+    # Theorem R7.
     table = X[:6].astype(object)
     if as_words:
         table = table.astype(str)
     pipeline = make_private_pipeline(Recorder(solver="sgd"), LABELS)
-    rows = fit(clone(pipeline), table, LABEL[:6])[-1].rows_
+    rows = clone(pipeline).fit(table, LABEL[:6])[-1].rows_
     for cell in CELLS:
         more = pd.DataFrame(
             {name: as_column([*table[name].tolist(), cell]) for name in table}, dtype=object
         )
-        found = fit(clone(pipeline), more, np.append(LABEL[:6], "no"))[-1].rows_
+        found = clone(pipeline).fit(more, np.append(LABEL[:6], "no"))[-1].rows_
         assert_array_equal(found[:-1], rows)
         assert np.linalg.norm(found, axis=1).max() <= pipeline[0].data_norm * (1 + 1e-15)
-
-
-def test_check_of_steps_finds_nothing_to_complain_of() -> None:
-    check_steps(make_private_pipeline(classifier(), LABELS), X)
-    check_steps(make_private_pipeline(classifier(), LABELS), X.to_numpy())
 
 
 class Recorder(DPLogisticRegression):
@@ -288,7 +265,3 @@ class Recorder(DPLogisticRegression):
     def fit(self, X: Any, y: Any) -> Any:
         self.rows_ = np.asarray(X)
         return super().fit(X, y)
-
-
-def test_encoder_is_the_first_step() -> None:
-    assert isinstance(make_private_pipeline(classifier(), LABELS)[0], TableEncoder)

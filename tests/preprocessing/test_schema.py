@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
+import datetime
 import json
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from skdptune.preprocessing import Schema, TableEncoder
-from skdptune.preprocessing._shared import as_schema
+from skdptune.preprocessing import DPMinMaxScaler, Schema, TableEncoder, make_private_pipeline
 
 COLUMNS = {
     "age": (0, 120),
@@ -22,6 +23,13 @@ COLUMNS = {
     "paid": "boolean",
     "name": "drop",
 }
+
+
+def as_schema(form: Any) -> Schema:
+    """Return what a private pipeline makes of a schema in any form."""
+    return make_private_pipeline(DPMinMaxScaler(bounds=(0, 1)), form)[0].schema
+
+
 TARGETS = [None, (0, 9), ["no", "yes"], {"name": "out", "categories": [0, 1]}, "boolean"]
 
 
@@ -51,12 +59,6 @@ def test_what_is_known_of_the_target() -> None:
     assert Schema(COLUMNS, "boolean").target_labels == [False, True]
 
 
-def test_names() -> None:
-    schema = Schema(COLUMNS)
-    assert schema.names == tuple(COLUMNS)
-    assert [column.name for column in schema.used] == list(COLUMNS)[:-1]
-
-
 def test_columns_are_dropped_by_name() -> None:
     described = {name: column for name, column in COLUMNS.items() if name != "name"}
     assert Schema(described, drop=["name"]) == Schema(COLUMNS)
@@ -64,13 +66,6 @@ def test_columns_are_dropped_by_name() -> None:
         Schema(COLUMNS, drop=["age"])
     with pytest.raises(ValueError, match="drop must be a list of names; got 'name'"):
         Schema(described, drop="name")
-
-
-def test_a_line_for_each_column() -> None:
-    lines = repr(Schema(COLUMNS, (0, 9))).splitlines()
-    assert lines[2] == "        'age': {'range': [0, 120]},"
-    assert lines[-2] == "    target={'name': 'target', 'range': [0, 9]},"
-    assert len(lines) == len(COLUMNS) + 5
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
@@ -184,6 +179,116 @@ def test_only_tables_with_names_are_samples() -> None:
         Schema.from_public_sample(np.zeros((3, 2)))
 
 
-def test_warning_not_to_pass_private_tables() -> None:
-    for method in (Schema.from_public_sample, Schema.check_public_sample):
-        assert "Never pass a private table" in method.__doc__
+# What a user writes about columns, and what is said about mistakes ---------------------------
+
+
+DATES = {"range": ["1970-01-01", "1970-01-02"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ((0, 9), {"range": [0, 9]}),
+        (np.array([0, 9]), {"range": [0, 9]}),
+        ({"range": (0, np.int64(9)), "scale": "linear", "missing": False}, {"range": [0, 9]}),
+        ({"type": "integer", "range": [0, 9]}, {"range": [0, 9]}),
+        ({"range": [0, 9], "scale": "log"}, {"range": [0, 9], "scale": "log"}),
+        ({"range": [0, 9], "missing": -1}, {"range": [0, 9], "missing": [-1]}),
+        (["1970-01-01", "1970-01-02"], DATES),
+        (["1970", "1971"], {"categories": ["1970", "1971"]}),
+        ((datetime.date(1970, 1, 1), datetime.datetime(1970, 1, 2)), DATES),
+        ({"type": "date", "range": (pd.Timestamp(0), np.datetime64("1970-01-02"))}, DATES),
+        (("a", "b"), {"categories": ["a", "b"]}),
+        (["18", "100"], {"categories": ["18", "100"]}),
+        ({"categories": np.array(["a", "b"])}, {"categories": ["a", "b"]}),
+        ({"categories": ["a"], "other": True}, {"categories": ["a"], "other": True}),
+        ({"categories": ["a", "b"], "missing": ["?", "-"]}, None),
+        (bool, {"type": "boolean"}),
+        ({"type": "bool"}, {"type": "boolean"}),
+    ],
+    ids=repr,
+)
+def test_right_columns(given, wanted) -> None:
+    schema = Schema({"x": given})
+    assert schema.to_dict()["columns"]["x"] == (given if wanted is None else wanted)
+    # What is written down again is read as the same.
+    assert Schema.from_dict(schema.to_dict()) == schema
+
+
+WRONG: list[tuple[Any, str]] = [
+    (None, "must be a range such as"),
+    ("nubmer", "must be a range such as"),
+    ((9, 0), "range must be two finite numbers, the first smaller; got (9, 0)"),
+    (("18", "100"), "got ('18', '100'). For a range write (18, 100), for categories a list"),
+    ((0, " 1.5"), "For a range write (0, 1.5), for categories a list"),
+    (("2020-13-01", "2021-01-01"), "of which one is a date. For categories write a list"),
+    ((0, np.inf), "range must be two finite numbers, the first smaller; got (0, inf). A number"),
+    ({"range": [0, 1, 2]}, "range must be two"),
+    ({"range": ["a", "b"]}, "range must be two dates"),
+    ({"range": ["2020-02-01", "2020-01-01"]}, "range must be two dates, the first smaller"),
+    ({"type": "date", "range": [0, 1]}, "range must suit the type 'date'"),
+    ({"range": [0, 5e-324]}, "range must be wider than rounding errors"),
+    ({"range": [1e300, np.nextafter(1e300, 2e300)], "scale": "log"}, "wider than rounding"),
+    ({"range": [-1, 5], "scale": "log"}, "scale 'log' needs a range of numbers from 0"),
+    ({"range": [0, 5], "scale": "cubic"}, "scale must be 'linear' or 'log'; got 'cubic'"),
+    ({"range": [0, 5], "other": True}, "'other' has no meaning for a range"),
+    ({"range": [0, 5], "missing": []}, "missing must be True, False, or what stands"),
+    ({"range": [0, 5], "scal": "log"}, "unknown key 'scal' (did you mean 'scale'?); known are"),
+    ({"range": [0, 5], "categories": ["a"]}, "must have either 'range' or 'categories'; got both"),
+    ({"type": "category", "range": [0, 5]}, "a category must have 'categories'"),
+    ({"type": "number", "categories": ["a", "b"]}, "a number must have 'range'"),
+    ({"type": "categroy"}, "type must be 'number', 'integer', 'date', 'category', 'boolean'; got"),
+    ({"type": "boolean", "range": [0, 1]}, "'range' has no meaning for a boolean"),
+    ("text", "free text and identifiers have no public range: set the column to 'drop'"),
+    (["a", "b", " a"], "categories[0] and categories[2] are the same to the encoder"),
+    ({"categories": ["a", "?"], "missing": "?"}, "categories[1] and missing[0] are the same"),
+    (["a", None], "categories[1] must be a word or a number; got None"),
+    ({"categories": "abc"}, "categories must be a list of words or numbers; got 'abc'"),
+    (["a"], "one category needs 'other' or 'missing'"),
+    ({"categories": ["a", "b"], "other": 1}, "other must be True or False; got 1"),
+    ({"categories": ["a", "b"], "scale": "log"}, "'scale' has no meaning for categories"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), WRONG, ids=range(len(WRONG)))
+def test_wrong_columns(given, words) -> None:
+    with pytest.raises(ValueError) as refusal:
+        Schema({"x": given})
+    head, line = str(refusal.value).splitlines()
+    assert head == "schema must describe every column; 1 thing wrong:"
+    assert line.startswith("- x: ") and words in line
+
+
+def test_a_column_of_the_table_in_place_of_a_list_is_not_told() -> None:
+    # Which rows are the same is as private as what they hold.
+    with pytest.raises(ValueError, match="got 5000 with repetitions") as refusal:
+        Schema({"x": (0, 1)}, target=np.array(["ill", "well"] * 2500))
+    assert "[0]" not in str(refusal.value)
+    with pytest.raises(ValueError, match="300 things wrong") as refusal:
+        Schema({"x": [None] * 300})
+    assert str(refusal.value).count("\n") == 41
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (None, "columns must be a dict from names to"),
+        ({}, "columns must be a dict from names to"),
+        ({"a": "drop"}, "must not all be dropped"),
+        ({3: (0, 1)}, "- 3: "),
+    ],
+    ids=str,
+)
+def test_columns_must_be_a_dict_that_leaves_some(columns, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        Schema(columns)
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["drop", {"name": 3, "range": [0, 1]}, {"range": [0, 9], "missing": True}, (9, 0), ["a"]],
+    ids=str,
+)
+def test_wrong_targets(target) -> None:
+    with pytest.raises(ValueError, match="schema must describe every column; 1 thing wrong:"):
+        Schema({"x": (0, 1)}, target=target)

@@ -16,7 +16,6 @@ from numpy.testing import assert_array_equal
 
 from skdptune.preprocessing._shared import CategoryColumn, NumberColumn
 from skdptune.preprocessing._table._columns import (
-    DroppedColumn,
     _hats,
     day_of,
     days_of,
@@ -70,44 +69,6 @@ def test_weights_of_knots_add_up_to_one() -> None:
         assert (weights >= 0.0).all()
         # A linear function of the shares is a linear function of the weights.
         np.testing.assert_allclose(weights @ np.linspace(0, 1, n_knots), shares, atol=1e-15)
-
-
-def test_a_number_that_stands_for_a_gap_is_none() -> None:
-    column = NumberColumn("n", 0.0, 10.0, gaps=(5, "7"), has_gaps=True)
-    block = column.encoded(as_column([5, "5.0", 7.0, 6, None]), None)
-    assert block.tolist() == [[0, 1], [0, 1], [0, 1], [pytest.approx(0.2), 0], [0, 1]]
-
-
-def test_gaps_without_an_indicator_are_in_the_middle() -> None:
-    assert NumberColumn("n", 0.0, 10.0).encoded(as_column([None, 5]), None).tolist() == [[0], [0]]
-
-
-@pytest.mark.parametrize("low", [0.0, 1e-9, 1.0, 250.0])
-def test_logarithms_divide_the_range(low) -> None:
-    column = NumberColumn("n", low, 1e6, is_log=True)
-    values = np.array([low, 300.0, 1e6])
-    found = column.shares(values)
-    if low == 0.0:
-        wanted = [0.0, math.log1p(300) / math.log1p(1e6), 1.0]
-    else:
-        wanted = [0.0, math.log(300 / low) / math.log(1e6 / low), 1.0]
-    np.testing.assert_allclose(found, wanted, rtol=1e-12)
-    assert found[0] == 0.0
-    assert found[-1] == 1.0
-
-
-def test_dropped_column_has_no_feature() -> None:
-    column = DroppedColumn("id")
-    assert column.encoded(as_column([1, 2]), 5).shape == (2, 0)
-    assert column.feature_names(5) == []
-    assert column.to_dict() == "drop"
-
-
-def test_days_and_moments_are_named_as_such() -> None:
-    days = NumberColumn("d", 0.0, 2.0, is_date=True)
-    assert days.feature_names(3) == ["d_1970-01-01", "d_1970-01-02", "d_1970-01-03"]
-    assert days.feature_names(5)[1] == "d_1970-01-01T12:00:00"
-    assert days.to_dict() == {"range": ["1970-01-01", "1970-01-03"]}
 
 
 # Cells read as numbers, days or keys of categories -------------------------------------------
@@ -254,17 +215,6 @@ def test_number_and_its_word_are_read_as_the_same(number) -> None:
         assert number_of(number) == number_of(word) == number_of(word.encode())
         assert key_of(number) == key_of(word)
     assert number_of(number) == number_of(as_column([number])[0]) == key_of(number)
-
-
-class Bytes(bytes):
-    def decode(self, *args: object) -> str:
-        raise RuntimeError("secret")
-
-
-def test_subclasses_are_read_by_what_they_hold() -> None:
-    assert number_of(Bytes(b"2.5")) == 2.5
-    assert key_of(Bytes(b"a")) == "a"
-    assert key_of(Word("a")) == "a"
 
 
 class Word(str):

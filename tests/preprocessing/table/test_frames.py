@@ -1,10 +1,10 @@
-"""The columns of a table, found by their names or places."""
+"""The columns of a table: found by name, refused by type, described by a public sample."""
 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,26 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdptune.preprocessing import Schema
-from skdptune.preprocessing._shared import (
-    CategoryColumn,
-    NumberColumn,
-    cells_of,
-    check_form,
-    check_types,
-)
-from skdptune.preprocessing._table._columns import FITS, DroppedColumn
-from skdptune.preprocessing._table._frames import compare, describe, has_names, sample_cells
-from skdptune.preprocessing._table._parsing import Problems
+from skdptune.preprocessing import Schema, TableEncoder
 from tests.base.nasty_records import as_column
 
-COLUMNS = [NumberColumn("a", 0.0, 1.0), DroppedColumn("b"), CategoryColumn("c", ("x", "y", "z"))]
+SCHEMA = Schema({"a": (0, 4), "b": "drop", "c": ["x", "y", "z"]})
 FRAME = pd.DataFrame({"a": [1, 2], "b": [3, 4], "c": ["x", "y"]})
 
 
-def listed(X: Any) -> list[list[Any]]:
-    check_form(X, COLUMNS)
-    return [cells.tolist() for cells in cells_of(X, COLUMNS)]
+def encoded(table: Any) -> list[list[float]]:
+    return TableEncoder(SCHEMA, None).fit(table).transform(table).tolist()
 
 
 @pytest.mark.parametrize(
@@ -50,48 +39,18 @@ def listed(X: Any) -> list[list[Any]]:
     ids=range(9),
 )
 def test_columns_are_found(table) -> None:
-    assert listed(table) == [[1, 2], ["x", "y"]]
+    assert encoded(table) == [[-0.5, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]
+
+
+def test_names_of_two_kinds_are_refused_as_such() -> None:
+    with pytest.raises(TypeError, match="^Feature names are only supported if all"):
+        encoded(FRAME.set_axis(["a", "b", 2], axis=1))
 
 
 def test_a_cell_may_be_a_list() -> None:
     # Theorem R7: it does not change the table's shape.
-    assert listed([[1, 2, [3]], [[1, 2, 3], None, "x"]]) == [[1, [1, 2, 3]], [[3], "x"]]
-
-
-def test_words_are_names_and_numbers_are_not() -> None:
-    assert has_names(FRAME)
-    assert not has_names(FRAME.set_axis(["a", "b", 2], axis=1))
-    assert not has_names(FRAME.to_numpy())
-    assert not has_names([[1]])
-
-
-@pytest.mark.parametrize("kind", ["complex128", "timedelta64[ns]", "period[D]"])
-def test_columns_of_any_type_have_cells(kind) -> None:
-    column = pd.Series([1, 2]).astype("int64").to_numpy()
-    table = pd.DataFrame(
-        {
-            "a": pd.Series(column.astype("datetime64[D]"))
-            if "period" in kind
-            else column.astype(kind),
-            "c": ["x", "y"],
-        }
-    )
-    if "period" in kind:
-        table["a"] = table["a"].dt.to_period("D")
-    check_form(table, COLUMNS)
-    first, _ = cells_of(table, COLUMNS)
-    assert np.isnan(COLUMNS[0].encoded(first, None)).sum() == 0
-
-
-def test_form_is_looked_at_without_cells() -> None:
-    class Names:
-        columns = ["c", "a"]
-
-    check_form(Names(), COLUMNS)
-
-
-def test_sample_has_all_columns() -> None:
-    assert list(sample_cells(FRAME)) == ["a", "b", "c"]
+    found = encoded([[1, 2, [3]], [[1, 2, 3], None, "x"]])
+    assert found == [[-0.5, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
 
 
 def test_times_of_other_libraries_are_not_integers() -> None:
@@ -104,12 +63,16 @@ def test_times_of_other_libraries_are_not_integers() -> None:
 
     class Frame:
         columns = ["t"]
+        shape = (2, 1)
+
+        def __len__(self) -> int:
+            return 2
 
         def __getitem__(self, name: str) -> Column:
             return Column()
 
-    (cells,) = cells_of(Frame(), [NumberColumn("t", 0.0, 2.0, is_date=True)])
-    assert cells.dtype.kind == "M"
+    encoder = TableEncoder({"t": ("1970-01-01", "1970-01-03")}, None)
+    assert encoder.transform(Frame()).tolist() == [[0.0], [1.0]]
 
 
 # Types of columns -------------------------------------------------------------------------------
@@ -220,9 +183,9 @@ COLUMN_TYPES: dict[str, tuple[Callable[[str], Any], str]] = {
 }
 
 
-def is_refused(table: Any, columns: list[Any]) -> bool:
+def is_refused(table: Any, schema: Schema) -> bool:
     try:
-        check_types(table, columns)
+        TableEncoder(schema).fit(table)
     except ValueError:
         return True
     return False
@@ -233,15 +196,14 @@ def test_types_are_refused_where_no_cell_of_theirs_fits(dtype: str) -> None:
     """Theorem R7: a fit refuses a type that no cell of it fits, and no other, cells unseen."""
     make, fitting = COLUMN_TYPES[dtype]
     for name, described in KINDS.items():
-        (column,) = Schema({name: described}).used
-        table = make(name)
-        (cells,) = cells_of(table, [column])
-        fits = bool((column.outcomes(cells) == FITS).any())
-        assert fits == (name in fitting.split()), name
+        table, schema = make(name), Schema({name: described})
         # The numbers 1.5 and 2.5 are not codes, but their type can hold codes.
-        can_fit = fits or (dtype == "numbered" and name in NUMBERS_FIT.split())
-        assert is_refused(table, [column]) != can_fit, name
-        assert not is_refused(table, [DroppedColumn(name)])
+        can_fit = name in (NUMBERS_FIT if dtype == "numbered" else fitting).split()
+        assert is_refused(table, schema) != can_fit, name
+        if can_fit:
+            counts = schema.quality(table, epsilon=math.inf).counts
+            n_wrong = sum(each.count for each in counts)
+            assert (n_wrong < len(table)) == (name in fitting.split()), name
 
 
 def test_types_that_say_nothing_pass() -> None:
@@ -250,9 +212,8 @@ def test_types_that_say_nothing_pass() -> None:
     tables += [np.array([[None]]), of_pandas([None], "object")("x")]
     for table in tables:
         for described in KINDS.values():
-            columns = Schema({"x": described}).used
             is_gap = "?" in str(described) or "?" not in str(table)
-            assert is_refused(table, columns) != is_gap
+            assert is_refused(table, Schema({"x": described})) != is_gap
 
 
 @pytest.mark.parametrize(
@@ -279,7 +240,7 @@ def test_types_that_say_nothing_pass() -> None:
 def test_numbers_fit_as_far_as_their_type_reaches(dtype: str, described: Any, fits: bool) -> None:
     # Theorem R7.
     table = pd.DataFrame({"x": pd.Series([0, 1], dtype=dtype)})
-    assert is_refused(table, Schema({"x": described}).used) != fits
+    assert is_refused(table, Schema({"x": described})) != fits
 
 
 def test_all_types_that_do_not_fit_are_listed_with_what_to_do() -> None:
@@ -296,7 +257,7 @@ def test_all_types_that_do_not_fit_are_listed_with_what_to_do() -> None:
     described = {"age": (0, 9), "sector": ["a", "b"], "since": ("2020-01-01", "2030-01-01")}
     schema = Schema({**described, "fine": (0, 1)}, drop=["gone"])
     with pytest.raises(ValueError) as refusal:
-        check_types(table, schema.columns)
+        TableEncoder(schema).fit(table)
     head, *lines = str(refusal.value).splitlines()
     assert head == "X must have columns that can hold what the schema says; 3 things wrong:"
     assert lines == [
@@ -342,10 +303,9 @@ _MISSING = "1 of 3 cells are missing, and without 'missing': "
     ids=range(14),
 )
 def test_descriptions(cells, wanted) -> None:
-    problems = Problems()
-    column = cells if isinstance(cells, np.ndarray) else as_column(cells)
-    assert describe("x", column, 50, problems) == wanted
-    assert problems == []
+    column = cells if isinstance(cells, np.ndarray) else pd.Series(cells, dtype=object)
+    schema = Schema.from_public_sample(pd.DataFrame({"x": column}))
+    assert schema.to_dict()["columns"]["x"] == wanted
 
 
 @pytest.mark.parametrize(
@@ -360,27 +320,25 @@ def test_descriptions(cells, wanted) -> None:
     ids=range(5),
 )
 def test_what_the_sample_does_not_say(cells, words) -> None:
-    problems = Problems()
-    assert describe("x", as_column(cells), 50, problems) is None
-    assert words in problems[0]
-    assert "columns=" in problems[0]
-    assert "drop=" in problems[0]
+    with pytest.raises(ValueError, match="public_sample must show") as refusal:
+        Schema.from_public_sample(pd.DataFrame({"x": pd.Series(cells, dtype=object)}))
+    for expected in (words, "columns=", "drop="):
+        assert expected in str(refusal.value)
 
 
-NUMBER = NumberColumn("x", 0.0, 9.0)
-DATE = NumberColumn("x", 0.0, 9.0, is_date=True)
-WORD = CategoryColumn("x", ("a", "b"))
+NUMBER, DATE, WORD = (0, 9), ("1970-01-01", "1970-01-10"), ["a", "b", "q"]
+GAPS = {"range": NUMBER, "missing": True}
 
 
 @pytest.mark.parametrize(
-    ("column", "cells", "found"),
+    ("described", "cells", "found"),
     [
         (NUMBER, [1, "2", True], []),
         (NUMBER, [1, "two", {}], ["2 of 3 cells are no numbers: 'two', {}"]),
         (NUMBER, [1, "two", None], ["1 of 3 cells are no numbers: 'two'", _MISSING + "None"]),
         (NUMBER, [-1, 9.5, 1], ["2 of 3 cells are beyond the range, and clipped: -1, 9.5"]),
-        (replace(NUMBER, has_gaps=True, gaps=("-", -1)), [None, "-", -1.0, ""], []),
-        (replace(NUMBER, has_gaps=True), ["-"], ["1 of 1 cells are no numbers: '-'"]),
+        ({**GAPS, "missing": ["-", -1]}, [None, "-", -1.0, ""], []),
+        (GAPS, ["-"], ["1 of 1 cells are no numbers: '-'"]),
         (DATE, ["1970-01-02", np.datetime64("1970-01-03")], []),
         (
             DATE,
@@ -394,31 +352,17 @@ WORD = CategoryColumn("x", ("a", "b"))
             ["7 of 7 cells are in no category, and without 'other': 'c', 'd'"],
         ),
         (WORD, ["a", "b", np.nan], [_MISSING + "nan"]),
-        (replace(WORD, has_gaps=True, has_other=True), ["c", None], []),
-        (DroppedColumn("x"), ["whatever"], []),
+        ({"categories": WORD, "missing": True, "other": True}, ["c", None], []),
     ],
-    ids=range(13),
+    ids=range(12),
 )
-def test_what_does_not_fit(column, cells, found) -> None:
-    problems = Problems()
-    column_of_cells = as_column(cells)
-    compare(column, column_of_cells, column.outcomes(column_of_cells), problems)
-    assert len(problems) == len(found)
+def test_what_does_not_fit(described, cells, found) -> None:
+    table, schema = pd.DataFrame({"x": as_column(cells)}), Schema({"x": described})
+    if not found:
+        schema.check_public_sample(table)
+        return
+    with pytest.raises(ValueError) as refusal:
+        schema.check_public_sample(table)
+    _, *problems = str(refusal.value).splitlines()
     for problem, words in zip(problems, found, strict=True):
-        assert problem.startswith(f"x: {words}")
-
-
-def test_columns_of_numbers_and_times_fit() -> None:
-    times = np.array(["2020-01-01", "NaT"], dtype="datetime64[ns]")
-    for column, cells, found in (
-        (NUMBER, np.array([1.0, 9.0]), []),
-        (DATE, np.array([0, 1], dtype="datetime64[D]"), []),
-        (
-            NUMBER,
-            times,
-            ["x: 1 of 2 cells are no numbers: '2020", "x: 1 of 2 cells are missing"],
-        ),
-    ):
-        problems = Problems()
-        compare(column, cells, column.outcomes(cells), problems)
-        assert [line[: len(start)] for line, start in zip(problems, found, strict=True)] == found
+        assert problem.startswith(f"- x: {words}")
