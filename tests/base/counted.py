@@ -8,9 +8,13 @@ import sys
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skdptune._compat import cloudpickle
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
+
+try:  # a package of its own since joblib 1.6
+    import cloudpickle
+except ImportError:
+    from joblib.externals import cloudpickle
 
 # Workers cannot import the tests: as from a notebook, classes are sent to them whole.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -1,9 +1,11 @@
-"""Estimators inside estimators: prefixes, seeds, arguments of fit."""
+"""What searches ask of estimators and of their steps, and what they set: seeds, budgets, sizes."""
 
 from __future__ import annotations
 
 import copy
+import math
 import pickle
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -13,32 +15,56 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import Normalizer
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+)
 
+from skdptune.accounting import PrivacyProfile
+from skdptune.base import privacy_of, profile_of
 from skdptune.base._shared import (
-    change_parameters,
+    ADD_OR_REMOVE,
+    REPLACE,
+    ZERO_OUT,
+    Budget,
+    assumptions_in,
+    assumptions_of,
+    budget_owners,
     check_fit_parameters,
+    check_secret_size,
     cost_parameters,
     forget_seeds,
-    nested_estimators,
+    neighbouring_of,
     own_seeds,
+    scale_to_tuning,
+    set_budget,
+    set_public_size,
     set_seeds,
+    suggested_space,
+    suggests_a_space,
+    weakest,
+    without_noise,
+    worst_cost_of_budget,
 )
 from skdptune.ledger import PrivacyLedger
-from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
-from skdptune.preprocessing import DPMinMaxScaler, DPStandardScaler
+from skdptune.linear_model import (
+    AdaSSPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    NoisyStatisticsRidge,
+)
+from skdptune.model_selection import DPGridSearchCV
+from skdptune.preprocessing import (
+    BoundedScaler,
+    DPMinMaxScaler,
+    DPStandardScaler,
+    RowNormClipper,
+)
 from tests.model_selection.learners import Centroids, Scripted
 from tests.testing.public_estimators import ESTIMATORS, SEARCHES
-
-
-def test_nested_estimators_have_prefixes() -> None:
-    assert [
-        prefix for prefix, _ in nested_estimators(make_pipeline(Normalizer(), Scripted()))
-    ] == [
-        "",
-        "normalizer__",
-        "scripted__",
-    ]
 
 
 def test_parameters_of_fit_are_known() -> None:
@@ -51,17 +77,6 @@ def test_parameters_of_fit_are_known() -> None:
     for name in ("sample_weight", "scripted__weights", "other__sample_weight"):
         with pytest.raises(TypeError, match=f"Pipeline.fit takes; got '{name}'"):
             check_fit_parameters(pipeline, [name])
-
-
-def test_an_estimator_is_not_asked_to_set_nothing() -> None:
-    class Demanding(Scripted):
-        def set_params(self, **params: float) -> Demanding:
-            self.quality = params["quality"]
-            return self
-
-    estimator = Demanding()
-    assert change_parameters(estimator, {}) is estimator
-    assert change_parameters(estimator, {"quality": 0.3}).quality == 0.3
 
 
 # Parameters on which the cost may depend -----------------------------------------------------
@@ -80,7 +95,6 @@ def test_parameters_that_set_the_cost() -> None:
 RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(200, 3))
 Y = (X[:, 0] > 0.5).astype(int)
-SEEDS = np.random.SeedSequence(5)
 GENERATORS = [np.random.default_rng, np.random.RandomState]
 
 
@@ -237,3 +251,221 @@ def test_seeds_of_users_are_kept() -> None:
     again = pickle.loads(pickle.dumps(made))
     assert again.random_state == 0
     assert np.array_equal(clone(again).fit(X, Y).coef_, made.coef_)
+
+
+# Budgets -------------------------------------------------------------------------------------
+
+
+def test_budget_is_shared_in_proportion() -> None:
+    pair = make_pipeline(Normalizer(), Scripted(epsilon=1.0), Centroids(epsilon=3.0, delta=0.0))
+    owners = {owner.prefix: (owner.share, owner.delta) for owner in budget_owners(pair)}
+    assert owners == {"scripted__": (0.25, 1e-6), "centroids__": (0.75, 0.0)}
+    set_budget(pair, Budget(2.0, 1e-4))
+    assert (pair[1].epsilon, pair[1].delta) == (0.5, 1e-4)
+    assert (pair[2].epsilon, pair[2].delta) == (1.5, 0.0)
+    worst = worst_cost_of_budget(pair, Budget(2.0, 1e-4))
+    assert worst.epsilon(1e-4) == pytest.approx(2.0)
+
+
+def test_search_without_delta_is_given_one() -> None:
+    inner = DPGridSearchCV(Scripted(delta=1e-7), {"quality": [0.1]}, epsilon=1.0)
+    (owner,) = budget_owners(inner)
+    assert (owner.prefix, owner.delta) == ("", 1e-7)
+    worst = worst_cost_of_budget(inner, Budget(1.0, 1e-6))
+    assert worst.delta(1.0) == pytest.approx(1e-6)
+    set_budget(inner, Budget(2.0, 1e-6))
+    assert (inner.epsilon, inner.delta, inner.estimator.epsilon) == (2.0, 1e-6, 1.0)
+
+
+def test_noise_is_taken_away_from_a_copy() -> None:
+    pipeline = make_pipeline(Scripted())
+    assert without_noise(pipeline, 500, 3)[0].epsilon == math.inf
+    assert pipeline[0].epsilon == 1.0
+
+
+# Candidates scaled to fewer records ----------------------------------------------------------
+
+
+class Scaled(Scripted):
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        return {"quality": self.quality * n_tune / n_final}
+
+
+class Stepping(Scripted):
+    def __init__(self, lr: float = 8.0, learning_rate: float = 4.0, epsilon: float = 1.0) -> None:
+        super().__init__(epsilon=epsilon)
+        self.lr = lr
+        self.learning_rate = learning_rate
+
+    def tuning_parameters(self, n_tune: int, n_final: int) -> dict[str, Any]:
+        share = n_tune / n_final
+        return {"lr": self.lr * share, "learning_rate": self.learning_rate * share}
+
+
+@pytest.mark.parametrize(("rule", "factor"), [("auto", 0.5), ("linear", 0.25)])
+def test_learning_rates_are_scaled_half_the_way_by_default(rule: str, factor: float) -> None:
+    # Estimators and nets name it differently.
+    stepping = Stepping()
+    scale_to_tuning(stepping, 100, 400, rule)
+    assert (stepping.lr, stepping.learning_rate) == (8.0 * factor, 4.0 * factor)
+
+
+def test_own_rule_is_applied_and_then_the_users_rule() -> None:
+    def own(rule: Any) -> float:
+        pipeline = make_pipeline(Scaled(quality=0.8))
+        scale_to_tuning(pipeline, 100, 400, rule)
+        return pipeline[0].quality
+
+    assert own("auto") == 0.2
+    assert own(None) == 0.8
+    assert own(lambda params, n_tune, n_final: {"scaled__quality": n_tune / 1000}) == 0.1
+    with pytest.raises(ValueError, match="must not change parameters that set the cost"):
+        own(lambda params, n_tune, n_final: {"scaled__epsilon": 9.0})
+
+
+# A public constant in place of a secret number of records ------------------------------------
+
+
+def test_public_size_is_set_or_must_not_matter() -> None:
+    # Theorem F3.
+    pipeline = make_pipeline(Scripted(), Centroids())
+    set_public_size(pipeline, 77)
+    check_secret_size(pipeline, 77, 3)
+    assert pipeline[0].n_public == pipeline[1].n_public == 77
+
+    class Sized(Scripted):
+        def privacy_profile(self, n_samples: int, n_features: int | None = None) -> Any:
+            return PrivacyProfile.pure(1.0 / n_samples)
+
+    with pytest.raises(TypeError, match="must have a parameter n_public.*got Sized"):
+        check_secret_size(Sized(), 77, 3)
+
+
+# What is suggested to search over: by an estimator, and by those inside it -------------------
+
+
+class Suggesting(BaseEstimator):
+    def __init__(self, rate: float | None = None) -> None:
+        self.rate = rate
+
+    def suggested_space(self, n_samples: int, n_features: int | None = None) -> dict[str, Any]:
+        return {"rate": (self.rate, n_samples, n_features)}
+
+
+def test_an_estimator_speaks_for_itself() -> None:
+    assert suggests_a_space(Suggesting())
+    assert suggested_space(Suggesting(0.5), 100, 3) == {"rate": [0.5, 100, 3]}
+
+
+def test_steps_are_named_and_know_their_columns() -> None:
+    pipeline = make_pipeline(RowNormClipper(), PolynomialFeatures(2), Suggesting())
+    assert suggests_a_space(pipeline)
+    assert suggested_space(pipeline, 100, 3) == {"suggesting__rate": [None, 100, 10]}
+    assert suggested_space(pipeline, 100, None) == {"suggesting__rate": [None, 100, None]}
+
+
+# What guarantees rest on: assumptions before and after a fit, and relations of neighbours
+
+
+ROW_BY_ROW = "the function of a FunctionTransformer treats each record by itself"
+CATEGORIES = "the categories that an encoder is given are public"
+
+
+def encoder() -> OneHotEncoder:
+    return OneHotEncoder(categories=[[0.0, 1.0]] * 3, handle_unknown="ignore")
+
+
+ASSUMING = [
+    *(DPLogisticRegression(solver=s) for s in ("output", "objective", "psgd", "sgd", "adam")),
+    DPLogisticRegression(solver="sgd", epochs=1, data_norm=2.0, classes=[0, 1]),
+    DPLinearSVC(solver="psgd"),
+    NoisyStatisticsRidge(target_bound=1.0),
+    AdaSSPLinearRegression(target_bound=1.0, data_norm=1.0),
+    scaler(),
+    DPMinMaxScaler(bounds=(0.0, 1.0)),
+    BoundedScaler(bounds=(0.0, 1.0)),
+    make_pipeline(scaler(), DPLogisticRegression(solver="psgd")),
+    make_pipeline(FunctionTransformer(), DPLogisticRegression(solver="sgd")),
+    make_pipeline(encoder(), DPLogisticRegression(solver="output", data_norm=2.0)),
+    make_pipeline(
+        ColumnTransformer([("one", encoder(), [0, 1, 2]), ("two", FunctionTransformer(), [0])]),
+        DPLogisticRegression(solver="sgd"),
+    ),
+    make_pipeline(
+        FeatureUnion([("one", Normalizer()), ("two", FunctionTransformer())]),
+        DPLogisticRegression(solver="output", data_norm=2.0),
+    ),
+]
+
+
+@pytest.mark.parametrize("estimator", ASSUMING, ids=lambda one: type(one).__name__)
+def test_what_a_report_assumes_is_known_before_the_fit(estimator: Any) -> None:
+    # Theorem F11: so it follows from parameters and public sizes.
+    before = assumptions_of(estimator, *X.shape)
+    after = privacy_of(estimator.fit(X, Y))
+    assert set(assumptions_in(after)) == set(before)
+    assert len(set(before)) == len(before)
+    assert after.neighbouring == neighbouring_of(estimator)
+
+
+def test_sentences_are_those_of_the_steps() -> None:
+    # Theorem F11.
+    steps = make_pipeline(FunctionTransformer(), encoder(), DPLogisticRegression(solver="psgd"))
+    found = assumptions_of(steps, 100, 3)
+    assert found[:2] == (ROW_BY_ROW, CATEGORIES)
+    assert any("at its place" in sentence for sentence in found)
+    ordinal = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    assert assumptions_of(ordinal, 100) == (CATEGORIES,)
+
+
+def test_what_is_not_known_yet_is_left_out() -> None:
+    class Later(Scripted):
+        def privacy_assumptions(self, n_samples: int, n_features: Any = None) -> tuple[str, ...]:
+            if n_features is None:
+                raise ValueError("n_features must be given; got None.")
+            return ("one", "two", "one")
+
+    assert assumptions_of(Later(), 100) == ()
+    assert assumptions_of(Later(), 100, 3) == ("one", "two")
+    assert assumptions_of(object(), 100, 3) == ()
+
+
+def test_weakest_relation() -> None:
+    # Theorem F11.
+    assert weakest([]) == ADD_OR_REMOVE
+    for relation in (ADD_OR_REMOVE, ZERO_OUT, REPLACE, "add or remove one user"):
+        assert weakest([relation, relation]) == relation
+    assert weakest([ADD_OR_REMOVE, ZERO_OUT]) == weakest([ZERO_OUT, ADD_OR_REMOVE]) == ZERO_OUT
+    for others in permutations([ADD_OR_REMOVE, ZERO_OUT, REPLACE]):
+        with pytest.raises(TypeError, match="private steps of one kind"):
+            weakest(others)
+    with pytest.raises(TypeError, match="private steps of one kind"):
+        weakest([ADD_OR_REMOVE, "add or remove one user"])
+
+
+class Replacing(Scripted):
+    neighbouring = REPLACE
+
+
+def test_relations_of_estimators_are_those_of_their_steps() -> None:
+    # Theorem F11.
+    assert neighbouring_of(Scripted()) == ADD_OR_REMOVE
+    assert (
+        neighbouring_of(make_pipeline(scaler(), DPLogisticRegression(solver="psgd"))) == ZERO_OUT
+    )
+    assert neighbouring_of(make_pipeline(Normalizer(), Replacing())) == REPLACE
+    fitted = make_pipeline(scaler(), DPLogisticRegression(solver="psgd")).fit(X, Y)
+    assert [part.neighbouring for part in privacy_of(fitted).parts] == [ADD_OR_REMOVE, ZERO_OUT]
+    assert privacy_of(fitted).neighbouring == ZERO_OUT
+    odd = type("Odd", (Scripted,), {"neighbouring": "add or remove one user"})()
+    with pytest.raises(TypeError, match="neighbouring must be one of.*one user"):
+        neighbouring_of(odd)
+
+
+def test_pipelines_of_unlike_relations_have_no_cost() -> None:
+    # Theorem F11.
+    with pytest.raises(TypeError, match="private steps of one kind"):
+        profile_of(make_pipeline(scaler(), Replacing()), 100, 3)
+    # What costs nothing is of either kind.
+    profile = profile_of(make_pipeline(BoundedScaler(bounds=(0.0, 1.0)), Replacing()), 100, 3)
+    assert profile == Replacing().privacy_profile(100, 3)

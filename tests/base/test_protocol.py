@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-import skdptune
 from skdptune.base import protocol
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.preprocessing import DPStandardScaler, RowNormClipper
 from tests.testing.estimators import Right
 
-PACKAGE = Path(skdptune.__file__).parent
+PACKAGE = Path(protocol.__file__).parents[1]
 # How a member or a parameter of an estimator is asked for by its name.
 ASKED = re.compile(
     r'(?:getattr|hasattr|own_member)\([^,"]+, "(\w+)"'

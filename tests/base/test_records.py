@@ -17,17 +17,12 @@ from sklearn.base import BaseEstimator
 
 from skdptune.base._reading import check_column_types, is_of_words
 from skdptune.base._shared import (
-    by_halves,
     check_class_weight,
     check_classes,
-    check_rows_form,
     check_target_type,
     finite_rows,
-    middle_and_half,
     read_targets,
     sorted_labels,
-    target_array,
-    target_range,
     validate_records,
     validate_rows,
     weights_of_classes,
@@ -121,12 +116,6 @@ def test_improper_rows_lose_their_targets() -> None:
     X, y = validate_records(BaseEstimator(), [[1.0], [np.nan]], [5.0, 6.0])
     assert_array_equal(X[:, 0], [1, 0])
     assert_array_equal(y, [5, 0])
-
-
-@pytest.mark.parametrize("target", IMPROPER, ids=lambda value: type(value).__name__)
-def test_lists_of_targets(target: Any) -> None:
-    # Theorem R5.
-    assert_array_equal(finite_rows(target_array([1, 2.0, target]), float)[0], [1, 2, 0])
 
 
 @pytest.mark.parametrize(
@@ -253,11 +242,6 @@ def test_classes_are_a_list(classes: Any) -> None:
         check_classes(classes)
 
 
-def test_proper_classes_pass() -> None:
-    for classes in (None, [0, 1], ("a", "b"), np.array([1, 2, 3])):
-        check_classes(classes)
-
-
 @pytest.mark.parametrize("kind", ["float64", "int64", "bool"])
 def test_numbers_are_no_labels_that_are_words(kind: str) -> None:
     """Theorem R5: by their type, which is public, all records would be improper."""
@@ -343,12 +327,6 @@ def test_words_are_no_targets_of_a_regression() -> None:
         check_target_type(y, None, is_classifier=False)
 
 
-@pytest.mark.parametrize("X", [None, 3, object()], ids=["nothing", "number", "object"])
-def test_what_is_no_table_is_named(X: Any) -> None:
-    with pytest.raises(TypeError, match="^X must be a table of rows and columns; got "):
-        check_rows_form(X, accept_sparse=False, allow_nd=False)
-
-
 def test_classes_are_not_shown() -> None:
     with pytest.raises(ValueError, match=r"labels; got ndarray of shape \(50,\)\.$"):
         check_classes(np.array(["ill", "well"] * 25))
@@ -416,25 +394,6 @@ def test_proper_numbers_are_not_copied(dtype: type) -> None:
 def test_finite_numbers_whose_sum_overflows_are_proper() -> None:
     table = np.full((4, 3), 1.7e308)
     assert_array_equal(finite_rows(table, float)[0], table)
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (0, 2, 2)])
-def test_no_records(shape: tuple[int, ...]) -> None:
-    rows, improper = finite_rows(np.ones(shape), np.float32)
-    assert rows.shape == shape
-    assert improper.shape == (0,)
-
-
-def test_by_halves_calls_the_fallback_for_failing_records_alone() -> None:
-    def function(part: np.ndarray) -> np.ndarray:
-        if (part < 0).any():
-            raise ValueError
-        return np.sqrt(part)
-
-    values = np.array([1.0, -4.0, 9.0, 16.0, -1.0])
-    found = by_halves(function, values, lambda part: np.zeros(1))
-    assert_array_equal(np.concatenate([result for _, result in found]), [1, 0, 3, 4, 0])
-    assert_array_equal(np.concatenate([part for part, _ in found]), values)
 
 
 @pytest.mark.parametrize(
@@ -524,45 +483,4 @@ def test_other_weights_are_refused(given: Any, kind: type[Exception], words: str
             refuse()
 
 
-def test_classes_that_are_not_known_yet_are_looked_at_later() -> None:
-    check_class_weight({2: 1.0}, None)
-    with pytest.raises(ValueError, match="none of"):
-        weights_of_classes({2: 1.0}, np.array([0, 1]))
-
-
 # Ranges of targets: what stands for one, and what does not -----------------------------------
-
-
-@pytest.mark.parametrize(
-    ("bound", "wanted", "halves"),
-    [
-        (2, (-2.0, 2.0), (0.0, 2.0)),
-        (1e100, (-1e100, 1e100), (0.0, 1e100)),
-        ((100, 140), (100.0, 140.0), (120.0, 20.0)),
-        ([-3.0, 9.0], (-3.0, 9.0), (3.0, 6.0)),
-        ((-1e100, 1e100), (-1e100, 1e100), (0.0, 1e100)),
-    ],
-    ids=["number", "far", "pair", "list", "far pair"],
-)
-def test_a_bound_is_a_number_or_a_pair(
-    bound: Any, wanted: tuple[float, float], halves: tuple[float, float]
-) -> None:
-    # Theorem L0.
-    assert target_range(bound) == wanted
-    assert middle_and_half(*wanted) == halves
-
-
-@pytest.mark.parametrize(
-    "bound",
-    [0.0, -1.0, math.nan, math.inf, (1, 0), (0, 0), (0, math.inf), (1,), (0, 1, 2), (0, 1e-101)],
-    ids=str,
-)
-def test_what_is_no_range_is_refused(bound: Any) -> None:
-    with pytest.raises(ValueError, match="target_bound must"):
-        target_range(bound)
-
-
-@pytest.mark.parametrize("bound", ["1", None, ("a", "b")], ids=str)
-def test_what_is_no_number_is_refused(bound: Any) -> None:
-    with pytest.raises(TypeError, match="target_bound must"):
-        target_range(bound)

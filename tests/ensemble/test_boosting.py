@@ -1,11 +1,16 @@
-"""Steps of boosting: residuals, exact sums, noise, random trees."""
+"""Inside a boosting machine: cells and bins, the noise of both stages, residuals and trees."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 from scipy import special
 
+from skdptune.accounting import PrivacyProfile
+from skdptune.base._shared import weights_of_classes
+from skdptune.ensemble import _classifier, _terms
 from skdptune.ensemble._boosting import (
     BinaryResiduals,
     BinnedColumn,
@@ -15,8 +20,19 @@ from skdptune.ensemble._boosting import (
     boosted_scores,
     random_leaves,
 )
-from skdptune.ensemble._terms import Bins
+from skdptune.ensemble._plan import RateRule, plan_of_budget, plan_of_noise
+from skdptune.ensemble._terms import (
+    Bins,
+    _join_neighbours,
+    _join_rare,
+    released_bins,
+    terms_of_bounds,
+    terms_of_schema,
+)
+from skdptune.mechanisms import noise_for_budget
 from skdptune.mechanisms._shared import UNIT
+from skdptune.preprocessing import Schema
+from tests.ensemble.test_classifier import replay_of_weighted_neighbours
 
 SIZES = np.array([0.0, 1e-9, 0.3, 1.0, 7.0, 40.0, 800.0, 1e100, 1e103])
 
@@ -176,12 +192,6 @@ def test_leaves_are_not_empty(n_bins, max_leaves):
         assert (np.diff(ordered) >= 0).all()
 
 
-def test_all_cuts_are_equally_likely():
-    rng = np.random.default_rng(0)
-    cuts = [np.flatnonzero(np.diff(random_leaves(5, 2, True, rng)))[0] for _ in range(4000)]
-    assert np.bincount(cuts, minlength=4) == pytest.approx(np.full(4, 1000), abs=150)
-
-
 def test_scores_stay_finite_whatever_the_noise():
     rng = np.random.default_rng(0)
     columns = columns_of(rng, 30)
@@ -190,3 +200,182 @@ def test_scores_stay_finite_whatever_the_noise():
             columns, BoundedResiduals(np.zeros(30)), 1e300, np.random.default_rng(0), **SETTINGS
         )
     assert all(np.isfinite(scores).all() for scores in found)
+
+
+# The noise of both stages, and what it costs -------------------------------------------------
+
+
+def normal(x: float) -> float:
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+
+def closed_form(shift: float, epsilon: float) -> float:
+    first = normal(shift / 2 - epsilon / shift)
+    return first - math.exp(epsilon) * normal(-shift / 2 - epsilon / shift)
+
+
+@pytest.mark.parametrize(("k", "rounds"), [(1, 1), (1, 300), (14, 300), (200, 1), (200, 300)])
+@pytest.mark.parametrize(("share", "noise"), [(0.001, 3.73), (0.1, 0.5), (0.9, 40.0)])
+def test_cost_is_that_of_all_releases_of_both_stages(k, rounds, share, noise):
+    # Theorem B1: k histograms and k T steps of one Gaussian release each.
+    plan = plan_of_noise(noise)
+    shifts = [1.0 / plan.count_scale(k, share)] * k
+    shifts += [1.0 / plan.step_scale(k, rounds, share)] * (k * rounds)
+    together = math.sqrt(math.fsum(shift**2 for shift in shifts))
+    assert together <= 1.0 / noise
+    assert together == pytest.approx(1.0 / noise, rel=1e-9)
+    for epsilon in (0.1, 1.0, 3.0):
+        truth = closed_form(together, epsilon)
+        assert truth <= plan.profile.delta(epsilon) <= truth * 1.001 + 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0, 1000.0])
+def test_budget_is_met_and_nearly_all_used(epsilon):
+    plan = plan_of_budget(epsilon, 1e-5)
+    assert min(epsilon, 100.0) * 0.999 <= plan.profile.epsilon(1e-5) <= epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+def test_both_stages_take_less_epsilon_than_their_sum(epsilon):
+    # Theorem B1: as interpret-core splits a budget, a tenth of epsilon and half of delta to bins.
+    delta = 1e-5
+    counts = noise_for_budget(0.1 * epsilon, delta / 2)[0]
+    steps = noise_for_budget(0.9 * epsilon, delta / 2)[0]
+    together = PrivacyProfile.gaussian(math.hypot(1.0 / counts, 1.0 / steps))
+    assert 0.86 < together.epsilon(delta) / epsilon < 0.88
+
+
+def test_rate_makes_the_noise_that_the_rule_wants_and_is_bounded():
+    rule = RateRule(noise=0.4, largest=1.0)
+    plan = plan_of_noise(4.0)
+    rate = plan.learning_rate(10_000, 5, 100, 3, rule)
+    # Noise of a sum over the records of a leaf, times the root of all rounds and columns.
+    leaf = 4.0 * math.sqrt(5 * 100) / (10_000 / 3)
+    assert rate * leaf * math.sqrt(5 * 100) == pytest.approx(0.4)
+    # Where it drowns, it may have more.
+    growing = rule._replace(growth=1.0 / 3.0)
+    drowned = plan.learning_rate(75, 5, 100, 3, rule)
+    assert plan.learning_rate(75, 5, 100, 3, growing) == pytest.approx(drowned * 10 ** (1 / 3))
+    assert plan.learning_rate(10_000, 5, 100, 3, growing) == rate
+    assert plan.learning_rate(10**9, 5, 100, 3, rule) == 1.0
+    assert plan_of_budget(math.inf, 1e-5).learning_rate(10, 5, 100, 3, rule) == 1.0
+
+
+# Columns cut into cells, and cells joined to bins by noisy counts ----------------------------
+
+
+SCHEMA = Schema(
+    {
+        "age": {"range": (0, 100), "missing": True},
+        "pay": {"range": (0, 1e6), "scale": "log"},
+        "sector": ["farm", "mill"],
+        "name": "drop",
+    }
+)
+
+
+def as_cells(values):
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
+def test_numbers_are_in_equal_parts_of_their_range():
+    (term,) = terms_of_bounds((0, 10), ["x"], 5)
+    values = np.array([-3.0, 0.0, 1.999, 2.0, 9.999, 10.0, 1e300])
+    assert term.cells(values).tolist() == [0, 0, 0, 1, 4, 4, 4]
+    assert [term.value_at(end) for end in range(6)] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+
+
+def test_gaps_have_a_cell_of_their_own_where_they_are_announced():
+    age, pay, sector = terms_of_schema(SCHEMA, 4)
+    assert age.n_cells == 5
+    assert age.cells(as_cells([None, "word", 10, 99])).tolist() == [4, 4, 0, 3]
+    # Below all numbers.
+    assert age.order.tolist() == [4, 0, 1, 2, 3]
+    assert pay.n_cells == 4
+    assert pay.cells(as_cells([None, 0, 1e6])).tolist() == [2, 0, 3]
+    assert pay.order.tolist() == [0, 1, 2, 3]
+    assert sector.cells(as_cells(["mill", "farm", "office", None])).tolist() == [1, 0, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "value", [None, "farm", "office", 3, -1.0, np.inf, float("nan"), object()]
+)
+def test_one_record_changes_one_count_by_one(value):
+    # Theorem B1: whatever a cell of the table holds.
+    for term in terms_of_schema(SCHEMA, 8):
+        others = as_cells([1, None, "mill", 50.0, "farm"])
+        before = np.bincount(term.cells(others), minlength=term.n_cells)
+        after = np.bincount(term.cells(as_cells([*others, value])), minlength=term.n_cells)
+        assert after.size == before.size == term.n_cells
+        assert np.abs(after - before).sum() == (after - before).max() == 1
+
+
+(WORDS,) = terms_of_schema(Schema({"word": ["a", "b", "c", "rare"]}), 4)
+(NUMBERS,) = terms_of_bounds((0, 1), ["x"], 8)
+
+
+def test_every_cell_is_counted_whether_or_not_a_record_has_it(monkeypatch):
+    # Theorem B1: what nobody has gets noise as well, or its absence would show.
+    seen = []
+
+    def watched(values, scale, generator):
+        seen.append((values.copy(), scale))
+        return values
+
+    monkeypatch.setattr(_terms, "add_gaussian", watched)
+    for term in (WORDS, NUMBERS):
+        for cells in ([], [0, 0, 1], [3]):
+            places = np.array(cells, dtype=np.intp)
+            released_bins(term, places, 2.0, 1.0, np.random.default_rng(0))
+            values, scale = seen.pop()
+            assert scale == 2.0
+            assert values.tolist() == [cells.count(cell) for cell in range(term.n_cells)]
+
+
+def test_noise_has_the_given_size():
+    noisy = [
+        released_bins(NUMBERS, np.zeros(0, np.intp), 5.0, 1e9, np.random.default_rng(seed))
+        for seed in range(5)
+    ]
+    # Nothing reaches the least, which then stands for all.
+    assert all(bins.weights.tolist() == [1e9] for bins in noisy)
+    rng, cells = np.random.default_rng(0), np.repeat(np.arange(8), 1000)
+    found = [released_bins(NUMBERS, cells, 5.0, 1.0, rng).weights for _ in range(200)]
+    assert all(weights.size == 8 for weights in found)
+    assert np.std(np.concatenate(found)[:-1]) == pytest.approx(5.0, rel=0.1)
+
+
+@pytest.mark.parametrize("join", [_join_neighbours, _join_rare], ids=["ordered", "words"])
+def test_bins_are_a_partition_with_the_least_in_each(join):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        counts = rng.normal(5.0, 5.0, rng.integers(1, 30))
+        least = float(rng.choice([1.0, 10.0, 500.0]))
+        bins = join(counts, least)
+        assert bins.of_cells.shape == counts.shape
+        assert sorted(set(bins.of_cells.tolist())) == list(range(bins.weights.size))
+        assert (bins.weights >= least).all()
+        sums = np.bincount(bins.of_cells, weights=counts)
+        enough = sums >= least
+        assert bins.weights[enough] == pytest.approx(sums[enough])
+        if join is _join_neighbours:
+            assert (np.diff(bins.of_cells) >= 0).all()
+
+
+def test_rare_categories_share_a_bin_and_a_small_one_takes_another():
+    assert _join_rare(np.array([50.0, 1.0, 40.0, 12.0]), 10.0).of_cells.tolist() == [0, 2, 1, 2]
+    assert _join_rare(np.array([50.0, 9.0, 40.0, 2.0]), 10.0).weights.tolist() == [
+        50.0,
+        40.0,
+        11.0,
+    ]
+    assert _join_rare(np.array([1.0, 2.0]), 10.0).weights.tolist() == [10.0]
+
+
+def test_weights_above_one_would_be_found(monkeypatch):
+    monkeypatch.setattr(
+        _classifier, "weights_of_classes", lambda *given: 10.0 * weights_of_classes(*given)
+    )
+    assert replay_of_weighted_neighbours({"ill": 12.0}, "ill").findings

@@ -6,27 +6,16 @@ import numpy as np
 import pytest
 
 from skdptune.ensemble import DPExplainableBoostingRegressor as Regressor
-from skdptune.preprocessing import Schema
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (3000, 2))
 Y = 100.0 + np.abs(X[:, 0] - 0.5)
-SCHEMA = Schema({"a": (0, 1), "b": (0, 1)}, target=(100, 100.5))
 
 
 def test_it_learns_targets_in_their_units():
     model = Regressor(4.0, bounds=(0, 1), target_bound=(100, 100.5), random_state=0)
     assert model.fit(X, Y).score(X, Y) > 0.7
     assert model.predict(X).mean() == pytest.approx(100.25, abs=0.05)
-
-
-def test_the_schema_may_know_the_range_of_targets():
-    model = Regressor(schema=SCHEMA, max_rounds=3, random_state=0).fit(X, Y)
-    given = Regressor(bounds=(0, 1), target_bound=(100, 100.5), max_rounds=3, random_state=0)
-    assert np.array_equal(model.predict(X), given.fit(X, Y).predict(X))
-    assert "targets are clipped to [100, 100.5]" in model.privacy_.assumptions
-    with pytest.raises(ValueError, match="target_bound must be given, or the target's range"):
-        Regressor(schema={"a": (0, 1), "b": (0, 1)}).fit(X, Y)
 
 
 def test_units_of_targets_make_no_difference():

@@ -10,9 +10,7 @@ from skdptune.linear_model import (
     OPSLinearRegression,
     OutputPerturbationLinearRegression,
     PTRLinearRegression,
-    SufficientStatistics,
 )
-from skdptune.linear_model._regression._sufficient_statistics import RidgeProblem
 
 KINDS = [
     PTRLinearRegression,
@@ -33,9 +31,3 @@ def name_of(kind):
 
 
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=name_of)
-
-
-def problem_of(X, y, norm=1.5):
-    """Return the ridge problem of rows without an intercept."""
-    sums = SufficientStatistics(norm, 1.0, False).update(X, y)
-    return RidgeProblem(*sums.spectrum, *reversed(sums.gram_and_moment), 1.0, 1.0, len(X))

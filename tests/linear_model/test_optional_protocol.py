@@ -1,15 +1,12 @@
 """What a search may ask of a classifier: cost parameters, noise, and fits on fewer records."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
-from skdptune.linear_model._solvers import _objective, _output, _permutation
 from skdptune.mechanisms import steps_for_budget
 
 CLASSES = [DPLogisticRegression, DPLinearSVC]
@@ -88,11 +85,6 @@ def test_cost_changes_through_the_named_parameters_and_no_others(kind, solver):
     assert changing == kind(solver=solver).cost_parameters
 
 
-def test_cost_of_an_unknown_solver_depends_on_everything():
-    model = DPLogisticRegression(solver="newton")
-    assert model.cost_parameters == set(model.get_params())
-
-
 @pytest.mark.parametrize(
     ("solver", "delta"),
     [
@@ -115,21 +107,6 @@ def test_noise_level_makes_the_noise_of_the_budget(kind, delta, solver):
         clone(model).fit(X, y).coef_, given.fit(X, y).coef_, rtol=1e-5, atol=1e-9
     )
     assert model.fit(X, y).plan_.noise_multiplier == level
-
-
-def test_noise_level_of_one_gaussian_release():
-    model = DPLogisticRegression(0.8, DELTA, solver="output")
-    level = model.noise_level(300, 3)
-    assert PrivacyProfile.gaussian(1 / level).epsilon(DELTA) == pytest.approx(0.8, rel=1e-2)
-    everything = DPLogisticRegression(0.8, DELTA, solver="sgd", batch_size=1.0, epochs=1)
-    assert everything.noise_level(300) == pytest.approx(level, rel=1e-2)
-
-
-def test_noise_level_is_that_of_the_public_size():
-    model = DPLogisticRegression(solver="sgd", delta=DELTA)
-    expected = model.noise_level(500)
-    assert model.set_params(n_public=500).noise_level(10**6) == expected
-    assert model.set_params(n_public=5000).noise_level(10**6) < expected
 
 
 # Extrapolation --------------------------------------------------------------------------------
@@ -161,38 +138,6 @@ def test_noise_of_a_step_on_the_weights_is_that_of_the_final_fit(solver, rate):
     np.testing.assert_allclose(tuned.coef_, final.coef_, rtol=1e-5)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("kind", CLASSES)
-def test_regularization_per_record_is_that_of_the_final_fit(kind, solver, monkeypatch):
-    # The final data repeat the tuning data, so means, and the model without noise, are the same.
-    for module in (_objective, _output, _permutation):
-        monkeypatch.setattr(module, "add_noise", lambda values, *rest: values)
-    monkeypatch.setattr(_objective, "draw_linear_term", lambda width, *rest: np.zeros(width))
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(60, 2))
-    y = (X @ [1.0, -2.0] + rng.normal(size=60) > 0).astype(int)
-    is_exact = solver in ("objective", "output", "psgd")
-    budget = {"noise_multiplier": 1.0} if is_exact else {"epsilon": math.inf}
-    final = kind(
-        delta=1e-6,
-        solver=solver,
-        C=0.05,
-        batch_size=1.0,
-        epochs=3000,
-        max_grad_norm=100.0,
-        random_state=0,
-        learning_rate=0.05 if solver == "adam" else 0.15,
-        **budget,
-    )
-    tuned = clone(final).set_params(**final.tuning_parameters(60, 240))
-    final.fit(np.repeat(X, 4, axis=0), np.repeat(y, 4))
-    tuned.fit(X, y)
-    assert np.abs(final.coef_).max() > 0.1
-    np.testing.assert_allclose(tuned.coef_, final.coef_, rtol=1e-6)
-    unscaled = clone(tuned).set_params(C=0.05).fit(X, y)
-    assert np.abs(unscaled.coef_ - final.coef_).max() > 0.05
-
-
 @pytest.mark.parametrize(
     ("solver", "names"),
     [
@@ -222,26 +167,6 @@ def test_batch_becomes_a_share_of_the_final_records(batch_size, n_final, share):
     found = model.tuning_parameters(10, n_final)["batch_size"]
     assert isinstance(found, float)
     assert found == share
-
-
-def test_scaled_parameters_are_valid():
-    model = DPLogisticRegression(C=1e15, solver="output")
-    model.set_params(**model.tuning_parameters(1, 1000)).privacy_profile(100, 2)
-    assert model.C == 1e15
-
-
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [((0, 10), "n_tune must be"), ((10, 0), "n_final must be")],
-)
-def test_impossible_sizes_are_refused(sizes, message):
-    with pytest.raises(ValueError, match=message):
-        DPLogisticRegression().tuning_parameters(*sizes)
-
-
-def test_bad_parameters_are_refused():
-    with pytest.raises(ValueError, match="C must be"):
-        DPLogisticRegression(C=-1.0).tuning_parameters(10, 100)
 
 
 # As many steps as the budget pays for ------------------------------------------------------
@@ -300,8 +225,3 @@ def test_most_steps_on_fewer_records_are_as_many():
     model = most_steps_of(DPLogisticRegression, batch_size=100)
     fewer = clone(model).set_params(**model.tuning_parameters(n_tune=200, n_final=2000))
     assert fewer.privacy_profile(200) == model.privacy_profile(2000)
-
-
-def test_most_steps_of_a_public_size():
-    model = most_steps_of(DPLogisticRegression, batch_size=20, n_public=400)
-    assert model.privacy_profile(7) == most_steps_of(DPLogisticRegression).privacy_profile(400)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import train_test_split
+from sklearn.linear_model import LogisticRegression
 
-from skdptune.base import PrivacyWarning
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
-from skdptune.linear_model._preconditioned import Basis, step_rule
 from skdptune.linear_model._solver_choice import Descent, Perturbation, Preconditioned
-from skdptune.linear_model._solvers import largest_subset_size
+from skdptune.linear_model._solvers import Design, _objective, _output, _permutation
 from skdptune.mechanisms import noise_for_budget
 from tests.base.nasty_records import (
     FORMS,
@@ -26,6 +24,12 @@ from tests.base.nasty_records import (
     interrupted_draws,
     nasty_rows,
     with_record,
+)
+from tests.linear_model.test_classifiers import (
+    SOLVERS,
+    WEIGHTS,
+    rare_class,
+    replay_of_weighted_neighbours,
 )
 
 KINDS = [DPLogisticRegression, DPLinearSVC]
@@ -74,16 +78,6 @@ def test_nothing_public_depends_on_the_size_of_the_subset(kind, solver):
         assert "the number of records is public" in subset.privacy_.assumptions
 
 
-@pytest.mark.parametrize("solver", DESCENTS)
-def test_a_subset_costs_what_data_of_the_public_size_cost(solver):
-    subset = subset_model(DPLogisticRegression, solver)
-    whole = clone(subset).set_params(n_public=None)
-    assert subset.privacy_profile(10**6) == whole.privacy_profile(400)
-    assert subset.privacy_profile(10**6) != whole.privacy_profile(800)
-    plan = clone(subset).fit(X, Y).plan_
-    assert (plan.n_samples, plan.rate, plan.steps) == (400, 0.1, 200)
-
-
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")
 @pytest.mark.parametrize("solver", SECRET)
 def test_missing_classes_are_no_error(solver):
@@ -95,36 +89,9 @@ def test_missing_classes_are_no_error(solver):
         assert model.coef_.shape == (3, 3)
 
 
-@pytest.mark.parametrize("solver", SECRET)
-def test_a_subset_of_sparse_rows_may_be_empty(solver):
-    model = subset_model(DPLinearSVC, solver).fit(sparse.csr_matrix((0, 3)), np.empty(0))
-    assert model.coef_.shape == (3, 3)
-
-
-def test_labels_of_many_kinds_warn_of_nothing_where_they_are_declared():
-    # scikit-learn warns of more labels than half the records.
-    model = subset_model(DPLogisticRegression, "sgd", classes=range(60))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", ".* is fitted again")
-        model.fit(X[:60], np.arange(60))
-    assert model.coef_.shape == (60, 3)
-
-
 def test_without_a_public_size_no_records_are_refused():
     with pytest.raises(ValueError, match="minimum of 1 is required"):
         subset_model(DPLogisticRegression, "sgd", n_public=None).fit(X[:0], Y[:0])
-
-
-def test_delta_is_compared_with_the_public_size():
-    model = subset_model(DPLogisticRegression, "output", delta=0.004)
-    with pytest.warns(PrivacyWarning, match="1/n_samples=0.0025"):
-        model.fit(X[:20], Y[:20])
-    model.set_params(delta=0.002)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", ".* is fitted again")
-        model.fit(X, Y)
 
 
 # A start --------------------------------------------------------------------------------------
@@ -192,11 +159,6 @@ def test_an_output_may_start_at_plain_numbers_and_without_an_intercept_at_zero_a
     model.set_params(fit_intercept=False).fit(X, np.minimum(Y, 1), None, [0.0])
     with pytest.raises(ValueError, match="intercept_init must be 0 or None"):
         model.fit(X, np.minimum(Y, 1), None, 0.5)
-
-
-def test_other_arguments_are_refused_by_name():
-    with pytest.raises(TypeError, match=r"alone; got \['start'\] as well"):
-        DPLogisticRegression().fit(X, Y > 0, start=1)
 
 
 # Whatever a record holds --------------------------------------------------------------------
@@ -330,25 +292,6 @@ def test_sums_are_divided_by_the_public_batch_size():
     np.testing.assert_allclose(once[0], 2.0 * clipped.sum(axis=0) / 100, rtol=1e-9)
 
 
-@pytest.mark.parametrize("solver", ["objective", "output"])
-def test_tolerance_is_that_of_the_largest_subset(solver):
-    subset = subset_model(DPLogisticRegression, solver).fit(X, Y)
-    whole = subset_model(DPLogisticRegression, solver, n_public=None).fit(X, Y)
-    assert subset.plan_.problem.n_samples == largest_subset_size(400)
-    assert whole.plan_.problem.n_samples == 800
-    bound = subset_model(DPLogisticRegression, solver, n_public=None)
-    assert subset.plan_ == bound._plan(largest_subset_size(400), 3, 3)
-
-
-@pytest.mark.parametrize("solver", DESCENTS)
-def test_default_step_is_that_of_the_documentation(solver):
-    model = subset_model(DPLogisticRegression, solver)
-    rate = {"sgd": 2.0, "adam": 0.3 / 200**0.5}[solver]
-    given = clone(model).set_params(learning_rate=rate).fit(X, Y)
-    assert given.plan_.steps == 200
-    np.testing.assert_array_equal(model.fit(X, Y).coef_, given.coef_)
-
-
 def test_a_batch_is_a_share_or_a_number_of_records():
     for batch_size, expected in ((0.25, 200), (50, 50), (10_000, 800), (1e-9, 1)):
         model = DPLogisticRegression(solver="sgd", batch_size=batch_size, noise_multiplier=2.0)
@@ -374,21 +317,6 @@ def test_size_is_not_hidden_from_a_proof_that_needs_it(kind, parameters, message
     model.set_params(n_public=None).privacy_profile(100, 3)
 
 
-@pytest.mark.parametrize("solver", ["objective", "output", "sgd", "adam"])
-def test_size_may_be_hidden_otherwise(solver):
-    unused = "fixed" if solver in ("objective", "output") else "poisson"
-    for sampling in (unused, "allocation"):
-        DPLinearSVC(solver=solver, sampling=sampling, n_public=100).privacy_profile(100, 2)
-
-
-@pytest.mark.parametrize(
-    ("value", "kind"), [(0, ValueError), (-3, ValueError), (10.0, TypeError), (True, TypeError)]
-)
-def test_public_size_is_a_positive_integer(value, kind):
-    with pytest.raises(kind, match="n_public must be an integer of at least 1"):
-        DPLogisticRegression(n_public=value).privacy_profile(100, 2)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -411,67 +339,9 @@ def test_most_steps_need_a_noise_and_a_budget(parameters, message):
             kind(**settings).fit("no data at all", "no labels")
 
 
-SUGGESTING = ("auto", "sgd", "adam", "objective", "output", "psgd")
-GIVEN = {"C": 0.5, "learning_rate": 0.15, "max_grad_norm": 0.2}
-
-
-@pytest.mark.parametrize("solver", SUGGESTING)
-@pytest.mark.parametrize(
-    ("kind", "given", "n_features"),
-    [
-        (DPLogisticRegression, {}, 5),
-        (DPLinearSVC, {}, None),
-        (DPLogisticRegression, GIVEN, None),
-        (DPLinearSVC, GIVEN, 5),
-    ],
-    ids=["rules", "rules, no width", "given, no width", "given"],
-)
-def test_the_present_values_come_first_and_all_are_valid(
-    kind: type, solver: str, given: dict[str, Any], n_features: int | None
-) -> None:
-    model = kind(1.0, solver=solver, data_norm=2.0, classes=[0, 1], **given)
-    space = model.suggested_space(2000, n_features)
-    assert space
-    n_candidates = 1 + sum(len(values) - 1 for values in space.values())
-    # What is known to be possible beside a given rate of "psgd" is what is there.
-    assert n_candidates == 1 if solver == "psgd" and given else 2 <= n_candidates <= 8
-    for name, values in space.items():
-        assert values[0] is getattr(model, name)
-        assert len(set(values)) == len(values)
-        for value in values:
-            clone(model).set_params(**{name: value}).privacy_profile(2000, 5)
-
-
-def test_values_beside_the_rules_leave_the_cost_alone() -> None:
-    model = DPLogisticRegression(1.0)
-    assert not set(model.suggested_space(2000, 5)) & model.cost_parameters
-
-
-@pytest.mark.parametrize("n_samples", [3000, 300_000])
-def test_norms_are_around_that_of_the_rule(n_samples: int) -> None:
-    model = DPLogisticRegression(1.0)
-    none, low, high = model.suggested_space(n_samples, 4)["max_grad_norm"]
-    plan = model._plan_before_data(n_samples, 4)
-    norm, _ = step_rule(plan, Basis([[0.0]] * 5, 3.0, 1.0, 1.0, plan.steps))
-    assert none is None
-    assert (low, high) == pytest.approx((0.05, 2.0 * norm / 3.0))
-
-
-def test_the_least_norm_is_no_value_beside_itself() -> None:
-    none, high = DPLogisticRegression(0.1).suggested_space(300, 50)["max_grad_norm"]
-    assert none is None
-    assert high == pytest.approx(0.1)
-
-
 def test_a_public_size_takes_the_place_of_the_number_of_records() -> None:
     with_size = DPLogisticRegression(1.0, n_public=5000).suggested_space(700, 4)
     assert with_size == DPLogisticRegression(1.0).suggested_space(5000, 4)
-
-
-@pytest.mark.parametrize("sizes", [(0, 3), (1.5, 3), (100, 0)])
-def test_bad_sizes_are_refused(sizes: tuple[Any, Any]) -> None:
-    with pytest.raises((TypeError, ValueError), match="n_samples|n_features"):
-        DPLogisticRegression().suggested_space(*sizes)
 
 
 FEW = RNG.normal(size=(120, 3))
@@ -510,21 +380,6 @@ def test_auto_chooses_a_solver_that_understands_what_is_given(parameters, solver
     assert model.cost_parameters >= named.cost_parameters
 
 
-def test_many_classes_and_probabilities_without_a_word():
-    rows, labels = load_digits(return_X_y=True)
-    rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-12)
-    train, test, y, y_test = train_test_split(rows, labels, random_state=0)
-    scores = [
-        DPLogisticRegression(random_state=seed).fit(train, y).score(test, y_test)
-        for seed in range(3)
-    ]
-    # With "objective", the default before, it is about .55.
-    assert np.mean(scores) > 0.88
-    assert DPLogisticRegression(random_state=0).fit(train, y).predict_proba(test).sum(
-        axis=1
-    ) == pytest.approx(np.ones(len(test)))
-
-
 @pytest.mark.parametrize("delta", [1e-3, 0.0])
 @pytest.mark.parametrize("solver", ["objective", "output"])
 @pytest.mark.parametrize("kind", KINDS)
@@ -553,20 +408,6 @@ def test_regularization_holds_what_the_noise_does_to_margins(kind, solver, delta
             np.testing.assert_allclose(model.coef_, given.coef_, rtol=1e-6)
 
 
-def test_regularization_is_never_below_one():
-    model = DPLogisticRegression(100.0, 1e-3, solver="objective", data_norm=0.1)
-    assert model._plan(120, 9, 2).problem.regularization >= 1.0
-    model.set_params(solver="output", noise_multiplier=1e9)
-    assert model._plan(120, 9, 2).problem.regularization <= 1e15
-
-
-def test_a_secret_size_changes_neither_plan_nor_cost():
-    model = DPLogisticRegression(delta=1e-3, classes=[0, 1], n_public=100, random_state=0)
-    plans = [clone(model).fit(FEW[:size], FEW_LABELS[:size]).plan_ for size in (0, 1, 100, 120)]
-    assert all(plan == plans[0] for plan in plans)
-    assert plans[0].n_samples == 100
-
-
 @pytest.mark.parametrize("parameters", [{}, {"learning_rate": 0.5, "C": 0.2}])
 def test_fewer_records_keep_the_cost(parameters):
     model = DPLogisticRegression(**parameters)
@@ -588,3 +429,69 @@ def test_support_vectors_of_many_classes_start_where_gradients_name_the_class():
         outputs = len(np.unique(names)) if len(np.unique(names)) > 2 else 1
         zeros = clone(model).fit(FEW, names, coef_init=np.zeros((outputs, 3)))
         np.testing.assert_array_equal(model.fit(FEW, names).coef_, zeros.coef_)
+
+
+# Without noise, and with weights that are too large -------------------------------------------
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("solver", ["objective", "output"])
+def test_without_noise_class_weights_are_those_of_scikit_learn(solver, fit_intercept, monkeypatch):
+    module = {"objective": _objective, "output": _output}[solver]
+    monkeypatch.setattr(module, "add_noise", lambda weights, *rest: weights)
+    monkeypatch.setattr(_objective, "draw_linear_term", lambda width, *rest: np.zeros(width))
+    X, y = rare_class(500)
+    model = DPLogisticRegression(
+        100.0,
+        solver=solver,
+        C=0.5 * 8.0,
+        class_weight=WEIGHTS,
+        data_norm=10.0,
+        fit_intercept=fit_intercept,
+    ).fit(X, y)
+    # With an intercept that is regularised like the rest.
+    rows = np.column_stack([X, np.ones(500)]) if fit_intercept else X
+    peer = LogisticRegression(C=0.5, class_weight=WEIGHTS, fit_intercept=False, tol=1e-10)
+    weights = np.append(model.coef_[0], model.intercept_ if fit_intercept else [])
+    np.testing.assert_allclose(weights, peer.fit(rows, y).coef_[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["preconditioned", "objective", "output", "sgd"])
+def test_weights_above_one_would_be_found(solver, monkeypatch):
+    monkeypatch.setattr(
+        Design, "weighted", lambda design, weights: replace(design, weights=10.0 * weights)
+    )
+    replay = replay_of_weighted_neighbours(DPLogisticRegression, solver, 1, 40)
+    assert {finding.attribute for finding in replay.findings} >= {"coef_"}
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS])
+@pytest.mark.parametrize("kind", KINDS)
+def test_regularization_per_record_is_that_of_the_final_fit(kind, solver, monkeypatch):
+    # The final data repeat the tuning data, so means, and the model without noise, are the same.
+    for module in (_objective, _output, _permutation):
+        monkeypatch.setattr(module, "add_noise", lambda values, *rest: values)
+    monkeypatch.setattr(_objective, "draw_linear_term", lambda width, *rest: np.zeros(width))
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 2))
+    y = (X @ [1.0, -2.0] + rng.normal(size=60) > 0).astype(int)
+    is_exact = solver in ("objective", "output", "psgd")
+    budget = {"noise_multiplier": 1.0} if is_exact else {"epsilon": math.inf}
+    final = kind(
+        delta=1e-6,
+        solver=solver,
+        C=0.05,
+        batch_size=1.0,
+        epochs=3000,
+        max_grad_norm=100.0,
+        random_state=0,
+        learning_rate=0.05 if solver == "adam" else 0.15,
+        **budget,
+    )
+    tuned = clone(final).set_params(**final.tuning_parameters(60, 240))
+    final.fit(np.repeat(X, 4, axis=0), np.repeat(y, 4))
+    tuned.fit(X, y)
+    assert np.abs(final.coef_).max() > 0.1
+    np.testing.assert_allclose(tuned.coef_, final.coef_, rtol=1e-6)
+    unscaled = clone(tuned).set_params(C=0.05).fit(X, y)
+    assert np.abs(unscaled.coef_ - final.coef_).max() > 0.05

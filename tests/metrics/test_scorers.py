@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import pickle
 import re
 
 import numpy as np
@@ -127,22 +126,6 @@ def test_values_stay_within_the_bounds_and_records_apart(scorer) -> None:
     np.testing.assert_array_equal(scorer.per_record(models[1], None, y[:20]), values[:20])
 
 
-@pytest.mark.parametrize("scorer", every_scorer(), ids=lambda scorer: scorer.name)
-def test_pickles(scorer) -> None:
-    assert pickle.loads(pickle.dumps(scorer)) == scorer
-
-
-def test_bounds_are_attained() -> None:
-    right, wrong = Given([1, 1]), Given([0, 0])
-    y = np.array([1, 1])
-    assert (accuracy()(right, None, y), accuracy()(wrong, None, y)) == (1.0, 0.0)
-    sure = Given([[0.0, 1.0]], [0, 1])
-    assert neg_brier_score()(sure, None, [1]) == 0.0
-    assert neg_brier_score()(sure, None, [0]) == -1.0
-    assert neg_log_loss(4.0)(sure, None, [0]) == -4.0
-    assert neg_log_loss(4.0)(sure, None, [1]) == 0.0
-
-
 def test_class_that_the_model_does_not_know_scores_the_worst() -> None:
     model = Given([[0.5, 0.5]], [0, 1])
     assert neg_brier_score()(model, None, [2]) == -1.0
@@ -249,11 +232,6 @@ def test_name_stands_for_its_scorer(name) -> None:
     assert get_bounded_scorer(name) == KNOWN[name]()
     assert get_bounded_scorer(name).name == name
     assert name in get_scorer_names()
-
-
-def test_scorer_is_returned_itself() -> None:
-    scorer = metrics.neg_squared_error(3.0)
-    assert get_bounded_scorer(scorer) is scorer
 
 
 def test_every_other_name_of_scikit_learn_is_refused() -> None:

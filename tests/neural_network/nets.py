@@ -5,6 +5,7 @@ import numpy as np
 from skdptune.neural_network import MLP, DPNeuralNetClassifier, DPNeuralNetRegressor
 
 DELTA = 1e-4
+MODES = ["hooks", "functorch", "ghost"]
 KINDS = [DPNeuralNetClassifier, DPNeuralNetRegressor]
 
 

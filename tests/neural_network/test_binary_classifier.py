@@ -1,15 +1,12 @@
 """Private nets with one output, for two classes."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
 from scipy.special import expit
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import cross_val_score, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 from torch import nn
 
@@ -104,21 +101,6 @@ def test_step_is_along_the_gradient_of_the_logistic_loss(mode):
     np.testing.assert_allclose(weights_of(net), -0.1 * (gradients / norms).mean(0), atol=1e-6)
 
 
-class Squeezed(nn.Linear):
-    """Returns one number per record, without an axis for it."""
-
-    def forward(self, inputs):
-        return super().forward(inputs)[:, 0]
-
-
-def test_outputs_without_an_axis_are_the_same():
-    X, y = data()
-    sizes = {"module__in_features": 4, "module__out_features": 1}
-    wanted = binary(module=nn.Linear, **sizes).fit(X, y)
-    found = binary(module=Squeezed, **sizes).fit(X, y)
-    np.testing.assert_allclose(found.predict_proba(X), wanted.predict_proba(X), rtol=1e-5)
-
-
 def test_module_with_two_outputs_is_refused():
     with pytest.raises(ValueError, match=r"must return one output per record; got shape \(2,\)"):
         binary(module=LogisticHead(n_outputs=2)).fit(*data())
@@ -137,15 +119,3 @@ def test_module_with_one_probability_as_output():
     np.testing.assert_allclose(net.predict_proba(X)[:, 1], wanted, atol=1e-6)
     assert not hasattr(net, "decision_function")
     assert hasattr(binary(criterion=nn.BCEWithLogitsLoss()), "decision_function")
-
-
-def test_clone_pickle_and_cross_validation():
-    X, y = separable()
-    net = binary(threshold=0.4, epsilon=5.0).fit(X, y)
-    assert clone(net).get_params()["threshold"] == 0.4
-    restored = pickle.loads(pickle.dumps(net))
-    np.testing.assert_array_equal(restored.decision_function(X), net.decision_function(X))
-    scores = cross_val_score(
-        binary(module=LogisticHead, lr=1.0, epsilon=5.0), X, y, cv=2, scoring="roc_auc"
-    )
-    assert scores.min() > 0.8

@@ -1,22 +1,18 @@
 """Private nets for classification, as scikit-learn estimators and on handwritten digits."""
 
-import math
 import warnings
 
 import numpy as np
 import pytest
 import torch
 from opacus import PrivacyEngine
-from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV, train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import train_test_split
 from torch import nn
 
 from skdptune import DPRandomSearchCV
 from skdptune.base import profile_of
-from skdptune.base._shared import PUBLIC_WEIGHTS
 from skdptune.model_selection import RandomRuns
 from skdptune.neural_network import (
     MLP,
@@ -25,7 +21,6 @@ from skdptune.neural_network import (
     LogisticHead,
     SmallCNN,
 )
-from skdptune.preprocessing import BoundedScaler
 from skdptune.testing import replay_neighbours
 
 DELTA = 1e-4
@@ -110,75 +105,12 @@ def test_predictions_are_the_given_labels(kind, labels):
     np.testing.assert_allclose(net.predict_proba(X).sum(axis=1), 1.0, atol=1e-5)
 
 
-def test_module_with_probabilities_as_outputs():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 3))
-    module = nn.Sequential(nn.Linear(3, 2), nn.Softmax(dim=-1))
-    net = DPNeuralNetClassifier(
-        module, criterion=nn.NLLLoss, delta=DELTA, epsilon=5.0, random_state=0
-    ).fit(X, X[:, 0] > 0)
-    assert net.score(X, X[:, 0] > 0) > 0.9
-    with torch.no_grad():
-        wanted = net.module_(torch.from_numpy(X).float()).numpy()
-    np.testing.assert_allclose(net.predict_proba(X), wanted, atol=1e-6)
-
-
-def test_named_labels_may_be_absent():
-    X = np.random.default_rng(0).normal(size=(200, 3))
-    net = DPNeuralNetClassifier(LogisticHead, delta=DELTA, classes=["c", "a", "b"], random_state=0)
-    net.fit(X, np.full(200, "b"))
-    assert net.predict_proba(X).shape == (200, 3)
-    assert set(net.predict(X)) <= {"a", "b", "c"}
-    assert not any("label set" in sentence for sentence in net.privacy_.assumptions)
-    two = DPNeuralNetBinaryClassifier(LogisticHead, delta=DELTA, classes=["c", "a"])
-    two.fit(X, np.full(200, "c"))
-    np.testing.assert_array_equal(two.classes_, ["a", "c"])
-    # The second of the sorted labels is the positive one.
-    assert two.decision_function(X).mean() > 0.0
-    two.set_params(classes=None).fit(X, np.arange(200) % 2)
-    assert any("label set is public" in sentence for sentence in two.privacy_.assumptions)
-
-
 def test_bad_labels_are_refused():
     X = np.zeros((20, 2))
     with pytest.raises(ValueError, match="at least two classes"):
         DPNeuralNetClassifier(delta=1e-2).fit(X, np.zeros(20))
     with pytest.raises(ValueError, match="classes must be at least two different labels"):
         DPNeuralNetClassifier(classes=[1, 1]).privacy_profile(100)
-
-
-def test_batches_of_one_class_are_steps_like_others():
-    X = np.random.default_rng(0).normal(size=(100, 3))
-    net = DPNeuralNetClassifier(LogisticHead, delta=1e-3, batch_size=2, max_epochs=1)
-    assert net.fit(X, np.arange(100) == 0).plan_.steps == 50
-
-
-def test_pipeline_and_grid_search(digits):
-    X, y = digits[0][:600], digits[2][:600]
-    pipeline = make_pipeline(
-        BoundedScaler((0.0, 1.0)), DPNeuralNetClassifier(MLP, epsilon=6.0, random_state=0)
-    )
-    assert profile_of(pipeline, len(X)) == profile_of(pipeline[-1], len(X))
-    name = "dpneuralnetclassifier"
-    grid = {f"{name}__lr": [1e-6, 2.0], f"{name}__module__hidden": [(8,), (40,)]}
-    search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
-    assert search.best_params_ == {f"{name}__lr": 2.0, f"{name}__module__hidden": (40,)}
-
-
-def test_private_random_search(digits):
-    X, X_test, y, y_test = digits
-    search = DPRandomSearchCV(
-        DPNeuralNetClassifier(MLP, batch_size=0.1, classes=list(range(10))),
-        {"lr": loguniform(0.5, 4.0), "module__hidden": [(16,), (64,)]},
-        epsilon=6.0,
-        delta=DELTA,
-        n_iter=3,
-        random_state=0,
-    )
-    search.fit(X, y)
-    assert search.privacy_.profile.epsilon(DELTA) <= 6.0
-    assert search.score(X_test, y_test) > 0.5
-    assert isinstance(search.best_estimator_, DPNeuralNetClassifier)
 
 
 def test_private_search_survives_candidates_that_diverge(digits):
@@ -197,13 +129,6 @@ def test_private_search_survives_candidates_that_diverge(digits):
     ).fit(X, y)
     assert search.best_params_ == {"lr": 0.02}
     assert search.score(X_test, y_test) > 0.3
-
-
-def test_infinite_budget_is_training_without_noise(digits):
-    X, X_test, y, y_test = digits
-    net = DPNeuralNetClassifier(epsilon=math.inf, lr=2.0, max_epochs=30, random_state=0).fit(X, y)
-    assert net.score(X_test, y_test) > 0.93
-    assert net.privacy_.profile.epsilon(DELTA) == math.inf
 
 
 # Class weights ----------------------------------------------------------------------------------
@@ -231,7 +156,8 @@ def test_class_weights_find_more_of_a_rare_class(kind, max_grad_norm):
     assert before[y == 1].mean() < 0.6
     assert after[y == 1].mean() > before[y == 1].mean() + 0.2
     assert weighted.privacy_.profile == net.privacy_.profile
-    assert set(weighted.privacy_.assumptions) == {*net.privacy_.assumptions, PUBLIC_WEIGHTS}
+    (more,) = set(weighted.privacy_.assumptions) - set(net.privacy_.assumptions)
+    assert more == "class weights are public, not counted in the data"
     assert profile_of(weighted, 2000, 3) == profile_of(net, 2000, 3)
     assert clone(weighted).get_params()["class_weight"] == {1: 8.0}
 
@@ -283,13 +209,3 @@ def test_class_weights_that_are_not_public_numbers_are_refused(given):
         net.fit(X, y)
     with pytest.raises((TypeError, ValueError), match="^class_weight"):
         net.set_params(classes=[0, 1]).privacy_profile(100)
-
-
-def test_class_weights_of_nets_can_be_searched():
-    X, y = rare_class(500)
-    net = DPNeuralNetClassifier(LogisticHead, delta=DELTA, classes=[0, 1], max_epochs=2)
-    weights = [None, {1: 8.0}]
-    search = DPRandomSearchCV(
-        net, {"class_weight": weights}, n_iter=2.0, epsilon=8.0, delta=DELTA, random_state=0
-    ).fit(X, y)
-    assert search.best_params_["class_weight"] in weights

@@ -1,7 +1,5 @@
 """Ready modules: their sizes, their settings, and what they compute."""
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -9,7 +7,6 @@ import torch
 from skdptune.neural_network import MLP, LogisticHead, SmallCNN
 
 READY = [MLP, LogisticHead, SmallCNN]
-TemperedSigmoid = type(MLP(hidden=(2,), input_shape=1, n_outputs=1).layers[2])
 
 
 @pytest.mark.parametrize("kind", READY)
@@ -26,19 +23,6 @@ def test_module_without_sizes_has_nothing_and_says_so(kind):
     assert list(module.parameters()) == []
     with pytest.raises(ValueError, match="input_shape and n_outputs must be given"):
         module(torch.zeros(1, 64))
-
-
-def test_sized_keeps_settings_and_sizes_given_earlier():
-    module = MLP(hidden=(7, 5), scale=1.5, n_outputs=4).sized(3, 2)
-    widths = [tuple(p.shape) for p in module.parameters() if p.ndim == 2]
-    assert widths == [(7, 3), (5, 7), (4, 5)]
-    assert module.layers[2].scale == 1.5
-
-
-def test_tempered_sigmoid_is_tanh_by_default():
-    x = torch.linspace(-4.0, 4.0, 41)
-    assert torch.allclose(TemperedSigmoid()(x), torch.tanh(x), atol=1e-6)
-    assert torch.allclose(TemperedSigmoid(1.0, 3.0, 0.5)(x), torch.sigmoid(3 * x) - 0.5)
 
 
 def test_mlp_computes_what_numpy_does():
@@ -86,10 +70,3 @@ def test_bad_settings_are_refused(make, complaint):
 def test_a_single_width_is_refused_with_a_hint():
     with pytest.raises(TypeError, match=r"hidden must be a sequence.*Try \(8,\)"):
         MLP(hidden=8)
-
-
-@pytest.mark.parametrize("kind", READY)
-def test_pickle(kind):
-    module = kind(input_shape=64, n_outputs=3)
-    x = torch.rand(2, 64)
-    assert torch.equal(pickle.loads(pickle.dumps(module))(x), module(x))

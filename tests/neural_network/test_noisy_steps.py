@@ -9,6 +9,7 @@ import pytest
 import torch
 from opacus.layers import DPLSTM
 from scipy import stats
+from sklearn.exceptions import NotFittedError
 from torch import nn
 
 from skdptune.mechanisms._shared import grid_of
@@ -18,9 +19,12 @@ from skdptune.neural_network._noisy_steps import (
     GradientNoise,
     NoisySteps,
     NotPrivateError,
-    exact_arithmetic,
     quiet_hooks,
 )
+from tests.neural_network.nets import data as fitting_data
+from tests.neural_network.nets import net_of
+from tests.neural_network.nets import weights_of as trained
+from tests.neural_network.test_private_net import LABELS, NETS, ROWS, any_net
 
 criterion = nn.CrossEntropyLoss(reduction="none")
 
@@ -405,21 +409,6 @@ def test_step_without_noise_is_detected(monkeypatch):
         steps_of(linear(), noise=1.0).step(*batch())
 
 
-def test_module_without_hooks_is_detected(monkeypatch):
-    monkeypatch.setattr(_noisy_steps, "GradSampleModule", lambda module, **settings: module)
-    with pytest.raises(NotPrivateError, match="one gradient per record"):
-        steps_of(linear(), noise=1.0).step(*batch())
-
-
-def test_sufficient_noise_raises_no_error():
-    X, y = batch()
-    for seed in range(200):
-        module = nn.Linear(4, 1, bias=False)
-        engine = steps_of(module, noise=0.5, seed=seed, losses=lambda a, b: a[:, 0])
-        engine.step(X, y)
-    assert engine.steps_taken == 1
-
-
 def test_buffers_of_trainable_layers_are_refused():
     class Buffered(nn.Linear):
         def __init__(self):
@@ -450,21 +439,6 @@ def test_records_beside_which_slopes_underflow_are_dropped_where_norms_are_compu
     assert before.shape == moved.shape
 
 
-def test_exact_arithmetic_lasts_until_the_last_training_ends():
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium")
-    try:
-        first, second = exact_arithmetic(), exact_arithmetic()
-        first.__enter__()
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert torch.get_float32_matmul_precision() == "highest"
-        second.__exit__(None, None, None)
-        assert torch.get_float32_matmul_precision() == "medium"
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
 def added(deviation, seed, total):
     return GradientNoise(deviation, np.random.default_rng(seed)).added_to(total)
 
@@ -485,19 +459,6 @@ def test_sums_are_rounded_to_a_grid_that_no_data_choose():
         total = torch.full((1000,), value, dtype=torch.float64)
         steps = added(1.7, 0, total).numpy() / grid_of(1.7)
         np.testing.assert_array_equal(steps, np.rint(steps))
-
-
-def test_no_noise_is_a_copy():
-    total = torch.ones(3)
-    noisy = added(0.0, 0, total)
-    assert torch.equal(noisy, total)
-    assert noisy.data_ptr() != total.data_ptr()
-
-
-def test_sums_stay_as_they_were_and_no_gradient_flows():
-    total = torch.ones(3, requires_grad=True)
-    assert not added(1.0, 0, total).requires_grad
-    assert torch.equal(total, torch.ones(3))
 
 
 def test_a_sums_noise_does_not_depend_on_what_was_added_to_others():
@@ -524,3 +485,39 @@ def test_on_other_devices_torch_draws_the_noise(monkeypatch):
     monkeypatch.setattr(torch, "normal", normal)
     assert torch.equal(noise.added_to(torch.zeros(2, 3)), torch.ones(2, 3))
     assert drawn == [(0.0, 2.0, (2, 3), "meta", torch.float32)]
+
+
+# In a fit ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", GRAD_SAMPLE_MODES)
+def test_steps_past_opacus_are_detected_and_weights_are_erased(monkeypatch, mode):
+    class Plain(_noisy_steps.DPOptimizer):
+        """Passes Opacus's place, and steps on bare gradients."""
+
+        def step(self, closure=None):
+            return self.original_optimizer.step()
+
+    monkeypatch.setattr(_noisy_steps, "DPOptimizer", Plain)
+    monkeypatch.setattr(_noisy_steps, "DPOptimizerFastGradientClipping", Plain)
+    net = net_of(grad_sample_mode=mode)
+    with pytest.raises(NotPrivateError, match="one noisy step"):
+        net.fit(*fitting_data())
+    assert not trained(net).any()
+    with pytest.raises(NotFittedError):
+        net.predict(fitting_data()[0])
+
+
+@pytest.mark.parametrize("mode", ["hooks", "functorch", "ghost"])
+@pytest.mark.parametrize("name", NETS)
+def test_a_step_interrupted_before_its_noise_leaves_nothing_of_the_data(name, mode, monkeypatch):
+    def added_to(self, total):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(GradientNoise, "added_to", added_to)
+    left = []
+    for rows in (ROWS, -3.0 * ROWS):
+        net = any_net(name, grad_sample_mode=mode, batch_size=100).fit(rows, LABELS)
+        assert all(not vars(p) and p.grad is None for p in net.module_.parameters())
+        left.append(trained(net))
+    np.testing.assert_array_equal(*left)

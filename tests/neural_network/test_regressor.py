@@ -57,7 +57,3 @@ def test_wrong_number_of_outputs_is_refused():
     net = DPNeuralNetRegressor(LogisticHead(n_outputs=3), delta=1e-3)
     with pytest.raises(ValueError, match=r"must return 1 outputs per record; got shape \(3,\)"):
         net.fit(X, y)
-
-
-def test_there_are_no_probabilities():
-    assert not hasattr(DPNeuralNetRegressor(), "predict_proba")

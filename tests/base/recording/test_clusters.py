@@ -11,9 +11,8 @@ import joblib
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from skdptune._compat import cloudpickle
 from skdptune.model_selection import DPGridSearchCV
-from tests.base.counted import LABELS, ROWS, Counted, count_of, sizes_of
+from tests.base.counted import LABELS, ROWS, Counted, cloudpickle, count_of, sizes_of
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 GRID = {"C": [0.1, 1.0]}

@@ -19,7 +19,6 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import BaggingClassifier
 from sklearn.pipeline import make_pipeline
 
-from skdptune._compat import cloudpickle
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin, _payments, register_profile
 from skdptune.base._payments import (
@@ -32,7 +31,7 @@ from skdptune.base._payments import (
 from skdptune.base._shared import paid_for
 from skdptune.ledger import LedgerError, PrivacyLedger, config_context
 from skdptune.preprocessing import DPStandardScaler
-from tests.base.counted import LABELS, ROWS, Counted, count_of
+from tests.base.counted import LABELS, ROWS, Counted, cloudpickle, count_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -66,22 +65,6 @@ class TestWhatItPaysFor:
             Bagged(make_pipeline(DPStandardScaler(bounds=(-3, 3)), Counted())).fit(ROWS, LABELS)
         assert names_of(ledger) == ["Bagged", "Bagged"]
 
-    def test_clones_of_steps_in_a_thread(self, ledger):
-        class Threaded(Bagged):
-            def privacy_profile(self, n_samples, n_features=None):
-                return PrivacyProfile.pure(1.0)
-
-            def fit(self, X, y):
-                made = clone(self.base)
-                thread = threading.Thread(target=lambda: made.fit(X, y))
-                thread.start()
-                thread.join()
-                return Counted.fit(self, X, y)
-
-        with ledger:
-            Threaded(Counted()).fit(ROWS, LABELS)
-        assert names_of(ledger) == ["Threaded"]
-
     def test_other_models_are_fits_of_their_own(self, ledger):
         class Greedy(Counted):
             def fit(self, X, y):
@@ -105,14 +88,6 @@ class TestWhatItPaysFor:
         with ledger:
             Again().fit(ROWS, LABELS)
         assert names_of(ledger) == ["Again", "Again"]
-
-    def test_override_that_keeps_three_models_costs_three(self, ledger):
-        class Three(Counted):
-            def fit(self, X, y):
-                return [super(Three, self).fit(X, y) for _ in range(3)][0]
-
-        Three(ledger=ledger).fit(ROWS, LABELS)
-        assert names_of(ledger) == ["Three"] * 3
 
     def test_class_that_says_what_all_of_it_costs_is_believed(self, ledger):
         class Twice(Counted):

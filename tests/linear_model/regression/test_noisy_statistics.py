@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model import (
@@ -21,25 +20,20 @@ from skdptune.linear_model import (
 from skdptune.linear_model._regression import _noisy_statistics
 from skdptune.linear_model._regression._noisy_statistics import (
     LARGEST_RESIDUAL,
-    LEAST_NOISE,
     N_STEPS,
     exact_moment,
     noisy_sums_plan,
     release_sums,
     residual_moment,
     solve_noisy,
-    takes_steps,
     whole_weights,
 )
 from skdptune.linear_model._regression._sufficient_statistics import BLOCK, UNIT, squared_radius
 from skdptune.mechanisms import gaussian_release
-from skdptune.metrics import neg_squared_error
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
-from skdptune.preprocessing import RowNormClipper
 from skdptune.testing import replay_neighbours
 from tests.auditing import watched_releases
 from tests.base.nasty_records import EXTREME, FORMS, IMPROPER, as_column, nasty_rows, with_record
-from tests.linear_model.regression_examples import problem_of
+from tests.linear_model.regression.test_posterior_sampling import problem_of
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1.0, 1.0, size=(3000, 3))
@@ -112,12 +106,6 @@ def test_upper_triangle_moves_by_the_squared_norm_at_most():
         z = np.random.default_rng(seed).normal(size=4)
         outer = np.outer(z, z)
         assert np.linalg.norm(outer[np.triu_indices(4)]) <= z @ z + 1e-12
-
-
-def test_noise_that_makes_eigenvalues_negative_does_no_harm():
-    gram = np.diag([5.0, -3.0])
-    np.testing.assert_allclose(solve_noisy(gram, np.array([7.0, 2.0]), 2.0), [1.0, 1.0])
-    assert np.isfinite(solve_noisy(-np.eye(2), np.ones(2), 0.0)).all()
 
 
 DELTA = 1e-5
@@ -351,29 +339,6 @@ def test_steps_are_taken_where_noise_dominates_by_public_numbers_alone():
     assert not hasattr(AdaSSPLinearRegression(target_bound=1.0).fit(ROWS, TARGETS), "n_iter_")
 
 
-def test_noise_is_measured_beside_the_mean_eigenvalue():
-    # sqrt(2) * noise * width^1.5 / n, for noise 2.
-    edge = math.sqrt(2.0) * 2.0 * 9.0**1.5 / LEAST_NOISE
-    assert takes_steps(0.5, math.floor(edge), 9)
-    assert not takes_steps(0.5, math.ceil(edge), 9)
-    assert not takes_steps(math.inf, 1, 10**4)
-
-
-def test_data_that_are_read_once_keep_the_sums(tmp_path):
-    np.save(tmp_path / "rows.npy", ROWS)
-    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    sums = SufficientStatistics(math.sqrt(6), 2.0).update(ROWS, TARGETS)
-    fitted = [
-        model().fit(mapped, TARGETS),
-        model().fit(iter([(ROWS, TARGETS)])),
-        model().fit_statistics(sums),
-        *NoisyStatisticsRidge.fit_many([model(), model()], iter([(ROWS, TARGETS)])),
-    ]
-    for ridge in fitted:
-        assert ridge.n_iter_ == 0
-        np.testing.assert_array_equal(ridge.coef_, fitted[0].coef_)
-
-
 @pytest.mark.parametrize("form", ["array", "floats", "list", "frame"])
 def test_fits_of_many_take_the_same_steps(form):
     X = {
@@ -397,21 +362,6 @@ def test_fits_of_many_take_the_same_steps(form):
         assert one.intercept_ == other.intercept_
         assert hasattr(one, "feature_names_in_") == hasattr(other, "feature_names_in_")
     assert [one.n_iter_ for one in together[:-1]] == [5, 5, 0, 5, 0, 5]
-
-
-@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPGridSearchCV])
-def test_searches_of_pipelines_take_steps(kind):
-    pipeline = make_pipeline(RowNormClipper(2.0), NoisyStatisticsRidge(target_bound=2.0))
-    search = kind(
-        pipeline,
-        {"noisystatisticsridge__data_norm": [1.0, 2.0]},
-        epsilon=1.5,
-        delta=DELTA,
-        scoring=neg_squared_error(bound=4.0),
-        random_state=0,
-    ).fit(ROWS, TARGETS)
-    assert search.best_estimator_[-1].n_iter_ == N_STEPS
-    assert search.privacy_.epsilon <= 1.5
 
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -490,3 +440,16 @@ def test_steps_explain_more_where_noise_dominates(epsilon, monkeypatch):
     monkeypatch.setattr(_noisy_statistics, "LEAST_NOISE", math.inf)
     sums = [ridge.fit(X, y).score(X, y) for ridge in ridges]
     assert np.mean(steps) > np.mean(sums) + 0.1
+
+
+def test_sums_of_many_blocks_do_not_overflow(monkeypatch):
+    generator = np.random.default_rng(0)
+    rows, targets = generator.normal(size=(36_000, 4)), generator.normal(size=36_000)
+    monkeypatch.setattr("skdptune.linear_model._regression._sufficient_statistics._MOST_BLOCKS", 2)
+    few = SufficientStatistics(1.0, 1.0).update(rows, targets)
+    monkeypatch.undo()
+    many = SufficientStatistics(1.0, 1.0).update(rows, targets)
+    np.testing.assert_array_equal(few.gram_and_moment[0], many.gram_and_moment[0])
+    # A block's largest sum, and as many blocks as an integer holds before it is emptied.
+    assert BLOCK * 2**40 <= 2**53
+    assert BLOCK * 2**40 * 2**10 < 2**63

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdptune.linear_model import PTRLinearRegression, SufficientStatistics
-from skdptune.linear_model._regression._sufficient_statistics import (
-    BLOCK,
-    chunks_of,
-    is_streamed,
-    squared_radius,
-)
 
 rng = np.random.default_rng(0)
+# Of the longest row with its constant, in units of the bound, and what rounding adds.
+RADIUS2 = 1.25 * (1.0 + 1e-5)
 ROWS = rng.normal(size=(9000, 4)) * rng.choice([0.1, 1.0, 30.0], size=(9000, 1))
 TARGETS = rng.normal(size=9000) * 3.0
 
@@ -66,12 +60,12 @@ def test_one_record_moves_the_sums_by_its_own_norm_at_most(scale):
         row = scale * generator.normal(size=(1, 4))
         more = SufficientStatistics(1.0, 1.0).update(ROWS, TARGETS).update(row, [9.0])
         change = more.gram_and_moment[0] - gram
-        assert np.linalg.norm(change) <= squared_radius(True)
+        assert np.linalg.norm(change) <= RADIUS2
         assert np.linalg.norm(change) >= 0.2
-        radius = squared_radius(True) ** 0.5
+        radius = RADIUS2**0.5
         assert np.linalg.norm(more.gram_and_moment[1] - moment) <= radius
         before, after = base.spectrum[0][0], more.spectrum[0][0]
-        assert 0.0 <= after - before + 1e-9 <= squared_radius(True)
+        assert 0.0 <= after - before + 1e-9 <= RADIUS2
 
 
 def test_long_rows_are_as_long_as_allowed_and_no_longer():
@@ -79,45 +73,6 @@ def test_long_rows_are_as_long_as_allowed_and_no_longer():
     for row in (ROWS[:1] * 1e5, np.full((1, 4), 1e300), np.array([[1e-3, 0, 0, 1e308]])):
         gram = SufficientStatistics(2.0, 1.0, False).update(row, [0.0]).gram_and_moment[0]
         assert 1.0 - 1e-4 <= np.trace(gram) <= 1.0
-
-
-def test_sums_of_many_blocks_do_not_overflow(monkeypatch):
-    monkeypatch.setattr("skdptune.linear_model._regression._sufficient_statistics._MOST_BLOCKS", 2)
-    few = SufficientStatistics(1.0, 1.0).update(np.tile(ROWS, (4, 1)), np.tile(TARGETS, 4))
-    monkeypatch.undo()
-    many = SufficientStatistics(1.0, 1.0).update(np.tile(ROWS, (4, 1)), np.tile(TARGETS, 4))
-    np.testing.assert_array_equal(few.gram_and_moment[0], many.gram_and_moment[0])
-    # A block's largest sum, and as many blocks as an integer holds before it is emptied.
-    assert BLOCK * 2**40 <= 2**53
-    assert BLOCK * 2**40 * 2**10 < 2**63
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.int32, np.bool_])
-def test_any_real_dtype_will_do(dtype):
-    X = (np.abs(ROWS[:50]) > 0.5).astype(dtype)
-    one = SufficientStatistics(2.0, 1.0).update(X, TARGETS[:50].astype(np.float32))
-    other = SufficientStatistics(2.0, 1.0).update(
-        X.astype(float), TARGETS[:50].astype(np.float32).astype(float)
-    )
-    np.testing.assert_allclose(one.gram_and_moment[0], other.gram_and_moment[0], rtol=0, atol=1e-4)
-
-
-def test_reading_follows_later_chunks_and_copies_agree():
-    sums = SufficientStatistics(1.0, 1.0).update(ROWS[:10], TARGETS[:10])
-    assert sums.spectrum[0].shape == (5,)
-    copy = pickle.loads(pickle.dumps(sums))
-    for each in (sums, copy):
-        each.update(ROWS[10:], TARGETS[10:])
-    whole = SufficientStatistics(1.0, 1.0).update(ROWS, TARGETS)
-    for each in (sums, copy):
-        np.testing.assert_array_equal(each.gram_and_moment[0], whole.gram_and_moment[0])
-        np.testing.assert_array_equal(each.spectrum[0], whole.spectrum[0])
-
-
-def test_rows_are_not_changed():
-    X = ROWS.copy()
-    SufficientStatistics(0.5, 1.0).update(X, TARGETS)
-    np.testing.assert_array_equal(X, ROWS)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -213,32 +168,22 @@ def test_iterators_of_chunks(whole, size):
     same(model().fit(pairs(size)), whole)
 
 
-def test_memory_mapped_rows(whole, tmp_path, monkeypatch):
-    monkeypatch.setattr("skdptune.linear_model._regression._sufficient_statistics._ROWS", 500)
-    np.save(tmp_path / "rows.npy", X)
+def test_memory_mapped_rows(tmp_path):
+    # More rows than are read at once.
+    rows, targets = np.tile(X, (24, 1)), np.tile(Y, 24)
+    np.save(tmp_path / "rows.npy", rows)
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    assert is_streamed(mapped)
-    assert len(list(chunks_of(mapped, Y))) == 6
-    same(model().fit(mapped, Y), whole)
-    same(model().fit(mapped, Y[:, None]), whole)
+    whole = model().fit(rows, targets)
+    same(model().fit(mapped, targets), whole)
+    same(model().fit(mapped, targets[:, None]), whole)
 
 
 @pytest.mark.parametrize("blocks", [(1000, 3), (700, 2), (3000, 1)])
 def test_dask_arrays(whole, blocks):
     da = pytest.importorskip("dask.array")
     rows, targets = da.from_array(X, chunks=blocks), da.from_array(Y, chunks=900)
-    assert is_streamed(rows)
     same(model().fit(rows, targets), whole)
     same(model().fit(rows, Y), whole)
-
-
-def test_dask_arrays_of_unknown_length(whole):
-    da = pytest.importorskip("dask.array")
-    rows, targets = da.from_array(X, chunks=(1000, 3)), da.from_array(Y, chunks=1000)
-    keep = da.from_array(np.ones(3000, dtype=bool), chunks=1000)
-    same(model().fit(rows[keep], targets[keep]), whole)
-    with pytest.raises(ValueError, match="each chunk must be of shapes"):
-        model().fit(rows[keep], da.from_array(Y, chunks=900)[keep])
 
 
 @pytest.mark.parametrize(

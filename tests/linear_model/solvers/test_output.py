@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from skdptune._secure_random import SecureGenerator
 from skdptune.linear_model._solvers import _noise, _output
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._margin_losses import LOGISTIC, huber_hinge
@@ -18,7 +17,6 @@ from skdptune.linear_model._solvers._noise import (
     additive_noise,
     draw_linear_term,
     linear_term_error,
-    noise_generator,
     noise_grid,
 )
 from skdptune.linear_model._solvers._output import fit_output, plan_output
@@ -271,15 +269,6 @@ def test_missing_rows_are_empty_places():
     )
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("n_problems", [1, 3])
-def test_budget_is_met_and_used_up_of_permutation(delta, n_problems):
-    plan = plan_permutation(
-        PublicProblem(LOGISTIC, 1.5, 2.0, 6, 500, n_problems=n_problems), epsilon=1.0, delta=delta
-    )
-    assert 0.99 <= plan.profile.epsilon(delta) <= 1.0
-
-
 def test_fit_adds_the_planned_noise():
     rng = np.random.default_rng(4)
     design, signs = Design.clipped(np.zeros((20, 2)), 1.0, False), np.ones(20)
@@ -348,19 +337,3 @@ def test_linear_terms_are_near_noise_in_real_numbers(is_pure, width, monkeypatch
     bound = linear_term_error(width, 2.0, is_pure)
     assert 0.0 < np.linalg.norm(rough - fine) <= bound + least
     assert bound <= 1e-9 * (width if is_pure else math.sqrt(width))
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
-def test_noise_meets_the_budget_of_all_releases(delta):
-    multiplier, profile = additive_noise(2.0, delta, None, 3)
-    assert 0.999 * 2.0 <= profile.epsilon(delta) <= 2.0
-    given, same = additive_noise(math.nan, delta, multiplier, 3)
-    assert given == multiplier
-    assert same.epsilon(delta) == pytest.approx(profile.epsilon(delta), rel=1e-6)
-
-
-def test_seeds_repeat():
-    assert noise_generator(3).normal() == noise_generator(3).normal()
-    # Assumption E0.
-    assert noise_generator(None).random() != noise_generator(None).random()
-    assert isinstance(noise_generator(None), SecureGenerator)
