@@ -29,7 +29,6 @@ from skdptune.model_selection._adaptive._races import (
     Race,
     Races,
     largest_bracket,
-    n_going_on,
 )
 from skdptune.model_selection._cost import CostModel, FitSize
 from skdptune.model_selection._strategies._adaptive_session import with_share
@@ -290,12 +289,6 @@ def test_rungs_share_the_curve() -> None:
     assert [one.shift**2 / parts[0].shift ** 2 for one in parts] == pytest.approx([1, 3, 9])
 
 
-@pytest.mark.parametrize("more", [{"epsilon": None}, {"delta": 0.0}])
-def test_a_pruner_needs_a_total(more: Any) -> None:
-    with pytest.raises(ValueError, match="pruner must be None without an epsilon and a delta"):
-        planned(pruner="halving", **more)
-
-
 def test_splits_of_no_record_are_paid_for_each() -> None:
     # Theorem F7.
     def chance(**more: Any) -> float:
@@ -315,11 +308,6 @@ def test_splits_of_no_record_are_paid_for_each() -> None:
 
 
 # The allowance -----------------------------------------------------------------------------------
-
-
-def test_a_climb_is_one_trial() -> None:
-    assert RUNGS == (Fraction(1, 13), Fraction(3, 13), Fraction(9, 13))
-    assert Allowance(3, RUNGS).climb == Allowance(3, WHOLE).climb == 1
 
 
 def test_without_rungs_each_trial_takes_one() -> None:
@@ -396,13 +384,6 @@ def test_a_bracket_costs_the_sum_of_its_shares() -> None:
     assert Bracket(0, (9, 3, 1)).cost(RUNGS) == Fraction(27, 13)
     assert Bracket(1, (5, 1)).cost(RUNGS) == Fraction(24, 13)
     assert Bracket(2, (3,)).cost(RUNGS) == Fraction(27, 13)
-
-
-@given(count=st.integers(1, 200), has_own=st.booleans())
-def test_some_go_on_and_never_more_than_there_are(count: int, has_own: bool) -> None:
-    going = n_going_on(count, has_own=has_own)
-    assert 1 <= going <= count
-    assert going == count // 3 or going <= 2
 
 
 @given(

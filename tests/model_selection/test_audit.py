@@ -5,7 +5,9 @@ chosen, and on the second half the Clopper-Pearson lower bound on epsilon is fou
 stays below its report; searches that are broken on purpose are caught.
 """
 
+import copy
 import math
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -14,11 +16,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdptune.accounting import Geometric, Poisson
 from skdptune.mechanisms import gaussian_profile
-from skdptune.metrics import accuracy, make_bounded_scorer
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
-from skdptune.model_selection._running import Data, _runs
-from skdptune.model_selection._strategies import _running_search
+from skdptune.metrics import BoundedScorer, make_bounded_scorer
+from skdptune.model_selection import Composition, DPGridSearchCV, DPRandomSearchCV
 from tests.flat import flat
+from tests.model_selection.learners import QuickParameters
 
 DELTA = 1e-5
 # One-sided confidence of each bound.
@@ -29,7 +30,7 @@ EVERYONE = np.zeros((N_PUBLIC, 1)), np.arange(N_PUBLIC) % 2
 NEIGHBOUR = np.vstack([EVERYONE[0], [[1.0]]]), np.append(EVERYONE[1], 1)
 
 
-class NoisySum(ClassifierMixin, BaseEstimator):
+class NoisySum(QuickParameters, ClassifierMixin, BaseEstimator):
     """Releases the sum of a feature in [0, 1] with Gaussian noise, and says 1 above `cut`."""
 
     cost_parameters = frozenset({"noise"})
@@ -218,51 +219,55 @@ def test_a_fit_with_less_noise_than_it_is_charged_for_is_caught():
     assert lower_bound(with_record, without) > 1.5 * claimed
 
 
-def split_search():
-    return random_search(CutOnly(noise=8.0), scoring=MIDDLE, cv=0.7, score_epsilon=0.3).set_params(
-        param_distributions={"cut": [0.5]}
-    )
+class Exact(BoundedScorer):
+    """Says that no record moves a score, so that it is published without noise."""
+
+    def sensitivity(self, n_public):
+        return 1e-12
 
 
-def test_scores_without_noise_are_caught(monkeypatch):
-    search = split_search()
-    sound = published(search, lambda search: search.best_score_, 150)
-    assert lower_bound(*sound[:2]) <= sound[2]
-    monkeypatch.setattr(
-        _runs.Scoring,
-        "released",
-        lambda self, values, random: self.scorer.score(values, self.n_public),
-    )
-    broken = published(search, lambda search: search.best_score_, 150)
-    assert broken[2] == sound[2] < 1.5 < lower_bound(*broken[:2])
+def test_scores_without_noise_are_caught():
+    # With its noise this is one of the sound searches.
+    sound = random_search(
+        CutOnly(noise=8.0), scoring=MIDDLE, cv=0.7, score_epsilon=0.3
+    ).set_params(param_distributions={"cut": [0.5]})
+    claimed = sound.plan(N_PUBLIC, 1, compare=False).epsilon
+    exact = Exact(**{field.name: getattr(MIDDLE, field.name) for field in fields(MIDDLE)})
+    broken = published(sound.set_params(scoring=exact), lambda search: search.best_score_, 150)
+    assert broken[2] == claimed < 1.5 < lower_bound(*broken[:2])
 
 
-def test_the_same_noise_on_all_scores_is_caught(monkeypatch):
+class SameNoise(Composition):
+    """Scores all candidates with the same noise."""
+
+    def choose(self, run):
+        candidates = list(run.plan.candidates.grid())
+        results = [
+            replace(run, streams=copy.deepcopy(run.streams)).fit_and_score([candidate])[0]
+            for candidate in candidates
+        ]
+        return self.chosen(run, candidates, results)
+
+
+def test_the_same_noise_on_all_scores_is_caught():
     # One cut counts the record, the other does not: their scores' difference is exact.
-    search = grid_search(
-        CutOnly(noise=12.0),
-        [0.5, 10.0],
-        strategy="compose",
-        scoring=MIDDLE,
-        cv=0.7,
-        score_epsilon=0.3,
-    )
-
     def difference(search):
         first, second = scores_of(search)
         return round(first - second, 12)
 
-    sound = published(search, difference, 150)
-    assert lower_bound(*sound[:2]) <= sound[2]
-    honest = _running_search.spawned
-
-    def same_for_all(seeds, count):
-        fresh = np.random.SeedSequence(seeds.entropy, spawn_key=seeds.spawn_key)
-        return honest(fresh, 1) * count
-
-    monkeypatch.setattr(_running_search, "spawned", same_for_all)
-    broken = published(search, difference, 150)
-    assert broken[2] == sound[2] < 1.5 < lower_bound(*broken[:2])
+    found = []
+    for strategy, trials in ((Composition, 60), (SameNoise, 150)):
+        search = grid_search(
+            CutOnly(noise=12.0),
+            [0.5, 10.0],
+            strategy=strategy(score_epsilon=0.3),
+            scoring=MIDDLE,
+            cv=0.7,
+        )
+        *seen, claimed = published(search, difference, trials)
+        found.append((lower_bound(*seen), claimed))
+    (sound, claimed), (broken, same) = found
+    assert sound <= claimed == same < 1.5 < broken
 
 
 def test_the_bound_of_the_audit_is_below_the_truth_for_a_known_release():
@@ -275,40 +280,6 @@ def test_the_bound_of_the_audit_is_below_the_truth_for_a_known_release():
     # What is told apart always is limited by the number of searches alone.
     certain = lower_bound(np.ones(400), np.zeros(400))
     assert certain == pytest.approx(math.log((0.0005**0.005 - DELTA) / (1.0 - 0.0005**0.005)))
-
-
-# What a single record must not decide ----------------------------------------------------
-
-
-class Choosy(CutOnly):
-    """Cannot predict for some rows, and needs at least one, like most estimators."""
-
-    def predict(self, X):
-        if not len(X) or (X[:, 0] > 0.9).any():
-            raise ValueError("no prediction")
-        return super().predict(X)
-
-
-def exact_score(X, y, folds):
-    """Return a run's score before its noise, by folds of the given records."""
-    scoring = _runs.Scoring(accuracy(), N_PUBLIC, 0.0, 0.0, "none")
-    run = _runs.Run(Choosy(cut=-1.0), None, None)
-    (found,) = _runs.perform([run], _runs.Material(Data(X, y), folds, None, scoring))
-    return found.score
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0], ids=["the only one of a fold", "unpredictable"])
-def test_one_record_moves_a_score_by_no_more_than_its_sensitivity(value):
-    # All are right; the last fold is empty but for the record that comes and goes.
-    X, y = np.zeros((13, 1)), np.ones(13, dtype=int)
-    X[-1] = value
-    folds = [np.arange(6), np.arange(6, 12), np.arange(12, 13)]
-    scores = []
-    for size in (12, 13):
-        held = [fold[fold < size] for fold in folds]
-        pairs = [(np.setdiff1d(np.arange(size), fold), fold) for fold in held]
-        scores.append(exact_score(X[:size], y[:size], pairs))
-    assert abs(scores[1] - scores[0]) <= accuracy().sensitivity(N_PUBLIC) + 1e-12
 
 
 def test_the_fits_of_a_seeded_run_have_noise_of_their_own():

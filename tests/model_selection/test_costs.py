@@ -16,7 +16,7 @@ from skdptune.linear_model import DPLogisticRegression
 from skdptune.mechanisms import noise_for_budget
 from skdptune.metrics import accuracy
 from skdptune.model_selection._cost import ExpectedGain
-from skdptune.model_selection._cost._candidates import Candidates, is_finite
+from skdptune.model_selection._cost._candidates import Candidates
 from skdptune.model_selection._cost._fit_costs import labels_set_the_cost
 from skdptune.model_selection._cost._layout import Layout, make_layout, split_of
 from skdptune.model_selection._cost._table_noise import (
@@ -68,18 +68,6 @@ def test_bad_spaces_are_named(spaces: object, kind: type, words: str) -> None:
         grid(spaces)
 
 
-def test_distribution_without_rvs_is_refused() -> None:
-    with pytest.raises(TypeError, match="a list or a distribution with rvs; got object"):
-        drawn({"quality": object()})
-
-
-def test_unknown_names_are_listed() -> None:
-    with pytest.raises(ValueError, match="qualty"):
-        grid({"qualty": [1]}).check_names(Scripted())
-    with pytest.raises(ValueError, match="param_distributions must name .* got 'qualty'"):
-        drawn({"qualty": uniform()}).check_names(Scripted())
-
-
 @pytest.mark.parametrize("values", [[1.0], uniform()], ids=["list", "distribution"])
 @pytest.mark.parametrize("name", ["quality", "scriptd__quality", "scripted__qualty"])
 def test_the_parameter_that_was_meant_is_named(name: str, values: object) -> None:
@@ -104,25 +92,6 @@ def test_draws_choose_among_the_spaces() -> None:
     random = np.random.RandomState(0)
     found = [frozenset(drawn([{"a": [1]}, {"b": uniform()}]).draw(random)) for _ in range(50)]
     assert set(found) == {frozenset("a"), frozenset("b")}
-
-
-def test_combinations_up_to_a_number() -> None:
-    space = {"a": [1, 2], "b": [3, 4], "c": uniform()}
-    candidates = drawn(space)
-    assert candidates.combinations(space, ["a", "b"], 4) == [
-        {"a": 1, "b": 3},
-        {"a": 1, "b": 4},
-        {"a": 2, "b": 3},
-        {"a": 2, "b": 4},
-    ]
-    assert candidates.combinations(space, ["a", "b"], 3) is None
-    assert candidates.combinations(space, ["c"], 99) is None
-    assert candidates.combinations(space, [], 1) == [{}]
-
-
-def test_what_is_listed() -> None:
-    assert is_finite([1]) and is_finite((1,)) and is_finite(np.ones(2)) and is_finite(range(3))
-    assert not is_finite("ab") and not is_finite(uniform()) and not is_finite(np.ones((1, 1)))
 
 
 SUGGESTION = {"a": [None, 1, 2], "b": ["own"], "c": [0.5, 0.25]}

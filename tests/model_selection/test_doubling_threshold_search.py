@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import sys
 from typing import Any
 
@@ -39,15 +38,6 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 # What is found ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("noise", ["sparse", "per-round"])
-def test_the_best_candidate_is_found_where_noise_is_small(noise: str) -> None:
-    found = search(noise=noise, **LOUD).fit(X, Y)
-    assert found.best_params_ == {"quality": 0.95}
-    # Within a level of its accuracy on the validation records, which is near its quality.
-    assert found.best_score_ == pytest.approx(0.95, abs=0.1)
-    assert found.best_estimator_.quality == 0.95
-
-
 def test_the_rounds_are_those_of_the_utilities() -> None:
     found = search(**LOUD, diagnostics=True).fit(X, Y)
     exact = found.diagnostics_["utilities"]
@@ -58,23 +48,13 @@ def test_the_rounds_are_those_of_the_utilities() -> None:
 
 
 def test_batches_of_fresh_candidates_climb() -> None:
-    drawn = search(param_distributions={"quality": uniform(0.0, 1.0)}, batch_size=8, **LOUD).fit(
-        X, Y
-    )
-    assert drawn.best_params_["quality"] > 0.8
-    assert drawn.best_params_["quality"] >= drawn.best_score_ - 0.1
-    other = search(param_distributions={"quality": uniform(0.0, 1.0)}, batch_size=8, **LOUD).fit(
-        X, Y
-    )
-    assert other.best_params_ == drawn.best_params_ and other.trace_ == drawn.trace_
-
-
-def test_batches_are_fresh_and_as_large_as_asked() -> None:
     found = search(
-        param_distributions={"quality": uniform(0.0, 1.0)}, batch_size=3, diagnostics=True, **LOUD
+        param_distributions={"quality": uniform(0.0, 1.0)}, batch_size=8, diagnostics=True, **LOUD
     ).fit(X, Y)
     tried = [candidate["quality"] for candidate in found.diagnostics_["candidates"]]
-    assert len(tried) == len(set(tried)) == 3 * len(found.trace_)
+    assert len(tried) == len(set(tried)) == 8 * len(found.trace_)
+    assert found.best_params_["quality"] > 0.8
+    assert found.best_params_["quality"] >= found.best_score_ - 0.1
 
 
 def test_no_hit_returns_the_first_candidate() -> None:
@@ -189,9 +169,13 @@ def test_cost_does_not_depend_on_what_happens() -> None:
     assert len(fit_costs) == 1
 
 
-@pytest.mark.parametrize("noise", ["sparse", "per-round"])
-@pytest.mark.parametrize("total", [0.5, 2.0, 6.0])
-@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize(
+    ("noise", "total", "public"),
+    [
+        *(("sparse", 0.5, False), ("sparse", 6.0, True)),
+        *(("per-round", 0.5, True), ("per-round", 6.0, False)),
+    ],
+)
 def test_total_is_met_and_never_exceeded(noise: str, total: float, public: bool) -> None:
     found = search(epsilon=total, noise=noise, max_rounds=9, granularity=0.1)
     more = {"X_val": X[:50], "y_val": Y[:50]} if public else {}
@@ -287,12 +271,6 @@ def test_report_names_the_rounds() -> None:
 # Running ---------------------------------------------------------------------------------------
 
 
-def test_n_jobs_change_nothing() -> None:
-    one, two = (search(n_jobs=jobs, diagnostics=True, **LOUD).fit(X, Y) for jobs in (1, 2))
-    assert one.trace_ == two.trace_ and one.best_params_ == two.best_params_
-    np.testing.assert_array_equal(one.diagnostics_["utilities"], two.diagnostics_["utilities"])
-
-
 class Mapped(Scripted):
     """Right about many records only if they are mapped from disk."""
 
@@ -307,15 +285,6 @@ def test_processes_map_large_data_and_copy_none() -> None:
     found = search({"quality": [1.0]}, estimator=estimator, n_jobs=2, diagnostics=True, **LOUD)
     found.fit(wide, table(6000)[1])
     assert found.diagnostics_["utilities"] > 0.9
-
-
-def test_clone_pickle_and_repr() -> None:
-    found = search(max_hits=3).fit(X, Y)
-    again = pickle.loads(pickle.dumps(found))
-    assert again.trace_ == found.trace_ and again.privacy_ == found.privacy_
-    other = clone(found)
-    assert not hasattr(other, "trace_") and repr(other) == repr(found)
-    assert "max_hits=3" in repr(found)
 
 
 def test_both_kinds_of_candidates_or_none_are_refused() -> None:
@@ -480,11 +449,11 @@ class Counted(Scripted):
         return super().fit(X, y)
 
 
-@pytest.mark.parametrize("candidates", [None, {"quality": 1.0}, [0.5], "quality"])
-def test_candidates_of_a_wrong_kind_are_refused(candidates: Any) -> None:
+def test_candidates_of_a_wrong_kind_are_refused() -> None:
     session = search(**LOUD).start(X, Y)
-    with pytest.raises(TypeError, match="candidates must be a list of dicts"):
-        session.propose(candidates)
+    for candidates in (None, {"quality": 1.0}, [0.5], "quality"):
+        with pytest.raises(TypeError, match="candidates must be a list of dicts"):
+            session.propose(candidates)
     with pytest.raises(ValueError, match="not be empty"):
         session.propose([])
 

@@ -103,13 +103,16 @@ ESTIMATORS = {name: (make, parameter) for name, make, parameter in estimators()}
 
 
 def pairs() -> list[Any]:
-    """Return all pairs of a search and an estimator; of those alike, one is quick."""
+    """Return all pairs of a search and an estimator; of those alike, one is quick.
+
+    Each estimator is in the quickest search at least, and each search has one of each kind.
+    """
     quick = ("output", "sgd", "psgd", "NoisyStatisticsRidge", "table", "DPNeuralNetClassifier")
     return [
         pytest.param(
             kind,
             name,
-            marks=() if kind != "adaptive" or name in quick else pytest.mark.slow,
+            marks=() if kind == "random" or name in quick else pytest.mark.slow,
             id=f"{kind}-{name}",
         )
         for kind in SEARCHES

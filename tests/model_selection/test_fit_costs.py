@@ -205,14 +205,6 @@ def test_gaps_are_taken_in_any_form_of_table(kind: str) -> None:
     assert search.best_estimator_.predict(X).shape == Y.shape
 
 
-def test_labels_of_a_random_part_must_be_named() -> None:
-    model = DPLogisticRegression(solver="sgd", epochs=1)
-    search = of(model, {"C": [1.0]}, n_public=600)
-    with pytest.raises(ValueError, match="classes must be named in the estimator"):
-        search.fit(X, Y)
-    search.set_params(estimator__classes=[0, 1]).fit(X, Y)
-
-
 def test_an_estimator_that_costs_more_than_its_epsilon_is_not_held_by_it() -> None:
     class Expensive(Scripted):
         cost_parameters = None

@@ -55,14 +55,6 @@ def test_pick_follows_the_law_of_permute_and_flip() -> None:
     assert picks.count(0.0) == pytest.approx(200 * np.exp(-1.0) / 2, abs=4 * np.sqrt(30))
 
 
-def test_every_row_of_a_composition_is_shown() -> None:
-    found = search(strategy="compose", score_epsilon=20.0).fit(X, Y)
-    scores = found.cv_results_["mean_test_score"]
-    np.testing.assert_allclose(scores, [0.1, 0.5, 0.9], atol=0.15)
-    assert found.cv_results_["rank_test_score"].tolist() == [3, 2, 1]
-    assert found.best_index_ == 2
-
-
 @pytest.mark.parametrize(
     ("settings", "kind", "words"),
     [
@@ -130,16 +122,6 @@ def test_candidates_that_cannot_have_more_noise_are_chosen_from() -> None:
 # Partitions --------------------------------------------------------------------------------------
 
 
-def test_total_lies_between_the_fit_and_the_sum() -> None:
-    search = DPGridSearchCV(
-        Scripted(delta=DELTA),
-        TWO,
-        strategy=NoisyMaximum(selection_epsilon=0.3),
-    )
-    total = search.privacy_profile(1000, 3).epsilon(DELTA)
-    assert 0.999 < total <= 1.3
-
-
 def test_choice_costs_a_quarter_of_the_total_by_default() -> None:
     noisy_max = {"strategy": "noisy_max"}
     search = flat(DPGridSearchCV, Scripted(), TWO, epsilon=2.0, delta=DELTA, **noisy_max)
@@ -155,16 +137,6 @@ def test_choice_alone_costs_the_total(kind: type, delta: float) -> None:
     total = {"epsilon": 6.0, "delta": delta, "refit": False}
     search = flat(kind, Scripted(), TWO, n_partitions=50, **total)
     assert 0.999 * 6.0 < search.privacy_profile(1000, 3).epsilon(delta) <= 6.0
-
-
-def test_components_of_the_report() -> None:
-    report = (
-        DPGridSearchCV(Scripted(delta=DELTA), TWO, strategy=NoisyMaximum(n_partitions=7))
-        .plan(1000, 3)
-        .report
-    )
-    assert [part.name for part in report.parts] == ["selection", "final fit"]
-    assert "the best of 2, permute-and-flip, 7 disjoint partitions" in report.parts[0].note
 
 
 def test_surrogate_has_no_noise() -> None:

@@ -165,12 +165,6 @@ def test_optunas_verbosity_is_restored() -> None:
     assert optuna.logging.get_verbosity() == before
 
 
-def test_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ModuleNotFoundError, match=r"optuna.*pip install 'skdptune\[pareto\]'"):
-        study_at()
-
-
 @pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
 class TestModes:
     """Theorem F10: nothing is written to a file that others may read or write."""
@@ -503,22 +497,6 @@ def test_who_was_taken_over_from_makes_nothing_more() -> None:
     assert [one.run for one in second.begun()] == ["a"]
 
 
-def test_after_the_final_fit_nothing_is_resumed() -> None:
-    study = Study()
-    opened(study).begin_final()
-    with pytest.raises(ValueError, match="Its final fit is spent, whether or not it came to"):
-        opened(study)
-
-
-def test_another_plan_is_refused_by_name() -> None:
-    study = Study()
-    opened(study)
-    with pytest.raises(ValueError, match="with the same epsilon; got 'search', which is one of"):
-        Journal(study).open(PLAN | {"epsilon": "2.0"})
-    with pytest.raises(ValueError, match="the same cv, n_trials; got"):
-        Journal(study).open({"epsilon": "1.0", "cv": "3"})
-
-
 def test_descriptions_are_those_of_other_processes() -> None:
     assert described(lambda: 0) == described(lambda: 0)
     assert described(0.1) != described(0.2)
@@ -604,15 +582,6 @@ def test_given_ones_are_copied() -> None:
     assert make_pruner(pruner) is not pruner
 
 
-def test_others_are_refused() -> None:
-    for given in ("best", 3, optuna.samplers.TPESampler, None):
-        with pytest.raises(ValueError, match="sampler must be one of 'auto', 'tpe', 'gp', 'ran"):
-            check_sampler(given)
-    for given in ("best", 3, optuna.pruners.MedianPruner):
-        with pytest.raises(ValueError, match="pruner must be one of 'halving', 'hyperband' or an"):
-            check_pruner(given)
-
-
 States = optuna.trial.TrialState
 RATES = AdaptiveSpace({"rate": (0.1, 1.0), "kind": ["a", "b"]})
 
@@ -651,12 +620,6 @@ def test_trials_are_released_clipped_and_at_one_time() -> None:
     assert len(times) == 1
 
 
-def test_only_finished_trials_are_released() -> None:
-    studies = studies_of()
-    studies.ask(0)
-    assert studies.released.trials == []
-
-
 def test_pruned_trials_keep_their_last_score() -> None:
     studies = studies_of(pruner="halving", steps=(1, 3, 9))
     tell(studies, 0, 0.5, 0.6, 0.7)
@@ -666,11 +629,6 @@ def test_pruned_trials_keep_their_last_score() -> None:
     assert first.intermediate_values == {1: 0.5, 3: 0.6, 9: 0.7}
     assert second.value == 0.4
     assert [(one.place, one.is_pruned) for one in studies.told()] == [(2, False), (1, True)]
-
-
-def test_given_parameters_are_taken_as_they_are() -> None:
-    studies = studies_of()
-    assert studies.ask(0, {"rate": 0.25}).params["rate"] == 0.25
 
 
 def test_own_values_outside_the_space_are_told_and_not_sampled_from(tmp_path: Path) -> None:
@@ -696,12 +654,6 @@ def test_own_values_outside_the_space_are_told_and_not_sampled_from(tmp_path: Pa
     assert studies.released.trials[-1].state == States.FAIL
 
 
-def test_own_values_of_the_space_are_a_point_in_it() -> None:
-    studies = studies_of(own={"rate": 0.25, "kind": "b"})
-    trial = studies.ask_own(0)
-    assert trial._chosen.params == trial.params == {"rate": 0.25, "kind": "b"}
-
-
 def test_a_stored_study_is_taught_to_a_new_process(tmp_path: Path) -> None:
     path = tmp_path / "study.db"
     first = studies_of(path)
@@ -718,18 +670,3 @@ def test_a_stored_study_is_taught_to_a_new_process(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
     dates = {trial.datetime_start for trial in again.released.trials[:1]}
     assert all(date.year == 2000 for date in dates)
-
-
-def test_a_callback_may_stop() -> None:
-    studies = studies_of()
-    tell(studies, 0, 0.5)
-    seen = []
-
-    def stopping(study: Any, trial: Any) -> None:
-        seen.append(trial.number)
-        study.stop()
-
-    assert not studies.call(lambda study, trial: None, studies.released.trials[0])
-    assert studies.call(stopping, studies.released.trials[0])
-    assert seen == [0]
-    assert "stop" not in vars(studies.released)

@@ -53,13 +53,6 @@ def test_ties_are_broken_without_the_data() -> None:
     assert found == {1, 2, 3}
 
 
-def test_a_second_fit_leaves_nothing_of_the_first() -> None:
-    fitted = search(diagnostics=True).fit(X, Y)
-    assert hasattr(fitted, "diagnostics_") and hasattr(fitted, "best_estimator_")
-    changed(fitted, diagnostics=False, refit=False).fit(X, Y)
-    assert not hasattr(fitted, "diagnostics_") and not hasattr(fitted, "best_estimator_")
-
-
 def test_a_final_fit_that_fails_gives_a_model_that_no_record_influenced() -> None:
     """Theorem F4: it shows what a failing fit of other data would have shown."""
     found = []
@@ -71,12 +64,6 @@ def test_a_final_fit_that_fails_gives_a_model_that_no_record_influenced() -> Non
         found.append(vars(one.best_estimator_))
     assert found[0].keys() == found[1].keys()
     assert not any("secret" in str(value) for name, value in found[0].items() if name != "mark")
-
-
-def test_parameters_that_the_search_sets_may_not_be_searched() -> None:
-    for name in ("random_state", "n_public"):
-        with pytest.raises(ValueError, match=f"must leave '{name}' to the search"):
-            DPGridSearchCV(Scripted(), {name: [1]}, delta=DELTA).privacy_profile(600)
 
 
 class Seeing(Scripted):

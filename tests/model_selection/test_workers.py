@@ -330,12 +330,6 @@ def test_what_travels_is_small_however_long_the_session_was() -> None:
     assert len(cloudpickle.dumps(Slow())) < 50_000
 
 
-def test_without_a_cluster_there_is_no_client() -> None:
-    assert active_client() is None
-    with joblib.parallel_config(backend="threading"):
-        assert active_client() is None
-
-
 def on_dask(search: Any) -> Any:
     with joblib.parallel_config(backend="dask"):
         return search.fit(X, Y)
