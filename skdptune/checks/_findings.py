@@ -167,14 +167,9 @@ _LEARNT = frozenset(
         *("TargetEncoder", "TfidfVectorizer"),
     }
 )
-# They fit their estimator several times, and choose or learn by scores or predictions.
-_SEARCHES = frozenset(
-    {
-        *("CalibratedClassifierCV", "RFECV", "SequentialFeatureSelector", "StackingClassifier"),
-        *("StackingRegressor", "TunedThresholdClassifierCV", "ElasticNetCV", "LassoCV"),
-        *("LassoLarsCV", "LogisticRegressionCV", "RidgeClassifierCV", "RidgeCV"),
-    }
-)
+# They fit their estimator several times, and choose or learn by scores or predictions, as do all
+# whose names end in CV.
+_SEARCHES = frozenset({"SequentialFeatureSelector", "StackingClassifier", "StackingRegressor"})
 # The code of what is wrong with a parameter, by its name; others are refused as they are.
 _BY_PARAMETER = {
     **dict.fromkeys(("bounds", "bounds_X", "bounds_y", "data_norm", "target_bound"), "SKP002"),
@@ -215,7 +210,7 @@ def code_of_refusal(refusal: Refusal) -> str:
         return "SKP002"
     if name in _LEARNT:
         return "SKP009"
-    if name.endswith("SearchCV") or name in _SEARCHES:
+    if name.endswith("CV") or name in _SEARCHES:
         return "SKP006"
     return "SKP001" if refusal.learns_features else "SKP007"
 

@@ -7,7 +7,6 @@ from typing import Any
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base._shared import REPLACE
 
 
 class Private(ClassifierMixin, BaseEstimator):
@@ -30,7 +29,7 @@ class Private(ClassifierMixin, BaseEstimator):
 class Replacing(Private):
     """One whose guarantee is about replacing a record."""
 
-    neighbouring = REPLACE
+    neighbouring = "replace one of a public number of records"
 
 
 class Sized(Private):

@@ -30,19 +30,10 @@ def test_delta_is_large_from_one_over_the_number_of_records_on(n_samples: int) -
         assert ("SKP004" in report.codes) == is_large
 
 
-def test_advised_delta_is_a_tenth_of_what_is_large() -> None:
-    (finding,) = check(Private(), n_samples=20_000, delta=1e-3)
-    assert finding.fix == "delta=5e-06"
-
-
 def test_total_that_is_asked_for_counts_and_not_its_rounding() -> None:
     assert check(Private(epsilon=10.0)).codes == ()
     assert check(Private(epsilon=10.001)).codes == ("SKP016",)
     assert check(model(epsilon=math.inf)).codes == ("SKP007",)
-
-
-def test_delta_of_a_pure_budget_is_no_finding() -> None:
-    assert check(Private(), n_samples=10**6, delta=0.0).codes == ()
 
 
 @pytest.mark.parametrize(
@@ -172,13 +163,6 @@ def test_fits_that_go_on_are_found_in_private_steps_alone() -> None:
     ]
 
 
-def test_relation_that_nobody_knows_is_refused_elsewhere() -> None:
-    class Odd(Private):
-        neighbouring = "something else"
-
-    assert "SKP012" not in check(Odd()).codes
-
-
 def places(search: Any) -> list[str]:
     found = [one.place for one in check(search) if one.code == "SKP014"]
     return [place.partition(".")[2] for place in found]
@@ -201,13 +185,6 @@ def places(search: Any) -> list[str]:
 )
 def test_spaces_are_read_in_every_form(space: Any, expected: list[str]) -> None:
     assert places(random_search(space=space)) == expected
-
-
-def test_own_values_of_steps_are_known_by_their_names() -> None:
-    search = random_search(
-        named("passthrough", C=0.3), {"fit__C": [0.3, 1.0], "fit__tol": [0, 1e-3]}
-    )
-    assert places(search) == ['param_distributions["fit__tol"]']
 
 
 @pytest.mark.parametrize("selection", ["auto", "table", "noisy_max", "compose"])
