@@ -6,6 +6,7 @@ What is read is read once: a list of modules, each with the names that it import
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -14,7 +15,7 @@ from pathlib import Path
 import skdptune
 
 ROOT_NAME = "skdptune"
-PACKAGE = Path(skdptune.__file__).parent
+PACKAGE = Path(inspect.getfile(skdptune)).parent
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import skdptune
 from skdptune import model_selection
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients
 from skdptune.mechanisms import _noisy_gradient_plan
+from tests.structure import PACKAGE
 
-PACKAGE = Path(skdptune.__file__).parent
 PAGE = Path(__file__).parent.parent / "docs" / "architecture.md"
 X = np.random.default_rng(0).normal(size=(3000, 3))
 Y = X[:, 0] > 0

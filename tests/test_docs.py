@@ -15,8 +15,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-import skdptune
 from tests.site.links import slug
+from tests.structure import PACKAGE
 
 DOCS = Path(__file__).parents[1] / "docs"
 # Pages whose code is run, from the first block to the last.
@@ -98,8 +98,7 @@ def test_reference_has_every_public_name_once(page: str) -> None:
 
 def test_reference_has_every_public_module() -> None:
     # The installed one, which need not be beside the site.
-    package = Path(skdptune.__file__).parent
-    folders = {f"skdptune.{path.parent.name}" for path in package.glob("[!_]*/__init__.py")}
+    folders = {f"skdptune.{path.parent.name}" for path in PACKAGE.glob("[!_]*/__init__.py")}
     texts = [path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.rst")]
     found = {module for text in texts for module in MODULE.findall(text)}
     assert folders | {"skdptune.base.protocol"} == found

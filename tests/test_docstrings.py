@@ -7,7 +7,6 @@ import re
 
 import pytest
 
-from skdptune._docstrings import with_shared_text
 from tests.testing.public_estimators import FOLDERS, found_in
 
 MODELS = {
@@ -18,30 +17,6 @@ MODELS = {
 }
 # Parameters without a default that must be given, or must be None.
 WITHOUT_DEFAULT = {"components", "target_bound", "train_split"}
-
-
-def test_lines_in_braces_are_replaced_at_their_indentation() -> None:
-    @with_shared_text({"name": "a : int\n    What it is."})
-    class Some:
-        """Something.
-
-        {name}
-        {not a name}
-        """
-
-    text = inspect.getdoc(Some) or ""
-    assert text.splitlines()[2:] == ["a : int", "    What it is.", "{not a name}"]
-
-
-def test_an_unknown_name_is_an_error() -> None:
-    with pytest.raises(KeyError):
-
-        @with_shared_text({})
-        class Some:
-            """Something.
-
-            {name}
-            """
 
 
 def described(kind: type) -> list[tuple[str, str]]:

@@ -729,12 +729,6 @@ def test_a_released_front_takes_a_table_with_booleans_and_gaps() -> None:
     assert np.abs(published(search) - published(search).mean(axis=0)).max() > 0.05
 
 
-def test_targets_of_every_form_have_one_entry_per_record() -> None:
-    assert target_array([[1], [2], (3,)], None).shape == (3, 1)
-    assert target_array([[1, 2], [2, 3], None, [4, 5]], None).shape == (4, 2)
-    assert target_array([1, [2, 3], 4]).shape == (3,)
-
-
 # Audits: thousands of searches, with a record that has a gap and without it ----------------------
 
 

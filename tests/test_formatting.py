@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skdptune._formatting import shown_delta, shown_epsilon, shown_number
+from skdptune._formatting import shown_delta, shown_number
 
 numbers = st.one_of(
     st.floats(min_value=0.0, allow_infinity=False, allow_subnormal=False),
@@ -38,13 +38,6 @@ def test_number_is_shown_rounded_up_and_close(value: float) -> None:
     assert len(shown) <= len("1000000.000")
 
 
-@given(st.integers(100, 10**9))
-def test_three_decimals_are_shown_as_they_are(thousandths: int) -> None:
-    value = thousandths / 1000
-    if value < 1e6:
-        assert shown_number(value) == f"{value:.3f}"
-
-
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
@@ -68,11 +61,6 @@ def test_number_examples(value: float, shown: str) -> None:
     assert shown_number(value) == shown
 
 
-def test_epsilon_says_so_when_nothing_is_guaranteed() -> None:
-    assert shown_epsilon(math.inf) == "not private"
-    assert shown_epsilon(0.93) == "ε = 0.930"
-
-
 @given(st.floats(0.0, 1.0, allow_subnormal=False))
 @example(sys.float_info.min)
 @example(math.nextafter(1.0, 0.0))
@@ -87,21 +75,6 @@ def test_delta_is_shown_rounded_up_and_short(value: float) -> None:
 def test_subnormal_is_shown_rounded_up(value: float) -> None:
     assert Decimal(shown_number(value)) >= Decimal(value)
     assert float(shown_delta(value)) >= value
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (0.0, "0"),
-        (1.0, "1"),
-        (1e-5, "1e-05"),
-        (0.001, "0.001"),
-        (1 / 123457, "8.1e-06"),
-        (0.12301, "0.124"),
-    ],
-)
-def test_delta_examples(value: float, shown: str) -> None:
-    assert shown_delta(value) == shown
 
 
 def test_user_decimal_context_is_of_no_consequence() -> None:

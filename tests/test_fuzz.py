@@ -16,9 +16,7 @@ import os
 import numpy as np
 import pytest
 
-from skdptune.accounting import PrivacyProfile
 from tests.fuzz import recipes, run
-from tests.fuzz.values import TABLES, TARGETS, table, target
 
 SHARDS = 20
 START, COUNT = map(int, os.environ.get("SKDPTUNE_FUZZ", "0:100000").split(":"))
@@ -89,16 +87,6 @@ def test_flags_of_estimators_are_true_or_false(name, flag):
             thing(**given | {flag: value}).fit(X, np.arange(20) % 2)
 
 
-def test_values_are_of_all_forms():
-    rng = np.random.default_rng(0)
-    with np.errstate(all="ignore"):
-        tables = [make(rng, np.ones((4, 2))) for make in TABLES]
-        targets = [make(rng, np.arange(4) % 2) for make in TARGETS]
-    assert len({type(one) for one in tables}) > 5 < len({type(one) for one in targets})
-    proper = [X for X in (table(rng) for _ in range(100)) if isinstance(X, np.ndarray)]
-    assert any(target(rng, X, True) is not None for X in proper)
-
-
 def faulty(error):
     def function(epsilon):
         raise error
@@ -131,23 +119,3 @@ def test_a_hang_is_a_fault(monkeypatch):
     monkeypatch.setattr(run, "targets", lambda: ([("f", endless)], np.ones(1)))
     monkeypatch.setattr(run, "recipe", lambda name, thing: {"epsilon": [1.0]})
     assert run.run(0)[1] == "Hang"
-
-
-class Profile:
-    """Says what it is told to."""
-
-    def __init__(self, epsilon, delta):
-        self._epsilon, self._delta = epsilon, delta
-
-    def epsilon(self, delta):
-        return self._epsilon
-
-    def delta(self, epsilon):
-        return np.full(np.shape(epsilon), self._delta)
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(np.nan, 0.0), (-1.0, 0.0), (1.0, np.nan), (1, 2)])
-def test_a_profile_of_no_number_is_a_fault(epsilon, delta):
-    with pytest.raises(run.Fault):
-        run.check_profile(Profile(epsilon, delta))
-    run.check_profile(PrivacyProfile.pure(1.0))

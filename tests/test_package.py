@@ -18,12 +18,17 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import skdptune
+from tests.structure import PACKAGE
 from tests.testing.public_estimators import PUBLIC
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = Path(skdptune.__file__).parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+
+
+def public_names(folder: str = "") -> list[str]:
+    names: list[str] = vars(importlib.import_module(f"skdptune.{folder}".rstrip(".")))["__all__"]
+    return names
 
 
 def public_modules() -> list[str]:
@@ -61,13 +66,13 @@ def test_root_lists_its_folders_and_names() -> None:
     folders = {name.split(".")[1] for name in public_modules() if name != "skdptune"}
     for name in folders:
         assert getattr(skdptune, name) is importlib.import_module(f"skdptune.{name}")
-    nets = {name for name in skdptune.neural_network.__all__ if name.startswith("DPNeuralNet")}
+    nets = {name for name in public_names("neural_network") if name.startswith("DPNeuralNet")}
     # `from skdptune import *` must work without torch.
-    assert not nets & set(skdptune.__all__)
-    assert dir(skdptune) == sorted({*folders, *skdptune.__all__, *nets, "__version__"})
+    assert not nets & set(public_names())
+    assert dir(skdptune) == sorted({*folders, *public_names(), *nets, "__version__"})
     namespace: dict[str, Any] = {}
     exec("from skdptune import *", namespace)
-    assert namespace.keys() - {"__builtins__"} == set(skdptune.__all__)
+    assert namespace.keys() - {"__builtins__"} == set(public_names())
 
 
 def test_root_does_not_know_what_it_does_not_offer() -> None:
@@ -148,11 +153,6 @@ def test_newest_constraints_meet_all_but_diffprivlib() -> None:
     assert "scikit-learn<1.8" in unmet(EXTRAS["diffprivlib"], newest)
 
 
-def test_requirement_out_of_range_or_unpinned_is_unmet() -> None:
-    pins = {"one": Version("1.0")}
-    assert unmet(["one>=1", "one<1", "two"], pins) == ["one<1", "two"]
-
-
 def test_constraint_files_differ_by_scikit_learn_alone() -> None:
     pins, newest = read_pins("constraints.txt"), read_pins("constraints-newest.txt")
     differing = {name for name in pins | newest if pins.get(name) != newest.get(name)}
@@ -175,37 +175,3 @@ def test_readme_test_command_runs_the_tests_of_the_first_leg() -> None:
         '.venv/bin/python -m pip install -q -c constraints.txt -e ".[test,diffprivlib,dask]"',
         ".venv/bin/python -m pytest -n auto",
     ]
-
-
-def test_every_readme_command_can_be_read() -> None:
-    readme = ROOT / "README.md"
-    names = re.findall(r"^<!-- (\w+)-command -->$", readme.read_text("utf-8"), re.MULTILINE)
-    assert "test" in names
-    assert [name for name in names if readme_command(readme, name).returncode != 0] == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "<!-- test-command -->\n\nProse only.\n",
-        "<!-- test-command -->\n```bash\n```\n",
-        "<!-- test-command -->\n```bash\ntrue\ntrue\n```\n",
-        "<!-- other-command -->\n```bash\ntrue\n```\n",
-        "```bash\ntrue\n```\n<!-- test-command -->\n",
-    ],
-)
-def test_readme_without_one_command_is_refused(tmp_path: Path, text: str) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(text, "utf-8")
-    result = readme_command(readme)
-    assert result.returncode == 1
-    assert "must hold one command" in result.stderr
-
-
-def test_readme_command_is_the_block_after_its_marker(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    blocks = [f"<!-- {name}-command -->\n\n```bash\n{name} it\n```\n" for name in ("try", "test")]
-    readme.write_text("\n".join([*blocks, "```bash\nsomething else\n```\n"]), "utf-8")
-    assert readme_command(readme).stdout == "test it\n"
-    assert readme_command(readme, "try").stdout == "try it\n"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import sys
-import threading
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +15,7 @@ from joblib.pool import PicklingPool
 
 from skdptune import DPGridSearchCV, DPRandomSearchCV, _progress
 from skdptune._compat import Parallel, delayed
-from skdptune._progress import Progress, _is_outermost, _shown_time, current_progress
+from skdptune._progress import Progress, _is_outermost
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection._running import Quiet
 
@@ -80,29 +78,6 @@ def test_silent_where_nobody_watches(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("verbose", [-1, 1.5, "yes"])
-def test_bad_verbose_is_refused(verbose: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match="verbose must be"):
-        Progress("Search", verbose)
-
-
-def test_shown_by_default_on_a_terminal_and_taken_away(terminal: Terminal) -> None:
-    with Progress("Search") as progress:
-        progress.phase("planning")
-        wait_for("Search: planning", terminal)
-    # tqdm clears the line of what it does not leave.
-    assert terminal.getvalue().endswith("\r")
-
-
-def test_nothing_is_shown_of_what_is_done_soon(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_progress, "_PATIENCE", 60.0)
-    with Progress("Search") as progress:
-        progress.phase("planning")
-    assert terminal.getvalue() == ""
-
-
 def test_counts_estimate_what_is_left(terminal: Terminal) -> None:
     with Progress("Search") as progress:
         progress.count(0, 4)
@@ -113,35 +88,6 @@ def test_counts_estimate_what_is_left(terminal: Terminal) -> None:
         wait_for("Search: 4 of 4 candidates [", terminal)
         progress.phase("fitting the winner")
         wait_for("Search: fitting the winner [", terminal)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(0.2, "1 s"), (45.4, "45 s"), (99.4, "99 s"), (600.0, "10 min"), (36000.0, "10 h")],
-)
-def test_times_are_short(seconds: float, shown: str) -> None:
-    assert _shown_time(seconds) == shown
-
-
-def test_what_is_inside_shows_nothing(terminal: Terminal) -> None:
-    with Progress("Search") as outer:
-        with Progress("fit") as inner:
-            inner.count(0, 10, "steps")
-            current_progress().phase("within")
-            assert current_progress() is inner
-            wait_for("Search: starting", terminal)
-        assert current_progress() is outer
-    assert "fit" not in terminal.getvalue() and "within" not in terminal.getvalue()
-    assert current_progress()._verbose == 0
-
-
-def test_workers_show_nothing(terminal: Terminal) -> None:
-    found: list[bool] = []
-    thread = threading.Thread(target=lambda: found.append(_is_outermost()))
-    thread.start()
-    thread.join()
-    assert found == [False]
-    assert _is_outermost()
 
 
 @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "threading"])
@@ -243,20 +189,3 @@ def test_a_terminal_that_is_gone_ends_no_fit(
         progress.line("a line")
         time.sleep(0.02)
     assert progress._thread is not None and not progress._thread.is_alive()
-
-
-def test_lines_that_are_turned_off_end_no_fit(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    tqdm = functools.partial(_progress._tqdm(), disable=True)
-    monkeypatch.setattr(_progress, "_tqdm", lambda: tqdm)
-    model = DPLogisticRegression(solver="output", classes=[False, True])
-    grid = DPGridSearchCV(model, {"C": [0.5, 1.0]}, epsilon=1.5, delta=1e-4, verbose=2)
-    assert hasattr(grid.fit(*problem()), "best_params_")
-    assert capfd.readouterr() == ("", "")
-
-
-def test_only_one_module_draws_progress() -> None:
-    package = Path(_progress.__file__).parent
-    drawing = {path.name for path in package.rglob("*.py") if "tqdm" in path.read_text("utf-8")}
-    assert drawing == {"_progress.py"}

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import joblib
 import pytest
 
 from skdptune._running_budget import RunningBudget, one_at_a_time
@@ -218,23 +217,11 @@ def test_a_fork_does_not_wait_for_a_thread_that_it_has_not() -> None:
     assert isinstance(problem, RuntimeError)
 
 
-def test_workers_of_joblib_are_refused() -> None:
-    total = GaussianFilter(1.0, 1e-5)
-    with pytest.raises(Exception, match="GaussianFilter must be used where it was made|pickle"):
-        joblib.Parallel(2)(joblib.delayed(total.record)(PART) for _ in range(2))
-    assert total.n_parts == 0
-
-
 def test_no_thread_sees_what_another_has_half_done() -> None:
     purse = Purse()
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: purse.spend(), range(40)))
     assert sorted(found) == list(range(1, 41))
-
-
-def test_a_thread_may_call_again_within_its_turn() -> None:
-    assert Purse().spend(2, times=3) == 6
-    assert Purse.spend.__doc__.startswith("Spend, in a way")
 
 
 class TestReservations:
@@ -260,9 +247,3 @@ class TestReservations:
         second.mark_read()
         with pytest.raises(LedgerError, match="must not be read to be cancelled"):
             first.cancel("a mistake")
-
-    def test_a_copy_of_the_ledger_spends_the_same_budget(self, pair: tuple[Any, Any]) -> None:
-        _, second = pair
-        second.ledger.reserve(PrivacyProfile.pure(0.5), name="another")
-        with pytest.raises(RuntimeError, match="profile must fit"):
-            copy.deepcopy(second.ledger).reserve(PrivacyProfile.pure(0.1), name="a third")

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-import skdptune
+from tests.structure import PACKAGE
 
 ROOT = Path(__file__).resolve().parents[1]
 LEDGER = ROOT / "docs" / "theorems.md"
 # The package may be installed, and not lie beside its tests.
-CODE_ROOT = Path(skdptune.__file__).parents[1]
+CODE_ROOT = PACKAGE.parent
 FIELDS = ("Statement", "Source", "Proof", "Code", "Tests")
 HEADING = re.compile(r"^### (Theorem|Assumption) ([A-Z][0-9]+)\. (\S.*)$", re.MULTILINE)
 CITATION = re.compile(r"\b(Theorem|Assumption)(s?)\s+([A-Z][0-9]*)\b")
@@ -284,15 +284,6 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_entry_is_read_with_its_fields(tree: Path) -> None:
-    (entry,) = parse(GOOD)
-    assert (entry.label, entry.title) == ("Theorem A1", "A sum (default)")
-    assert entry.anchor == "theorem-a1-a-sum-default"
-    assert entry.fields["Statement"] == "One `and` one."
-    assert entry.paths("Code") == ["package.sums.add", "package.sums.Sum.of"]
-    assert list(complaints([entry], tree)) == []
-
-
 @pytest.mark.parametrize(
     ("good", "bad", "complaint"),
     [
@@ -323,13 +314,6 @@ def test_what_does_not_cite_its_entry_is_said(tree: Path) -> None:
     ]
 
 
-def test_assumption_needs_no_test_and_a_name_is_given_once(tree: Path) -> None:
-    assumption = GOOD[: GOOD.index("*Tests")].replace("Theorem A1. A", "Assumption A2. A")
-    cited = assumption.replace("`package.sums.add` and, of the class,", "")
-    assert list(complaints(parse(cited), tree)) == []
-    assert list(complaints(parse(GOOD + GOOD), tree)) == ["A1 names 2 entries"]
-
-
 def test_an_object_cites_by_itself_or_in_the_comment_above(tree: Path) -> None:
     path = tree / "package" / "others.py"
     text = '"""Theorem A3."""\n\n\n# A limit: Assumption A2.\nLIMIT = 1\nOTHER = 2\n'
@@ -354,12 +338,6 @@ def test_an_object_cites_by_itself_or_in_the_comment_above(tree: Path) -> None:
 )
 def test_unknown_citation_is_found(text: str, found: list[str]) -> None:
     assert unknown_citations(text, {"Theorem A1"}) == found
-
-
-def test_theorem_of_a_paper_without_its_year_is_found() -> None:
-    assert nameless_theorems("Lyu (2017), Theorem 5.2, and Theorem A1.") == []
-    assert nameless_theorems("Lyu, Theorem 5.2.") == ["Theorem 5.2."]
-    assert nameless_theorems(f"In 2017. {'x' * 200} Theorems 2 and 6.") == ["Theorems 2 and 6."]
 
 
 def test_bare_names_and_links_are_found() -> None:

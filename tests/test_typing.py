@@ -69,7 +69,6 @@ DParetoSearchCV(model, space, n_iter=1.5)  # arg-type
 DoublingThresholdSearchCV(model, space, delta="a")  # arg-type
 
 assert_type(skdptune.linear_model.DPLogisticRegression(), DPLogisticRegression)
-assert_type(skdptune.__version__, str)
 assert_type(skdptune.DPLogisticRegression(), DPLogisticRegression)
 assert_type(RidgeOfRoot(), NoisyStatisticsRidge)
 RidgeOfRoot(alpha="a")  # arg-type

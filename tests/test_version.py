@@ -10,13 +10,14 @@ import pytest
 from packaging.version import Version
 
 import skdptune
+from skdptune import __version__
 
 ROOT = Path(__file__).parents[1]
 
 
 def test_version_is_the_installed_one() -> None:
-    assert importlib.metadata.version("skdptune") == skdptune.__version__
-    assert str(Version(skdptune.__version__)) == skdptune.__version__
+    assert importlib.metadata.version("skdptune") == __version__
+    assert str(Version(__version__)) == __version__
 
 
 def test_addresses_are_the_same_everywhere() -> None:
@@ -33,7 +34,7 @@ def test_addresses_are_the_same_everywhere() -> None:
 def test_citation_is_of_this_version() -> None:
     yaml = pytest.importorskip("yaml")
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert cited["version"] == skdptune.__version__
+    assert cited["version"] == __version__
     lines = importlib.metadata.metadata("skdptune").get_all("Project-URL", [])
     assert {f"Documentation, {cited['url']}", f"Source, {cited['repository-code']}"} <= set(lines)
 

@@ -11,7 +11,6 @@ import os
 import pickle
 import platform
 import random
-import re
 import signal
 import time
 
@@ -80,11 +79,6 @@ class TestCreation:
             PrivacyLedger(":memory:", "patients")
         with pytest.raises(ValueError, match="path_or_url must be that of a file or a server"):
             PrivacyLedger.create(":memory:", "patients", epsilon=3.0, delta=1e-5)
-
-    def test_repr_shows_what_was_registered(self, ledger):
-        assert repr(ledger) == (
-            "PrivacyLedger(':memory:', 'patients', epsilon=3.0, delta=1e-05, unit='one record')"
-        )
 
 
 class TestReserving:
@@ -200,20 +194,6 @@ class TestReserving:
         assert (again.who, again.note) == ("Ana", "study 7")
         assert again == shared and hash(again) == hash(shared)
 
-    def test_user_without_a_name_is_a_number(self, ledger, monkeypatch):
-        def fail():
-            raise KeyError("no such user")
-
-        monkeypatch.setattr(getpass, "getuser", fail)
-        monkeypatch.setattr(platform, "node", lambda: "a\x1bb")
-        ledger.reserve(PURE, name="a fit")
-        assert re.fullmatch(r"(user \d+|a user)@a\?b", ledger.history()[0].who)
-
-    @pytest.mark.parametrize("given", [{"who": ""}, {"who": "a\nb"}, {"note": " "}])
-    def test_who_and_note_are_visible_words(self, given):
-        with pytest.raises(ValueError, match=f"{next(iter(given))} must be a str of visible"):
-            PrivacyLedger(":memory:", "patients", epsilon=1.0, delta=0.0, **given)
-
     def test_fits_carry_the_words_of_their_ledger(self):
         given = {"epsilon": 1.0, "delta": 1e-5, "who": "Ana", "note": "study 7"}
         ledger = PrivacyLedger(":memory:", "patients", **given)
@@ -278,15 +258,6 @@ def check_load(place, n_processes, count):
     )
 
 
-def test_paths_are_absolute(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    ledger = PrivacyLedger.create("here.ledger", "patients", epsilon=1.0, delta=0.0)
-    monkeypatch.chdir("/")
-    assert ledger.path == str(tmp_path / "here.ledger")
-    assert ledger.remaining() == 1.0
-    assert _reference.check_path(":memory:") == ":memory:"
-
-
 # What is refused before a ledger is touched --------------------------------------------------
 
 
@@ -314,12 +285,6 @@ def test_arguments_are_checked(arguments, error, message):
     right = {"path_or_url": ":memory:", "dataset": "patients", "epsilon": 3.0, "delta": 1e-5}
     with pytest.raises(error, match=message):
         PrivacyLedger(**{**right, **arguments})
-
-
-def test_zeros_have_no_sign():
-    ledger = PrivacyLedger(":memory:", "patients", epsilon=1, delta=-0.0)
-    assert math.copysign(1.0, ledger.delta) == 1.0
-    assert isinstance(ledger.epsilon, float)
 
 
 # Two phases: what was reserved stays spent unless it was proven that nothing was read --------
@@ -383,13 +348,6 @@ class TestTwoPhases:
                 step()
         assert reservation.status == "confirmed"
 
-    def test_reason_is_checked(self, ledger):
-        reservation = ledger.reserve(PURE, name="a fit")
-        with pytest.raises(ValueError, match="reason must say why"):
-            reservation.cancel(" ")
-        with pytest.raises(TypeError, match="reason must be a str"):
-            reservation.cancel(None)
-
     def test_left_reservation_is_found_again(self, shared, place):
         left = shared.reserve(PURE, name="a fit").identifier
         found = PrivacyLedger(place, "patients").reservation(left)
@@ -399,23 +357,8 @@ class TestTwoPhases:
         with pytest.raises(ValueError, match="identifier must be that of a record"):
             shared.reservation("nothing")
 
-    def test_reservation_of_no_ledger_is_refused(self, shared):
-        reservation = shared.reserve(PURE, name="a fit")
-        reservation.identifier = "another"
-        with pytest.raises(LedgerError, match="reservation must be one of 'patients'"):
-            reservation.confirm()
-
-    def test_repr_shows_what_it_is_for(self, ledger):
-        reservation = ledger.reserve(PURE, name="a fit")
-        assert repr(reservation).startswith("Reservation('a fit', dataset='patients', '")
-
 
 class TestPickles:
-    def test_pickled_reservation_is_the_same(self, shared):
-        reservation = shared.reserve(PURE, name="a fit")
-        pickle.loads(pickle.dumps(reservation)).mark_read()
-        assert reservation.status == "read"
-
     def test_another_process_confirms(self, shared):
         reservation = shared.reserve(PURE, name="a fit")
         finish(started(confirm, reservation))
@@ -485,13 +428,6 @@ class TestReading:
         assert records[0].time > records[1].time > records[2].time
         assert all(record.changed < record.time for record in records)
 
-    def test_history_as_a_frame(self, ledger):
-        assert ledger.history(as_frame=True).empty
-        ledger.reserve(PURE, name="a fit")
-        frame = ledger.history(as_frame=True)
-        assert list(frame["name"]) == ["a fit"]
-        assert set(frame.columns) == set(ledger.history()[0].to_dict())
-
     def test_usage_is_what_was_used_after_each_event(self, ledger):
         assert ledger.usage()["used"] == []
         first = ledger.reserve(GAUSSIAN, name="first")
@@ -550,12 +486,6 @@ class TestReading:
         early.reserve(PrivacyProfile.gaussian(0.01), name="second")
         assert early.to_dict()["ways"] == ledger.to_dict()["ways"]
 
-    @pytest.mark.parametrize("method", ["remaining", "spent"])
-    @pytest.mark.parametrize("delta", [-0.1, 1.5, math.nan])
-    def test_delta_is_checked(self, ledger, method, delta):
-        with pytest.raises(ValueError, match="delta must be"):
-            getattr(ledger, method)(delta)
-
 
 # Copies and pickles of a ledger draw from the same budget ------------------------------------
 
@@ -602,8 +532,3 @@ def test_other_processes_spend_from_the_same_budget(shared):
     assert spend_in_processes(shared, 2, 2, PURE) == [2, 2]
     assert [record.status for record in shared.history()] == ["confirmed"] * 4
     assert len({record.details["process"] for record in shared.history()}) == 2
-
-
-def test_ledgers_of_other_names_differ(ledger):
-    assert ledger != PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5)
-    assert ledger != "patients"

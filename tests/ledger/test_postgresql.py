@@ -22,7 +22,6 @@ pytest.importorskip("psycopg")
 from skdptune.accounting import BudgetExceededError, PrivacyProfile
 from skdptune.ledger import LedgerError, PrivacyLedger, _books, _postgresql
 from skdptune.ledger._books import Ways
-from skdptune.ledger._postgresql import PostgresqlServer
 from skdptune.ledger._reference import storage_at
 from skdptune.ledger._storage import Account, StoredEvent
 from tests.ledger.children import PATIENCE_S, check_notes, finish, spend_until_lost, started
@@ -166,11 +165,6 @@ class TestLock:
             assert transaction.account("patients") == before
             assert transaction.last_event("patients").sequence == 3
         assert len(spent.history()) == 2
-
-    def test_reader_cannot_write(self, spent):
-        with pytest.raises(LedgerError, match="must be writable"):
-            with spent._storage.transaction(write=False) as transaction:
-                transaction.save("new", Account("terms", "state", "digest"))
 
     def test_nobody_overspends_without_the_lock(self, server, monkeypatch):
         """The key of the events forbids two that saw the same ones."""
@@ -543,11 +537,6 @@ class TestVersions:
         assert len(PrivacyLedger(server.url(), "patients").history()) == 1
         assert server.execute("SELECT to_regclass('skdptune.new')") == [(None,)]
 
-    def test_version_of_no_release_is_damage(self, server, spent):
-        server.execute("UPDATE skdptune.ledger SET version = 0")
-        with pytest.raises(LedgerError, match="there is no version 0"):
-            PrivacyLedger(server.url(), "patients")
-
 
 class TestProcesses:
     """Theorem H3."""
@@ -581,13 +570,3 @@ class TestProcesses:
         for thread in threads:
             thread.join(PATIENCE_S)
         assert len(spent.history()) == 21
-
-    def test_one_connection_is_kept(self, server, spent):
-        for _ in range(3):
-            spent.reserve(PURE, name="a fit")
-        assert server.execute(f"SELECT count(*) {OTHERS}") == [(1,)]
-
-    def test_storage_is_pickled_by_its_place(self, spent):
-        again = pickle.loads(pickle.dumps(spent._storage))
-        assert isinstance(again, PostgresqlServer)
-        assert again.location == spent.path

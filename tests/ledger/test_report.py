@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from skdptune.accounting import PrivacyProfile
+from skdptune.inspection import LedgerDisplay
 from skdptune.ledger import PrivacyLedger
-from skdptune.ledger._shared import shown_below
 from tests.accounting.statement.registry import SCHEMA
 
 PURE = PrivacyProfile.pure(0.5)
@@ -24,32 +24,21 @@ def test_fresh_ledger_has_all_left(ledger):
     assert words == "PrivacyLedger patients: ε = 3.000 at δ = 1e-05, spent 0.000 (one record)"
 
 
-def test_records_are_listed_with_their_costs(ledger, monkeypatch):
-    monkeypatch.setattr("skdptune.ledger._ledger.now", lambda: "2026-01-02T03:04:05.678+00:00")
-    monkeypatch.setattr("skdptune.ledger._ledger.who_records", lambda given: "ana@lab")
+def test_records_are_listed_with_their_costs():
+    ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=1e-5, who="ana@lab")
     with ledger.reserve(PURE, name="search", assumptions=["n is public"]):
         pass
     ledger.reserve(PURE, name="left", note="study 7")
     ledger.reserve(PURE, name="given up").cancel("no file")
     lines = str(ledger.report()).splitlines()
     assert re.fullmatch(r"PrivacyLedger patients: ε = 3\.000 at δ = 1e-05, spent .*", lines[0])
-    stamp = "2026-01-02T03:04:05Z; by ana@lab"
+    stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; by ana@lab"
     assert re.fullmatch(rf"├─ 1\. search \({stamp}\) +ε = 0\.500", lines[1])
-    assert f"4. left ({stamp}; study 7) [not confirmed]" in lines[2]
+    assert re.search(rf"4\. left \({stamp}; study 7\) \[not confirmed\]", lines[2])
     assert re.fullmatch(rf"└─ 5\. given up \({stamp}; no file\) +cancelled", lines[3])
     assert "33.3 % of the budget is used" in lines[4]
     assert "guarantees the whole budget" in lines[4]
     assert lines[-1] == "- n is public"
-
-
-def test_only_the_latest_are_listed(ledger):
-    for number in range(5):
-        ledger.reserve(PrivacyProfile.pure(0.1), name=f"fit {number}")
-    words = str(ledger.report(2))
-    assert "3 earlier records" in words and "fit 3" in words and "fit 2" not in words
-    assert "5 earlier records" in str(ledger.report(0))
-    with pytest.raises(ValueError, match="n_records must be"):
-        ledger.report(-1)
 
 
 def test_html_is_escaped(ledger):
@@ -63,8 +52,9 @@ def test_html_is_escaped(ledger):
     ("value", "shown"), [(0.99999, "0.999"), (0.0, "0"), (1.23456e-9, "1.23e-9"), (12.3, "12.3")]
 )
 def test_what_is_left_is_shown_from_below(value, shown):
-    assert shown_below(value) == shown
-    assert float(shown) <= value
+    usage = {name: [] for name in ("time", "event", "name", "used", "confirmed")}
+    words = LedgerDisplay(usage, epsilon=20.0, delta=0.0, remaining=value).in_words
+    assert words.endswith(f"a pure release of up to ε = {shown} still fits.")
 
 
 # What is shown of one reservation ------------------------------------------------------------
@@ -81,12 +71,6 @@ def test_record_is_plain_json(record):
     assert content["name"] == "a fit"
     assert content["assumptions"] == ["n is public"]
     assert replace(record, epsilon=math.inf).to_dict()["epsilon"] == "inf"
-
-
-def test_cost_without_an_epsilon_at_the_delta_is_infinite(ledger):
-    ledger.reserve(PrivacyProfile.pure(0.0), name="nothing")
-    ledger.reserve(PrivacyProfile.approximate(0.1, 4e-6), name="fits by its share")
-    assert [record.is_spent for record in ledger.history()] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -114,12 +98,6 @@ def test_ledger_states_its_budget_and_all_that_was_spent() -> None:
     assert statement.tuning.startswith("Yes, in full by DPGridS")
     assert statement.answer("unit") == "one visit"
     assert ": 2. All releases" in statement.facts.other_releases
-
-
-def test_ledger_without_searches_says_so() -> None:
-    ledger = PrivacyLedger(":memory:", "patients", epsilon=3.0, delta=0.0)
-    assert ledger.statement().tuning.startswith("No release is a search")
-    assert "variant_name: Pure DP" in ledger.to_registry_yaml()
 
 
 def test_record_follows_the_schema() -> None:

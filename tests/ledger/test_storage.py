@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 import pytest
 
 from skdptune.ledger import LedgerError
 from skdptune.ledger._reference import storage_at
-from skdptune.ledger._sqlite import SqliteFile, SqliteMemory
-from skdptune.ledger._storage import Account, StoredEvent, Transaction, damaged, missing, newer
+from skdptune.ledger._storage import Account, StoredEvent
 
 EVENTS = [StoredEvent(i, f"r{i % 2}", f'{{"number":{i}}}', f"d{i}") for i in range(1, 6)]
 
@@ -64,51 +61,10 @@ def test_event_is_never_replaced(storage):
         transaction.append("a", EVENTS[0])
 
 
-def test_damage_says_what_to_do():
-    words = str(damaged("l", "page 3"))
-    assert words.startswith("ledger 'l' is damaged: page 3. A damaged ledger is not an empty one")
-    assert "restore the latest copy" in words
-
-
 # The statements that both data bases run, on one that has nothing but tables -----------------
 
 
-@pytest.fixture
-def connection():
-    found = sqlite3.connect(":memory:", isolation_level=None)
-    found.execute("CREATE TABLE x_accounts (dataset PRIMARY KEY, terms, state, digest)")
-    found.execute("CREATE TABLE x_profiles (key PRIMARY KEY, content)")
-    found.execute("CREATE TABLE x_events (dataset, sequence, reservation, content, digest)")
-    yield found
-    found.close()
-
-
-def test_tables_are_those_of_a_schema(connection):
-    transaction = Transaction(connection.execute, "x_")
-    transaction.save("a'; --", Account("1", ":two", "%s"))
-    transaction.append("a'; --", StoredEvent(1, "r", '{"x":1}', "d"))
-    transaction.keep_profile("k", "first")
-    transaction.keep_profile("k", "second")
-    assert transaction.data_sets() == ["a'; --"]
-    assert transaction.account("a'; --") == Account("1", ":two", "%s")
-    assert list(transaction.events("a'; --")) == [transaction.last_event("a'; --")]
-    assert transaction.profile("k") == "first"
-
-
-def test_what_is_said_of_no_ledger_and_of_a_newer_one():
-    assert "A missing ledger is not an empty one" in str(missing("p"))
-    assert str(newer("p", 3, 2)).startswith("path_or_url must be that of a ledger of version 2")
-
-
 # Which storage a place stands for, and which errors are alike wherever a ledger is kept ------
-
-
-def test_places_of_sqlite(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert isinstance(storage_at(":memory:"), SqliteMemory)
-    file = storage_at(tmp_path / "a.ledger")
-    assert isinstance(file, SqliteFile)
-    assert file.location == storage_at("a.ledger").location == str(tmp_path / "a.ledger")
 
 
 @pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])

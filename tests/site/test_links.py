@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import skdptune
 from tests.site.links import broken_links, broken_markdown_links, slug
+from tests.structure import PACKAGE
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [
@@ -41,7 +41,7 @@ def test_paths_named_in_markdown_exist(file: Path) -> None:
     if file.stem != "CHANGELOG":
         named = A_PATH.findall(file.read_text(encoding="utf-8"))
         # The package may be installed elsewhere.
-        roots = (ROOT, Path(skdptune.__file__).parents[1])
+        roots = (ROOT, PACKAGE.parent)
         assert [p for p in named if not any((root / p).exists() for root in roots)] == []
 
 

@@ -7,7 +7,9 @@ import types
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -16,7 +18,13 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    Normalizer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -24,7 +32,7 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base import NoProfileError, register_profile
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.linear_model._solvers import Design
-from skdptune.preprocessing import DPStandardScaler
+from skdptune.preprocessing import DPStandardScaler, RowNormClipper
 from skdptune.testing import NeighbourReplay, replay_neighbours
 from tests.testing import estimators as toys
 from tests.testing.public_estimators import BOUNDS, ESTIMATORS, SEARCHES, nets
@@ -364,6 +372,75 @@ def test_fits_that_change_their_data_change_a_copy() -> None:
     rows = X.copy()
     replay_neighbours(Scales(), rows, None, FAR, n_repeats=6).assert_passes()
     assert np.array_equal(rows, X)
+
+
+# What fits are given, and what is claimed of them ----------------------------------------------
+
+
+class Seen(leaks.NoisyMean):
+    """Notes the tables that it is fitted to."""
+
+    tables: list = []
+
+    def _before(self, X):
+        Seen.tables.append(X)
+
+    def _clipped(self, X):
+        return super()._clipped(np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=float))
+
+
+@pytest.mark.parametrize("form", ["array", "frame", "list", "sparse"])
+def test_data_sets_differ_in_one_record_and_keep_their_form(form) -> None:
+    make = {"frame": pd.DataFrame, "list": np.ndarray.tolist, "sparse": sparse.csr_matrix}
+    given = make.get(form, np.float32)(np.tile([0.5, 0.25], (9, 1)))
+    Seen.tables.clear()
+    replay_neighbours(Seen(), given, None, [1.0, -1.0], n_repeats=6).assert_passes()
+    assert {type(each) for each in Seen.tables} == {type(given)}
+    assert {getattr(each, "dtype", None) for each in Seen.tables} == {
+        getattr(given, "dtype", None)
+    }
+    found = set()
+    for each in Seen.tables:
+        rows = np.asarray(each.toarray() if form == "sparse" else each, dtype=float).tolist()
+        found.add((len(rows), rows.count([1.0, -1.0])))
+    # Without the record, with it, and with another in its place.
+    assert {(9, 0), (10, 1), (10, 0)} <= found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((X, LABELS, [1.0, 2.0, 3.0]), "record must be a pair"),
+        ((X, None, [98765.0]), "record must have the shape of a row"),
+        ((X[:1], None, X[0]), "at least two records"),
+    ],
+)
+def test_wrong_data_are_refused_without_quoting_them(arguments, words) -> None:
+    with pytest.raises(ValueError, match=words) as caught:
+        replay_neighbours(leaks.NoisyMean(), *arguments)
+    assert "98765" not in str(caught.value)
+
+
+def test_shifts_follow_from_the_profile() -> None:
+    # Theorem V1. Replacing a record is two steps.
+    allowed = {
+        row.neighbours: row.allowed
+        for record in (FAR, np.zeros(3))
+        for row in replay(leaks.NoisyMean(), record, n_repeats=20, random_state=3).rows
+        if row.allowed
+    }
+    assert allowed.pop("record added", 0.25) == pytest.approx(0.25, rel=0.05)
+    assert allowed.pop("record replaced", 0.5) == pytest.approx(0.5, rel=0.05)
+    result = replay(leaks.NoisyMean(), n_repeats=10)
+    assert (result.estimator, result.n_repeats, result.delta) == ("NoisyMean", 10, 1e-5)
+    assert result.epsilon == pytest.approx(PrivacyProfile.gaussian(0.25).epsilon(1e-5))
+
+
+@pytest.mark.parametrize("free", [Normalizer(), RowNormClipper()], ids=["normalizer", "clipper"])
+def test_free_steps_need_no_public_size(free) -> None:
+    # So that what follows from the number of records beside them is private.
+    found = replay(make_pipeline(free, leaks.IgnoresItsPublicSize()), RECORDS["corner"]).findings
+    assert {finding.kind for finding in found} == {"follows from the private size"}
 
 
 # Arguments ---------------------------------------------------------------------------------------

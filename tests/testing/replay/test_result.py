@@ -36,14 +36,6 @@ def result(*rows):
     return NeighbourReplay("Toy", 20, 1.0, 1e-5, "add or remove one record", rows)
 
 
-def test_findings_are_the_rows_that_the_claim_does_not_allow() -> None:
-    assert result(*FINE).findings == []
-    found = result(*FINE, *WRONG).findings
-    assert [finding.attribute for finding in found] == ["mean_", "size_"]
-    assert found[0] == ("mean_", "moves too far", ADDED, "moves.")
-    assert result(*FINE).not_compared == ["state_"]
-
-
 def test_it_prints_as_a_table() -> None:
     assert (
         str(result(*FINE, *WRONG))
@@ -64,12 +56,6 @@ follows from the public size (1): plan_
     )
     assert repr(result(*FINE)) == "NeighbourReplay(Toy, findings=0, values=7, n_repeats=20)"
     assert str(result(*FINE)).endswith("\n0 findings")
-
-
-def test_long_lists_are_cut() -> None:
-    many = [Row(f"a{place}_", ADDED, IDENTICAL) for place in range(30)]
-    assert "identical (30): a0_, a1_" in str(result(*many))
-    assert str(result(*many)).endswith("a11_ and 18 more\n0 findings")
 
 
 def test_findings_fail_a_test() -> None:
