@@ -21,8 +21,7 @@ from skdptune.base._shared import (
     sorted_labels,
     weights_of_classes,
 )
-from skdptune.ensemble._boosting import BinaryResiduals, Residuals, SoftmaxResiduals
-from skdptune.ensemble._plan import RateRule
+from skdptune.ensemble._boosting import BinaryResiduals, RateRule, Residuals, SoftmaxResiduals
 from skdptune.ensemble._private_boosting import TEXT, PrivateExplainableBoosting
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._shared import as_schema

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdptune.ensemble._terms import CategoryTerm, NumberTerm, Term
+from skdptune.ensemble._boosting import CategoryTerm, NumberTerm, Term
 
 _NEEDED = (
     "to_interpret needs interpret, which is not installed. Install the extra 'ebm': "

@@ -14,10 +14,21 @@ from skdptune._validation import check_integer, check_real
 from skdptune.accounting import PrivacyProfile
 from skdptune.base import PrivateEstimatorMixin
 from skdptune.base._shared import PUBLIC_SIZE, as_table, target_array, validate_rows, zeroed
-from skdptune.ensemble._boosting import BinnedColumn, Residuals, boosted_scores
+from skdptune.ensemble._boosting import (
+    BinnedColumn,
+    BoostingPlan,
+    Places,
+    RateRule,
+    Residuals,
+    Term,
+    boosted_scores,
+    plan_of_budget,
+    plan_of_noise,
+    released_bins,
+    terms_of_bounds,
+    terms_of_schema,
+)
 from skdptune.ensemble._interpret import model_of_interpret
-from skdptune.ensemble._plan import BoostingPlan, RateRule, plan_of_budget, plan_of_noise
-from skdptune.ensemble._terms import Places, Term, released_bins, terms_of_bounds, terms_of_schema
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms import fit_generator
 from skdptune.preprocessing._shared import (

@@ -10,8 +10,7 @@ from sklearn.base import RegressorMixin
 
 from skdptune._docstrings import with_shared_text
 from skdptune.base._shared import middle_and_half, proper_targets, target_range
-from skdptune.ensemble._boosting import BoundedResiduals, Residuals
-from skdptune.ensemble._plan import RateRule
+from skdptune.ensemble._boosting import BoundedResiduals, RateRule, Residuals
 from skdptune.ensemble._private_boosting import TEXT, PrivateExplainableBoosting
 from skdptune.ledger import PrivacyLedger
 from skdptune.preprocessing._shared import as_schema

@@ -16,11 +16,10 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.base._shared import PUBLIC_SIZE, validate_records
 from skdptune.ledger import PrivacyLedger
 from skdptune.mechanisms._shared import NoisyGradientPlan, repeatable_generator
-from skdptune.neural_network._noisy_steps import quiet_hooks
+from skdptune.neural_network._noisy_steps import TrainingRun, quiet_hooks
 from skdptune.neural_network._parameters import ModuleLike, NetParameters
 from skdptune.neural_network._population import PopulationTrainer
 from skdptune.neural_network._training_loop import TrainingLoop
-from skdptune.neural_network._training_run import TrainingRun
 
 SHARED_TEXT = {
     "shared_parameters": """\

@@ -28,11 +28,12 @@ from skdptune.neural_network._modules import SizedModule
 from skdptune.neural_network._noisy_steps import (
     NoisySteps,
     NotPrivateError,
+    TrainingRun,
     exact_arithmetic,
     quiet_hooks,
+    steps_of_epochs,
 )
 from skdptune.neural_network._parameters import check_callbacks, named_parameters
-from skdptune.neural_network._training_run import TrainingRun, steps_of_epochs
 
 _PREDICTION_BATCH = 1024
 _NOT_OFFERED = (

@@ -10,21 +10,21 @@ from scipy import special
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.base._shared import weights_of_classes
-from skdptune.ensemble import _classifier, _terms
+from skdptune.ensemble import _boosting, _classifier
 from skdptune.ensemble._boosting import (
     BinaryResiduals,
     BinnedColumn,
-    BoundedResiduals,
-    SoftmaxResiduals,
-    _sums,
-    boosted_scores,
-    random_leaves,
-)
-from skdptune.ensemble._plan import RateRule, plan_of_budget, plan_of_noise
-from skdptune.ensemble._terms import (
     Bins,
+    BoundedResiduals,
+    RateRule,
+    SoftmaxResiduals,
     _join_neighbours,
     _join_rare,
+    _sums,
+    boosted_scores,
+    plan_of_budget,
+    plan_of_noise,
+    random_leaves,
     released_bins,
     terms_of_bounds,
     terms_of_schema,
@@ -324,7 +324,7 @@ def test_every_cell_is_counted_whether_or_not_a_record_has_it(monkeypatch):
         seen.append((values.copy(), scale))
         return values
 
-    monkeypatch.setattr(_terms, "add_gaussian", watched)
+    monkeypatch.setattr(_boosting, "add_gaussian", watched)
     for term in (WORDS, NUMBERS):
         for cells in ([], [0, 0, 1], [3]):
             places = np.array(cells, dtype=np.intp)

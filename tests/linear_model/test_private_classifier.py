@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._solver_choice import Descent, Perturbation, Preconditioned
-from skdptune.linear_model._solvers import Design, _objective, _output, _permutation
+from skdptune.linear_model._solvers import Design, _objective, _output
 from skdptune.mechanisms import noise_for_budget
 from tests.base.nasty_records import (
     FORMS,
@@ -469,7 +469,7 @@ def test_weights_above_one_would_be_found(solver, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_regularization_per_record_is_that_of_the_final_fit(kind, solver, monkeypatch):
     # The final data repeat the tuning data, so means, and the model without noise, are the same.
-    for module in (_objective, _output, _permutation):
+    for module in (_objective, _output):
         monkeypatch.setattr(module, "add_noise", lambda values, *rest: values)
     monkeypatch.setattr(_objective, "draw_linear_term", lambda width, *rest: np.zeros(width))
     rng = np.random.default_rng(1)

@@ -1,13 +1,15 @@
 """Private linear regressions, and the sums over the data that they are fitted to."""
 
-from skdptune.linear_model._regression._adaops_regression import AdaOPSLinearRegression
 from skdptune.linear_model._regression._noisy_statistics import (
     AdaSSPLinearRegression,
     NoisyStatisticsRidge,
 )
-from skdptune.linear_model._regression._ops_regression import OPSLinearRegression
 from skdptune.linear_model._regression._output_regression import OutputPerturbationLinearRegression
-from skdptune.linear_model._regression._ptr_regression import PTRLinearRegression
+from skdptune.linear_model._regression._posterior_regressions import (
+    AdaOPSLinearRegression,
+    OPSLinearRegression,
+    PTRLinearRegression,
+)
 from skdptune.linear_model._regression._sufficient_statistics import (
     SufficientStatistics,
     squared_radius,

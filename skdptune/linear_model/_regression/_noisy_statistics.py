@@ -12,11 +12,11 @@ import numpy as np
 
 from skdptune._docstrings import with_shared_text
 from skdptune.accounting import PrivacyProfile
+from skdptune.linear_model._regression._posterior_sampling import release_noisy_eigenvalue
 from skdptune.linear_model._regression._private_regressor import (
     REGRESSOR_TEXT,
     PrivateLinearRegressor,
 )
-from skdptune.linear_model._regression._released_bounds import release_noisy_eigenvalue
 from skdptune.linear_model._regression._sufficient_statistics import (
     LARGEST_EPSILON,
     LEAST_RIDGE,

@@ -11,7 +11,7 @@ import numpy as np
 
 from skdptune._docstrings import with_shared_text
 from skdptune.accounting import PrivacyProfile
-from skdptune.linear_model._regression._ops_regression import residual_bound
+from skdptune.linear_model._regression._posterior_regressions import residual_bound
 from skdptune.linear_model._regression._private_regressor import (
     REGRESSOR_TEXT,
     PrivateLinearRegressor,

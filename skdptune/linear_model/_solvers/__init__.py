@@ -6,7 +6,6 @@ from skdptune.linear_model._solvers._clipped_gradients import (
     softmax_residuals,
 )
 from skdptune.linear_model._solvers._design import Design, row_norm
-from skdptune.linear_model._solvers._margin_losses import LOGISTIC, MarginLoss, huber_hinge
 from skdptune.linear_model._solvers._noise import add_noise, additive_noise, noise_generator
 from skdptune.linear_model._solvers._noisy_gradient import (
     OPTIMIZERS,
@@ -16,13 +15,20 @@ from skdptune.linear_model._solvers._noisy_gradient import (
     initial_weights,
 )
 from skdptune.linear_model._solvers._objective import fit_objective, plan_objective
-from skdptune.linear_model._solvers._output import fit_output, plan_output
-from skdptune.linear_model._solvers._permutation import (
+from skdptune.linear_model._solvers._output import (
     PERMUTATION_ASSUMPTION,
+    fit_output,
     fit_permutation,
+    plan_output,
     plan_permutation,
 )
-from skdptune.linear_model._solvers._public_problem import PublicProblem, largest_subset_size
+from skdptune.linear_model._solvers._public_problem import (
+    LOGISTIC,
+    MarginLoss,
+    PublicProblem,
+    huber_hinge,
+    largest_subset_size,
+)
 
 __all__ = [
     "Design",

@@ -11,8 +11,11 @@ import numpy as np
 from skdptune._progress import Progress
 from skdptune._secure_random import SecureGenerator
 from skdptune._validation import check_integer, check_kind, check_option, check_real
-from skdptune.linear_model._solvers._clipped_gradients import ClippedGradients, Residuals
-from skdptune.linear_model._solvers._coordinates import Coordinates
+from skdptune.linear_model._solvers._clipped_gradients import (
+    ClippedGradients,
+    Coordinates,
+    Residuals,
+)
 from skdptune.linear_model._solvers._design import Design
 from skdptune.mechanisms._shared import NoisyGradientPlan, NormalNoise
 

@@ -1,31 +1,58 @@
 """Objective perturbation: a random linear term in the objective, then its exact minimum.
 
-What it costs is in `_objective_cost`.
+With ``J(w) = sum_i loss(s_i z_i . w) + lam / 2 norm(w)**2`` the release is the minimum of
+``J(w) + b . w`` for noise b (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
+2012; Redberg, Koskela and Wang 2023). Neighbouring data differ by one record ``(z, s)``, added
+or removed; ``norm(z) <= R``; the loss has slopes in ``[-L, 0]`` and curvatures in ``[0, beta]``.
+
+A record's gradient has one direction and one sign, so that noise in it and the determinants of
+the Hessians bound the privacy loss. With k the loss's `curvature_at_slope` and t standard normal:
+
+* Normal noise of standard deviation sigma, remove: at most
+
+      M(t) = sup_a  log(1 + k(a) R**2 / lam) + a L R t / sigma + (a L R)**2 / (2 sigma**2),
+
+  and ``delta(epsilon) <= delta_gauss(epsilon - kappa)``, ``kappa = log(1 + beta R**2 / lam)``. For
+  logistic regression, where the curvature is ``a (1 - a)`` and vanishes at the steepest slope,
+  M costs much less than kappa; for the rounded hinge both are the same. Add:
+  ``delta_gauss(epsilon)``.
+* Pure: b has a density proportional to ``exp(-norm(b) / scale)``. Remove: at most
+  ``sup_a log(1 + k(a) R**2 / lam) + a L R / scale``; add: ``L R / scale``.
+
+The minimum is approximate (Iyengar et al. 2019): what the minimiser leaves is hidden by a second
+release of noise (Theorem M2), a small share of the budget.
+
+Theorem M1.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import PrivacyProfile, calibrate
+from skdptune.accounting._shared import gaussian_delta
 from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
 from skdptune.linear_model._solvers._noise import (
+    LARGEST_NOISE_MULTIPLIER,
+    LEAST_NOISE_MULTIPLIER,
     add_noise,
     check_budget,
     draw_linear_term,
     linear_term_error,
     noise_grid,
+    normal_noise_guess,
 )
-from skdptune.linear_model._solvers._objective_cost import (
-    normal_noise,
-    pure_noise,
-    regularization_floor,
+from skdptune.linear_model._solvers._public_problem import (
+    MarginLoss,
+    PublicProblem,
+    RegularisedSum,
+    minimise,
 )
-from skdptune.linear_model._solvers._public_problem import PublicProblem
 
 
 @dataclass(frozen=True)
@@ -55,7 +82,7 @@ class ObjectivePlan:
 
     Examples
     --------
-    >>> from skdptune.linear_model._solvers._margin_losses import LOGISTIC
+    >>> from skdptune.linear_model._solvers._public_problem import LOGISTIC
     >>> problem = PublicProblem(LOGISTIC, 1.4, 1.0, 5, 1000)
     >>> plan = plan_objective(problem, epsilon=1.0, delta=1e-5)
     >>> 0.99 <= plan.profile.epsilon(1e-5) <= 1.0
@@ -183,3 +210,205 @@ def fit_objective(
     function = RegularisedSum(problem.loss, design, signs, problem.regularization, term)
     weights = minimise(function, plan.gap, plan.max_iter)
     return add_noise(weights, plan.release_scale, plan.is_pure, rng)
+
+
+# Sensitivity in standard deviations of the second release, per that of the first: normal noises
+# add up in squares, so this costs an eighth of a per cent.
+_SECOND_SHARE = 0.05
+# The second release's share of a pure budget, which adds up linearly.
+_SECOND_PURE_SHARE = 0.005
+# How much more noise the determinants may cost before the regularization is raised.
+_MOST_NOISE = 2.0
+_CELLS = 256
+_POINTS = 2**10
+# Where normal noise is looked at, and in how many cells.
+_REACH, _KNOTS = 12.0, 512
+# Allowance for rounding, per probability: logarithms of tails are good to 1e-16 times their size.
+_ROUNDING = 1e-13
+
+
+def regularization_floor(loss: MarginLoss, radius: float, epsilon: float) -> float:
+    """Return the lam with ``sup_a log(1 + k(a) R**2 / lam) + a epsilon / 2 = epsilon``.
+
+    With less regularization the determinants would double the noise of each problem.
+    """
+    shares = np.linspace(0.0, 1.0, _CELLS + 1)
+    left = np.expm1(np.minimum(epsilon * (1.0 - shares / _MOST_NOISE), 500.0))
+    return radius**2 * float(np.max(loss.curvature_at_slope(shares) / left))
+
+
+# The same problem is planned before the data, by a search and in the fit.
+@functools.lru_cache(maxsize=64)
+def normal_noise(
+    loss: MarginLoss,
+    ratio: float,
+    n_problems: int,
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float | None,
+) -> tuple[float, PrivacyProfile, float]:
+    """Return the normal noise of each problem and the cost of all of them.
+
+    Parameters
+    ----------
+    loss : MarginLoss
+    ratio : float
+        ``R**2 / lam``.
+    n_problems : int
+    epsilon, delta : float
+        Budget of all problems together.
+    noise_multiplier : float or None
+        Noise in units of a record's largest gradient, in place of epsilon.
+
+    Returns
+    -------
+    noise_multiplier, profile, second_share
+        The last is the sensitivity of the second release, in standard deviations of its noise.
+    """
+
+    def profile(multiplier: float) -> PrivacyProfile:
+        return _normal_profile(loss, ratio, n_problems, multiplier)
+
+    if noise_multiplier is not None:
+        return noise_multiplier, profile(noise_multiplier), _SECOND_SHARE / noise_multiplier
+    found = calibrate(
+        profile,
+        epsilon,
+        delta,
+        lower=LEAST_NOISE_MULTIPLIER,
+        upper=LARGEST_NOISE_MULTIPLIER,
+        guess=normal_noise_guess(epsilon, delta, n_problems),
+        tolerance=1e-3,
+    )
+    return found.value, found.profile, _SECOND_SHARE / found.value
+
+
+def pure_noise(
+    loss: MarginLoss,
+    ratio: float,
+    n_problems: int,
+    epsilon: float,
+    noise_multiplier: float | None,
+) -> tuple[float, PrivacyProfile, float]:
+    """Return the same as `normal_noise` for delta = 0; the last is the second release's epsilon.
+
+    Parameters
+    ----------
+    loss, ratio, n_problems, epsilon, noise_multiplier
+        As for `normal_noise`.
+
+    Notes
+    -----
+    Theorem M1.
+    """
+    shares, bounds = _determinants(loss, ratio)
+    if noise_multiplier is not None:
+        first = float(np.max(bounds + shares / noise_multiplier))
+        second = _SECOND_PURE_SHARE / noise_multiplier
+        return noise_multiplier, PrivacyProfile.pure(n_problems * (first + second)), second
+    each = epsilon / n_problems
+    target = (1.0 - _SECOND_PURE_SHARE) * each
+    # max_a (bound + a / multiplier) <= target says a / multiplier <= target - bound for each a.
+    multiplier = (1.0 + 1e-12) * float(np.max(shares[1:] / (target - bounds[1:])))
+    return multiplier, PrivacyProfile.pure(epsilon), _SECOND_PURE_SHARE * each
+
+
+def objective_curves(
+    loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the remove and the add direction's delta for normal noise and an exact minimum.
+
+    Parameters
+    ----------
+    loss : MarginLoss
+    ratio : float
+        ``R**2 / lam``.
+    mu : float
+        ``L R / sigma``.
+    epsilons : ndarray
+        Not negative.
+
+    Notes
+    -----
+    Theorem M1.
+    """
+    add = gaussian_delta(mu, epsilons)
+    kappa = math.log1p(loss.curvature_bound * ratio)
+    coarse = gaussian_delta(mu, np.maximum(epsilons - kappa, 0.0))
+    return np.minimum(coarse, _remove_curve(loss, ratio, mu, epsilons)), add
+
+
+def _determinants(loss: MarginLoss, ratio: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return shares a of the slope, and bounds on ``log(1 + k(a) ratio)`` to be used at them.
+
+    A convex function of a plus this concave one, over a cell, is at most the same with a line
+    above the concave one, and that is largest at an end. The line is the chord of the cell to the
+    left (for the first cell: to the right), which lies above outside its own cell.
+    """
+    shares = np.linspace(0.0, 1.0, _CELLS + 1)
+    exact = np.log1p(np.maximum(loss.curvature_at_slope(shares), 0.0) * ratio)
+    bounds = exact.copy()
+    bounds[0] = max(exact[0], 2.0 * exact[1] - exact[2])
+    bounds[2:] = np.maximum(exact[2:], 2.0 * exact[1:-1] - exact[:-2])
+    return shares, np.minimum(bounds, math.log1p(loss.curvature_bound * ratio))
+
+
+def _remove_curve(loss: MarginLoss, ratio: float, mu: float, epsilons: np.ndarray) -> np.ndarray:
+    """Return ``E (1 - exp(epsilon - M(t)))_+``, with M replaced by its chords.
+
+    On a cell of t, where the chord is ``m + s (t - t0)``, the integral of ``exp(-chord)`` against
+    the normal density is ``exp(-m + s t0 + s**2 / 2) (F(-t0 - s) - F(-t1 - s))``.
+    """
+    shares, bounds = _determinants(loss, ratio)
+    knots = np.linspace(-_REACH, _REACH, _KNOTS)
+    # M is a supremum of lines in t, hence convex, hence below its chords.
+    heights = np.max(bounds + mu * np.outer(knots, shares) + 0.5 * (mu * shares) ** 2, axis=1)
+    slopes = np.maximum(np.diff(heights) / np.diff(knots), 0.0)
+    cells = _chord_integrals(slopes, knots[:-1], knots[1:]) * np.exp(-heights[:-1])
+    right_of = np.append(np.cumsum(cells[::-1])[::-1], 0.0)
+    # What lies beyond the knots counts in full.
+    deltas = np.full(epsilons.shape, special.ndtr(-_REACH))
+    first = np.searchsorted(heights, epsilons, side="right")
+    below = first == 0
+    mass = (1.0 + _ROUNDING) * special.ndtr(_REACH)
+    deltas[below] += mass - np.exp(epsilons[below]) * right_of[0]
+    inside = (first > 0) & (first < knots.size)
+    cell, levels = first[inside] - 1, epsilons[inside]
+    start = knots[cell] + (levels - heights[cell]) / slopes[cell]
+    partial = _chord_integrals(slopes[cell], start, knots[cell + 1])
+    upper = special.ndtr(-start)
+    deltas[inside] += (
+        np.maximum(upper - partial - np.exp(levels) * right_of[cell + 1], 0.0) + _ROUNDING * upper
+    )
+    return np.minimum(deltas, 1.0)
+
+
+def _chord_integrals(slopes: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Return the integral of ``exp(-slope (t - start))`` against the normal density."""
+    exponents = slopes * starts + 0.5 * slopes**2
+    left, right = (special.log_ndtr(-points - slopes) for points in (starts, ends))
+    return np.exp(exponents + left) - np.exp(exponents + right)
+
+
+def _normal_profile(
+    loss: MarginLoss, ratio: float, n_problems: int, noise_multiplier: float
+) -> PrivacyProfile:
+    """Return the cost of all problems at a multiple of a record's largest gradient."""
+    mu = 1.0 / noise_multiplier
+    kappa = math.log1p(loss.curvature_bound * ratio)
+    top = min(kappa + _normal_reach(mu), 500.0)
+    # One grid for both makes their composition exact and cheap.
+    step = top / _POINTS
+    epsilons = step * np.arange(_POINTS + 1)
+    remove, add = objective_curves(loss, ratio, mu, epsilons)
+    first = PrivacyProfile.from_curve(epsilons, remove, deltas_add=add, discretization=step)
+    second_mu = _SECOND_SHARE * mu
+    near = step * np.arange(math.ceil(_normal_reach(second_mu) / step) + 2)
+    tail = gaussian_delta(second_mu, near)
+    second = PrivacyProfile.from_curve(near, tail, discretization=step)
+    return n_problems * (first + second)
+
+
+def _normal_reach(mu: float) -> float:
+    """Return a loss that normal noise exceeds with a probability of 1e-19 at most."""
+    return mu * mu / 2.0 + 9.0 * mu

@@ -10,9 +10,13 @@ import numpy as np
 import torch
 
 from skdptune._progress import current_progress
-from skdptune.neural_network._noisy_steps import GradientNoise, NotPrivateError, check_step
+from skdptune.neural_network._noisy_steps import (
+    GradientNoise,
+    NotPrivateError,
+    TrainingRun,
+    check_step,
+)
 from skdptune.neural_network._population._stacked_gradients import ClosedFormGradients
-from skdptune.neural_network._training_run import TrainingRun
 
 if TYPE_CHECKING:
     from skdptune.neural_network._private_net import PrivateNet

@@ -16,7 +16,12 @@ from torch import nn
 from skdptune._progress import Progress
 from skdptune._validation import check_integer, check_kind
 from skdptune.base._shared import recorded_together
-from skdptune.neural_network._noisy_steps import NotPrivateError, exact_arithmetic, quiet_hooks
+from skdptune.neural_network._noisy_steps import (
+    NotPrivateError,
+    TrainingRun,
+    exact_arithmetic,
+    quiet_hooks,
+)
 from skdptune.neural_network._parameters import NetParameters
 from skdptune.neural_network._population._net_batch import NetBatch, Replica
 from skdptune.neural_network._population._stacked_gradients import (
@@ -25,7 +30,6 @@ from skdptune.neural_network._population._stacked_gradients import (
     may_have_layers,
     stacked_gradients,
 )
-from skdptune.neural_network._training_run import TrainingRun
 
 if TYPE_CHECKING:
     from skdptune.neural_network._private_net import PrivateNet

@@ -23,16 +23,14 @@ from skdptune.linear_model import (
     PTRLinearRegression,
     SufficientStatistics,
 )
-from skdptune.linear_model._regression import _released_bounds
-from skdptune.linear_model._regression._ops_regression import balanced_plan, residual_bound
+from skdptune.linear_model._regression import _posterior_sampling
+from skdptune.linear_model._regression._posterior_regressions import balanced_plan, residual_bound
 from skdptune.linear_model._regression._posterior_sampling import (
     _SLACK_SHARE,
     adaptive_plan,
     posterior_draw,
     posterior_grid,
     proposal_plan,
-)
-from skdptune.linear_model._regression._released_bounds import (
     release_least_eigenvalue,
     release_noisy_eigenvalue,
     release_residual_bound,
@@ -202,7 +200,7 @@ def _noise_may_be_given(monkeypatch):
             return value + scale * source
         return gaussian_release(value, sensitivity, scale, source)
 
-    monkeypatch.setattr(_released_bounds, "gaussian_release", release)
+    monkeypatch.setattr(_posterior_sampling, "gaussian_release", release)
 
 
 def many(release, *arguments, seed):

@@ -13,10 +13,10 @@ from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers import _clipped_gradients
 from skdptune.linear_model._solvers._clipped_gradients import (
     ClippedGradients,
+    Coordinates,
     margin_residuals,
     softmax_residuals,
 )
-from skdptune.linear_model._solvers._coordinates import Coordinates
 from skdptune.linear_model._solvers._design import Design
 from skdptune.linear_model._solvers._noisy_gradient import (
     default_learning_rate,

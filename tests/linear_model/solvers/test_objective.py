@@ -12,12 +12,21 @@ from scipy import integrate, optimize, stats
 
 from skdptune.accounting import PrivacyProfile
 from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._margin_losses import LOGISTIC, MarginLoss, huber_hinge
-from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
 from skdptune.linear_model._solvers._noise import draw_linear_term
-from skdptune.linear_model._solvers._objective import fit_objective, plan_objective
-from skdptune.linear_model._solvers._objective_cost import objective_curves
-from skdptune.linear_model._solvers._public_problem import PublicProblem, largest_subset_size
+from skdptune.linear_model._solvers._objective import (
+    fit_objective,
+    objective_curves,
+    plan_objective,
+)
+from skdptune.linear_model._solvers._public_problem import (
+    LOGISTIC,
+    MarginLoss,
+    PublicProblem,
+    RegularisedSum,
+    huber_hinge,
+    largest_subset_size,
+    minimise,
+)
 from tests.linear_model import perturbation_oracles as oracles
 
 

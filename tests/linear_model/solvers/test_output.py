@@ -10,8 +10,6 @@ from scipy import sparse, stats
 
 from skdptune.linear_model._solvers import _noise, _output
 from skdptune.linear_model._solvers._design import Design
-from skdptune.linear_model._solvers._margin_losses import LOGISTIC, huber_hinge
-from skdptune.linear_model._solvers._newton import RegularisedSum, minimise
 from skdptune.linear_model._solvers._noise import (
     add_noise,
     additive_noise,
@@ -19,14 +17,21 @@ from skdptune.linear_model._solvers._noise import (
     linear_term_error,
     noise_grid,
 )
-from skdptune.linear_model._solvers._output import fit_output, plan_output
-from skdptune.linear_model._solvers._permutation import (
+from skdptune.linear_model._solvers._output import (
+    fit_output,
     fit_permutation,
     last_weights,
     path_sensitivity,
+    plan_output,
     plan_permutation,
 )
-from skdptune.linear_model._solvers._public_problem import PublicProblem
+from skdptune.linear_model._solvers._public_problem import (
+    LOGISTIC,
+    PublicProblem,
+    RegularisedSum,
+    huber_hinge,
+    minimise,
+)
 from tests.linear_model import perturbation_oracles as oracles
 
 LOSSES = [LOGISTIC, huber_hinge()]

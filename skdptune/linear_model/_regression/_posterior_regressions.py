@@ -1,0 +1,387 @@
+"""Regressions by one posterior sample: at released bounds, or for any data there can be."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdptune._docstrings import with_shared_text
+from skdptune._validation import check_option, check_real
+from skdptune.accounting import PrivacyProfile, calibrate, posterior_sample
+from skdptune.ledger import PrivacyLedger
+from skdptune.linear_model._regression._posterior_sampling import (
+    LARGEST_LEVERAGE,
+    PosteriorPlan,
+    PosteriorSampleRegressor,
+    adaptive_plan,
+    posterior_draw,
+    proposal_plan,
+)
+from skdptune.linear_model._regression._private_regressor import (
+    REGRESSOR_TEXT,
+    PrivateLinearRegressor,
+)
+from skdptune.linear_model._regression._sufficient_statistics import (
+    LARGEST_EPSILON,
+    RIDGES,
+    RidgeProblem,
+    squared_radius,
+)
+from skdptune.mechanisms import noise_for_budget
+from skdptune.mechanisms._shared import nonprivate_profile
+
+MODES = ("adaptive", "propose-test-release")
+CALIBRATIONS = ("exact", "closed-form")
+
+
+@with_shared_text(REGRESSOR_TEXT)
+class PTRLinearRegression(PosteriorSampleRegressor):
+    r"""Differentially private ridge regression by one posterior sample, at bounds released first.
+
+    The weights are one draw of ``Normal(t, (precision H)^-1)`` with ``H = X'X + ridge I`` and the
+    ridge solution t. How precise the draw may be depends on the least eigenvalue of ``X'X`` and on
+    how large residuals can be; noisy bounds on both are released before it. For comparison with
+    the literature; `NoisyStatisticsRidge` is more accurate on most data.
+
+    Parameters
+    ----------
+    {epsilon}
+    {delta}
+    alpha : float, optional
+        Regularization strength, as of scikit-learn's ``Ridge``. Mode "adaptive" raises it to what
+        `max_leverage` needs beyond the released eigenvalue; None stands for just that. Mode
+        "propose-test-release" uses it as it is, and has no rule for None.
+    {bounds_and_intercept}
+    mode : {"adaptive", "propose-test-release"}, default="adaptive"
+        "adaptive" fixes the privacy curve of the sample beforehand, and raises the regularization
+        so far that it holds: the whole profile is known and composes well. In the paper's
+        "propose-test-release" the test fails if no precision is safe at the released bounds.
+    calibration : {"exact", "closed-form"}, default="exact"
+        "closed-form" finds the precision by the formula printed in the paper, which understates
+        the cost. It is for comparison, in mode "adaptive"; `privacy_` then states what the fit
+        really costs, which may exceed `epsilon`.
+    max_leverage : float, optional
+        In mode "adaptive", the largest influence of a row on its own fit. A small one needs much
+        regularization, a large one much noise. None chooses a share of what the budget allows.
+    {failure_probability}
+    {randomness_and_size}
+
+    Attributes
+    ----------
+    {shared_attributes}
+    released_ : bool
+        Whether the test passed. Where it did not, `coef_` is zero and `intercept_` the middle of
+        `target_bound` (0 of a number): a data-independent model. Always True in mode "adaptive".
+
+    See Also
+    --------
+    NoisyStatisticsRidge : Noise on the sums instead of on the weights; usually more accurate.
+    skdptune.accounting.posterior_sample : The cost of the sample.
+
+    Notes
+    -----
+    Theorem L5.
+
+    Neighbours differ by adding or removing one record. Koskela, Redberg and Wang (2024, arXiv
+    2402.06701), section 6.1, after Wang (2018), with the exact profile of the sample in place of
+    the printed bound. The bounds are released with Gaussian noise; the probability that one does
+    not hold is added to delta.
+
+    *Adaptive.* Once the least eigenvalue is bounded, the largest leverage that remains is known; a
+    sample for a smaller leverage is made as precise as its curve can be below the fixed one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import PTRLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 3))
+    >>> y = X @ [0.5, -0.3, 0.1]
+    >>> model = PTRLinearRegression(1.0, 1e-6, data_norm=1.8, target_bound=1.0, random_state=0)
+    >>> model.fit(X, y).coef_.round(1)
+    array([ 0.5, -0.3,  0.1])
+    >>> print(model.privacy_.epsilon, model.released_)
+    1.0 True
+    """
+
+    cost_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"epsilon", "delta", "mode", "calibration", "max_leverage", "failure_probability"}
+    )
+
+    def __init__(
+        self,
+        epsilon: float | None = 1.0,
+        delta: float = 1e-5,
+        *,
+        alpha: float | None = None,
+        data_norm: float | None = None,
+        target_bound: float | tuple[float, float] | None = None,
+        fit_intercept: bool = True,
+        mode: str = "adaptive",
+        calibration: str = "exact",
+        max_leverage: float | None = None,
+        failure_probability: float | None = None,
+        random_state: Any = None,
+        n_public: int | None = None,
+        ledger: PrivacyLedger | None = None,
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta,
+            alpha=alpha,
+            data_norm=data_norm,
+            target_bound=target_bound,
+            fit_intercept=fit_intercept,
+            failure_probability=failure_probability,
+            random_state=random_state,
+            n_public=n_public,
+            ledger=ledger,
+        )
+        self.mode = mode
+        self.calibration = calibration
+        self.max_leverage = max_leverage
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option(self.mode, name="mode", options=MODES)
+        check_option(self.calibration, name="calibration", options=CALIBRATIONS)
+        if self.calibration == "closed-form" and self.mode != "adaptive":
+            raise ValueError(
+                "calibration must be 'exact' in mode 'propose-test-release', whose test would "
+                "otherwise pass where it must fail; got 'closed-form'."
+            )
+        if self.alpha is None and self.mode != "adaptive":
+            raise ValueError(
+                "alpha must be given in mode 'propose-test-release', which uses it as it is; got "
+                "None. Mode 'adaptive' chooses it."
+            )
+        if self.max_leverage is not None:
+            check_real(self.max_leverage, name="max_leverage", lower=1e-9, upper=LARGEST_LEVERAGE)
+
+    def _plan(self, n_public: int, n_features: int | None) -> PosteriorPlan:
+        epsilon, delta = self._checked_budget()
+        if self.mode == "adaptive":
+            return adaptive_plan(
+                epsilon, delta, self.max_leverage, self.failure_probability, self.calibration
+            )
+        return proposal_plan(epsilon, delta, self.failure_probability)
+
+    def _ridge(self, plan: PosteriorPlan, problem: RidgeProblem, least: float) -> float:
+        if plan.leverage == 0.0:
+            return problem.alpha
+        # Slightly more, so that no rounding leaves the box.
+        return max(problem.alpha, problem.radius2 / plan.leverage * (1.0 + 1e-8) - least)
+
+
+# Above this share of one Gaussian release's shift, the leverage alone would cost too much.
+_LEVERAGE_SHARE = 0.08
+
+
+@with_shared_text(REGRESSOR_TEXT)
+class AdaOPSLinearRegression(PosteriorSampleRegressor):
+    r"""Differentially private ridge regression by one posterior sample that adapts to the data.
+
+    A bound on the least eigenvalue of ``X'X`` is released, and the regularization that balances
+    noise and bias follows from it; then come a bound on residuals, and the sample. For comparison
+    with the literature; `NoisyStatisticsRidge` is more accurate on most data.
+
+    Parameters
+    ----------
+    {epsilon}
+    {delta}
+    alpha : float, optional
+        Regularization strength, as of scikit-learn's ``Ridge``, below which the rule never goes.
+        None leaves the rule alone, like 0.
+    {bounds_and_intercept}
+    {failure_probability}
+    {randomness_and_size}
+
+    Attributes
+    ----------
+    {shared_attributes}
+    released_ : bool
+        Whether some precision was safe. Where none was, `coef_` is zero and `intercept_` the
+        middle of `target_bound` (0 of a number): a data-independent model.
+
+    Notes
+    -----
+    Theorem L5.
+
+    Neighbours differ by adding or removing one record. "AdaOPS" of Wang (2018, arXiv 1803.02596,
+    Algorithm 3), with the exact costs of Gaussian noise and of the sample in place of tail bounds,
+    and the bound on residuals of the smaller set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import AdaOPSLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = X @ [0.5, -0.5]
+    >>> model = AdaOPSLinearRegression(1.0, data_norm=1.5, target_bound=1.0, random_state=0)
+    >>> model.fit(X, y).privacy_.epsilon
+    1.0
+    """
+
+    cost_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"epsilon", "delta", "failure_probability"}
+    )
+    _least_alpha: ClassVar[float] = 0.0
+
+    def _plan(self, n_public: int, n_features: int | None) -> PosteriorPlan:
+        return proposal_plan(*self._checked_budget(), self.failure_probability)
+
+    def _ridge(self, plan: PosteriorPlan, problem: RidgeProblem, least: float) -> float:
+        """Return the ridge of least noise plus bias, given the released eigenvalue."""
+        if math.isinf(plan.norm_shift):
+            return problem.alpha
+        shift = 1.0 / noise_for_budget(plan.epsilon, plan.delta)[0]
+        needed = problem.radius2 / (_LEVERAGE_SHARE * min(shift, 3.0))
+        ridges = np.maximum(np.maximum(RIDGES, needed) - least, problem.alpha)
+        leverage = problem.radius2 / (ridges + least)
+        # Of the margin of the residuals' bound, which is released with this much noise.
+        exponent = 2.0 * plan.margin * np.log1p(leverage) / plan.norm_shift
+        squared = (1.0 + leverage) ** 2 * np.exp(np.minimum(exponent, 600.0))
+        loss = problem.moment.size * squared * leverage / shift**2 + ridges
+        return float(ridges[np.argmin(loss)])
+
+
+def residual_bound(radius2: float, ridge: Any, n_public: int) -> Any:
+    """Return a bound on every residual that holds for any data of that many records.
+
+    With targets in [-1, 1], each eigenvalue's part of the solution is at most
+    ``sqrt(value) / (value + ridge) <= 1 / (2 sqrt(ridge))`` of the targets' norm.
+
+    Notes
+    -----
+    Theorem L6.
+    """
+    return 1.0 + math.sqrt(radius2 * n_public) / (2.0 * np.sqrt(ridge))
+
+
+@dataclass(frozen=True)
+class BalancedPlan:
+    """A ridge, the squared residual that the budget allows with it, and what all costs."""
+
+    ridge: float
+    squared_residual: float
+    profile: PrivacyProfile
+    noise_multiplier: float
+
+
+@functools.lru_cache(maxsize=256)
+def balanced_plan(
+    epsilon: float, delta: float, ridge: float | None, radius2: float, n_public: int, width: int
+) -> BalancedPlan:
+    """Return the plan of a posterior sample whose bounds need no data.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget; an infinite epsilon means no noise.
+    ridge : float or None
+        For rows of norm 1; None balances noise and bias.
+    radius2, n_public, width : float, int, int
+        Bound on a row's squared norm; number of records and of weights.
+    """
+    if math.isinf(epsilon):
+        least = 1e-2 if ridge is None else ridge
+        return BalancedPlan(least, math.inf, nonprivate_profile(), 0.0)
+    epsilon = min(epsilon, LARGEST_EPSILON)
+    shift = 1.0 / noise_for_budget(epsilon, delta)[0]
+    least = radius2 / (_LEVERAGE_SHARE * min(shift, 3.0))
+    if ridge is None:
+        chosen = _balanced(shift, least, radius2, n_public, width)
+    else:
+        chosen = max(ridge, least)
+    leverage = radius2 / chosen
+    found = calibrate(
+        lambda residual: posterior_sample(leverage, residual),
+        epsilon,
+        delta,
+        parameter="budget",
+        lower=1e-9,
+        upper=1e6,
+        guess=min(max(shift**2 / leverage, 1e-9), 1e6),
+        tolerance=1e-3,
+    )
+    influence = math.sqrt(leverage * found.value)
+    return BalancedPlan(chosen, found.value, found.profile, 1.0 / influence)
+
+
+def _balanced(shift: float, least: float, radius2: float, n_public: int, width: int) -> float:
+    """Return the ridge, from `least` up, at which bounds on noise and bias have the least sum.
+
+    The sample's squared error in the training loss is about its number of weights over the
+    precision; the bias is at most the ridge times the squared norm of the best weights,
+    which is taken to be that of targets over rows.
+    """
+    ridges = np.maximum(RIDGES, least)
+    residuals = residual_bound(radius2, ridges, n_public)
+    loss = width * residuals**2 * radius2 / (shift**2 * ridges) + ridges
+    return float(ridges[np.argmin(loss)])
+
+
+@with_shared_text(REGRESSOR_TEXT)
+class OPSLinearRegression(PrivateLinearRegressor):
+    r"""Differentially private ridge regression by one posterior sample, safe for any data.
+
+    The precision of the sample is set for the worst data that there can be, so that nothing has
+    to be released before it. For comparison with the literature; `NoisyStatisticsRidge` is more
+    accurate on most data.
+
+    Parameters
+    ----------
+    {epsilon}
+    {delta}
+    alpha : float, optional
+        Regularization strength, as of scikit-learn's ``Ridge``, raised to what the budget needs.
+        None balances bounds on the noise and on the bias, from public sizes alone.
+    {bounds_and_intercept}
+    {randomness_and_size}
+
+    Attributes
+    ----------
+    {shared_attributes}
+
+    Notes
+    -----
+    Neighbours differ by adding or removing one record. "OPS-balanced" of Wang (2018, arXiv
+    1803.02596), with the exact profile of the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdptune.linear_model import OPSLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(50_000, 2))
+    >>> y = X @ [0.5, -0.5]
+    >>> model = OPSLinearRegression(2.0, data_norm=1.5, target_bound=1.0, random_state=0)
+    >>> model.fit(X, y).privacy_.epsilon
+    2.0
+    """
+
+    cost_parameters: ClassVar[frozenset[str]] = frozenset(
+        {"epsilon", "delta", "alpha", "data_norm", "fit_intercept", "n_public"}
+    )
+
+    def _plan(self, n_public: int, n_features: int | None) -> BalancedPlan:
+        epsilon, delta = self._checked_budget()
+        ridge = self._scaled_alpha(n_features)
+        width = (1 if n_features is None else n_features) + int(self.fit_intercept)
+        if n_features is None and ridge is None:
+            raise ValueError("n_features must be given where alpha is not; got None.")
+        radius2 = squared_radius(self.fit_intercept)
+        return balanced_plan(epsilon, delta, ridge, radius2, n_public, width)
+
+    def _weights(
+        self, plan: BalancedPlan, problem: RidgeProblem, rng: np.random.Generator
+    ) -> np.ndarray:
+        bound = residual_bound(problem.radius2, plan.ridge, problem.n_public)
+        solution = problem.solution(plan.ridge)
+        precision = plan.squared_residual / bound**2
+        return posterior_draw(problem, solution, plan.ridge, precision, rng)
