@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +14,11 @@ from skdptune._validation import check_integer, check_private_numbers, check_rea
 from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.inspection._plotting import (
     LETTER,
+    DrawsReport,
     add_title,
     axes_for,
     bar_look,
+    checked_report,
     ink,
     name_rows,
     quiet,
@@ -25,7 +27,6 @@ from skdptune.inspection._plotting import (
     wrapped,
     write_beside,
 )
-from skdptune.inspection._sources import checked_report, report_of_estimator, report_of_search
 
 # In inches: the width, the height of a line of words, and of what is above and below the bars.
 _WIDTH, _LINE, _REST = 7.2, 0.19, 1.35
@@ -38,7 +39,7 @@ _NOTHING = 5e-4
 _COMPOSED = 0.99
 
 
-class BudgetDisplay:
+class BudgetDisplay(DrawsReport):
     """Plot of a report's tree: what each part of a release costs, and what it adds to the total.
 
     The uppermost bar is the whole release. Where its parts see the same records, it is made of
@@ -166,7 +167,7 @@ class BudgetDisplay:
     @classmethod
     def from_report(
         cls, report: PrivacyReport, *, ax: Any = None, depth: int | None = None
-    ) -> BudgetDisplay:
+    ) -> Self:
         """Draw a report.
 
         Parameters
@@ -199,70 +200,9 @@ class BudgetDisplay:
         )
         return display.plot(ax=ax, depth=depth)
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        n_samples: int | None = None,
-        n_features: int | None = None,
-        *,
-        ax: Any = None,
-        depth: int | None = None,
-    ) -> BudgetDisplay:
-        """Draw the report of an estimator, fitted or to be fitted to so many records.
-
-        Parameters
-        ----------
-        estimator : estimator or pipeline
-            Fitted, unless `n_samples` is given. What the steps of a pipeline cost is known after
-            its fit.
-        n_samples, n_features : int, optional
-            Public sizes of the fit to come.
-        ax : matplotlib Axes, optional
-            To draw on; by default new ones.
-        depth : int, optional
-            As for `plot`.
-
-        Returns
-        -------
-        BudgetDisplay
-        """
-        report = report_of_estimator(estimator, n_samples, n_features)
-        return cls.from_report(report, ax=ax, depth=depth)
-
-    @classmethod
-    def from_search(
-        cls,
-        search: Any,
-        n_samples: int | None = None,
-        n_features: int | None = None,
-        *,
-        ax: Any = None,
-        depth: int | None = None,
-    ) -> BudgetDisplay:
-        """Draw the report of a search, fitted or to be fitted to so many records.
-
-        Parameters
-        ----------
-        search : search
-            Fitted, unless `n_samples` is given.
-        n_samples, n_features : int, optional
-            Public sizes of the search to come.
-        ax : matplotlib Axes, optional
-            To draw on; by default new ones.
-        depth : int, optional
-            As for `plot`.
-
-        Returns
-        -------
-        BudgetDisplay
-        """
-        report = report_of_search(search, n_samples, n_features)
-        return cls.from_report(report, ax=ax, depth=depth)
-
     # Drawing --------------------------------------------------------------------------------
 
-    def plot(self, *, ax: Any = None, depth: int | None = None) -> BudgetDisplay:
+    def plot(self, *, ax: Any = None, depth: int | None = None) -> Self:
         """Draw the tree.
 
         Parameters

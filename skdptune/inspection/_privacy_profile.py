@@ -16,16 +16,18 @@ from skdptune.accounting import PrivacyProfile, PrivacyReport
 from skdptune.accounting._shared import LARGEST_LOSS
 from skdptune.base._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT
 from skdptune.inspection._plotting import (
+    DrawsReport,
     add_legend,
     add_title,
     axes_for,
+    checked_profile,
+    checked_report,
     ink,
     line_look,
     next_place,
     quiet,
     tidy,
 )
-from skdptune.inspection._sources import CurveOfReport, checked_profile, checked_report
 
 FloatArray = NDArray[np.float64]
 
@@ -39,7 +41,7 @@ _LEAST_END = 1e-3
 _NOTHING = 1e-300
 
 
-class PrivacyProfileDisplay(CurveOfReport):
+class PrivacyProfileDisplay(DrawsReport):
     """Plot of a privacy profile: delta over epsilon, with the point that was asked for.
 
     It is best made by `from_profile`, `from_report`, `from_estimator` or `from_search`. Several
@@ -314,7 +316,7 @@ _WORDS = {
 _OTHERS = ("of the one kind of neighbours", "of the other")
 
 
-class TradeOffDisplay(CurveOfReport):
+class TradeOffDisplay(DrawsReport):
     """Plot of the trade-off curve: how many records an attacker finds for how many false alarms.
 
     An attacker sees the release and says whether a record was in the data. However clever, and
@@ -444,7 +446,7 @@ class TradeOffDisplay(CurveOfReport):
 
     @classmethod
     def from_report(
-        cls, report: PrivacyReport, *, label: str | None = None, ax: Any = None, **options: Any
+        cls, report: PrivacyReport, *, ax: Any = None, label: str | None = None, **options: Any
     ) -> Self:
         """Draw the trade-off curve of a report.
 

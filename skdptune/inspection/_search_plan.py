@@ -24,6 +24,8 @@ from skdptune.inspection._plotting import (
     add_title,
     axes_for,
     bar_look,
+    check_search,
+    checked_profile,
     ink,
     line_look,
     load_pyplot,
@@ -34,7 +36,6 @@ from skdptune.inspection._plotting import (
     wrapped,
     write_beside,
 )
-from skdptune.inspection._sources import check_search, checked_profile
 from skdptune.model_selection import PlanRow, SearchPlan
 
 _MEASURES = {

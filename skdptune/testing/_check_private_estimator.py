@@ -12,7 +12,7 @@ from sklearn.exceptions import EstimatorCheckFailedWarning
 from skdptune._validation import check_option
 from skdptune.base._shared import expected_refits
 from skdptune.testing import _fit_checks, _profile_checks
-from skdptune.testing._subject import CheckDoesNotApply, Subject, made_up_data
+from skdptune.testing._profile_checks import CheckDoesNotApply, Subject, made_up_data
 
 # Those that need no data come first, searches last.
 _CHECKS: tuple[Callable[[Subject], None], ...] = (

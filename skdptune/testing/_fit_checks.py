@@ -26,14 +26,14 @@ from skdptune.base._shared import (
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV, NoisyMaximum, RandomRuns
-from skdptune.testing._replay_neighbours import replay_neighbours
-from skdptune.testing._subject import (
+from skdptune.testing._profile_checks import (
     CheckDoesNotApply,
     Subject,
     other_values,
     require,
     same_profile,
 )
+from skdptune.testing._replay_neighbours import replay_neighbours
 
 # Two noisy fits may agree in a few predictions, but not all of these.
 _ATTEMPTS = 3

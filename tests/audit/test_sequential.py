@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.audit import _sequential as sequential
+from skdptune.audit import _analyses as sequential
 from skdptune.audit._bounds import ClaimCurve
 
 CLAIM = ClaimCurve(PrivacyProfile.gaussian(1.0), 1e-5)

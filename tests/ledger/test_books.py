@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -13,7 +14,16 @@ from hypothesis import strategies as st
 
 from skdptune.accounting import Geometric, PrivacyProfile, calibrate
 from skdptune.ledger import LedgerError, PrivacyLedger
-from skdptune.ledger._books import BEYOND, SLACK, STATUS_AFTER, Charges, Totals, Ways
+from skdptune.ledger._books import (
+    BEYOND,
+    SLACK,
+    STATUS_AFTER,
+    Books,
+    Charges,
+    Totals,
+    Ways,
+    save_account,
+)
 from skdptune.ledger._shared import ADD_OR_REMOVE, REPLACE, ZERO_OUT, common_relation
 from tests.accounting.budgets.interactions import (
     LEAKY,
@@ -110,6 +120,14 @@ class TestChanges:
         change(spent, statement)
         with pytest.raises(LedgerError, match="damaged|registered"):
             spent.reserve(PURE, name="a fit")
+
+    def test_account_that_counts_less_than_its_events_is_seen(self, spent, place):
+        with spent._storage.transaction(write=True) as transaction:
+            books = Books(transaction, "patients", place)
+            # With a digest that is right.
+            save_account(transaction, books.terms, replace(books.state, totals=Totals()))
+        with pytest.raises(LedgerError, match="events do not come to what its account says"):
+            PrivacyLedger(place, "patients").history()
 
     def test_lost_profile_is_seen_when_it_is_read(self, spent):
         change(spent, "UPDATE profiles SET content = '{}'")
