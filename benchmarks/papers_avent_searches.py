@@ -18,7 +18,7 @@ from pareto_problems import PROBLEMS, Problem, a1a
 from scipy import stats
 from sklearn.base import clone
 
-from skdptune.model_selection import DParetoSearchCV
+from skdptune.model_selection import DParetoSearchCV, ParetoFront
 from skdptune.model_selection._pareto._surrogates import front, hypervolume_history
 
 DELTA, INITIAL = 1e-5, 16
@@ -88,10 +88,10 @@ def search_of(
         problem.estimator,
         problem.space(sampler),
         delta=DELTA,
-        n_initial=min(INITIAL, number),
         n_iter=max(number - INITIAL, 0),
-        sampler=sampler.rstrip("234"),
-        epsilon_scale=axis,
+        strategy=ParetoFront(
+            n_initial=min(INITIAL, number), sampler=sampler.rstrip("234"), epsilon_scale=axis
+        ),
         random_state=seed,
     )
     X, X_test, y, y_test = problem.split

@@ -34,7 +34,7 @@ from joblib import Parallel, delayed
 from pareto_problems import ADULT, ADULT_TRAIN, PROBLEMS, Problem, search_space
 from scipy import stats
 
-from skdptune.model_selection import DParetoSearchCV, pareto_search
+from skdptune.model_selection import DParetoSearchCV, ParetoFront, pareto_search
 from skdptune.model_selection._space import SearchSpace
 
 DELTA, INITIAL = 1e-5, 16
@@ -71,12 +71,14 @@ def history_of(
         problem.estimator,
         problem.space(name),
         delta=DELTA,
-        n_initial=min(INITIAL, number),
         n_iter=max(number - INITIAL, 0),
-        sampler=sampler_of(name, seed),
-        n_repeats=repeats,
-        privacy=privacy,
-        epsilon_scale=epsilon_scale,
+        strategy=ParetoFront(
+            n_initial=min(INITIAL, number),
+            sampler=sampler_of(name, seed),
+            n_repeats=repeats,
+            privacy=privacy,
+            epsilon_scale=epsilon_scale,
+        ),
         random_state=seed,
     )
     X, X_test, y, y_test = problem.split

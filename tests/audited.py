@@ -494,7 +494,8 @@ def searches() -> dict[str, Case]:
 
 def pareto_case() -> Case:
     """Return the audit of a release of one score, all that is shown of models of no signal."""
-    search = DParetoSearchCV(
+    search = flat(
+        DParetoSearchCV,
         CutOnly(cut=0.5),
         {"noise": [50.0]},
         n_initial=1,

@@ -14,6 +14,7 @@ _STRATEGIES = {
     "DPGridSearchCV": ("FullTable", "NoisyMaximum", "Composition"),
     "DoublingThresholdSearchCV": ("ThresholdRounds",),
     "DPAdaptiveSearchCV": ("AdaptiveTrials",),
+    "DParetoSearchCV": ("ParetoFront",),
 }
 _WORDS = {"table": "FullTable", "noisy_max": "NoisyMaximum", "compose": "Composition"}
 

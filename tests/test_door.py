@@ -716,7 +716,8 @@ def test_a_released_front_takes_a_table_with_booleans_and_gaps() -> None:
     f, y = people()
     f.loc[3, "a"] = np.nan
     space = {"epsilon": (5.0, 50.0, "log"), "C": [1.0, 2.0]}
-    search = DParetoSearchCV(
+    search = flat(
+        DParetoSearchCV,
         ESTIMATORS["output"],
         space,
         n_iter=1,

@@ -12,7 +12,7 @@ USERS_FILE = """\
 from typing import assert_type
 
 import skdptune
-from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV, pareto_search
+from skdptune import DParetoSearchCV, DPGridSearchCV, DPRandomSearchCV, ParetoFront, pareto_search
 from skdptune import AdaptiveTrials, DoublingThresholdSearchCV, DPAdaptiveSearchCV, RandomRuns
 from skdptune import DPNeuralNetClassifier, NoisyStatisticsRidge as RidgeOfRoot
 from skdptune import DPRandomSerachCV  # attr-defined
@@ -66,6 +66,8 @@ DPGridSearchCV(model, space, strategy=1)  # arg-type
 DPAdaptiveSearchCV(model, {"C": (0.1, 1.0)}, strategy=AdaptiveTrials(pruner="halving"))
 DPAdaptiveSearchCV(model, space, n_trials=1.5)  # arg-type
 DParetoSearchCV(model, space, n_iter=1.5)  # arg-type
+DParetoSearchCV(model, space, strategy=ParetoFront(n_initial=4, sampler="random"))
+ParetoFront(n_initial="a")  # arg-type
 DoublingThresholdSearchCV(model, space, delta="a")  # arg-type
 
 assert_type(skdptune.linear_model.DPLogisticRegression(), DPLogisticRegression)

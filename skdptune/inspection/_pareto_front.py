@@ -84,7 +84,7 @@ def _best_of(pairs: FloatArray) -> FloatArray:
 
 def _reference_of(search: Any) -> tuple[float, float] | None:
     """Return the first two coordinates of a search's reference point."""
-    found = getattr(search, "reference_point", None)
+    found = getattr(getattr(search, "result_", search), "reference_point", None)
     return None if found is None else (float(found[0]), float(found[1]))
 
 

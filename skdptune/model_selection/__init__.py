@@ -16,6 +16,7 @@ from skdptune.model_selection._strategies import (
     DoublingThresholdSession,
     FullTable,
     NoisyMaximum,
+    ParetoFront,
     RandomRuns,
     ThresholdRounds,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "DoublingThresholdSession",
     "FullTable",
     "NoisyMaximum",
+    "ParetoFront",
     "ParetoResult",
     "PlanRow",
     "RandomRuns",

@@ -67,6 +67,7 @@ from skdptune.model_selection._running import (
     check_targets,
     public_labels,
 )
+from skdptune.model_selection._strategies import BaseStrategy
 
 # Parameters that change neither the cost nor what has it.
 _NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
@@ -241,7 +242,7 @@ class BasePrivateSearch(
         # Theorem F0.
         size = n_samples if self.n_public is None else self.n_public
         settings = {
-            name: self._of_plan(value)
+            name: value.of_plan() if isinstance(value, BaseStrategy) else value
             for name, value in self.get_params(deep=False).items()
             if name not in _NEUTRAL
         }
@@ -256,10 +257,6 @@ class BasePrivateSearch(
             found = clone(self)._solve(size, n_features, classes, is_public)
             plan_cache.put(key, found)
         return found
-
-    def _of_plan(self, value: Any) -> Any:
-        """Return what a plan follows from of the value of a parameter."""
-        return value
 
     def _check_common_parameters(self) -> None:
         """Refuse bad values of the parameters that all searches have."""

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from skdptune._compat import Tasks, VisualBlock, number_of_samples, routing_is_enabled
+from skdptune._formatting import shown
 from skdptune.accounting import PrivacyReport
 from skdptune.base._shared import (
     charge_of_fit,
@@ -30,17 +31,16 @@ from skdptune.model_selection._pareto import (
     ParetoResult,
     ParetoRun,
     Record,
-    check_pareto_parameters,
     check_picklable,
     check_target,
-    check_third_objective,
     make_pareto_plan,
+    third_objective_of,
     warn_of_failures,
     warn_of_few,
     warn_of_one_cost,
 )
 from skdptune.model_selection._running import Data, Door, Streams, spawned
-from skdptune.model_selection._study import StorageParameter
+from skdptune.model_selection._strategies import ParetoFront
 
 _NOT_PRIVATE = (
     "NOT PRIVATE: the front and all evaluations are exact and not charged, only for those who may "
@@ -71,66 +71,30 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         several families, from their names to such dicts. It must hold what sets the noise.
     delta : float, default=1e-5
         The delta of every epsilon.
-    n_initial : int, default=16
-        Evaluations that cover the space evenly, before surrogates are used.
     n_iter : int, default=256
-        Evaluations after these.
-    batch_size : int, default=1
-        Evaluations that run at the same time. Each is proposed with regard to those that run.
-    sampler : {"auto", "hvpoi", "random", "grid"} or optuna sampler, default="auto"
-        How parameters are proposed.
-
-        - "auto": the largest expected improvement of the hypervolume. Use it: it found the best
-          fronts in our benchmarks. With three objectives it is "hvpoi".
-        - "hvpoi": the improvement at the surrogates' means times the probability of one. Use it to
-          reproduce the paper.
-        - "random": independent draws from the space. Use it as a baseline, and where a release
-          should pay for more evaluations, since proposals do not depend on scores.
-        - "grid": the finest grid of at most ``n_initial + n_iter`` points. Use it for one or two
-          parameters that are to be covered evenly; proposals do not depend on scores either.
-        - An optuna sampler proposes all points, the first ones too. Use it to compare.
-    reference_point : tuple of float, default=(10.0, 1.0)
-        The largest epsilon, error and third objective that count for the hypervolume.
-    epsilon_scale : {"linear", "log"}, default="linear"
-        The scale of epsilon in the hypervolume, and so what "auto" and "hvpoi" aim at. "linear"
-        is the paper's and counts every unit of epsilon alike; "log" counts every factor alike:
-        use it where small epsilons matter as much as large ones. On it, epsilons below a millionth
-        of the reference point's count as that.
-    n_repeats : int, default=1
-        Fits per evaluation (and fold). Their mean score is the utility.
+        Evaluations after the first ones, which cover the space evenly: as many as `n_initial` of
+        the strategy, 16 by default.
     scoring : str or BoundedScorer, optional
         A bounded score, see `skdptune.metrics`; accuracy for classifiers. The error is 1 minus
         the score, scaled to [0, 1].
     cv : float or int, default=0.2
         A fraction is the probability that a record is used for validation; an integer is a number
         of folds.
-    privacy : {"profile", "moments"}, default="profile"
-        The bound that gives the epsilon of parameters: the estimator's tight profile, or, for
-        comparison, the moments accountant. A release is always charged by profiles.
-    third_objective : None, "time" or tuple of (str, callable), default=None
-        A further objective to be minimised: the seconds of a repeat, or a name and a
-        function ``metric(model, X, y)`` of the fitted model and validation records.
     release : float, optional
         The epsilon, at `delta`, of everything that the fitted search shows. By default nothing is
         released, and the search is **not private**. So that a few expensive points do not use all
-        of it, each of the first `n_initial` evaluations may cost at most an equal share of what is
+        of it, each of the first evaluations may cost at most an equal share of what is
         left, and each later one at most half of it.
     refit : False, True or float, default=False
         The largest epsilon of a model that is fitted to all records at the end, with the evaluated
         parameters of smallest error; True for any epsilon. It has `predict` and so on.
-    storage : None, str or optuna storage, default=None
-        A path (SQLite file), a URL or an optuna storage keeps the study, which can then be resumed
-        after a crash and shared by several processes; give them the same `random_state`, so that
-        they split the records alike: without one, each process, and each that resumes the study,
-        splits them anew. Its user alone may read the file. It holds a seed only if you give one,
-        and of the data a salted hash. A password in a URL stays in this process. None keeps the
-        study in memory.
-    study_name : str, optional
-        Name in the storage. A study of this name is resumed if its data, estimators and space are
-        the same.
+    strategy : ParetoFront, optional
+        How parameters are proposed and evaluated, with all that is seldom turned: the first
+        evaluations, batches, the sampler, what the hypervolume counts, repeats, a third objective,
+        and a storage from which a study can be resumed.
     n_jobs : int, optional
-        Workers for the evaluations of a batch, at most `batch_size` of them; with a release, for
-        the fits of one evaluation.
+        Workers for the evaluations of a batch, at most the strategy's `batch_size` of them; with
+        a release, for the fits of one evaluation.
     verbose : int or None, default=None
         None shows what is going on, and for how long, once it has taken a second, where somebody
         watches: on a terminal or in a notebook. 0 shows nothing; above 0 it is shown at once and
@@ -171,6 +135,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
 
     See Also
     --------
+    ParetoFront : Its strategy.
     pareto_search : The same for any mechanism.
     DPRandomSearchCV : One private model for one budget.
     skdptune.inspection.ParetoFrontDisplay : Draws fronts.
@@ -200,14 +165,14 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
     --------
     >>> import numpy as np
     >>> from skdptune.linear_model import DPLogisticRegression
-    >>> from skdptune.model_selection import DParetoSearchCV
+    >>> from skdptune.model_selection import DParetoSearchCV, ParetoFront
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3))
     >>> y = X[:, 0] + 0.3 * rng.normal(size=1000) > 0
     >>> search = DParetoSearchCV(
     ...     DPLogisticRegression(solver="output", data_norm=3.0),
     ...     {"epsilon": (0.05, 5.0, "log"), "C": (1e-3, 1e2, "log")},
-    ...     n_initial=8, n_iter=2, random_state=0,
+    ...     n_iter=2, strategy=ParetoFront(n_initial=8), random_state=0,
     ... ).fit(X, y)
     >>> bool(search.pareto_front_["error"].min() < 0.2)
     True
@@ -223,21 +188,12 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         param_space: Any,
         *,
         delta: float = 1e-5,
-        n_initial: int = 16,
         n_iter: int = 256,
-        batch_size: int = 1,
-        sampler: Any = "auto",
-        reference_point: tuple[float, ...] = (10.0, 1.0),
-        epsilon_scale: str = "linear",
-        n_repeats: int = 1,
         scoring: Any = None,
         cv: Any = 0.2,
-        privacy: str = "profile",
-        third_objective: Any = None,
         release: float | None = None,
         refit: Any = False,
-        storage: Any = None,
-        study_name: str | None = None,
+        strategy: ParetoFront | None = None,
         n_jobs: int | None = None,
         verbose: int | None = None,
         random_state: Any = None,
@@ -247,30 +203,22 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         self.estimator = estimator
         self.param_space = param_space
         self.delta = delta
-        self.n_initial = n_initial
         self.n_iter = n_iter
-        self.batch_size = batch_size
-        self.sampler = sampler
-        self.reference_point = reference_point
-        self.epsilon_scale = epsilon_scale
-        self.n_repeats = n_repeats
         self.scoring = scoring
         self.cv = cv
-        self.privacy = privacy
-        self.third_objective = third_objective
         self.release = release
         self.refit = refit
-        self.storage = storage
-        self.study_name = study_name
+        self.strategy = strategy
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
         self.n_public = n_public
         self.ledger = ledger
 
-    storage = StorageParameter()
-
     # Parameters ---------------------------------------------------------------------------
+
+    def _strategy(self) -> ParetoFront:
+        return ParetoFront() if self.strategy is None else self.strategy
 
     def _families(self) -> Families:
         return Families(self.estimator, self.param_space)
@@ -283,7 +231,10 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         return self.estimator[0][1] if is_many else self.estimator
 
     def _check_parameters(self) -> None:
-        check_pareto_parameters(self, self._families())
+        strategy = self._strategy()
+        if not isinstance(strategy, ParetoFront):
+            raise TypeError(f"strategy must be None or ParetoFront; got {shown(strategy)}.")
+        strategy.check(self, self._families())
         self._check_common_parameters()
 
     def _check_arguments(self, X: Any, y: Any, params: dict[str, Any]) -> None:
@@ -313,7 +264,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             refit=True,
             is_random=self.n_public is not None,
         )
-        return make_pareto_plan(self, self._families(), layout, classes)
+        return make_pareto_plan(self, self._strategy(), self._families(), layout, classes)
 
     def _with_classes(self, plan: ParetoPlan, classes: Any) -> ParetoPlan:
         # Estimators may have to be given their labels for their cost to be known: it is solved so.
@@ -324,7 +275,7 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
             raise ValueError("release must be given for a plan of its cost; got None.")
         layout, noise = plan.layout, plan.release.noise
         # The largest possible number of fits.
-        fits = float(plan.release.n_evaluations * self.n_repeats * max(layout.folds, 1))
+        fits = float(plan.release.n_evaluations * plan.strategy.n_repeats * max(layout.folds, 1))
         work = fits * layout.n_train / layout.n_samples + (self.refit is not False)
         report = self._report(plan)
         name = type(self).__name__
@@ -368,8 +319,10 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         return partial(self._run, plan, data, public)
 
     def _run(self, plan: ParetoPlan, data: Data, public: Data | None, tasks: Tasks) -> None:
+        strategy = plan.strategy.with_objects_of(self._strategy())
         # Copies: a change of what is shown must not change the cached plan.
-        plan = replace(plan, costs=replace(plan.costs, families=clone(self)._families()))
+        costs = replace(plan.costs, families=clone(self)._families())
+        plan = replace(plan, strategy=strategy, costs=costs)
         run = ParetoRun(self, plan, self._scorer(), Streams.of(self.random_state))
         with tasks.task("search"):
             records, study = run.evaluate(data, public)
@@ -378,14 +331,14 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         with tasks.task("final fit"):
             best = run.best_index(records)
             model = None if best is None else run.fit_final(records[best], data)
-        warn_of_few(len(records), self.n_initial, stacklevel=4)
+        warn_of_few(len(records), strategy.n_initial, stacklevel=4)
         warn_of_one_cost(records, stacklevel=4)
-        third = check_third_objective(self.third_objective, "(model, X, y)")
+        third = third_objective_of(strategy)
         result = ParetoResult(
             records,
             plan.families.space,
-            reference_point=tuple(self.reference_point),
-            epsilon_scale=self.epsilon_scale,
+            reference_point=tuple(strategy.reference_point),
+            epsilon_scale=strategy.epsilon_scale,
             third=None if third is None else third.name,
             study=study,
             privacy=plan.costs.epsilon,

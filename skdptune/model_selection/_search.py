@@ -195,9 +195,6 @@ class TuningSearch(BasePrivateSearch[Plan]):
         plan = self._plan_for(request)
         return plan if plan.candidates.suggestion is None else worth_it(plan)
 
-    def _of_plan(self, value: Any) -> Any:
-        return value.of_plan() if isinstance(value, Strategy) else value
-
     def _with_classes(self, plan: Plan, classes: Any) -> Plan:
         return plan.with_classes(classes)
 

@@ -30,6 +30,7 @@ from skdptune.model_selection import (
     Composition,
     FullTable,
     NoisyMaximum,
+    ParetoFront,
     PlanRow,
     RandomRuns,
     ThresholdRounds,
@@ -296,9 +297,15 @@ def pareto_searches() -> Values:
         "param_space": mostly(
             {"C": (0.1, 10.0, "log")}, {"epsilon": (0.1, 2.0)}, {"none": (1, 3)}
         ),
-        "n_initial": [2],
         "n_iter": [1, 0],
-        "sampler": ["random", "grid"],
+        "strategy": _made(
+            ParetoFront,
+            n_initial=[2],
+            sampler=["random", "grid"],
+            n_repeats=[1, 2],
+            epsilon_scale=["linear", "log"],
+            privacy=["profile", "moments"],
+        ),
         "release": mostly(None, 5.0),
         "random_state": SEEDS,
     }

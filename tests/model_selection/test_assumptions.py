@@ -14,6 +14,7 @@ from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import neg_squared_error
 from skdptune.model_selection import DParetoSearchCV
 from skdptune.preprocessing import DPStandardScaler
+from tests.flat import flat
 from tests.model_selection.learners import Scripted
 from tests.model_selection.ways import WAYS
 
@@ -124,7 +125,8 @@ def test_relations_are_stated_or_refused(name: str) -> None:
 def test_pareto_searches_carry_them_too(solver: str) -> None:
     # Theorem F11.
     pytest.importorskip("optuna")
-    search = DParetoSearchCV(
+    search = flat(
+        DParetoSearchCV,
         DPLogisticRegression(data_norm=2.0),
         {"epsilon": (0.5, 4.0), "solver": ["objective", solver]},
         n_initial=3,

@@ -29,7 +29,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from skdptune.accounting import UnreachableBudgetError
 from skdptune.base import NoProfileError, privacy_of, profile_of
 from skdptune.metrics import make_bounded_scorer
-from skdptune.model_selection import DParetoSearchCV
+from skdptune.model_selection import DParetoSearchCV, ParetoFront, RandomRuns
+from tests.flat import changed, flat
 from tests.model_selection.learners import Centroids, Loud, Scripted, table
 from tests.model_selection.test_contract import EXPECTED_FAILURES, MAY_BE_SKIPPED
 
@@ -63,7 +64,7 @@ class Picky(Scripted):
 
 
 def made(estimator: Any = None, space: Any = None, **more: Any) -> DParetoSearchCV:
-    return DParetoSearchCV(estimator or Scripted(), space or SPACE, **{**FEW, **more})
+    return flat(DParetoSearchCV, estimator or Scripted(), space or SPACE, **{**FEW, **more})
 
 
 def released(**more: Any) -> DParetoSearchCV:
@@ -138,6 +139,36 @@ def test_clone_and_pickle(make: Any) -> None:
     same(again, search)
     assert again.best_params_for(epsilon=2.0) == search.best_params_for(epsilon=2.0)
     np.testing.assert_array_equal(again.predict(X), search.predict(X))
+
+
+def test_a_strategy_is_set_by_its_parameters_and_must_be_a_front() -> None:
+    search = DParetoSearchCV(Scripted(), SPACE, n_iter=0, strategy=ParetoFront(), random_state=0)
+    search.set_params(strategy__n_initial=3, strategy__sampler="random")
+    assert len(search.fit(X, Y).evaluations_) == 3
+    with pytest.raises(TypeError, match="strategy must be None or ParetoFront; got RandomRuns"):
+        search.set_params(strategy=RandomRuns()).fit(X, Y)
+
+
+class Meddling(Scripted):
+    """Changes the strategy of its search as soon as it is fitted."""
+
+    strategy: Any = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        # Theorem G3: what is planned is what is run.
+        Meddling.strategy.set_params(n_repeats=5, n_initial=50, reference_point=(1.0, 1.0))
+        return super().fit(X, y)
+
+
+def test_what_was_planned_is_run_whatever_becomes_of_the_strategy() -> None:
+    space = {"epsilon": (0.2, 2.0, "log"), "quality": (0.5, 0.9)}
+
+    def search(estimator: Any) -> Any:
+        Meddling.strategy = ParetoFront(n_initial=3, sampler="random")
+        more = {"strategy": Meddling.strategy, "release": 20.0, "random_state": 0}
+        return DParetoSearchCV(estimator, space, n_iter=1, **more).fit(X, Y)
+
+    same(search(Meddling()), search(Scripted()))
 
 
 @pytest.mark.parametrize("make", BOTH)
@@ -528,7 +559,7 @@ def test_no_fold_starts_from_what_another_has_seen(release: float | None, n_jobs
         Remembering(delta=1e-7), {"quality": (0.5, 0.9)}, release=release, cv=3, n_jobs=n_jobs
     )
     with joblib.parallel_config(backend="threading"):
-        search.set_params(n_repeats=2).fit(X, Y)
+        changed(search, n_repeats=2).fit(X, Y)
     assert search.evaluations_["error"].min() > 0.5
 
 

@@ -774,5 +774,5 @@ def test_a_released_front_raises_where_no_fit_could_ever_work() -> None:
     options = {"release": 30.0, "n_initial": 2, "n_iter": 1, "refit": False, "random_state": 0}
     space = {"epsilon": (0.1, 1.0)}
     with pytest.raises(ValueError, match="fewer than 1000 records"):
-        DParetoSearchCV(AtLeast(1000), space, **options).fit(X, y)
-    assert hasattr(DParetoSearchCV(AtLeast(1), space, **options).fit(X, y), "pareto_front_")
+        flat(DParetoSearchCV, AtLeast(1000), space, **options).fit(X, y)
+    assert hasattr(flat(DParetoSearchCV, AtLeast(1), space, **options).fit(X, y), "pareto_front_")

@@ -187,7 +187,8 @@ def test_pareto_models_hold_no_seed(drawn: set[int]) -> None:
     # Theorem F9.
     pytest.importorskip("optuna")
     model, values = estimator("logistic")
-    search = DParetoSearchCV(
+    search = flat(
+        DParetoSearchCV,
         model,
         {"epsilon": (0.5, 4.0), **values},
         n_initial=3,

@@ -24,7 +24,13 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdptune.base import PrivacyWarning
 from skdptune.linear_model import DPLogisticRegression
-from skdptune.model_selection import AdaptiveTrials, DPAdaptiveSearchCV, DParetoSearchCV, _study
+from skdptune.model_selection import (
+    AdaptiveTrials,
+    DPAdaptiveSearchCV,
+    DParetoSearchCV,
+    ParetoFront,
+    _study,
+)
 from skdptune.model_selection._adaptive import _studies
 from skdptune.model_selection._adaptive._studies import (
     PRUNERS,
@@ -256,7 +262,9 @@ def searches(storage: Any) -> list[Any]:
         DPLogisticRegression(), SPACE, epsilon=1.0, strategy=AdaptiveTrials(storage=storage)
     )
     other = DPAdaptiveSearchCV(DPLogisticRegression(), SPACE, epsilon=1.0)
-    pareto = DParetoSearchCV(DPLogisticRegression(), {"epsilon": (0.1, 1.0)}, storage=storage)
+    pareto = DParetoSearchCV(
+        DPLogisticRegression(), {"epsilon": (0.1, 1.0)}, strategy=ParetoFront(storage=storage)
+    )
     return [adaptive, changed(other, storage=storage), pareto, clone(adaptive)]
 
 

@@ -86,7 +86,7 @@ def pareto(
     space = {name: (1e-2, 1.0, "log")} | {
         budget: (0.05 * epsilon, 5.0 * epsilon, "log") for budget in budgets
     }
-    return DParetoSearchCV(estimator, space, release=epsilon, **more)
+    return flat(DParetoSearchCV, estimator, space, release=epsilon, **more)
 
 
 SEARCHES: dict[str, Callable[..., Any]] = {

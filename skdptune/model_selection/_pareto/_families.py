@@ -35,6 +35,7 @@ from skdptune.model_selection._study import check_sampler
 
 if TYPE_CHECKING:
     from skdptune.model_selection._dpareto_search import DParetoSearchCV
+    from skdptune.model_selection._strategies import ParetoFront
 
 
 # Name of the parameter that selects the family.
@@ -284,31 +285,34 @@ def warn_of_few(count: int, wanted: int, *, stacklevel: int) -> None:
 
 
 PRIVACY = ("profile", "moments")
-_COUNTS = {"n_initial": 1, "n_iter": 0, "batch_size": 1, "n_repeats": 1}
+_COUNTS = {"n_initial": 1, "batch_size": 1, "n_repeats": 1}
 _NOT_RELEASED = {
     "storage": "a storage keeps times, and a resumed study would not keep to its budget",
     "third_objective": "the budget does not pay for its values",
 }
 
 
-def check_pareto_parameters(settings: DParetoSearchCV, families: Families) -> None:
+def check_pareto_parameters(
+    search: DParetoSearchCV, strategy: ParetoFront, families: Families
+) -> None:
     """Raise for parameters out of their domains, beside those that all searches have."""
-    check_real(settings.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    check_real(search.delta, name="delta", lower=0.0, upper=1.0, upper_open=True)
+    check_integer(search.n_iter, name="n_iter", lower=0)
     for name, least in _COUNTS.items():
-        check_integer(getattr(settings, name), name=name, lower=least)
-    check_option(settings.privacy, name="privacy", options=PRIVACY)
-    third = third_objective_of(settings)
-    check_reference_point(settings.reference_point, None if third is None else third.name)
-    check_epsilon_scale(settings.epsilon_scale)
-    _check_sampler(settings, families)
-    _check_refit(settings)
-    if settings.release is not None:
-        _check_release(settings, families)
+        check_integer(getattr(strategy, name), name=name, lower=least)
+    check_option(strategy.privacy, name="privacy", options=PRIVACY)
+    third = third_objective_of(strategy)
+    check_reference_point(strategy.reference_point, None if third is None else third.name)
+    check_epsilon_scale(strategy.epsilon_scale)
+    _check_sampler(strategy, families)
+    _check_refit(search)
+    if search.release is not None:
+        _check_release(search, strategy, families)
 
 
-def third_objective_of(settings: DParetoSearchCV) -> ThirdObjective | None:
+def third_objective_of(strategy: ParetoFront) -> ThirdObjective | None:
     """Return the third objective of a search, or raise."""
-    return check_third_objective(settings.third_objective, "(model, X, y)")
+    return check_third_objective(strategy.third_objective, "(model, X, y)")
 
 
 def check_target(estimator: Any, y: Any) -> None:
@@ -319,25 +323,25 @@ def check_target(estimator: Any, y: Any) -> None:
         )
 
 
-def _check_sampler(settings: DParetoSearchCV, families: Families) -> None:
-    check_sampler(settings.sampler, SAMPLERS)
-    if isinstance(settings.sampler, str) and settings.sampler == "grid" and not families.is_single:
+def _check_sampler(strategy: ParetoFront, families: Families) -> None:
+    check_sampler(strategy.sampler, SAMPLERS)
+    if isinstance(strategy.sampler, str) and strategy.sampler == "grid" and not families.is_single:
         raise ValueError(
             "sampler must be another than 'grid' for several families, whose grids would be "
             "multiplied; got 'grid'. Search each family by itself."
         )
 
 
-def _check_refit(settings: DParetoSearchCV) -> None:
-    if isinstance(settings.refit, bool):
-        if settings.refit and settings.release is not None:
+def _check_refit(search: DParetoSearchCV) -> None:
+    if isinstance(search.refit, bool):
+        if search.refit and search.release is not None:
             raise ValueError(
                 "refit must be an epsilon or False with release; got True, whose cost is not "
                 "known beforehand."
             )
         return
     check_real(
-        settings.refit,
+        search.refit,
         name="refit",
         lower=0.0,
         lower_open=True,
@@ -346,15 +350,15 @@ def _check_refit(settings: DParetoSearchCV) -> None:
     )
 
 
-def _check_release(settings: DParetoSearchCV, families: Families) -> None:
-    check_real(settings.release, name="release", lower=0.0, lower_open=True, upper=500.0)
-    if settings.delta == 0.0:
+def _check_release(search: DParetoSearchCV, strategy: ParetoFront, families: Families) -> None:
+    check_real(search.release, name="release", lower=0.0, lower_open=True, upper=500.0)
+    if search.delta == 0.0:
         raise ValueError("delta must be above 0 with release; got 0.")
     for name, why in _NOT_RELEASED.items():
-        given = getattr(settings, name)
+        given = getattr(strategy, name)
         if given is not None:
             raise ValueError(f"{name} must be None with release: {why}; got {shown(given)}.")
-    if not isinstance(settings.sampler, str):
+    if not isinstance(strategy.sampler, str):
         raise TypeError(
             "sampler must be a name with release; got an optuna sampler, which sees when "
             "evaluations started and ended."

@@ -18,6 +18,7 @@ from skdptune.model_selection._running import Quiet
 
 if TYPE_CHECKING:
     from skdptune.model_selection._dpareto_search import DParetoSearchCV
+    from skdptune.model_selection._strategies import ParetoFront
 
 
 # Parameters are proposed one by one.
@@ -122,11 +123,14 @@ class ParetoPlan:
 
     Attributes
     ----------
+    strategy : ParetoFront
+        As it was planned.
     costs : ParameterCosts
     release : ReleasePlan or None
         None where nothing is released.
     """
 
+    strategy: ParetoFront
     costs: ParameterCosts
     release: ReleasePlan | None
 
@@ -152,37 +156,41 @@ class ParetoPlan:
 
 
 def make_pareto_plan(
-    settings: DParetoSearchCV, families: Families, layout: Layout, classes: Any
+    search: DParetoSearchCV,
+    strategy: ParetoFront,
+    families: Families,
+    layout: Layout,
+    classes: Any,
 ) -> ParetoPlan:
     """Return the plan of a search, or raise if costs are unknown or above the budget."""
     costs = ParameterCosts(
         families,
         layout,
-        float(settings.delta),
-        settings.privacy,
+        float(search.delta),
+        strategy.privacy,
         classes,
-        is_released=settings.release is not None,
+        is_released=search.release is not None,
     )
-    if settings.release is None:
+    if search.release is None:
         with Quiet():
             _sampled_costs(families, costs.of_final_fit, 1)
-        return ParetoPlan(costs, None)
+        return ParetoPlan(strategy, costs, None)
     n_sampled = _N_SAMPLED if families.costs_differ else 1
     # dp_accounting logs every fractional order.
     with Quiet():
         release = plan_release(
             layout,
-            float(settings.release),
-            float(settings.delta),
-            settings.n_initial + settings.n_iter,
-            settings.n_repeats,
+            float(search.release),
+            float(search.delta),
+            strategy.n_initial + search.n_iter,
+            strategy.n_repeats,
             _sampled_costs(families, costs.of_evaluation, n_sampled),
-            n_initial=settings.n_initial,
+            n_initial=strategy.n_initial,
             is_equal=not families.costs_differ,
-            follows_scores=settings.sampler not in ("random", "grid"),
-            final=None if settings.refit is False else float(settings.refit),
+            follows_scores=strategy.sampler not in ("random", "grid"),
+            final=None if search.refit is False else float(search.refit),
         )
-    return ParetoPlan(costs, release)
+    return ParetoPlan(strategy, costs, release)
 
 
 def _sampled_costs(

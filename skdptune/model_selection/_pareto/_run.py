@@ -213,7 +213,7 @@ class ParetoRun:
 
     Parameters
     ----------
-    settings : DParetoSearchCV
+    search : DParetoSearchCV
     plan : ParetoPlan
     scorer : BoundedScorer
     streams : Streams
@@ -221,9 +221,9 @@ class ParetoRun:
     """
 
     def __init__(
-        self, settings: DParetoSearchCV, plan: ParetoPlan, scorer: BoundedScorer, streams: Streams
+        self, search: DParetoSearchCV, plan: ParetoPlan, scorer: BoundedScorer, streams: Streams
     ) -> None:
-        self.settings, self.plan = settings, plan
+        self.search, self.plan, self.strategy = search, plan, plan.strategy
         self.scorer, self.streams = scorer, streams
 
     def evaluate(self, data: Data, public: Data | None) -> tuple[list[Record], Any]:
@@ -246,7 +246,7 @@ class ParetoRun:
 
     def _exact_evaluator(self, data: Data, public: Data | None) -> ExactEvaluator:
         """Return the evaluator of parameters, with all records split."""
-        settings, layout = self.settings, self.plan.layout
+        layout = self.plan.layout
         rng = generator_of(self.streams.random_split)
         folds: Sequence[Fold] = ONE_FIT
         validation = public
@@ -260,25 +260,25 @@ class ParetoRun:
             self.plan.costs,
             # Nothing of it is released: failures are shown.
             Material(data, folds, validation, scoring, raises=True),
-            settings.n_repeats,
-            settings.random_state is not None,
-            third_objective_of(settings),
+            self.strategy.n_repeats,
+            self.search.random_state is not None,
+            third_objective_of(self.strategy),
         )
 
     def _exact_optimizer(
         self, evaluator: ExactEvaluator, data: Data, public: Data | None
     ) -> ParetoOptimizer:
-        settings, third = self.settings, evaluator.third
-        is_stored = settings.storage is not None
+        strategy, third = self.strategy, evaluator.third
+        is_stored = strategy.storage is not None
         return ParetoOptimizer(
             evaluator,
             self.plan.families.space,
-            n_initial=settings.n_initial,
-            n_iter=settings.n_iter,
+            n_initial=strategy.n_initial,
+            n_iter=self.search.n_iter,
             third=None if third is None else third.name,
-            storage=settings.storage,
-            study_name=settings.study_name,
-            n_jobs=settings.n_jobs,
+            storage=strategy.storage,
+            study_name=strategy.study_name,
+            n_jobs=self.search.n_jobs,
             fingerprint=self._fingerprint(data, public) if is_stored else "",
             **self._common_arguments(),
         )
@@ -286,12 +286,12 @@ class ParetoRun:
     def _released_optimizer(
         self, evaluator: ExactEvaluator, release: ReleasePlan
     ) -> ParetoOptimizer:
-        settings = self.settings
-        scoring = score_of_all(self.plan.layout, self.scorer, settings.n_repeats, release.noise)
+        strategy = self.strategy
+        scoring = score_of_all(self.plan.layout, self.scorer, strategy.n_repeats, release.noise)
         material = replace(evaluator.material, scoring=scoring, raises=False)
-        n_initial = min(settings.n_initial, release.n_evaluations)
+        n_initial = min(strategy.n_initial, release.n_evaluations)
         return ParetoOptimizer(
-            NoisyEvaluator(replace(evaluator, material=material), settings.n_jobs),
+            NoisyEvaluator(replace(evaluator, material=material), self.search.n_jobs),
             self.plan.families.space,
             n_initial=n_initial,
             n_iter=release.n_evaluations - n_initial,
@@ -302,12 +302,12 @@ class ParetoRun:
         )
 
     def _common_arguments(self) -> dict[str, Any]:
-        settings, draw = self.settings, self.streams.draw
+        strategy, draw = self.strategy, self.streams.draw
         return {
-            "batch_size": settings.batch_size,
-            "sampler": settings.sampler,
-            "reference_point": tuple(settings.reference_point),
-            "epsilon_scale": settings.epsilon_scale,
+            "batch_size": strategy.batch_size,
+            "sampler": strategy.sampler,
+            "reference_point": tuple(strategy.reference_point),
+            "epsilon_scale": strategy.epsilon_scale,
             "random_state": None if draw is None else int(draw.generate_state(1)[0] >> 1),
         }
 
@@ -319,8 +319,8 @@ class ParetoRun:
                 [clone(estimator) for estimator in self.plan.families],
                 self.plan.layout,
                 self.plan.delta,
-                self.settings.privacy,
-                self.settings.n_repeats,
+                self.strategy.privacy,
+                self.strategy.n_repeats,
                 self.scorer.name,
                 data,
                 public,
@@ -332,7 +332,7 @@ class ParetoRun:
 
     def best_index(self, records: Sequence[Record]) -> int | None:
         """Return the index of the record whose parameters get the final fit, None for none."""
-        refit = self.settings.refit
+        refit = self.search.refit
         if refit is False:
             return None
         limit = np.inf if refit is True else float(refit)

@@ -192,6 +192,7 @@ class AdaptiveTrials(FullTable):
         *Strategy.neutral,
         *("sampler", "batch_size", "choose_by", "study_name", "callbacks"),
     )
+    objects = ("storage",)
     kinds = ("space",)
     name = "adaptive (DPAdaptiveSearchCV)"
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from sklearn.base import BaseEstimator, is_classifier
 
@@ -258,7 +258,37 @@ class Choice:
     before_final: Any = None
 
 
-class Strategy(BaseEstimator, ABC):
+class BaseStrategy(BaseEstimator):
+    """What one search turns beside the parameters that all searches have.
+
+    A plan is made of copies. What has a cost stays as it was planned, whatever becomes of the
+    strategy that the user holds.
+    """
+
+    # Parameters that change neither the cost nor what has it.
+    neutral: tuple[str, ...] = ()
+    # Parameters whose objects must be the user's own, not copies, where one was planned.
+    objects: tuple[str, ...] = ()
+
+    def of_plan(self) -> tuple[type, dict[str, Any]]:
+        """Return what a plan follows from: its kind, and parameters that may have a cost."""
+        # What is neutral in a class of this package need not be so in one that derives from it.
+        is_ours = type(self).__module__.startswith("skdptune.")
+        neutral = self.neutral if is_ours else ()
+        own = self.get_params(deep=False).items()
+        return type(self), {name: value for name, value in own if name not in neutral}
+
+    def with_objects_of(self, live: BaseStrategy) -> Self:
+        """Return a planned strategy with the objects that a live one holds for its user."""
+        made = copy.copy(self)
+        if type(live) is type(self):
+            planned = [name for name in self.objects if getattr(self, name) is not None]
+            for name in (*self.neutral, *planned):
+                setattr(made, name, getattr(live, name))
+        return made
+
+
+class Strategy(BaseStrategy, ABC):
     """How a search tries candidates, what that costs, and how the winner is chosen.
 
     A search asks its strategy for a plan before it reads the data, and then for a choice. The
@@ -286,7 +316,6 @@ class Strategy(BaseEstimator, ABC):
     error_score: str
     pre_dispatch: Any
 
-    # Parameters that change neither the cost nor what has it.
     neutral: tuple[str, ...] = ("diagnostics", "error_score", "pre_dispatch")
     # Of what it searches: "grid" (lists), "distribution" (draws), "space" (ranges).
     kinds: tuple[str, ...] = ("grid",)
@@ -316,27 +345,6 @@ class Strategy(BaseEstimator, ABC):
     @abstractmethod
     def number_of_fits(self, plan: Plan) -> tuple[float, float]:
         """Return the expected number of candidates' fits, and the one exceeded with 1 % chance."""
-
-    def of_plan(self) -> tuple[type, dict[str, Any]]:
-        """Return what a plan follows from: its kind, and parameters that may have a cost."""
-        # What is neutral in a class of this package need not be so in one that derives from it.
-        is_ours = type(self).__module__.startswith("skdptune.")
-        neutral = self.neutral if is_ours else ()
-        own = self.get_params(deep=False).items()
-        return type(self), {name: value for name, value in own if name not in neutral}
-
-    def with_objects_of(self, live: Strategy) -> Strategy:
-        """Return a planned strategy with the objects that a live one holds for its user.
-
-        A plan is made of copies. What has a cost stays as it was planned, whatever has become of
-        the live one; callbacks are the user's own, and so is a storage, where one was planned.
-        """
-        made = copy.copy(self)
-        if type(live) is type(self):
-            for name in (*self.neutral, "storage"):
-                if name in self.neutral or getattr(self, name, None) is not None:
-                    setattr(made, name, getattr(live, name))
-        return made
 
     # What it may change -----------------------------------------------------------------------
 

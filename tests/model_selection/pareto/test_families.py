@@ -20,6 +20,7 @@ from skdptune.model_selection._pareto._families import (
     check_target,
     check_third_objective,
 )
+from tests.flat import flat
 from tests.model_selection.learners import Centroids, Scripted
 
 SPACE = {"quality": (0.1, 0.9)}
@@ -112,7 +113,7 @@ def test_family_without_parameters_is_one_point() -> None:
 
 
 def check(estimator: Any = None, space: Any = None, **more: Any) -> None:
-    search = DParetoSearchCV(estimator or Scripted(), space or SPACE, **more)
+    search = flat(DParetoSearchCV, estimator or Scripted(), space or SPACE, **more)
     search._check_parameters()
 
 

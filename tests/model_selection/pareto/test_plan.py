@@ -18,6 +18,7 @@ from skdptune.model_selection import DParetoSearchCV
 from skdptune.model_selection._cost import make_layout
 from skdptune.model_selection._pareto._families import FAMILY, Families
 from skdptune.model_selection._pareto._plan import ParameterCosts, ProposalFilter, moments_epsilon
+from tests.flat import flat
 from tests.model_selection.learners import Centroids, Scripted
 
 DELTA = 1e-5
@@ -142,7 +143,7 @@ def test_exact_evaluations_may_use_batches_of_fixed_size() -> None:
     X = rng.normal(size=(400, 3))
     model = DPLogisticRegression(solver="sgd", sampling="fixed", epochs=1, classes=[0, 1])
     space = {"epsilon": (0.5, 5.0, "log")}
-    search = DParetoSearchCV(model, space, n_initial=3, n_iter=1, random_state=0)
+    search = flat(DParetoSearchCV, model, space, n_initial=3, n_iter=1, random_state=0)
     search.fit(X, (X[:, 0] > 0.0).astype(int))
     assert len(search.pareto_front_) > 0
     assert search.evaluations_["failure"].isna().all()
@@ -151,7 +152,7 @@ def test_exact_evaluations_may_use_batches_of_fixed_size() -> None:
 
 
 def within(**more: Any) -> tuple[Any, Any]:
-    search = DParetoSearchCV(Scripted(delta=1e-7), RELEASED, n_initial=4, n_iter=4, **more)
+    search = flat(DParetoSearchCV, Scripted(delta=1e-7), RELEASED, n_initial=4, n_iter=4, **more)
     return search, search._make_plan(500, 3)
 
 

@@ -18,6 +18,7 @@ from skdptune.accounting._losses import ORDERS
 from skdptune.metrics import accuracy
 from skdptune.model_selection import DParetoSearchCV
 from skdptune.model_selection._pareto import _run as evaluation
+from tests.flat import flat
 from tests.model_selection.learners import Private, Scripted, table
 from tests.model_selection.pareto.plans import (
     DELTA,
@@ -61,7 +62,7 @@ def search(sampler: Any = "random", estimator: Any = Coarse, **more: Any) -> DPa
         **more,
     }
     space = {"epsilon": (0.2, 6.0, "log"), "quality": (0.4, 0.9417)}
-    return DParetoSearchCV(estimator(delta=1e-7), space, **settings)
+    return flat(DParetoSearchCV, estimator(delta=1e-7), space, **settings)
 
 
 def squares_of(fitted: Any) -> np.ndarray:
@@ -129,7 +130,8 @@ def test_adaptive_search_of_pure_costs_keeps_to_its_order() -> None:
 
 @pytest.mark.filterwarnings("ignore:All evaluations cost")
 def test_equal_costs_are_composed() -> None:
-    fitted = DParetoSearchCV(
+    fitted = flat(
+        DParetoSearchCV,
         Failing(epsilon=0.5, delta=1e-7),
         {"quality": (0.6, 0.9)},
         n_initial=4,
@@ -150,7 +152,8 @@ def test_estimator_that_hides_what_sets_its_cost_is_not_believed() -> None:
     class Lying(Scripted):
         cost_parameters = frozenset({"delta"})
 
-    fitted = DParetoSearchCV(
+    fitted = flat(
+        DParetoSearchCV,
         Lying(delta=1e-7),
         {"epsilon": [0.5, 4.0], "quality": (0.6, 0.9)},
         n_initial=4,
@@ -298,7 +301,8 @@ class Slow(Private):
 def test_what_ends_first_changes_nothing() -> None:
     found = []
     for wait in (0.0, 0.05):
-        search = DParetoSearchCV(
+        search = flat(
+            DParetoSearchCV,
             Slow(wait),
             {"epsilon": (0.2, 6.0, "log")},
             n_initial=3,
