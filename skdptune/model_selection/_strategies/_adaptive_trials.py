@@ -218,7 +218,6 @@ class AdaptiveTrials(FullTable):
         self.pruner = pruner
         self.batch_size = batch_size
         self.callbacks = callbacks
-        self.storage = storage
         self.study_name = study_name
         super().__init__(
             noise_limit=noise_limit,
@@ -226,6 +225,7 @@ class AdaptiveTrials(FullTable):
             try_own_values=try_own_values,
             choose_by=choose_by,
             score_epsilon=score_epsilon,
+            storage=storage,
             diagnostics=diagnostics,
             error_score=error_score,
             pre_dispatch=pre_dispatch,
