@@ -1,8 +1,9 @@
 """Slow oracles: small discrete mechanisms, enumerated, and formulas as printed.
 
 Nothing here shares code with the package but the generating functions of the number of runs, and
-what reads a profile. A `Pair` holds the output distributions of one run on two neighbouring data
-sets; direction *remove* reads it as ``(P, Q)``, direction *add* as ``(Q, P)``.
+what reads a profile, or a bound at single points; tests have these from here. A `Pair` holds the
+output distributions of one run on two neighbouring data sets; direction *remove* reads it as
+``(P, Q)``, direction *add* as ``(Q, P)``.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from skdptune.accounting import (
     PrivacyProfile,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._losses import Halves
+from skdptune.accounting._losses import ORDERS, Halves  # noqa: F401
 from skdptune.accounting._profile import profile_from_halves, renyi_of, sides_of
 from skdptune.accounting._selection._bounds import Run, bound_curve
+from skdptune.accounting._selection._envelope import Envelope
 
 # Distributions of every kind: heavy and light tails, with and without the empty search.
 DISTRIBUTIONS = [
@@ -186,6 +188,12 @@ def selection_delta(profile, distribution, epsilons, direction, bound):
     run = Run(*directed(profile, direction), renyi_of(profile))
     curve = bound_curve(bound, run, distribution)
     return np.minimum(curve.delta(np.asarray(epsilons, dtype=float)), 1.0)
+
+
+def envelope_alone(profile, distribution, epsilons, direction):
+    """Return what Theorem S1 says by itself, without what Theorem S6 takes off."""
+    curve = Envelope(*directed(profile, direction), distribution)
+    return np.minimum(curve.delta(np.atleast_1d(epsilons)), 1.0)
 
 
 def directed(profile, direction):

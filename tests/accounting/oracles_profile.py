@@ -169,23 +169,6 @@ def lower_hull(x, y):
     return kept
 
 
-def least_curve(epsilons, deltas, epsilon):
-    """What (epsilon, delta) points prove at another epsilon, by convexity and monotony alone.
-
-    The least of the points to the left and of all chords, the trivial point ``(0, 1)`` included.
-    """
-    x = [0.0, *np.exp(epsilons)]
-    y = [1.0, *deltas]
-    at = math.exp(epsilon)
-    best = min(height for place, height in zip(x, y, strict=True) if place <= at)
-    for i in range(len(x)):
-        for j in range(i + 1, len(x)):
-            if x[i] <= at <= x[j]:
-                share = (at - x[i]) / (x[j] - x[i])
-                best = min(best, (1.0 - share) * y[i] + share * y[j])
-    return best
-
-
 def least_pair_curve(epsilons, deltas, deltas_add, epsilon, direction):
     """What the points of both directions prove together.
 
@@ -239,20 +222,6 @@ def renyi_of_sampled_gaussian(mu, fraction, order):
             for k in range(order + 1)
         )
         return float(mpmath.log(moment) / (order - 1))
-
-
-def renyi_of_any_sample(divergence, fraction, order):
-    """Zhu and Wang (2019), Theorem 5, as printed; ``divergence`` is a function of the order."""
-    with mpmath.workdps(60):
-        share = mpmath.mpf(fraction)
-        rest = 1 - share
-        total = rest ** (order - 1) * (order * share - share + 1)
-        pairs = mpmath.binomial(order, 2) * share**2 * rest ** (order - 2)
-        total += pairs * mpmath.exp(mpmath.mpf(divergence(2)))
-        for j in range(3, order + 1):
-            weight = 3 * mpmath.binomial(order, j) * rest ** (order - j) * share**j
-            total += weight * mpmath.exp((j - 1) * mpmath.mpf(divergence(j)))
-        return float(mpmath.log(total) / (order - 1))
 
 
 def renyi_of_tune_then_fit(tune, fit, fraction, order):

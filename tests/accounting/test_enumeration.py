@@ -16,7 +16,6 @@ from tests.accounting.small_mechanisms import DIRECTIONS, EXACT, Mechanism, Numb
 ROUNDING, RELATIVE = 1e-14, 1e-11
 READS = 12
 DELTAS = (1e-9, 1e-5, 1e-2, 0.3)
-CHECKS_EACH = READS * len(DIRECTIONS) + len(DELTAS)
 QUICK, BATCHES, BATCH = 20, 12, 300
 
 

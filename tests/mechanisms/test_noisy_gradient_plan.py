@@ -1,8 +1,9 @@
-"""The plan of DP-SGD: against dp_accounting, closed forms and itself."""
+"""The plan of DP-SGD and its batches: against dp_accounting, closed forms and themselves."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +17,8 @@ from scipy import integrate, stats
 from skdptune.accounting import PrivacyProfile, UnreachableBudgetError, random_allocation
 from skdptune.accounting._shared import gaussian_delta
 from skdptune.mechanisms import steps_for_budget
-from skdptune.mechanisms._noisy_gradient_plan import gaussian_shift, most_steps
+from skdptune.mechanisms._batches import allocation_batches, fixed_batches, poisson_batches
+from skdptune.mechanisms._noisy_gradient_plan import most_steps
 from skdptune.mechanisms._shared import SAMPLINGS, plan_noisy_gradient
 
 
@@ -73,12 +75,6 @@ def test_absurd_budget_is_spent_in_part():
     assert 490 < plan.profile.epsilon(1e-5) <= 500
 
 
-def test_given_noise_has_a_cost():
-    plan = plan_noisy_gradient(100, epochs=4, batch_size=100, noise_multiplier=3.0)
-    expected = PrivacyProfile.gaussian(2.0 / 3.0).epsilon(1e-5)
-    assert plan.profile.epsilon(1e-5) == pytest.approx(expected, rel=1e-3)
-
-
 @pytest.mark.parametrize(
     ("n_samples", "batch_size", "epochs", "epsilon"),
     [(1000, 100, 5, 1.0), (1000, 1000, 3, 0.1), (200, 20, 2.25, 30.0), (2000, 20, 1, 0.5)],
@@ -113,22 +109,6 @@ def test_batches_of_an_epoch_are_records_over_batch_size_rounded(
     )
     assert (plan.rate, plan.batch_size, plan.steps) == (1 / n_batches, divisor, 3 * n_batches)
     assert plan.epochs == 3.0
-
-
-@pytest.mark.parametrize(("epsilon", "epochs"), [(0.5, 1), (1.0, 10), (4.0, 3)])
-def test_an_allocation_takes_less_noise_than_poisson_batches(epsilon, epochs):
-    noise = {
-        sampling: plan_noisy_gradient(
-            2000,
-            epochs=epochs,
-            batch_size=100,
-            epsilon=epsilon,
-            delta=1e-5,
-            sampling=sampling,
-        ).noise_multiplier
-        for sampling in ("poisson", "allocation")
-    }
-    assert 0.8 * noise["poisson"] < noise["allocation"] < noise["poisson"]
 
 
 def test_most_steps_may_end_within_an_epoch_of_an_allocation():
@@ -315,15 +295,6 @@ def test_epochs_of_a_plan_are_whole_where_they_are(steps, batch_size, wanted):
     assert (plan.steps, plan.epochs) == (steps, wanted)
 
 
-def test_more_budget_pays_for_more_steps():
-    found = [steps_for_budget(1.5, 0.02, epsilon, 1e-5) for epsilon in np.geomspace(0.5, 20.0, 10)]
-    assert found == sorted(found) and len(set(found)) == len(found)
-    assert (
-        steps_for_budget(3.0, 0.02, 0.5, 1e-5) > found[0] > steps_for_budget(1.5, 0.04, 0.5, 1e-5)
-    )
-    assert steps_for_budget(1.5, 0.02, 0.5, 1e-8) < found[0]
-
-
 @pytest.mark.parametrize("noise", [1e-3, 0.5])
 def test_a_step_that_costs_too_much_is_an_error_that_says_what_to_change(noise):
     words = "the cost of a single step; got 0.3. Or make noise_multiplier larger"
@@ -401,32 +372,6 @@ def test_any_number_is_found_from_any_guess(wanted, share, guess):
     assert found == wanted
 
 
-@pytest.mark.parametrize("mu", [0.01, 0.1, 0.5])
-@pytest.mark.parametrize("epsilon", [2.5, 6.0])
-def test_gaussian_steps_agree_with_the_closed_form(mu, epsilon):
-    """Theorem C1, Theorem P6."""
-    found, asked = solved(
-        lambda steps: PrivacyProfile.gaussian(min(mu * math.sqrt(steps), 30.0)),
-        epsilon,
-        1e-5,
-        100.0,
-    )
-    costs = [gaussian_delta(mu * math.sqrt(steps), epsilon) for steps in (found, found + 1)]
-    if found < 10_000:
-        # What the grid of the profile adds is less than a step.
-        assert costs[0] <= 1e-5 < costs[1] * 1.001
-    assert costs[0] == pytest.approx(1e-5, rel=max(10.0 / found, 1e-2) * 5.0)
-    assert asked <= 6
-
-
-def test_a_good_guess_takes_two_profiles():
-    def profile_of(steps):
-        return PrivacyProfile.gaussian(0.1 * math.sqrt(steps))
-
-    wanted, _ = solved(profile_of, 1.0, 1e-5)
-    assert solved(profile_of, 1.0, 1e-5, guess=wanted + 0.5) == (wanted, 2)
-
-
 def test_steps_that_cost_everything_beyond_a_number():
     """Costs that no Gaussian has leave bisection."""
     everything = PrivacyProfile.approximate(0.0, 1.0)
@@ -440,12 +385,156 @@ def test_steps_that_cost_everything_beyond_a_number():
         assert found == wanted and asked < 60
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-5), (0.1, 1e-9), (50.0, 1e-3)])
-def test_gaussian_shift_is_the_inverse_of_its_cost(epsilon, delta):
-    """Theorem P6."""
-    assert float(gaussian_delta(gaussian_shift(epsilon, delta), epsilon)) == pytest.approx(delta)
+# Batches ---------------------------------------------------------------------------------
 
 
-def test_gaussian_shift_has_a_range():
-    assert gaussian_shift(1e-12, 1e-300) is None
-    assert gaussian_shift(5000.0, 1e-5) is None
+def chi_square_p_value(counts, probabilities):
+    total = sum(counts)
+    return stats.chisquare(counts, [total * p for p in probabilities]).pvalue
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
+def test_poisson_batches_have_the_distribution_of_independent_draws(rate):
+    # Theorem M5.
+    steps = 20_000
+    batches = poisson_batches(3, rate, steps, np.random.default_rng(1))
+    seen = Counter(tuple(batch.tolist()) for batch in batches)
+    sets = [s for size in range(4) for s in combinations(range(3), size)]
+    distribution = [rate ** len(s) * (1 - rate) ** (3 - len(s)) for s in sets]
+    assert set(seen) <= set(sets)
+    assert chi_square_p_value([seen[s] for s in sets], distribution) > 1e-3
+
+
+def test_batch_sizes_are_binomial_across_blocks():
+    # 66 batches to a block: the 1000 batches are spread over 16 of them.
+    sizes = [b.size for b in poisson_batches(10_000, 0.1, 1000, np.random.default_rng(3))]
+    assert len(sizes) == 1000
+    assert abs(np.mean(sizes) - 1000) < 4 * np.sqrt(900 / 1000)
+    assert stats.kstest(sizes, stats.binom(10_000, 0.1).cdf).pvalue > 1e-3
+
+
+def test_every_record_is_sampled_at_the_rate():
+    counts = np.zeros(200)
+    for batch in poisson_batches(200, 0.05, 10_000, np.random.default_rng(4)):
+        assert (np.diff(batch) > 0).all()
+        counts[batch] += 1
+    scores = (counts - 500) / np.sqrt(10_000 * 0.05 * 0.95)
+    assert np.abs(scores).max() < 4.5
+    assert stats.kstest(scores, "norm").pvalue > 1e-3
+
+
+def test_rate_one_takes_every_record_every_time():
+    batches = list(poisson_batches(7, 1.0, 3, np.random.default_rng(0)))
+    assert [np.arange(7)[batch].tolist() for batch in batches] == [list(range(7))] * 3
+
+
+def test_an_exponential_draw_of_zero_does_not_repeat_a_record():
+    class Stuck:
+        def geometric(self, rate, count):
+            return np.zeros(count, dtype=np.int64)
+
+    (batch,) = poisson_batches(5, 0.5, 1, Stuck())
+    assert batch.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_fixed_batches_of_too_few_records_take_all():
+    (batch,) = fixed_batches(3, 4, 1, np.random.default_rng(0))
+    assert np.arange(3)[batch].tolist() == [0, 1, 2]
+
+
+def test_fixed_batches_are_uniform_sets_where_draws_collide():
+    # 3 of 5 is drawn by rejection, 4 of 5 is not.
+    for size, sets in ((3, 10), (4, 5)):
+        batches = list(fixed_batches(5, size, 20_000, np.random.default_rng(7)))
+        assert all((np.diff(batch) > 0).all() for batch in batches)
+        counts = np.array(list(Counter(tuple(batch) for batch in batches).values()))
+        assert counts.size == sets
+        assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_as_many_fixed_batches_come_as_there_are_steps():
+    # More than one block, the last of them not full.
+    batches = list(fixed_batches(100, 10, 7001, np.random.default_rng(8)))
+    assert len(batches) == 7001
+    assert {batch.size for batch in batches} == {10}
+
+
+def test_sizes_of_few_bits_do_not_overflow():
+    (batch,) = fixed_batches(10**5, np.int32(60_000), 1, np.random.default_rng(9))
+    assert batch.size == 60_000
+
+
+def places_of(batches, n_samples, n_batches):
+    """Return each record's place in each round."""
+    places = np.full((len(batches) // n_batches, n_samples), -1)
+    for step, batch in enumerate(batches):
+        assert (places[step // n_batches, batch] == -1).all()
+        places[step // n_batches, batch] = step % n_batches
+    return places
+
+
+def test_every_record_is_in_one_batch_of_a_round():
+    # Theorem M6.
+    batches = list(allocation_batches(1000, 7, 21, np.random.default_rng(1)))
+    assert all((np.diff(batch) > 0).all() for batch in batches)
+    places = places_of(batches, 1000, 7)
+    assert (places >= 0).all()
+    # Every round has places of its own.
+    assert 0.05 < np.mean(places[0] == places[1]) < 0.25
+
+
+@pytest.mark.parametrize("n_batches", [2, 3])
+def test_places_are_independent_and_uniform(n_batches):
+    # Theorem M6.
+    batches = list(allocation_batches(3, n_batches, 9000 * n_batches, np.random.default_rng(2)))
+    places = places_of(batches, 3, n_batches)
+    # All records of a round together with the first one of the next.
+    joint = np.column_stack([places[:-1:2], places[1::2, 0]])
+    counts = Counter(tuple(row) for row in joint.tolist())
+    assert len(counts) == n_batches**4
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_neighbours_batches_differ_by_the_record_alone():
+    # Theorem M6.
+    for seed in range(20):
+        with_record, without = (
+            list(allocation_batches(size, 5, 5, np.random.default_rng(seed))) for size in (41, 40)
+        )
+        changed = 0
+        for larger, smaller in zip(with_record, without, strict=True):
+            assert larger[larger != 40].tolist() == smaller.tolist()
+            changed += larger.size - smaller.size
+        assert changed == 1
+
+
+def test_others_places_have_one_distribution_with_and_without_a_record():
+    # Theorem M6. Whichever record it is: of a permutation that is cut into batches, not so.
+    rng = np.random.default_rng(3)
+    sizes = {3: Counter(), 4: Counter()}
+    for size, counter in sizes.items():
+        for _ in range(12_000):
+            places = places_of(list(allocation_batches(size, 2, 2, rng)), size, 2)[0]
+            counter[tuple(places[-3:].tolist())] += 1
+    assert (
+        stats.chi2_contingency([list(dict(sorted(c.items())).values()) for c in sizes.values()])[1]
+        > 1e-3
+    )
+    assert stats.chisquare(list(sizes[4].values())).pvalue > 1e-3
+
+
+def test_last_round_of_an_allocation_may_be_cut_short():
+    batches = list(allocation_batches(100, 4, 10, np.random.default_rng(5)))
+    assert len(batches) == 10
+    assert sum(batch.size for batch in batches[:4]) == 100
+    last = np.concatenate(batches[8:])
+    assert 20 < last.size < 80 and np.unique(last).size == last.size
+
+
+def test_allocation_of_few_records_leaves_batches_empty():
+    batches = list(allocation_batches(2, 9, 18, np.random.default_rng(6)))
+    assert [sum(b.size for b in batches[:9]), sum(b.size for b in batches[9:])] == [2, 2]
+    none = list(allocation_batches(0, 3, 5, np.random.default_rng(6)))
+    assert [batch.size for batch in none] == [0] * 5
+    whole = list(allocation_batches(4, 1, 3, np.random.default_rng(6)))
+    assert [np.arange(4)[batch].tolist() for batch in whole] == [[0, 1, 2, 3]] * 3

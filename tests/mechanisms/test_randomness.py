@@ -74,13 +74,6 @@ def test_laplace_numbers_have_their_distribution(generator) -> None:
     assert stats.kstest(draws[draws > 0.0], stats.expon.cdf).pvalue > 1e-6
 
 
-def test_half_lives_are_geometric() -> None:
-    lives = _randomness._half_lives(40_000).astype(int)
-    seen = np.bincount(np.minimum(lives, 8), minlength=9)
-    expected = 40_000 * np.append(0.5 ** np.arange(1, 9), 0.5**8)
-    assert stats.chisquare(seen, expected).pvalue > 1e-6
-
-
 @pytest.mark.parametrize("zeros", [0, 1, 3])
 def test_far_tails_are_reached(monkeypatch, zeros) -> None:
     words = iter([1, *[0] * zeros, 2**62])

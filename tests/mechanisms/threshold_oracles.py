@@ -34,15 +34,6 @@ def outcomes_given(threshold: np.ndarray, utilities, scale: float) -> np.ndarray
     return np.vstack([none_before[:-1] * above, none_before[-1]])
 
 
-def round_distribution(
-    threshold: float, utilities, threshold_scale: float, scale: float
-) -> np.ndarray:
-    """Return the distribution of one round with its own noise: first index to pass, or a miss."""
-    kinks = np.asarray(utilities) - threshold
-    nodes, weights = laplace_nodes(threshold_scale, scale, kinks)
-    return outcomes_given(threshold + nodes, utilities, scale) @ weights
-
-
 def transcripts(
     count: int, levels: int, max_rounds: int, max_hits: float, halves: float
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:

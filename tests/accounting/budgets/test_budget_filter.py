@@ -58,15 +58,6 @@ class TestAgainstExactArithmetic:
             budget_filter.record(hit)
         assert not budget_filter.may_continue
 
-    @given(decimals, st.integers(2, 40), outcomes)
-    @deterministic
-    def test_a_multiple_of_the_half_round_is_used_up_to_the_last_half(self, size, halves, hits):
-        budget = float(Fraction(str(size)) * halves / 2)
-        budget_filter = run(BudgetFilter(size, budget), hits)
-        used = sum(budget_filter.history) + budget_filter.rounds
-        assert halves - 1 <= used <= halves
-        assert budget_filter.spent <= budget
-
     @given(decimals, decimals, st.integers(1, 12), outcomes)
     @deterministic
     def test_cap_and_budget_stop_at_the_first_of_both(self, size, extra, cap, hits):
@@ -130,38 +121,6 @@ class TestLargestNumbers:
         stopped = stopped_after(())
         assert max(each.rounds for each in stopped) == stopped[0].max_possible_rounds
         assert max(each.spent for each in stopped) == stopped[0].max_possible_spent
-
-    @given(decimals, st.floats(1, 30))
-    @deterministic
-    def test_all_misses_make_the_most_rounds(self, size, factor):
-        budget = size * factor
-        halves = math.floor(2 * Fraction(repr(budget)) / Fraction(repr(size)))
-        budget_filter = run(BudgetFilter(size, budget), itertools.repeat(False))
-        assert budget_filter.rounds == halves - 1 == budget_filter.max_possible_rounds
-        hits = run(BudgetFilter(size, budget), itertools.repeat(True))
-        assert hits.rounds == halves // 2
-
-    @pytest.mark.parametrize("halves", range(2, 25))
-    def test_a_search_that_ends_at_step_zero_is_shorter(self, halves):
-        """Algorithm 1 from step 1: the statement in the notes of doubling_threshold."""
-
-        def longest(used, exponent):
-            if used + 2 > halves or exponent < 0:
-                return 0
-            return 1 + max(longest(used + 2, exponent + 1), longest(used + 1, exponent - 1))
-
-        assert longest(0, 0) == 1 + (2 * (halves - 2)) // 3
-
-    def test_without_a_budget_only_the_cap_counts(self):
-        budget_filter = run(BudgetFilter(0.5, None, 4), itertools.repeat(False))
-        assert budget_filter.rounds == budget_filter.max_possible_rounds == 4
-        assert budget_filter.max_possible_spent == 2.0
-
-    def test_the_least_budget_holds_one_round(self):
-        budget_filter = BudgetFilter(600, 600)
-        assert budget_filter.max_possible_rounds == 1
-        budget_filter.record(False)
-        assert not budget_filter.may_continue
 
 
 class TestRefusals:

@@ -6,8 +6,6 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import special
 
 from skdptune.accounting import (
@@ -18,7 +16,6 @@ from skdptune.accounting import (
 )
 from tests.accounting.cases import few
 
-deterministic = settings(derandomize=True, deadline=None, max_examples=30)
 EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 1.7, 2.5, 4.0, 6.0])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(30)
 
@@ -95,9 +92,14 @@ def neighbours(count, monotone):
 
 
 @pytest.mark.parametrize("monotone", [False, True])
-@pytest.mark.parametrize("count", [2, 3])
-@pytest.mark.parametrize("scale", [0.6, 1.5, 4.0])
-@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+@pytest.mark.parametrize(
+    ("noise", "scale", "count"),
+    [
+        (noise, *case)
+        for noise in ("gaussian", "laplace")
+        for case in ((0.6, 3), (1.5, 2), (4.0, 3))
+    ],
+)
 def test_noisy_max_covers_the_exact_probabilities(noise, scale, count, monotone):
     # Theorem N1.
     rng = np.random.default_rng(count)
@@ -182,13 +184,6 @@ class TestLaplaceNoisyMax:
         profile = report_noisy_max(7, 6.0, sensitivity=3.0, noise="laplace", monotone=monotone)
         assert profile == PrivacyProfile.pure(epsilon)
 
-    @pytest.mark.parametrize("shift", [1e-3, 0.5, 3.0, 30.0])
-    def test_the_theorem_is_never_the_smaller_bound(self, shift):
-        epsilons = shift * np.linspace(0, 1, 400)
-        theorem = np.minimum(2 * -np.expm1((epsilons - shift) / 2), 1)
-        pure = PrivacyProfile.pure(shift).delta(epsilons)
-        assert np.all(pure <= theorem + 1e-15)
-
     @pytest.mark.parametrize("monotone", [False, True])
     def test_the_pure_figure_is_attained_in_the_limit(self, monotone):
         scores = np.array([-60.0, 0.0, 0.0, 0.0, 0.0])
@@ -199,12 +194,6 @@ class TestLaplaceNoisyMax:
         loss = math.log(p[0] / q[0])
         assert 0.99 * largest < loss <= largest
 
-    def test_half_a_sensitivity_would_be_too_little(self):
-        scores = np.array([-60.0, 0.0, 0.0, 0.0])
-        p = noisy_max_probabilities(scores, 2.0, "laplace")
-        q = noisy_max_probabilities(scores + [-1.0, 1, 1, 1], 2.0, "laplace")
-        assert math.log(p[0] / q[0]) > 1.5 * report_noisy_max(4, 4.0, noise="laplace").epsilon(0)
-
     def test_beyond_the_largest_loss_the_rest_goes_to_infinity(self):
         profile = report_noisy_max(2, 2 / 601, noise="laplace")
         exact = -math.expm1(-1)
@@ -213,35 +202,6 @@ class TestLaplaceNoisyMax:
 
 
 class TestNoisyMaxParameters:
-    @given(
-        st.sampled_from(["gaussian", "laplace"]),
-        st.integers(2, 10**4),
-        st.floats(0.05, 50),
-        st.floats(0.1, 5),
-        st.floats(1.0, 10),
-        st.booleans(),
-    )
-    @deterministic
-    def test_cost_moves_with_every_parameter(self, noise, count, scale, size, factor, monotone):
-        def epsilons(m, s, d, mono=monotone):
-            profile = report_noisy_max(m, s, sensitivity=d, noise=noise, monotone=mono)
-            return np.array([profile.epsilon(delta) for delta in (1e-2, 1e-6)])
-
-        cost_of = epsilons(count, scale, size)
-        # Grids of losses differ, by a thousandth of the losses' spread.
-        slack = 1e-3 * cost_of + 1e-9
-        assert np.all(epsilons(count, scale * factor, size) <= cost_of + slack)
-        assert np.all(epsilons(count, scale, size / factor) <= cost_of + slack)
-        assert np.all(epsilons(max(int(count / factor), 1), scale, size) <= cost_of + slack)
-        assert np.all(epsilons(count, scale, size, True) <= epsilons(count, scale, size, False))
-
-    @given(st.floats(0.05, 50), st.floats(0.01, 100), st.booleans())
-    @deterministic
-    def test_only_the_ratio_of_sensitivity_and_scale_counts(self, scale, unit, monotone):
-        plain = report_noisy_max(9, scale, monotone=monotone)
-        scaled = report_noisy_max(9, scale * unit, sensitivity=unit, monotone=monotone)
-        assert scaled.epsilon(1e-6) == pytest.approx(plain.epsilon(1e-6), rel=1e-3)
-
     @pytest.mark.parametrize("noise", ["gaussian", "laplace"])
     def test_nothing_to_learn_costs_nothing(self, noise):
         free = PrivacyProfile.pure(0)
@@ -413,14 +373,6 @@ class TestExponentialMechanism:
                     down = mpmath.exp(order * (t - epsilon))
                     moments.append(q * mpmath.exp(order * t) + (1 - q) * down)
                 assert value >= mpmath.log(max(moments)) / (mpmath.mpf(order) - 1)
-
-    @given(st.floats(1e-3, 50), st.floats(1, 10), st.floats(0, 1))
-    @deterministic
-    def test_grows_with_epsilon_and_beats_the_pure_curve(self, epsilon, factor, share):
-        profile = exponential_mechanism(epsilon)
-        at = share * epsilon
-        assert profile.delta(at) <= exponential_mechanism(factor * epsilon).delta(at) + 1e-7
-        assert profile.delta(at) <= PrivacyProfile.pure(epsilon).delta(at) + 1e-12
 
     def test_edges(self):
         assert exponential_mechanism(0) == PrivacyProfile.pure(0)

@@ -13,7 +13,6 @@ from scipy import special
 
 from skdptune.accounting import PrivacyProfile, random_allocation
 from skdptune.accounting._mechanisms._random_allocation import GridVariable, added, mean_ratio
-from skdptune.accounting._shared import gaussian_delta
 from tests.accounting.cases import few
 
 SPREAD = 1e-3
@@ -181,34 +180,6 @@ def test_ratio_is_spread_a_little_and_keeps_its_mean(shift, n_batches):
         assert true * (1.0 - 1e-6) <= variance <= true * (1.0 + SPREAD)
 
 
-@pytest.mark.parametrize(
-    ("noise", "n_batches", "rounds"),
-    [(1.0, 20, 1), (1.0, 1000, 1), (0.5, 100, 1), (2.0, 50, 100)],
-)
-def test_finer_grids_hardly_change_the_cost(noise, n_batches, rounds):
-    usual = (rounds * random_allocation(noise, n_batches)).epsilon(1e-5)
-    fine = (rounds * random_allocation(noise, n_batches, spread=1e-4)).epsilon(1e-5)
-    coarse = (rounds * random_allocation(noise, n_batches, spread=1e-2)).epsilon(1e-5)
-    assert fine <= usual * (1.0 + 1e-5) and usual <= coarse * (1.0 + 1e-5)
-    assert usual <= 1.002 * fine and coarse <= 1.02 * fine
-
-
-def test_more_noise_and_more_batches_cost_less():
-    costs = [random_allocation(noise, 50).epsilon(1e-6) for noise in (0.4, 0.5, 0.8, 1.5, 4.0)]
-    assert (np.diff(costs) < 0.0).all()
-    # Means of more independent variables are smaller in convex order.
-    for first, second in ((1, 2), (2, 3), (7, 8), (99, 110), (1000, 1300)):
-        curves = [random_allocation(0.8, count).delta(EPSILONS) for count in (first, second)]
-        assert (curves[1] <= curves[0] * (1.0 + 1e-3) + 1e-15).all()
-
-
-@pytest.mark.parametrize("noise", [0.3, 1.0, 5.0])
-def test_no_batches_cost_more_than_one(noise):
-    epsilons = np.linspace(0.0, 3.0, 31)
-    claimed = random_allocation(noise, 40).delta(epsilons)
-    assert (claimed <= gaussian_delta(1.0 / noise, epsilons) + 1e-15).all()
-
-
 def test_rounds_compose_and_a_part_of_a_round_is_sampled():
     # Theorem M6.
     one = random_allocation(1.3, 6)
@@ -362,24 +333,6 @@ def test_sums_bound_every_call_and_put(first, second):
         assert total.mean + total.excess == pytest.approx(masses @ values, rel=1e-12)
 
 
-@settings(deadline=None)
-@given(variables(), variables())
-def test_sums_are_as_close_as_the_grid(first, second):
-    values, masses = exact_sums(first, second)
-    total = added(first, second)
-    spread = total.masses @ total.points**2 - masses @ values**2
-    # A split over a cell of width w adds at most a quarter of its square.
-    width = math.expm1(STEP)
-    assert spread <= 0.25 * width**2 * (masses @ values**2) + 1e-12
-
-
-def test_ranges_that_do_not_overlap_add_up():
-    first, second = variable([-400, -399], [0.5, 0.5]), variable([0, 1], [0.25, 0.75])
-    for total in (added(first, second), added(second, first)):
-        assert total.masses.sum() == pytest.approx(1.0)
-        assert total.mean == pytest.approx(first.mean + second.mean, rel=1e-14)
-
-
 @pytest.mark.parametrize("tail", [1e-12, 1e-3, 0.3])
 def test_ends_are_cut_off_safely(tail):
     # Theorem M6.
@@ -405,21 +358,3 @@ def test_fewer_points_bound_every_call_and_put(of, spacing):
     for strike in of.points:
         assert call_of(thin, strike) >= call_of(of, strike) - 1e-13 * of.mean
         assert put_of(thin, strike) >= put_of(of, strike) - 1e-13 * strike
-
-
-def test_points_stay_where_they_are_needed():
-    numbers = np.arange(-4000, 4001)
-    masses = np.exp(-0.5 * (numbers / 400.0) ** 2)
-    dense = variable(numbers, masses / masses.sum(), step=1e-3)
-    thin = dense.thinned(0.05)
-    # Both scores run over 20 deviations, a step of 1e-3 being a 400th.
-    assert 500 < thin.numbers.size < 900
-    middle = thin.numbers[np.abs(thin.numbers) < 800]
-    assert np.diff(middle).max() <= 0.05 * 400
-
-
-def test_a_finer_grid_holds_the_same_points():
-    coarse = variable([-3, 0, 5], [0.2, 0.3, 0.5])
-    fine = coarse.on_step(STEP / 8)
-    np.testing.assert_allclose(fine.points, coarse.points, rtol=1e-15)
-    assert fine.masses is coarse.masses

@@ -5,7 +5,6 @@ import math
 import pickle
 
 import pytest
-from dp_accounting import dp_event
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,16 +57,6 @@ def test_the_budget_is_spent_and_never_exceeded(epsilon, delta):
     assert gaussian_delta(1.0 / (0.9995 * found.value), epsilon) > delta
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS[2:9])
-def test_a_budget_parameter_is_solved_from_the_other_side(epsilon, delta):
-    make = Counted(lambda mu: PrivacyProfile.gaussian(min(mu, 30.0)))
-    found = calibrate(make, epsilon, delta, parameter="budget")
-    assert 0.9998 <= spent(found, epsilon, delta) <= 1.0
-    assert len(make.arguments) <= 15
-    noise = calibrate(gaussian, epsilon, delta)
-    assert found.value == pytest.approx(1.0 / noise.value, rel=5e-4)
-
-
 def test_the_profile_is_that_of_the_value():
     found = calibrate(gaussian, 1.0, 1e-5)
     assert isinstance(found, Calibration)
@@ -84,31 +73,11 @@ def test_pure_guarantees_are_solved_at_delta_zero():
     assert 0.05 * 0.9998 <= found.value <= 0.05
 
 
-def test_training_is_solved_in_few_evaluations():
-    def training(noise):
-        step = dp_event.PoissonSampledDpEvent(0.01, dp_event.GaussianDpEvent(noise))
-        return PrivacyProfile.from_event(
-            dp_event.SelfComposedDpEvent(step, 500), discretization=1e-3
-        )
-
-    make = Counted(training)
-    found = calibrate(make, 1.0, 1e-5, lower=0.3)
-    assert 0.9998 <= spent(found, 1.0, 1e-5) <= 1.0
-    assert len(make.arguments) <= 15
-
-
 @pytest.mark.parametrize("guess", [1e-6, 1e-3, 0.1, 3.7, 3.731, 50.0, 1e4, 1e6])
 def test_any_guess_leads_to_the_same_noise(guess):
     found = calibrate(gaussian, 1.0, 1e-5, guess=guess)
     assert found.value == pytest.approx(3.7306, rel=3e-4)
     assert 0.9998 <= spent(found, 1.0, 1e-5) <= 1.0
-
-
-def test_a_good_guess_saves_evaluations():
-    guided, blind = Counted(gaussian), Counted(gaussian)
-    calibrate(guided, 1.0, 1e-5, guess=3.73)
-    calibrate(blind, 1.0, 1e-5, guess=1e4)
-    assert len(guided.arguments) < len(blind.arguments)
 
 
 @pytest.mark.parametrize("tolerance", [0.1, 1e-2, 1e-6, 1e-9])
@@ -131,13 +100,6 @@ def test_any_budget_is_spent_and_never_exceeded(epsilon, exponent, parameter):
     # At large deltas epsilon falls to 0 at a finite noise, steeply.
     assert share <= 1.0
     assert share >= 0.9998 or make(found.value * 0.999).epsilon(delta) > epsilon
-
-
-@given(st.floats(0.2, 3.0), st.floats(1.01, 2.0))
-@settings(max_examples=10)
-def test_a_larger_budget_needs_less_noise(epsilon, factor):
-    smaller = calibrate(gaussian, epsilon, 1e-6).value
-    assert calibrate(gaussian, epsilon * factor, 1e-6).value < smaller
 
 
 def test_steps_are_left_unspent_on_the_safe_side():
@@ -264,22 +226,14 @@ def test_errors_of_the_function_come_through():
     ("arguments", "message"),
     [
         ({"epsilon": 0.0}, "epsilon must be"),
-        ({"epsilon": -1.0}, "epsilon must be"),
-        ({"epsilon": math.nan}, "epsilon must be"),
         ({"epsilon": math.inf}, "epsilon must be"),
-        ({"delta": -1e-9}, r"delta must be a number in \[0, 1\]"),
         ({"delta": 1.5}, r"delta must be a number in \[0, 1\]"),
-        ({"delta": math.nan}, r"delta must be a number in \[0, 1\]"),
         ({"parameter": "sigma"}, "parameter must be one of 'noise', 'budget'; got 'sigma'"),
         ({"lower": 0.0}, "lower must be"),
         ({"lower": 2.0, "upper": 1.0}, "upper must be"),
         ({"upper": math.nan}, "upper must be"),
         ({"guess": 1e7}, "guess must be"),
-        ({"guess": 0.0}, "guess must be"),
-        ({"guess": math.nan}, "guess must be"),
-        ({"tolerance": 0.0}, "tolerance must be"),
         ({"tolerance": 0.9}, "tolerance must be"),
-        ({"tolerance": math.nan}, "tolerance must be"),
     ],
 )
 def test_arguments_out_of_their_domains_are_refused(arguments, message):
@@ -293,8 +247,3 @@ def test_arguments_out_of_their_domains_are_refused(arguments, message):
 def test_arguments_of_the_wrong_kind_are_refused(name):
     with pytest.raises(TypeError, match=f"^{name} must be a number"):
         calibrate(gaussian, **{"epsilon": 1.0, "delta": 1e-5, name: "1"})
-
-
-def test_a_budget_at_delta_one_is_free():
-    """Anything is (0, 1)-private, so the least noise of the range is enough."""
-    assert calibrate(gaussian, 1.0, 1.0, lower=0.05).value == pytest.approx(0.05, rel=1e-9)

@@ -8,7 +8,6 @@ import math
 import tracemalloc
 import zlib
 
-import mpmath
 import numpy as np
 import pytest
 from dp_accounting import dp_event
@@ -18,7 +17,6 @@ from hypothesis import strategies as st
 from skdptune.accounting import Geometric, Poisson, PrivacyProfile, tune_then_fit, with_failure
 from skdptune.accounting._losses import MOST_POINTS, ORDERS, LossDistribution
 from skdptune.accounting._profile._format import (
-    MOST_KNOTS,
     Knots,
     _encoded,
     _moved,
@@ -26,7 +24,7 @@ from skdptune.accounting._profile._format import (
     knots_of,
     sides_through,
 )
-from skdptune.accounting._shared import LARGEST_LOSS, gaussian_delta
+from skdptune.accounting._shared import gaussian_delta
 
 MOST_BYTES = 5_000
 DELTAS = np.geomspace(1e-10, 1e-2, 100)
@@ -153,24 +151,15 @@ def test_few_losses_survive_to_the_last_digit(profile):
         assert after.tolist() == before.tolist()
 
 
-def test_no_mass_goes_to_infinity():
-    """Pure guarantees stay pure, with the very same largest loss."""
-    for name in ("pure", "hardly pure", "nothing", "repeated", "far", "many", "many small"):
-        copy = through_json(PROFILES[name])
-        assert copy.epsilon(0.0) == PROFILES[name].epsilon(0.0) < math.inf
-        assert copy._remove.infinity == copy._add.infinity == 0.0
-
-
 @pytest.mark.parametrize(
     "name", ["gaussian", "trained", "composed", "selection", "mass at infinity"]
 )
-@pytest.mark.parametrize("count", [2, 20])
-def test_copies_go_on_like_the_profile(name, count):
+def test_copies_go_on_like_the_profile(name):
     """Compositions, samples and selections of a copy cost hardly more, and no less to speak of."""
     profile = PROFILES[name]
     copy = through_json(profile)
     for exact, bound in (
-        (count * profile, count * copy),
+        (20 * profile, 20 * copy),
         (profile + gaussian(0.3), copy + gaussian(0.3)),
         (profile.subsampled(0.1), copy.subsampled(0.1)),
         (profile.selected(Geometric(0.1)), copy.selected(Geometric(0.1))),
@@ -181,8 +170,7 @@ def test_copies_go_on_like_the_profile(name, count):
             assert wanted * (1.0 - 1e-5) <= bound.epsilon(delta) <= wanted * 1.002
 
 
-@pytest.mark.parametrize("mu", [0.01, 0.5, 2.0])
-@pytest.mark.parametrize("count", [1, 5, 30])
+@pytest.mark.parametrize(("mu", "count"), [(0.01, 30), (0.5, 5), (2.0, 1)])
 def test_compositions_of_copies_are_upper_bounds(mu, count):
     """Theorem P11, against the closed form."""
     bound = count * through_json(gaussian(mu))
@@ -242,23 +230,6 @@ def test_the_renyi_curve_survives_json_as_an_upper_bound(name):
     orders = np.array([1.15, 2.5, 57.0, 150.0, 700.0, 1024.0, 1025.0])
     before = np.where(orders > 2.0, profile.rdp(orders), 0.0)
     assert np.all(copy.rdp(orders) >= before * (1.0 - 2e-3))
-
-
-def test_the_renyi_curve_survives_twice():
-    copy = through_json(gaussian(1.0))
-    again = through_json(copy)
-    assert again.rdp(ORDERS).tolist() == copy.rdp(ORDERS).tolist()
-    assert copy.rdp(2.0) == pytest.approx(1.0, rel=2e-3)
-
-
-def test_a_curve_of_points_has_no_renyi_curve_after_json_either():
-    assert through_json(PROFILES["curve"]).rdp([2.0, 5.0]).tolist() == [math.inf, math.inf]
-
-
-def test_what_was_read_is_immutable():
-    copy = through_json(PROFILES["gaussian"])
-    with pytest.raises(ValueError, match="read-only"):
-        copy._remove.masses[0] = 1.0
 
 
 @pytest.mark.parametrize("deltas", [[-0.1], [1.5], [math.nan]])
@@ -348,10 +319,6 @@ def test_broken_content_is_refused(content):
         PrivacyProfile.from_dict(content)
 
 
-def test_kinds_are_those_that_the_broken_ones_are_made_of():
-    assert LOSSES.to_dict()["kind"] == "losses" and KNOTS.to_dict()["kind"] == "knots"
-
-
 @pytest.mark.parametrize(
     "table",
     [
@@ -400,15 +367,6 @@ def test_what_would_fill_the_memory_is_refused_before_it_is_unpacked(place):
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize("last", [2**20 + 1, 2**40, 1e300])
-def test_losses_too_far_apart_are_refused(last):
-    content = pure(0.5).to_dict()
-    masses = _encoded([0.0, last], [0.5, 0.5])
-    content["remove"] = {"infinity": 0.0, "masses": masses}
-    with pytest.raises(ValueError, match="grid numbers"):
-        PrivacyProfile.from_dict(content)
 
 
 STRANGE = (None, True, -1, 0, 1e-300, 1e300, math.nan, math.inf, "", "AAAA", [], {}, [[]], b"x")
@@ -469,10 +427,6 @@ def test_profiles_written_before_the_checksum_are_read() -> None:
 # Knots -----------------------------------------------------------------------------------
 
 
-def smooth(mu=1.0):
-    return PrivacyProfile.gaussian(mu)._both
-
-
 def loss_distribution(masses, step=0.25, lowest=0, infinity=0.0):
     return LossDistribution(step, lowest, np.array(masses, dtype=np.float64), infinity)
 
@@ -517,44 +471,6 @@ def test_masses_between_two_knots_make_a_chord(pair, data):
     assert after.infinity == side.infinity and set(moved.places) <= set(chosen)
 
 
-def test_shares_agree_with_many_digits():
-    side = loss_distribution([0.3, 0.2, 1e-9, 0.1, 0.15, 0.25], step=2.0)
-    moved = _moved(side, np.array([0, 2, 5]))
-    with mpmath.workdps(60):
-        gained = {2: mpmath.mpf(0), 5: mpmath.mpf(0)}
-        for place, mass in enumerate(side.masses.tolist()):
-            for left, right in ((0, 2), (2, 5)):
-                if left < place <= right:
-                    low, here, high = (mpmath.exp(-2 * i) for i in (right, place, left))
-                    share = (high - here) / (high - low)
-                    gained[right] += share * mass
-                    if left:
-                        gained[left] += (1 - share) * mass
-        for place, mass in zip(moved.places.tolist(), moved.masses.tolist(), strict=True):
-            # Never less than the exact sum.
-            assert gained[place] <= mass <= gained[place] * (1 + mpmath.mpf(2) ** -41)
-
-
-@pytest.mark.parametrize("mu", [1e-3, 1.0, 10.0, 25.0])
-def test_knots_are_few_and_the_ends_are_kept(mu):
-    sides = smooth(mu)
-    for side, knots in zip(sides, few_knots(sides), strict=True):
-        assert knots.places.size <= MOST_KNOTS < np.count_nonzero(side.positive_masses)
-        assert knots.places[-1] == np.flatnonzero(side.positive_masses)[-1] + 1
-        assert knots.infinity == side.infinity
-
-
-def test_many_deltas_do_not_make_many_knots():
-    deltas = np.geomspace(1e-9, 1e-2, 1000).tolist()
-    sides = smooth()
-    for knots in few_knots(sides, deltas):
-        assert knots.places.size <= MOST_KNOTS
-    # The first ones are kept.
-    again, _ = sides_through(sides[0].step, *few_knots(sides, deltas))
-    for delta in deltas[:16]:
-        assert again.epsilon(delta) == pytest.approx(sides[0].epsilon(delta), rel=1e-12)
-
-
 def test_directions_that_disagree_at_zero_are_raised_to_the_larger():
     """Theorem P11."""
     first = loss_distribution([0.5, 0.25, 0.25])
@@ -584,16 +500,6 @@ def test_more_losses_than_a_profile_has_are_raised_at_the_low_end():
     assert remove.masses.size == add.masses.size == 2 * MOST_POINTS
     assert remove.masses.sum() == pytest.approx(1.0, abs=1e-15)
     assert remove.highest == far and remove.lowest == far - 2 * MOST_POINTS + 1
-
-
-@pytest.mark.parametrize("epsilon", [50.0, 300.0])
-def test_losses_beyond_what_exponentials_can_say(epsilon):
-    profile = 400 * PrivacyProfile.pure(epsilon)
-    assert profile.epsilon(0.0) > LARGEST_LOSS
-    remove, add = few_knots(profile._both)
-    assert np.isfinite(remove.masses).all() and np.isfinite(add.masses).all()
-    again = sides_through(profile._remove.step, remove, add)[0]
-    assert again.highest * again.step == profile.epsilon(0.0)
 
 
 def test_masses_beyond_one_in_all_are_kept():

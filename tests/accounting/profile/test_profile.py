@@ -14,7 +14,7 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from skdptune.accounting import PrivacyProfile
+from skdptune.accounting import Geometric, PrivacyProfile
 from tests.accounting.cases import few
 from tests.accounting.oracles_profile import (
     DIRECTIONS,
@@ -112,12 +112,7 @@ def test_gaussian_epsilon_is_the_closed_form(mu, delta):
     assert exact * (1.0 - SLACK) <= value <= exact * (1.0 + 1e-6)
 
 
-def test_gaussian_without_shift_says_nothing():
-    assert gaussian(0.0) == pure(0.0)
-    assert gaussian(0.0).delta([0.0, 1.0]).tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("mu", [1e-4, 1e-6, 1e-9, 1e-12, 1e-300])
+@pytest.mark.parametrize("mu", [1e-4, 1e-9, 1e-300])
 def test_the_weakest_gaussians_are_still_bounds(mu):
     profile = gaussian(mu)
     exact = mu / math.sqrt(2.0 * math.pi)
@@ -125,22 +120,9 @@ def test_the_weakest_gaussians_are_still_bounds(mu):
     assert profile.delta(10.0 * mu + 1e-9) <= 1e-9
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1 / 3, 1.0, 5.0, 50.0, 100.0, 600.0])
-def test_pure_is_randomised_response(epsilon):
-    profile = pure(epsilon)
-    truth = 1.0 / (1.0 + math.exp(-epsilon))
-    for share in (0.0, 0.1, 0.5, 0.9, 0.999999):
-        at = share * epsilon
-        exact = -truth * math.expm1(at - epsilon)
-        assert profile.delta(at) == close(exact, 1e-9)
-    assert profile.delta(epsilon) == 0.0
-    assert profile.epsilon(0.0) == epsilon
-    delta = 1e-12 * truth
-    assert profile.epsilon(delta) == close(epsilon + math.log1p(-1e-12), 1e-9)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.5, 10.0])
-@pytest.mark.parametrize("delta", [0.0, 1e-15, 1e-6, 0.1, 1.0])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), few(8, [0.0, 1e-6, 1e-3, 0.5, 10.0, 600.0], [0.0, 1e-15, 1e-6, 0.1, 1.0])
+)
 def test_approximate_is_the_dominating_pair(epsilon, delta):
     # Theorem P5.
     profile = approximate(epsilon, delta)
@@ -159,17 +141,7 @@ def test_approximate_is_the_dominating_pair(epsilon, delta):
 
 
 @pytest.mark.parametrize(
-    ("mu", "count"),
-    [
-        (1e-3, 30),
-        (0.02, 2000),
-        (0.1, 200),
-        (0.1496388749324165, 383),
-        (0.30560331424650333, 307),
-        (1.0, 2),
-        (1.0, 60),
-        (3.0, 5),
-    ],
+    ("mu", "count"), [(1e-3, 30), (0.02, 2000), (0.30560331424650333, 307), (1.0, 2), (3.0, 5)]
 )
 def test_gaussians_compose_to_one_of_the_root_of_their_number(mu, count):
     # Theorem P4.
@@ -189,47 +161,12 @@ def test_gaussians_compose_to_one_of_the_root_of_their_number(mu, count):
             assert exact * (1.0 - SLACK) <= profile.epsilon(delta) <= exact * (1.0 + 1e-4)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"), [(1.0, 0.5), (1.0, 1e-3), (0.01, 5.0), (0.123, 0.777), (3.0, 2.0)]
-)
-def test_different_gaussians_compose_to_one(first, second):
-    together = math.hypot(first, second)
-    epsilons = np.linspace(0.0, together**2 / 2.0 + 7.0 * together, 15)
-    for profile in (
-        gaussian(first) + gaussian(second),
-        without_form(gaussian(first)) + gaussian(second),
-    ):
-        assert_bounds(
-            profile,
-            lambda e: gaussian_delta(together, e),
-            epsilons,
-            above=(2e-5, 5e-14),
-        )
-
-
-PURE = [(0.01, 2000), (0.1, 2000), (1 / 3, 40), (1.0, 50), (5.0, 20), (1e-3, 1000), (1e-4, 9)]
-
-
-@pytest.mark.parametrize(("epsilon", "count"), PURE)
-def test_pure_guarantees_compose_optimally(epsilon, count):
-    profile = count * pure(epsilon)
-    top = min(count * epsilon, 9.0 * epsilon * math.sqrt(count) + count * epsilon**2, 600.0)
-    assert_bounds(
-        profile,
-        lambda e: approximate_composition(epsilon, 0.0, count, e),
-        np.linspace(0.0, top, 15),
-        above=(1e-7, 1e-15 * count),
-    )
-    assert profile.epsilon(0.0) == close(count * epsilon, 1e-12)
-    assert profile.delta(count * epsilon * (1.0 + 1e-12)) == 0.0
-
-
 @pytest.mark.parametrize(("epsilon", "count"), [(0.05, 2000), (0.2, 500)])
-@pytest.mark.parametrize("delta", [1e-9, 1e-10, 1e-11, 1e-12, 1e-13])
-def test_small_deltas_of_long_compositions_are_never_understated(epsilon, count, delta):
+def test_small_deltas_of_long_compositions_are_never_understated(epsilon, count):
     # Theorem P4.
-    claimed = (count * pure(epsilon)).epsilon(delta)
-    assert approximate_composition(epsilon, 0.0, count, claimed) <= delta * (1.0 + SLACK)
+    for delta in (1e-9, 1e-11, 1e-13):
+        claimed = (count * pure(epsilon)).epsilon(delta)
+        assert approximate_composition(epsilon, 0.0, count, claimed) <= delta * (1.0 + SLACK)
 
 
 # Closed forms that compositions keep ------------------------------------------------------
@@ -260,6 +197,33 @@ def test_samples_of_a_gaussian_compose_as_what_they_are(count):
     part = gaussian(0.5).subsampled(0.1)
     assert count * part == from_event(sampled_gaussian(2.0, 0.1, count))
     assert gaussian(0.5).subsampled(0.5).subsampled(0.2) == part
+    # A sample from which several releases are made is another matter.
+    both, apart = (9 * part).subsampled(0.5), 9 * gaussian(0.5).subsampled(0.05)
+    assert both.epsilon(1e-6) > 1.1 * apart.epsilon(1e-6)
+
+
+Sampled, Repeated = dp_event.PoissonSampledDpEvent, dp_event.SelfComposedDpEvent
+# A rate of single precision is the double that it is.
+ALMOST = np.float32(1.0 - 1e-6)
+TWICE = [Repeated(Sampled(0.1, dp_event.GaussianDpEvent(2.0)), 2), dp_event.NoOpDpEvent()]
+FORMS = [
+    (Repeated(dp_event.GaussianDpEvent(2.0), 4), gaussian(1.0)),
+    (Sampled(1.0, dp_event.GaussianDpEvent(0.25)), gaussian(4.0)),
+    (Repeated(dp_event.ComposedDpEvent(TWICE), 3), 6 * gaussian(0.5).subsampled(0.1)),
+    (dp_event.GaussianDpEvent(math.inf), pure(0.0)),
+    (
+        dp_event.ComposedDpEvent(
+            [dp_event.GaussianDpEvent(1 / 3), dp_event.GaussianDpEvent(0.25)]
+        ),
+        gaussian(5.0),
+    ),
+    (Sampled(ALMOST, dp_event.GaussianDpEvent(2.0)), gaussian(0.5).subsampled(float(ALMOST))),
+]
+
+
+@pytest.mark.parametrize(("event", "profile"), FORMS)
+def test_events_have_the_closed_form_of_what_they_do(event, profile):
+    assert from_event(event) == profile
 
 
 @pytest.mark.parametrize(
@@ -283,6 +247,7 @@ def test_the_larger_of_two_of_one_kind_is_the_worst():
     less, more = (gaussian(mu).subsampled(q) for mu, q in ((0.5, 0.1), (0.5, 0.2)))
     assert (less | more) == more
     assert (3 * less | more) != more
+    assert all((part | part) == part for part in PARTS.values())
 
 
 def test_what_adds_nothing_leaves_the_other_one_alone():
@@ -315,27 +280,16 @@ def test_small_deltas_of_long_trainings_are_finite():
     assert 0.5626 <= rare.epsilon(1e-9) <= 0.5626 * 1.01
 
 
-@pytest.mark.parametrize("count", [10**3, 10**6])
-@pytest.mark.parametrize("delta", [1e-6, 1e-9, 1e-12])
-def test_a_million_small_gaussians_keep_small_deltas(count, delta):
+@pytest.mark.parametrize("delta", [1e-6, 1e-12])
+def test_a_million_small_gaussians_keep_small_deltas(delta):
     """Not as the closed form, but by transforms; and beside another release."""
     # Theorem P12.
+    count = 10**6
     part = without_form(gaussian(1.0 / math.sqrt(count)))
-    exact = gaussian_epsilon(1.0, delta)
-    assert exact * (1.0 - SLACK) <= (count * part).epsilon(delta) <= exact * (1.0 + 1e-3)
     both = count * part + without_form(gaussian(math.sqrt(3.0)))
-    exact = gaussian_epsilon(2.0, delta)
-    assert exact * (1.0 - SLACK) <= both.epsilon(delta) <= exact * (1.0 + 1e-3)
-
-
-@pytest.mark.parametrize("count", [2, 31, 1000])
-def test_pure_guarantees_of_any_make_get_no_mass_at_infinity(count):
-    # Theorem P4.
-    for part in (without_form(pure(0.1)), pure(0.1) + pure(0.07), pure(0.1).subsampled(0.3)):
-        profile = count * part
-        assert profile.delta(math.inf) == 0.0
-        total = count * part.epsilon(0.0)
-        assert total * (1.0 - 1e-9) <= profile.epsilon(0.0) <= total * 1.001
+    for profile, shift in ((count * part, 1.0), (both, 2.0)):
+        exact = gaussian_epsilon(shift, delta)
+        assert exact * (1.0 - SLACK) <= profile.epsilon(delta) <= exact * (1.0 + 1e-3)
 
 
 def test_profiles_of_equal_events_are_computed_once():
@@ -350,7 +304,8 @@ def test_profiles_of_equal_events_are_computed_once():
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "count"),
-    [(0.1, 1e-10, 500), (0.5, 0.01, 30), (2.0, 1e-6, 5), (0.0, 1e-5, 100), (0.3, 1e-14, 50)],
+    [(0.1, 1e-10, 500), (0.5, 0.01, 30), (2.0, 1e-6, 5), (0.0, 1e-5, 100), (0.3, 1e-14, 50)]
+    + [(0.01, 0.0, 2000), (1 / 3, 0.0, 40), (5.0, 0.0, 20), (1e-4, 0.0, 9)],
 )
 def test_approximate_guarantees_compose_optimally(epsilon, delta, count):
     # Theorem P5.
@@ -398,59 +353,15 @@ def test_pure_guarantees_of_any_two_sizes_add_up(first, second):
         assert exact * (1.0 - 1e-9) <= profile.delta(epsilon) <= exact * (1.0 + 1e-3)
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 0.3, 0.1, 0.7])
-def test_budgets_typed_with_a_few_decimals_stay_exact(epsilon):
-    assert (pure(epsilon) + pure(0.25) + pure(0.1)).epsilon(0.0) == close(epsilon + 0.35, 1e-9)
-
-
-@pytest.mark.parametrize(("epsilon", "count"), [(1e-4, 1), (0.1, 1), (1e-3, 1000), (1 / 3, 3)])
-def test_pure_beside_training_is_a_mixture_of_shifts(training, epsilon, count):
-    profile = count * pure(epsilon) + training
-    truth = 1.0 / (1.0 + math.exp(-epsilon))
-    flips = np.arange(count + 1)
-    weights = np.exp(
-        [
-            math.lgamma(count + 1)
-            - math.lgamma(k + 1)
-            - math.lgamma(count - k + 1)
-            + (count - k) * math.log(truth)
-            + k * math.log(1.0 - truth)
-            for k in flips
-        ]
-    )
-    shifts = (count - 2 * flips) * epsilon
-    for at in (0.0, 0.5, 1.2, 2.0):
-        exact = max(weights @ training.delta(at - shifts, one) for one in DIRECTIONS)
-        assert exact * (1.0 - 1e-5) <= profile.delta(at) <= exact * (1.0 + 1e-4)
-
-
-def test_a_multiple_is_the_sum_of_its_copies():
-    for part in (gaussian(0.7), pure(0.3), approximate(0.2, 1e-4), gaussian(0.5).subsampled(0.2)):
-        three, sums = 3 * part, part + part + part
-        points = np.linspace(-1.0, 4.0, 26)
-        for direction in DIRECTIONS:
-            np.testing.assert_allclose(
-                three.delta(points, direction),
-                sums.delta(points, direction),
-                rtol=1e-6,
-                atol=1e-13,
-            )
-        np.testing.assert_allclose(three.rdp([2.0, 7.0]), sums.rdp([2.0, 7.0]), rtol=1e-12)
-
-
-def test_multiples_are_written_either_way():
+def test_multiples_are_written_either_way_and_sums_start_from_nothing():
     part = pure(0.3)
     assert 2 * part == part * 2 == np.int64(2) * part == part * np.int64(2)
-    assert 1 * part == part
+    assert 1 * part == part == 0 + part
+    assert sum([pure(0.1)] * 3).epsilon(0.0) == close(0.3, 1e-12)
 
 
 @pytest.mark.parametrize(
-    "names",
-    [
-        ("gaussian", "pure", "approximate"),
-        ("pure", "approximate", "sampled"),
-        ("sampled", "points", "gaussian"),
-    ],
+    "names", [("gaussian", "pure", "approximate"), ("sampled", "points", "gaussian")]
 )
 def test_the_order_of_composition_does_not_matter(names):
     a, b, c = (PARTS[name] for name in names)
@@ -470,11 +381,6 @@ def test_pure_company_leaves_an_approximate_guarantee_its_delta(delta):
         assert (pure(epsilon) + part).epsilon(delta) == close(0.5 + epsilon, 1e-6)
 
 
-def test_sums_start_from_nothing():
-    assert sum([pure(0.1)] * 3).epsilon(0.0) == close(0.3, 1e-12)
-    assert 0 + pure(0.5) == pure(0.5)
-
-
 def test_certain_disclosure_stays_certain():
     revealed = from_event(dp_event.NonPrivateDpEvent())
     for profile in (
@@ -489,13 +395,7 @@ def test_certain_disclosure_stays_certain():
 
 
 @pytest.mark.parametrize(
-    "part",
-    [
-        gaussian(0.5).subsampled(0.01),
-        from_curve([0.5, 1.0], [1e-3, 0.0]),
-        pure(1 / 3) + pure(0.25),
-    ],
-    ids=["sampled", "points", "two pure"],
+    "part", [PARTS["sampled"], from_curve([0.5, 1.0], [1e-3, 0.0]), pure(1 / 3) + pure(0.25)]
 )
 def test_long_compositions_stay_small(part):
     """Memory must not grow with the number of copies times the grid."""
@@ -511,10 +411,14 @@ def test_long_compositions_stay_small(part):
 
 def test_a_pure_guarantee_stays_pure_however_long():
     # Theorem P4.
-    for part, count in ((pure(1e-3), 1000), (pure(0.1) + pure(0.25), 100), (pure(1.0), 700)):
+    laplace, sampled = from_event(dp_event.LaplaceDpEvent(0.3)), pure(0.1).subsampled(0.3)
+    parts = [(pure(1e-3), 1000), (pure(0.1) + pure(0.25), 100), (pure(1.0), 700)]
+    parts += [(without_form(pure(0.1)), 31), (sampled, 1000), (laplace, 300)]
+    for part, count in parts:
         profile = count * part
         total = count * part.epsilon(0.0)
-        assert total * (1.0 - 1e-12) <= profile.epsilon(0.0) <= total * 1.001
+        assert total * (1.0 - 1e-9) <= profile.epsilon(0.0) <= total * 1.001
+        assert profile.delta(math.inf) == profile.delta(total * (1.0 + 2e-3)) == 0.0
 
 
 # The worst of two -----------------------------------------------------------------------
@@ -548,12 +452,6 @@ def test_the_worst_of_two_is_the_pointwise_maximum(first, second):
     assert both.rdp([2.0, 9.0]).tolist() == wanted.tolist()
 
 
-def test_the_worst_of_two_equal_ones_is_itself():
-    for part in PARTS.values():
-        assert (part | part) == part
-    assert (gaussian(1.0) | gaussian(1.0)) == gaussian(1.0)
-
-
 def test_equal_curves_with_unequal_renyi_curves_keep_the_larger_one():
     known = pure(0.5)
     # Format 2 has no checksum that another table would break.
@@ -566,22 +464,7 @@ def test_equal_curves_with_unequal_renyi_curves_keep_the_larger_one():
 # Sampling --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fraction", [0.9, 0.5, 0.1, 0.01, 1e-3])
-@pytest.mark.parametrize("noise", [1.0, 3.0])
-def test_sampled_gaussian_agrees_with_dp_accounting(noise, fraction):
-    reference = from_event(sampled_gaussian(noise, fraction), discretization=2e-4)
-    profile = gaussian(1.0 / noise).subsampled(fraction)
-    for direction in DIRECTIONS:
-        for epsilon in (0.0, 0.1 * fraction, fraction, 3 * fraction, 1.0):
-            theirs = reference.delta(epsilon, direction)
-            if theirs > 1e-9:
-                # Both are upper bounds; the reference's step is 2e-4.
-                ours = profile.delta(epsilon, direction)
-                assert ours == pytest.approx(theirs, rel=1e-3, abs=0.01 * fraction)
-
-
-@pytest.mark.parametrize("fraction", [0.9, 0.5, 0.1, 0.01, 1e-3])
-@pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize(("mu", "fraction"), few(8, [0.3, 1.0, 2.0], [0.9, 0.5, 0.1, 0.01, 1e-3]))
 def test_sampled_gaussian_is_the_formula_at_every_epsilon(mu, fraction):
     """Remove: ``q H(1 + (alpha - 1) / q)``; add: from the mixture's lower side."""
     # Theorem P7.
@@ -619,8 +502,7 @@ def profile_of(pair):
     return from_curve(points, curves[0], deltas_add=curves[1], discretization=1e-4)
 
 
-@pytest.mark.parametrize("fraction", [1e-21, 1e-100, 5e-324])
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 50.0])
+@pytest.mark.parametrize(("fraction", "epsilon"), [(1e-21, 1.0), (1e-100, 0.0), (5e-324, 50.0)])
 def test_rarest_samples_have_a_cost(fraction, epsilon):
     # Theorem P7: a smaller rate costs no more.
     profile = PrivacyProfile.pure(epsilon).subsampled(fraction)
@@ -631,6 +513,7 @@ def test_rarest_samples_have_a_cost(fraction, epsilon):
     ("fraction", "pair"), few(12, [0.999, 0.7, 0.3, 0.05, 1e-3], PAIRS.values())
 )
 def test_sampling_moves_the_atoms(pair, fraction):
+    # Theorem P7.
     profile = profile_of(pair).subsampled(fraction)
     mixture = [(1.0 - fraction) * b + fraction * a for a, b in zip(*pair, strict=True)]
     for direction in DIRECTIONS:
@@ -675,9 +558,7 @@ def test_ever_smaller_samples_tell_ever_less(part, fraction):
     assert profile.epsilon(1e-3) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("fraction", "count"), [(0.1, 10), (0.01, 30), (1e-3, 30), (1e-4, 30), (1e-5, 30), (1e-6, 30)]
-)
+@pytest.mark.parametrize(("fraction", "count"), [(0.1, 10), (0.01, 30), (1e-4, 30), (1e-6, 30)])
 def test_sampled_response_composes_like_the_binary_pair_it_is(fraction, count):
     profile = count * pure(1.0).subsampled(fraction)
     with_record, without = sampled_response(1.0, fraction)
@@ -692,24 +573,7 @@ def test_sampled_response_composes_like_the_binary_pair_it_is(fraction, count):
                 assert claimed <= exact * 1.005 + 1e-14
 
 
-def test_many_samples_agree_with_dp_accounting(training):
-    reference = from_event(sampled_gaussian(2.0, 0.05, 300))
-    profile = 300 * gaussian(0.5).subsampled(0.05)
-    for delta in (1e-3, 1e-5, 1e-8):
-        assert profile.epsilon(delta) == close(reference.epsilon(delta), 1e-3)
-
-
-@given(st.floats(0.01, 1.0), st.floats(0.05, 3.0))
-@settings(max_examples=25)
-def test_a_sample_tells_no_more_than_everything(fraction, mu):
-    part = gaussian(mu)
-    sampled = part.subsampled(fraction)
-    points = np.linspace(0.0, 4.0, 30)
-    for direction in DIRECTIONS:
-        assert np.all(sampled.delta(points, direction) <= part.delta(points) * (1.0 + 1e-4) + 1e-9)
-
-
-@pytest.mark.parametrize("fraction", [0.0, -0.1, 1.1, math.nan, math.inf])
+@pytest.mark.parametrize("fraction", [0.0, 1.1, math.nan])
 def test_fractions_out_of_range_are_refused(fraction):
     with pytest.raises(ValueError, match=r"^fraction must be a number in \(0, 1\]; got "):
         pure(1.0).subsampled(fraction)
@@ -739,11 +603,10 @@ EVENTS = {
 }
 
 
-@pytest.mark.parametrize("discretization", [1e-3, 2e-3])
 @pytest.mark.parametrize("event", EVENTS.values(), ids=EVENTS.keys())
-def test_events_agree_with_the_accountant(event, discretization):
-    profile = from_event(event, discretization=discretization)
-    accountant = PLDAccountant(value_discretization_interval=discretization).compose(event)
+def test_events_agree_with_the_accountant(event):
+    profile = from_event(event, discretization=1e-3)
+    accountant = PLDAccountant(value_discretization_interval=1e-3).compose(event)
     for delta in (0.1, 1e-3, 1e-5, 1e-8):
         theirs = accountant.get_epsilon(delta)
         # A rounding in each step's delta, of either sign, is some 1e-14 after 1,000 steps.
@@ -757,7 +620,7 @@ def test_training_is_the_reference_value(training):
     assert training.epsilon(1e-5) == pytest.approx(1.477, abs=5e-4)
 
 
-@pytest.mark.parametrize("noise", [1.0, 30.0, 1e4, 1e6])
+@pytest.mark.parametrize("noise", [1.0, 1e4])
 def test_the_default_grid_suits_weak_events(noise):
     profile = from_event(dp_event.GaussianDpEvent(noise))
     for delta in (1e-1 / noise, 1e-3 / noise, 1e-5 / noise):
@@ -772,9 +635,14 @@ def test_laplace_is_its_closed_form():
         exact = -math.expm1((epsilon - 0.5) / 2.0)
         assert exact * (1.0 - SLACK) <= profile.delta(epsilon) <= exact * 1.001
     assert profile.epsilon(1e-12) == pytest.approx(0.5, abs=1e-4)
+    # Grids suit the losses of other events, too.
+    rare = from_event(dp_event.PoissonSampledDpEvent(1e-3, dp_event.LaplaceDpEvent(2.0)))
+    assert rare.delta(0.0) == close(1e-3 * profile.delta(0.0), 1e-2)
+    discrete = from_event(dp_event.DiscreteLaplaceDpEvent(0.5, 1))
+    assert discrete.epsilon(0.0) == close(0.5, 1e-3)
 
 
-@pytest.mark.parametrize("discretization", [1e-4, 1e-2, 0.5, 1.0])
+@pytest.mark.parametrize("discretization", [1e-4, 0.5])
 def test_a_coarse_grid_is_worse_and_never_too_good(discretization):
     profile = from_event(dp_event.GaussianDpEvent(1.0), discretization=discretization)
     for epsilon in np.linspace(0.0, 6.0, 13):
@@ -813,7 +681,7 @@ def test_events_that_reveal_everything_have_no_epsilon(event):
 )
 def test_events_that_do_nothing_cost_nothing(event):
     profile = from_event(event)
-    assert profile.epsilon(0.0) == 0.0
+    assert profile.epsilon(0.0) == from_event(event, discretization=0.01).epsilon(0.0) == 0.0
     assert profile.delta([0.0, 1.0]).tolist() == [0.0, 0.0]
     assert profile.rdp([2.0, 10.0]).tolist() == [0.0, 0.0]
 
@@ -838,12 +706,6 @@ def test_events_of_the_renyi_accountant_get_an_upper_bound(event):
         assert profile.epsilon(delta) >= 0.8 * theirs
     finite = np.isfinite(profile.rdp([2.0, 8.0]))
     assert finite.all()
-
-
-def test_a_concentrated_guarantee_bounds_the_gaussian_that_has_it():
-    profile = from_event(dp_event.ZCDpEvent(0.5, 0.0))
-    for epsilon in (0.0, 0.5, 1.0, 3.0, 5.0):
-        assert profile.delta(epsilon) >= gaussian_delta(1.0, epsilon)
 
 
 @pytest.mark.parametrize(
@@ -912,32 +774,6 @@ def test_points_are_tightened_by_convexity_and_nothing_else(epsilons, deltas):
         assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
 
 
-@pytest.mark.parametrize(("epsilons", "deltas"), CURVES.values(), ids=CURVES.keys())
-def test_points_are_respected_at_the_next_point_of_the_grid(epsilons, deltas):
-    profile = from_curve(epsilons, deltas)
-    for epsilon, delta in zip(epsilons, deltas, strict=True):
-        for direction in DIRECTIONS:
-            near = profile.delta(epsilon + profile._remove.step, direction)
-            assert near <= delta * (1.0 + 1e-6) + 1e-16
-
-
-def test_one_point_is_the_approximate_guarantee():
-    profile, exact = from_curve([1.0], [1e-5]), approximate(1.0, 1e-5)
-    points = np.linspace(-2.0, 2.0, 81)
-    np.testing.assert_allclose(profile.delta(points), exact.delta(points), rtol=1e-6)
-    assert profile.epsilon(1e-5) == close(1.0, 1e-12)
-
-
-def test_true_curves_are_never_undercut():
-    """Points on a true curve, its chords, and everything between."""
-    for mu in (0.1, 1.0, 4.0):
-        points = np.linspace(0.0, mu * mu / 2.0 + 8.0 * mu, 40)
-        profile = from_curve(points, [gaussian_delta(mu, e) for e in points])
-        for epsilon in np.linspace(0.0, points[-1], 101):
-            exact = gaussian_delta(mu, epsilon)
-            assert profile.delta(epsilon) >= exact * (1.0 - SLACK)
-
-
 def test_directions_are_kept_apart():
     pair = PAIRS["infinity in p"]
     profile = profile_of(pair)
@@ -952,40 +788,13 @@ def test_directions_are_kept_apart():
 
 
 @pytest.mark.parametrize(
-    ("deltas", "deltas_add"),
-    [
-        ([0.01, 0.001], [0.5, 0.4]),
-        ([0.5, 0.4], [0.01, 0.001]),
-        ([0.0, 0.0], [1.0, 1.0]),
-        ([0.1, 0.0], [0.3, 0.2]),
-        ([0.5, 1e-9], [0.01, 0.001]),
-    ],
-)
-def test_the_better_total_variation_holds_for_both_directions(deltas, deltas_add):
-    profile = from_curve([0.0, 1.0], deltas, deltas_add=deltas_add)
-    best = min(deltas[0], deltas_add[0])
-    for side, direction in ((profile._remove, "remove"), (profile._add, "add")):
-        assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
-        assert profile.delta(0.0, direction) <= best + 1e-6
-        # Divergences fall, and a direction's is at most the total variation.
-        values = profile.delta(np.linspace(0.0, 3.0, 31), direction)
-        assert np.all(np.diff(values) <= 1e-15)
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (([], []), "epsilons must be increasing and not empty"),
         (([1.0, 1.0], [0.1, 0.1]), "epsilons must be increasing"),
-        (([2.0, 1.0], [0.1, 0.1]), "epsilons must be increasing"),
         (([1.0, 2.0], [0.1]), "deltas must be as many as epsilons"),
-        (([-1.0], [0.1]), r"epsilons must be a number in \[0, 600\]"),
-        (([math.inf], [0.1]), r"epsilons must be a number in \[0, 600\]"),
-        (([math.nan], [0.1]), "epsilons must be a number"),
-        (([1.0], [math.nan]), r"deltas must be a number in \[0, 1\]"),
-        (([1.0], [1.5]), r"deltas must be a number in \[0, 1\]"),
+        (([math.nan], [0.1]), r"epsilons must be a number in \[0, 600\]"),
         (([1.0], [-1e-9]), r"deltas must be a number in \[0, 1\]"),
-        ((1.0, 0.1), "epsilons must be one-dimensional"),
         (([[1.0]], [[0.1]]), "epsilons must be one-dimensional"),
     ],
 )
@@ -1012,6 +821,7 @@ READ = {
     "nothing": pure(0.0),
     "everything": approximate(1.0, 1.0),
     "strong": gaussian(14.0),
+    "selected": gaussian(0.3).selected(Geometric(0.1)),
     "tiny": pure(1e-6),
     "event": from_event(dp_event.GaussianDpEvent(0.1), discretization=0.01),
     "repeated": 50 * pure(0.2),
@@ -1042,14 +852,6 @@ def test_negative_epsilon_is_the_other_direction(profile):
 
 
 @every_profile
-def test_delta_at_the_ends_of_the_line(profile):
-    assert profile.delta(-math.inf) == 1.0
-    residue = profile.delta(math.inf)
-    assert 0.0 <= residue <= profile.delta(1e300) <= profile.delta(700.0)
-    assert profile.epsilon(1.0) == 0.0
-
-
-@every_profile
 def test_epsilon_and_delta_are_inverse(profile):
     for delta in (0.5, 1e-2, 1e-4, 1e-7, 1e-11):
         epsilon = profile.epsilon(delta)
@@ -1076,12 +878,6 @@ def test_nothing_read_is_ever_not_a_number(profile):
     assert np.all(divergences >= 0.0)
 
 
-@pytest.mark.parametrize("epsilon", [1e-300, 1e-12, 1e-6])
-def test_tiny_guarantees_answer_at_large_epsilon(epsilon):
-    assert pure(epsilon).delta([1.0, 1e10, 1e300]).tolist() == [0.0, 0.0, 0.0]
-    assert pure(epsilon).delta(0.0) == close(math.tanh(epsilon / 2.0), 1e-9)
-
-
 @pytest.mark.parametrize("method", ["delta", "tradeoff", "rdp"])
 def test_scalars_give_floats_and_sequences_arrays(method):
     read = getattr(gaussian(1.0), method)
@@ -1093,12 +889,8 @@ def test_scalars_give_floats_and_sequences_arrays(method):
         assert isinstance(values, np.ndarray) and values.shape == (2,)
         assert values.tolist() == [read(at)] * 2
     assert read([]).shape == (0,)
+    assert all(profile.rdp([]).shape == (0,) for profile in PARTS.values())
     assert type(gaussian(1.0).epsilon(np.float64(1e-5))) is float
-
-
-def test_reading_nothing_works_for_every_renyi_curve():
-    for profile in PARTS.values():
-        assert profile.rdp([]).shape == (0,)
 
 
 @pytest.mark.parametrize("method", ["delta", "tradeoff", "rdp"])
@@ -1113,15 +905,9 @@ def test_what_is_no_number_is_refused_everywhere(method):
             read(value)
 
 
-@pytest.mark.parametrize("delta", [math.nan, -1e-9, 1.0 + 1e-9, math.inf])
-def test_deltas_out_of_range_are_refused(delta):
-    with pytest.raises(ValueError, match=r"^delta must be a number in \[0, 1\]; got "):
-        gaussian(1.0).epsilon(delta)
-
-
-@pytest.mark.parametrize("delta", ["1e-5", None, [1e-5], True])
-def test_deltas_of_other_kinds_are_refused(delta):
-    with pytest.raises(TypeError, match=r"^delta must be a number in \[0, 1\]; got "):
+@pytest.mark.parametrize("delta", [math.nan, -1e-9, 1.0 + 1e-9, "1e-5", None, [1e-5], True])
+def test_deltas_are_probabilities(delta):
+    with pytest.raises((ValueError, TypeError), match=r"^delta must be a number in \[0, 1\]"):
         gaussian(1.0).epsilon(delta)
 
 
@@ -1133,14 +919,7 @@ def test_other_directions_are_refused():
 
 @pytest.mark.parametrize(
     ("make", "value", "name"),
-    [
-        (pure, math.nan, "epsilon"),
-        (pure, -1.0, "epsilon"),
-        (pure, math.inf, "epsilon"),
-        (gaussian, math.nan, "mu"),
-        (gaussian, -1.0, "mu"),
-        (gaussian, 31.0, "mu"),
-    ],
+    [(pure, math.nan, "epsilon"), (pure, math.inf, "epsilon"), (gaussian, 31.0, "mu")],
 )
 def test_makers_refuse_what_is_out_of_range(make, value, name):
     with pytest.raises(ValueError, match=f"^{name} must be a number in .*; got "):
@@ -1177,7 +956,7 @@ def test_operands_of_other_kinds_are_refused():
 ALPHAS = np.array([0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999999, 1.0])
 
 
-@pytest.mark.parametrize("mu", [1e-3, 0.1, 1.0, 3.0, 6.0])
+@pytest.mark.parametrize("mu", [1e-3, 1.0, 6.0])
 def test_gaussian_tradeoff_is_the_closed_form(mu):
     claimed, exact = gaussian(mu).tradeoff(ALPHAS), gaussian_tradeoff(mu, ALPHAS)
     assert np.all(claimed <= exact + 1e-9)
@@ -1185,8 +964,7 @@ def test_gaussian_tradeoff_is_the_closed_form(mu):
     assert (claimed[0], claimed[-1]) == (pytest.approx(1.0, abs=1e-9), 0.0)
 
 
-@pytest.mark.parametrize("mu", [3.0, 6.0, 10.0])
-@pytest.mark.parametrize("alpha", [1e-14, 1e-12, 1e-10])
+@pytest.mark.parametrize(("mu", "alpha"), [(3.0, 1e-10), (6.0, 1e-14), (10.0, 1e-12)])
 def test_tiny_errors_of_the_first_kind_are_not_rounded_away(mu, alpha):
     exact = gaussian_tradeoff(mu, alpha)
     assert gaussian(mu).tradeoff(alpha) <= exact * (1.0 + 1e-7) + 1e-15
@@ -1247,7 +1025,7 @@ def test_the_largest_order_is_the_largest_loss():
     assert gaussian(1.0).subsampled(0.1).rdp(math.inf) == math.inf
 
 
-@pytest.mark.parametrize("order", [1.0, 0.5, -2.0, math.nan])
+@pytest.mark.parametrize("order", [1.0, math.nan])
 def test_orders_must_be_above_one(order):
     with pytest.raises(ValueError, match=r"^orders must be a number in \(1, inf\)"):
         gaussian(1.0).rdp(order)
@@ -1325,43 +1103,6 @@ def test_text_shows_epsilon_rounded_up():
 
 # Invariants -------------------------------------------------------------------------------
 
-shifts = st.floats(0.05, 3.0)
-POINTS = np.linspace(0.0, 5.0, 41)
-
-
-@given(shifts, st.floats(1.0, 3.0))
-@settings(max_examples=30)
-def test_more_noise_costs_less(mu, factor):
-    weaker, stronger = gaussian(mu), gaussian(mu * factor)
-    assert np.all(weaker.delta(POINTS) <= stronger.delta(POINTS) * (1.0 + 1e-5) + 1e-15)
-
-
-@given(shifts, st.floats(1e-12, 1.0), st.floats(1e-12, 1.0))
-@settings(max_examples=30)
-def test_a_larger_delta_costs_a_smaller_epsilon(mu, first, second):
-    profile = gaussian(mu)
-    small, large = sorted((first, second))
-    assert profile.epsilon(large) <= profile.epsilon(small)
-
-
-@given(st.floats(0.01, 1.0), st.integers(1, 40), st.integers(0, 10))
-@settings(max_examples=30)
-def test_more_releases_cost_more(epsilon, count, more):
-    fewer, many = count * pure(epsilon), (count + more) * pure(epsilon)
-    assert np.all(fewer.delta(POINTS) <= many.delta(POINTS) * (1.0 + 1e-9) + 1e-13)
-    assert fewer.epsilon(0.0) <= many.epsilon(0.0) * (1.0 + 1e-12)
-
-
-@given(shifts, st.floats(0.01, 2.0))
-@settings(max_examples=25)
-def test_a_composition_costs_at_least_each_part_and_at_most_the_worst_case(mu, epsilon):
-    noisy, bounded = gaussian(mu), pure(epsilon)
-    both = noisy + bounded
-    floor = np.maximum(noisy.delta(POINTS), bounded.delta(POINTS))
-    assert np.all(both.delta(POINTS) >= floor * (1.0 - 1e-7) - 1e-15)
-    # Basic composition with a pure part.
-    assert both.epsilon(1e-6) <= noisy.epsilon(1e-6) + epsilon + 1e-4
-
 
 @given(
     st.lists(st.floats(0.0, 3.0), min_size=1, max_size=6, unique=True),
@@ -1390,8 +1131,7 @@ def test_any_points_make_a_profile(epsilons, deltas, deltas_add):
             assert profile.delta(epsilon, direction) <= delta + 1e-3
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-@pytest.mark.parametrize("epsilon", [0.0, 1 / 3, 1.0])
+@pytest.mark.parametrize(("count", "epsilon"), few(4, [1, 2, 3, 7], [0.0, 1 / 3, 1.0]))
 def test_several_records_of_one_person_multiply_epsilon_and_more_than_delta(
     count: int, epsilon: float
 ) -> None:
@@ -1416,8 +1156,7 @@ def binary_delta(first, second, epsilon):
     return sum(max(0.0, p - math.exp(epsilon) * q) for p, q in zip(first, second, strict=True))
 
 
-@pytest.mark.parametrize("count", [2, 3, 5])
-@pytest.mark.parametrize("mu", [0.1, 0.5, 1.0])
+@pytest.mark.parametrize(("count", "mu"), [(2, 0.1), (3, 1.0), (5, 0.5)])
 def test_several_records_shift_a_gaussian_by_so_many_shifts(count: int, mu: float) -> None:
     # Theorem P13: the best test of one record, done with the errors of the test before it.
     several = gaussian(count * mu)

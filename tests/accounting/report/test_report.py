@@ -10,7 +10,6 @@ import math
 import pickle
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,35 +61,6 @@ def test_epsilon_defaults_to_the_cost(delta: float) -> None:
     assert report.epsilon == report.epsilon_spent == GAUSSIAN.epsilon(delta)
 
 
-def test_spent_is_the_cost_whatever_was_asked_for() -> None:
-    report = make_report(epsilon=100)
-    assert report.epsilon == 100.0
-    assert isinstance(report.epsilon, float)
-    assert report.epsilon_spent == (GAUSSIAN + HALF).epsilon(1e-5)
-
-
-def test_epsilon_at_reads_the_profile() -> None:
-    report = PrivacyReport(GAUSSIAN, 1e-5)
-    for delta in (1e-8, 1e-5, 1e-2):
-        assert report.epsilon_at(delta) == GAUSSIAN.epsilon(delta)
-    assert report.epsilon_at(0.0) == math.inf
-
-
-def test_no_guarantee_is_an_infinite_epsilon() -> None:
-    assert PrivacyReport(NOTHING, 1e-5).epsilon == math.inf
-    assert PrivacyReport(NOTHING, 1e-5, epsilon=math.inf).epsilon == math.inf
-
-
-def test_negative_zero_is_zero() -> None:
-    report = PrivacyReport(PrivacyProfile.pure(0.0), -0.0, epsilon=-0.0)
-    assert math.copysign(1.0, report.epsilon) == math.copysign(1.0, report.delta) == 1.0
-
-
-def test_numpy_numbers_become_floats() -> None:
-    report = PrivacyReport(HALF, np.float64(0.25), epsilon=np.int64(3))
-    assert type(report.delta) is type(report.epsilon) is float
-
-
 def test_sequences_are_copied_into_tuples() -> None:
     parts, assumptions = [PrivacyReport(HALF, 0.0)], ["one"]
     report = PrivacyReport(HALF, 0.0, parts=parts, assumptions=assumptions)
@@ -111,12 +81,6 @@ def test_claim_below_the_cost_is_refused_with_both_numbers() -> None:
     assert "got 0.75." in str(error.value)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 1e300])
-def test_finite_claim_on_no_guarantee_is_refused(epsilon: float) -> None:
-    with pytest.raises(ValueError, match="epsilon must be at least inf"):
-        PrivacyReport(NOTHING, 1e-5, epsilon=epsilon)
-
-
 @given(st.floats(0.01, 10.0), st.integers(-40, 40).map(lambda tenths: tenths * 1e-10))
 def test_claims_are_accepted_from_the_cost_up_to_rounding(cost: float, margin: float) -> None:
     profile = PrivacyProfile.pure(cost)
@@ -128,12 +92,6 @@ def test_claims_are_accepted_from_the_cost_up_to_rounding(cost: float, margin: f
         assert PrivacyReport(profile, 0.0, epsilon=epsilon).epsilon == epsilon
 
 
-def test_parts_need_not_sum_to_the_profile() -> None:
-    runs = [PrivacyReport(HALF, 0.0, name="one run")] * 3
-    for whole in (PrivacyProfile.pure(0.75), PrivacyProfile.pure(4.0)):
-        assert PrivacyReport(whole, 0.0, parts=runs).epsilon == whole.epsilon(0.0)
-
-
 # Validation --------------------------------------------------------------------------------
 
 
@@ -141,24 +99,16 @@ def test_parts_need_not_sum_to_the_profile() -> None:
     ("changes", "error", "message"),
     [
         ({"profile": 1.0}, TypeError, "profile must be a PrivacyProfile; got float"),
-        ({"profile": None}, TypeError, "profile must be a PrivacyProfile; got NoneType"),
-        ({"delta": -1e-9}, ValueError, "delta must be a number in [0, 1]; got -1e-09"),
         ({"delta": 1.5}, ValueError, "delta must be a number in [0, 1]; got 1.5"),
-        ({"delta": math.nan}, ValueError, "delta must be a number in [0, 1]; got nan"),
-        ({"delta": "1e-5"}, TypeError, "delta must be a number in [0, 1]; got str"),
         ({"delta": True}, TypeError, "delta must be a number in [0, 1]; got bool"),
         ({"epsilon": -1.0}, ValueError, "epsilon must be a number in [0, inf); got -1.0"),
-        ({"epsilon": math.nan}, ValueError, "epsilon must be a number in [0, inf); got nan"),
         ({"epsilon": "1"}, TypeError, "epsilon must be a number in [0, inf); got str"),
         ({"name": ""}, ValueError, "name must be a str with visible characters; got ''"),
         ({"name": " \n\x00"}, ValueError, "name must be a str with visible characters"),
         ({"name": None}, TypeError, "name must be a str; got NoneType"),
-        ({"note": 20}, TypeError, "note must be a str; got int"),
         ({"note": None}, TypeError, "note must be a str; got NoneType"),
         ({"bound": ""}, ValueError, "bound must be a str with visible characters"),
-        ({"bound": 3}, TypeError, "bound must be a str; got int"),
         ({"neighbouring": ""}, ValueError, "neighbouring must be a str with visible characters"),
-        ({"neighbouring": None}, TypeError, "neighbouring must be a str; got NoneType"),
         ({"parts": PrivacyReport(HALF, 0.0)}, TypeError, "Put it in a list."),
         ({"parts": None}, TypeError, "parts must be a sequence of PrivacyReport; got NoneType"),
         ({"parts": [HALF]}, TypeError, "parts[0] must be a PrivacyReport; got PrivacyProfile"),
@@ -359,38 +309,6 @@ def test_any_report_survives_strict_json(report: PrivacyReport) -> None:
     assert round_trip(report) == report
 
 
-def test_deep_report_survives_storage() -> None:
-    report = PrivacyReport(HALF, 0.0, name="leaf")
-    for _ in range(60):
-        report = PrivacyReport(HALF, 0.0, parts=[report])
-    assert round_trip(report) == report
-    assert pickle.loads(pickle.dumps(report)) == report
-    assert hash(round_trip(report)) == hash(report)
-
-
-def test_dict_holds_plain_values_under_known_keys() -> None:
-    content = copy.deepcopy(stored())
-    assert content["format"] == 2
-    assert set(content) == {field.name for field in dataclasses.fields(PrivacyReport)} | {"format"}
-    assert content["epsilon"] == 2.5
-    assert type(content["parts"]) is type(content["assumptions"]) is list
-    assert PrivacyReport(NOTHING, 0.0).to_dict()["epsilon"] == "inf"
-
-
-def test_dict_is_independent_of_the_report() -> None:
-    report = make_report()
-    content = report.to_dict()
-    content["assumptions"].clear()
-    content["parts"][0]["name"] = "other"
-    assert report == make_report()
-
-
-def test_indented_json_reads_the_same() -> None:
-    text = PrivacyReport(HALF, 0.0).to_json(indent=2)
-    assert text.startswith('{\n  "format": 2,')
-    assert PrivacyReport.from_json(text) == PrivacyReport(HALF, 0.0)
-
-
 @pytest.mark.parametrize("version", [0, 1, 3, "2", None, True, 1.5])
 def test_other_formats_are_refused(version: Any) -> None:
     content = stored() | {"format": version}
@@ -455,16 +373,6 @@ def test_damaged_values_are_refused(
     with pytest.raises(error) as raised:
         PrivacyReport.from_dict(stored() | {key: value})
     assert message in str(raised.value)
-
-
-@pytest.mark.parametrize("masses", ["", "!!", "AAAA", "eJwDAAAAAAE="])
-def test_damaged_profile_is_refused(masses: str) -> None:
-    content = copy.deepcopy(stored())
-    content["profile"]["remove"]["masses"] = masses
-    with pytest.raises(
-        ValueError, match="profile must be a dict written by PrivacyProfile.to_dict"
-    ):
-        PrivacyReport.from_dict(content)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"format": 1'])

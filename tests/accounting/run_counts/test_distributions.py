@@ -139,12 +139,6 @@ def test_large_binomials_keep_their_digits():
     assert Binomial(10**12, 1e-9).pgf(0.3) == pytest.approx(expected, rel=1e-12, abs=0)
 
 
-def test_rare_binomials_tend_to_poisson():
-    binomial, poisson = Binomial(10**9, 3e-9), Poisson(3)
-    np.testing.assert_allclose(binomial.pgf_derivative(GRID), poisson.pgf_derivative(GRID), 1e-7)
-    assert binomial.probability_at_most(2) == pytest.approx(poisson.probability_at_most(2), 1e-7)
-
-
 def test_poisson_tail_beyond_double_precision_of_one():
     assert Poisson(1000).probability_at_most(500) == pytest.approx(
         float(mpmath.gammainc(501, 1000, regularized=True)), rel=1e-11, abs=0
@@ -230,12 +224,3 @@ def test_probability_at_most_is_a_distribution_function(distribution, counts):
     assert distribution.probability_at_most(0) == pytest.approx(
         distribution.probability_of_none, rel=1e-12
     )
-
-
-@deterministic
-@given(shapes, st.floats(1e-12, 0.9), st.floats(1.01, 1.1))
-def test_more_stopping_means_fewer_runs(eta, gamma, factor):
-    more = TruncatedNegativeBinomial(eta, gamma)
-    fewer = TruncatedNegativeBinomial(eta, gamma * factor)
-    assert more.mean > fewer.mean > 1
-    assert (more.pgf(GRID) <= fewer.pgf(GRID) + 1e-12).all()

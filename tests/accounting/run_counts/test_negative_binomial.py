@@ -158,10 +158,3 @@ def test_small_probabilities_keep_their_digits():
     """At eta = 1, P(K <= 3) = 1 - (1 - gamma)^3; elsewhere the first mass is phi'(0)."""
     assert Truncated(1.0, 1e-13).probability_at_most(3) == pytest.approx(3e-13, rel=1e-11, abs=0)
     assert Truncated(50.0, 1e-6).probability_at_most(1) == pytest.approx(5e-299, rel=1e-4, abs=0)
-
-
-@pytest.mark.parametrize("eta", [-0.5, 0.0, 0.3, 1.0, 4.0])
-def test_exceedances_add_up_to_the_mean(eta):
-    gamma = 0.05
-    exceedances = [1 - Truncated(eta, gamma).probability_at_most(count) for count in range(800)]
-    assert sum(exceedances) == pytest.approx(Truncated(eta, gamma).mean, rel=1e-9)

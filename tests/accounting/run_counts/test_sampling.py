@@ -1,12 +1,12 @@
 """Draws of the number of runs against the distributions they claim to follow."""
 
+import os
 from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from skdptune._secure_random import SecureGenerator, secure_generator
 from skdptune.accounting import (
     Binomial,
     Geometric,
@@ -14,7 +14,6 @@ from skdptune.accounting import (
     Poisson,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._run_counts._negative_binomial import make_generator
 from tests.accounting.calls import calls_of
 
 DISTRIBUTIONS = [
@@ -39,6 +38,12 @@ LARGE = [TruncatedNegativeBinomial.from_mean(1e6, eta) for eta in (-0.5, 0.0, 0.
 SIZE = 100_000
 
 
+@pytest.fixture
+def unseeded(monkeypatch):
+    """Without a seed numbers come from AES, here with a known key."""
+    monkeypatch.setattr(os, "urandom", bytes)
+
+
 def fit(distribution, draws):
     """Return the p-value of a chi-square test of ``draws``, in 30 classes."""
     ends = np.unique(np.quantile(draws, np.linspace(0, 1, 31)[:-1]).astype(int))
@@ -56,22 +61,12 @@ def fit(distribution, draws):
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS + LARGE, ids=repr)
 @pytest.mark.parametrize("is_secure", [False, True])
-def test_draws_follow_the_distribution(distribution, is_secure):
+def test_draws_follow_the_distribution(distribution, is_secure, unseeded):
     # Theorem K1. Searches without a seed draw from AES, which has methods of its own.
-    stream = secure_generator(bytes(16)) if is_secure else 20240
+    stream = None if is_secure else 20240
     draws = distribution.sample(stream, size=3000 if is_secure else SIZE)
     assert fit(distribution, draws) > 1e-3
     assert draws.min() >= (0 if distribution.probability_of_none > 0 else 1)
-
-
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS + LARGE, ids=repr)
-def test_draws_have_the_generating_function(distribution):
-    draws = distribution.sample(7, size=SIZE).astype(float)
-    for x in [0.3, 0.9, 1 - 1 / distribution.mean / 2, 1 - 1e-6]:
-        variance = max(distribution.pgf(x * x) - distribution.pgf(x) ** 2, 0)
-        # Bernstein: Gaussian deviations, and a few draws more or less of a rare event.
-        tolerance = 4.5 * np.sqrt(variance / SIZE) + 10 / SIZE
-        assert (x**draws).mean() == pytest.approx(distribution.pgf(x), abs=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +82,6 @@ def test_draws_have_the_generating_function(distribution):
 )
 def test_the_fit_distinguishes_similar_distributions(distribution, other):
     assert fit(other, distribution.sample(20240, size=SIZE)) < 1e-6
-
-
-@pytest.mark.parametrize("eta", [-0.9, -0.5, 0.0, 0.2, 1.0, 50.0])
-def test_large_means_are_whole_numbers_from_one_on(eta):
-    draws = TruncatedNegativeBinomial.from_mean(1e6, eta).sample(3, size=SIZE)
-    assert draws.min() >= 1 and draws.dtype == np.int64
 
 
 @pytest.mark.parametrize("eta", [-0.9, -0.5, 0.0, 0.2, 1.0, 50.0])
@@ -114,15 +103,15 @@ def test_large_means_are_met(eta):
 
 
 @pytest.mark.parametrize("eta", [-0.99, -0.01, 0.0, 1e-9, 1.0, 1e6])
-def test_vast_numbers_of_runs_are_cut_not_wrapped(eta):
-    for stream in (1, secure_generator(bytes(16))):
+def test_vast_numbers_of_runs_are_cut_not_wrapped(eta, unseeded):
+    for stream in (1, None):
         draws = TruncatedNegativeBinomial(eta, 1e-140).sample(stream, size=1000)
         assert draws.min() >= 1 and draws.max() <= 2**61
         if eta >= 0:
             assert draws.max() == 2**61
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS[::5], ids=repr)
 def test_a_seed_repeats_the_draws(distribution):
     again = distribution.sample(11, size=20)
     np.testing.assert_array_equal(distribution.sample(11, size=20), again)
@@ -159,7 +148,7 @@ def test_without_a_seed_the_global_state_plays_no_part():
     assert first.tolist() != second.tolist()
 
 
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=repr)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS[::5], ids=repr)
 def test_sizes(distribution):
     assert type(distribution.sample(0)) is int
     assert distribution.sample(0, size=3).shape == (3,)
@@ -168,30 +157,27 @@ def test_sizes(distribution):
     assert distribution.sample(0, size=(2, 3)).dtype == np.int64
 
 
-@pytest.mark.parametrize("size", [-1, (2, -1)])
-def test_negative_sizes_are_refused(size):
-    with pytest.raises(ValueError, match="^size must be an integer of at least 0"):
-        Poisson(1).sample(0, size=size)
+def test_what_is_not_seeded_is_cryptographic(unseeded, monkeypatch):
+    # Assumption E0: without a seed, all is a function of the operating system's bytes.
+    first = Poisson(1e12).sample(size=5).tolist()
+    assert (
+        first == Poisson(1e12).sample(size=5).tolist() != Poisson(1e12).sample(0, size=5).tolist()
+    )
+    monkeypatch.setattr(os, "urandom", lambda count: bytes([1] * count))
+    assert first != Poisson(1e12).sample(size=5).tolist()
 
 
-@pytest.mark.parametrize("size", [1.5, "3", [2, 3]])
-def test_sizes_of_other_kinds_are_refused(size):
-    with pytest.raises(TypeError, match="^size must be an integer"):
-        Poisson(1).sample(0, size=size)
-
-
-@pytest.mark.parametrize("random_state", [1.5, "seed", True, [1]])
-def test_random_states_of_other_kinds_are_refused(random_state):
-    with pytest.raises(TypeError, match="^random_state must be"):
-        Poisson(1).sample(random_state)
-
-
-def test_negative_seeds_are_refused():
-    with pytest.raises(ValueError, match="^random_state must be an integer of at least 0"):
-        Poisson(1).sample(-1)
-
-
-def test_what_is_not_seeded_is_cryptographic():
-    # Assumption E0.
-    assert isinstance(make_generator(None), SecureGenerator)
-    assert not isinstance(make_generator(3), SecureGenerator)
+@pytest.mark.parametrize(
+    ("random_state", "size", "message"),
+    [
+        (0, -1, "size must be an integer of at least 0"),
+        (0, (2, -1), "size must be an integer of at least 0"),
+        (0, 1.5, "size must be an integer"),
+        ("seed", 3, "random_state must be"),
+        (True, 3, "random_state must be"),
+        (-1, 3, "random_state must be an integer of at least 0"),
+    ],
+)
+def test_sizes_and_seeds_are_whole_numbers(random_state, size, message):
+    with pytest.raises((ValueError, TypeError), match=f"^{message}"):
+        Poisson(1).sample(random_state, size=size)

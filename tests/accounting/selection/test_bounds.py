@@ -24,13 +24,9 @@ from skdptune.accounting import (
     PrivacyProfile,
     TruncatedNegativeBinomial,
 )
-from skdptune.accounting._losses import ORDERS, RenyiOfEvent
-from skdptune.accounting._profile import renyi_of, sides_of
-from skdptune.accounting._selection import RenyiSelected
-from skdptune.accounting._selection._bounds import Run, bound_curve, is_covered
 from tests.accounting import oracles
 from tests.accounting.cases import few
-from tests.accounting.oracles import DISTRIBUTIONS, STEP, Pair
+from tests.accounting.oracles import DISTRIBUTIONS, ORDERS, STEP, Pair, sides_of
 
 DIRECTIONS = ("remove", "add")
 EPSILONS = np.array([0.0, 0.02, 0.3, 1.0, 2.0, 4.0])
@@ -103,18 +99,6 @@ class TestReferenceValues:
             expected, rel=5e-3
         )
 
-    def test_one_untuned_fit(self):
-        assert dp_sgd().epsilon(1e-5) == pytest.approx(1.477, abs=5e-4)
-
-    @pytest.mark.parametrize(("run", "distribution", "delta", "_"), REFERENCE, ids=str)
-    def test_envelope_is_the_least_of_the_three(self, run, distribution, delta, _):
-        profile = RUNS[run]()
-        envelope, *others = (
-            profile.selected(distribution, bound).epsilon(delta)
-            for bound in ("envelope", "profile", "rdp")
-        )
-        assert envelope < min(others)
-
 
 class TestProfileBound:
     """Koskela, Redberg and Wang (2024), Theorem 5.2 and its relatives, as printed.
@@ -150,13 +134,7 @@ class TestProfileBound:
             got = selected.delta(ALL_EPSILONS, direction=direction)
             assert (got >= exact.max(axis=0) * (1 - 1e-9) - ROUNDING).all()
 
-    @pytest.mark.parametrize("run", [0.1, 0.5, 2.0])
-    def test_pure_run_under_the_geometric_distribution_costs_three_times_itself(self, run):
-        # Liu and Talwar (2019). gamma is small enough for no larger helper to be better.
-        selected = PrivacyProfile.pure(run).selected(Geometric(1e-4), "profile")
-        assert selected.epsilon(0.0) == pytest.approx(3.0 * run, rel=1e-3)
-
-    @pytest.mark.parametrize("eta", [-0.5, 0.0, 0.5, 2.0])
+    @pytest.mark.parametrize("eta", [-0.5, 0.0, 1.0, 2.0])
     def test_pure_run_costs_eta_plus_two_times_itself(self, eta):
         distribution = TruncatedNegativeBinomial(eta, 1e-4)
         selected = PrivacyProfile.pure(0.5).selected(distribution, "profile")
@@ -223,8 +201,7 @@ class TestRenyiBound:
         ],
         ids=str,
     )
-    @pytest.mark.parametrize("sigma", [0.7, 6.0])
-    def test_equals_dp_accounting(self, distribution, shape, sigma):
+    def test_equals_dp_accounting(self, distribution, shape, sigma=0.7):
         run = dp_event.GaussianDpEvent(sigma)
         search = dp_event.RepeatAndSelectDpEvent(run, distribution.mean, shape)
         theirs = RdpAccountant().compose(search)
@@ -232,17 +209,7 @@ class TestRenyiBound:
         for delta in (1e-3, 1e-6, 1e-9):
             assert ours.epsilon(delta) == pytest.approx(theirs.get_epsilon(delta), rel=2e-3)
 
-    def test_orders_of_a_selection_equal_dp_accounting(self):
-        search = dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(2.0), 10.0, 1.0)
-        orders = np.array([2.0, 4.0, 8.0, 32.0])
-        theirs = RdpAccountant(orders.tolist()).compose(search).rdp
-        ours = PrivacyProfile.gaussian(0.5).selected(Geometric(0.1)).rdp(orders)
-        # Ours chooses the helping order from a longer list.
-        assert np.all(ours <= np.array(theirs) * (1 + 1e-9))
-        assert np.all(ours >= np.array(theirs) * 0.9)
-
-    @pytest.mark.parametrize("mean", [0.05, 0.3, 0.9, 1.0, 4.0])
-    @pytest.mark.parametrize("run", [0.1, 1.0, 3.0])
+    @pytest.mark.parametrize(("mean", "run"), few(6, [0.05, 0.3, 0.9, 1.0, 4.0], [0.1, 1.0, 3.0]))
     def test_orders_of_a_poisson_selection_are_not_below_the_exact_ones(self, mean, run):
         # Papernot and Steinke (2022), Theorem 6, is false below a mean of 1: log(mean) < 0.
         distribution, orders = Poisson(mean), np.array([1.1, 1.5, 2.0, 4.0, 16.0])
@@ -285,40 +252,31 @@ class TestNames:
                     for delta in (1e-2, 1e-6):
                         assert best.epsilon(delta) <= other.epsilon(delta) * (1 + 1e-4) + 1e-6
 
-    @pytest.mark.parametrize("run", [0.123456, math.log(3), 1.0, 7.77])
-    def test_best_is_as_pure_as_the_profile_bound(self, run):
-        profile = PrivacyProfile.pure(run)
-        best, printed = (profile.selected(Geometric(0.1), name) for name in ("best", "profile"))
-        assert best.epsilon(0.0) <= printed.epsilon(0.0) * (1 + 1e-3)
-
     def test_best_skips_what_does_not_apply(self):
         profile = PrivacyProfile.from_curve([0.5, 1.0], [1e-3, 1e-7])
         distribution = Binomial(5, 1.0)
         assert profile.selected(distribution, "best") == profile.selected(distribution, "envelope")
 
-    @pytest.mark.parametrize("distribution", [Binomial(5, 0.5), Binomial(5, 1.0)], ids=str)
-    def test_no_renyi_bound_for_binomial_runs(self, distribution):
-        with pytest.raises(BoundNotApplicableError, match="got 'rdp'"):
-            PrivacyProfile.gaussian(0.5).selected(distribution, "rdp")
+    @pytest.mark.parametrize(
+        ("run", "distribution", "bound", "message"),
+        [
+            (PrivacyProfile.gaussian(0.5), Binomial(5, 0.5), "rdp", "got 'rdp'"),
+            (PrivacyProfile.from_curve([1.0], [1e-5]), Geometric(0.1), "rdp", "from_event, pure"),
+            (PrivacyProfile.pure(0.5), Binomial(5, 1.0), "profile", r"envelope.*got 'profile'"),
+        ],
+    )
+    def test_bounds_that_do_not_apply_are_refused(self, run, distribution, bound, message):
+        with pytest.raises(BoundNotApplicableError, match=message) as caught:
+            run.selected(distribution, bound)
+        assert isinstance(caught.value, ValueError)
 
-    def test_no_renyi_bound_for_a_curve(self):
-        with pytest.raises(BoundNotApplicableError, match="from_event, pure or gaussian"):
-            PrivacyProfile.from_curve([1.0], [1e-5]).selected(Geometric(0.1), "rdp")
-
-    def test_no_profile_bound_for_a_fixed_number_of_runs(self):
-        with pytest.raises(BoundNotApplicableError, match=r"envelope.*Binomial.*got 'profile'"):
-            PrivacyProfile.gaussian(0.5).selected(Binomial(5, 1.0), "profile")
-
-    def test_not_applicable_is_a_value_error(self):
-        assert issubclass(BoundNotApplicableError, ValueError)
-
-    @pytest.mark.parametrize("bound", ["envelop", "RDP", "", None, 1])
+    @pytest.mark.parametrize("bound", ["envelop", None])
     def test_unknown_names_are_listed_beside_the_known(self, bound):
         message = "bound must be one of 'envelope', 'profile', 'rdp', 'best'; got "
         with pytest.raises(ValueError, match=message):
             PrivacyProfile.gaussian(0.5).selected(Geometric(0.1), bound)
 
-    @pytest.mark.parametrize("distribution", [10, "geometric", None, stats.geom(0.1)])
+    @pytest.mark.parametrize("distribution", [10, stats.geom(0.1)])
     def test_something_else_than_a_distribution(self, distribution):
         with pytest.raises(
             TypeError, match="must be a distribution of the number of runs, such as"
@@ -337,17 +295,6 @@ class TestResultIsAProfile:
             assert (side.masses >= 0.0).all()
             # Second differences in steps of 1e-4: their noise of 1e-16 counts 1e8 times.
             assert side.masses.sum() + side.infinity == pytest.approx(1.0, abs=1e-6)
-
-    @given(oracles.pairs_on_grid(), distributions)
-    @settings(max_examples=15)
-    def test_directions_mirror_each_other(self, pair, distribution):
-        selected = oracles.profile_of(pair, STEP).selected(distribution)
-        mirrored = np.exp(-EPSILONS) * selected.delta(EPSILONS, direction="add")
-        expected = 1.0 - np.exp(-EPSILONS) + mirrored
-        got = selected.delta(-EPSILONS, direction="remove")
-        np.testing.assert_allclose(got, expected, atol=1e-12)
-        at_zero = [selected.delta(0.0, direction=direction) for direction in DIRECTIONS]
-        assert at_zero[0] == pytest.approx(at_zero[1], abs=1e-6)
 
     def test_a_bound_of_one_direction_tightens_the_other_through_the_origin(self):
         # (alpha, H) = (0, 1) and H(1) = TV: all of the other direction's curve is at most TV.
@@ -389,21 +336,6 @@ class TestResultIsAProfile:
                 outer = oracles.deltas_of_all_orders(inner, distribution, EPSILONS)
                 worst = np.maximum(worst, outer.max(axis=0))
             assert (nested.delta(EPSILONS, direction=direction) >= worst - ROUNDING).all()
-
-    def test_the_result_composes(self):
-        pair = oracles.pair_on_grid([3 * STEP, -2 * STEP], [0.2, 0.5], base=1e-3)
-        distribution = Geometric(0.2)
-        twice = 2 * oracles.profile_of(pair, STEP).selected(distribution)
-        for direction in DIRECTIONS:
-            one_way = pair.one_way(direction)
-            for order in oracles.every_order(4):
-                p, q = (
-                    oracles.winner_masses(side[order], distribution)
-                    for side in (one_way.p, one_way.q)
-                )
-                both = Pair(np.outer(p, p).ravel(), np.outer(q, q).ravel())
-                exact = np.array([oracles.hockey_stick(both, e) for e in EPSILONS])
-                assert (twice.delta(EPSILONS, direction=direction) >= exact - ROUNDING).all()
 
 
 class TestAudit:
@@ -508,23 +440,22 @@ COUNTS = {
 def test_the_grid_reads_as_the_bound_itself(name, counts):
     """Theorem S1, Theorem S5: read on the grid and directly, within 0.5 % or 1e-12."""
     run, distribution = PROFILES[name], COUNTS[counts]
-    sides, grid = sides_of(run), run.selected(distribution)
+    infinity = max(side.infinity for side in sides_of(run))
     for delta in (1e-3, 1e-5, 1e-6):
         # At less than what is left at infinity there is no epsilon.
-        if 2.0 * distribution.mean * max(side.infinity for side in sides) >= delta:
+        if 2.0 * distribution.mean * infinity >= delta:
             continue
-        found = grid.epsilon(delta)
-        direct = 0.0
-        for own, other in (sides, sides[::-1]):
-            curve = bound_curve("envelope", Run(own, other, renyi_of(run)), distribution)
-            low, high = 0.0, 600.0
-            while high - low > 1e-9 * max(high, 1.0):
-                middle = 0.5 * (low + high)
-                is_below = float(curve.delta(np.array([middle]))[0]) <= delta
-                low, high = (low, middle) if is_below else (middle, high)
-            direct = max(direct, high)
+        found = run.selected(distribution).epsilon(delta)
+        worst = {}
         # Convexity may lower the curve (Theorem P3), the more the fewer kinks the run has.
-        assert 0.95 * direct <= found <= direct * 1.005 + 1e-12
+        for epsilon in (0.95 * found, (found - 1e-12) / 1.005, found / 0.95):
+            worst[epsilon] = max(
+                oracles.selection_delta(run, distribution, [max(epsilon, 0.0)], side, "envelope")
+                for side in DIRECTIONS
+            )
+        low, near, high = worst.values()
+        assert high <= delta <= near or found <= 1e-9
+        assert low >= delta or found <= 1e-9
 
 
 @pytest.mark.parametrize("distribution", [Binomial(1, 1.0), Poisson(3.0), Geometric(0.2)])
@@ -544,28 +475,18 @@ def test_runs_that_may_only_fail_outright(distribution):
 )
 def test_selection_agrees_with_the_reference(distribution, shape):
     # Theorem S3.
-    run = RenyiOfEvent(dp_event.GaussianDpEvent(2.0))
     event = dp_event.RepeatAndSelectDpEvent(
         dp_event.GaussianDpEvent(2.0), distribution.mean, shape
     )
-    accountant = RdpAccountant(list(ORDERS)).compose(event)
-    ours = RenyiSelected(run, distribution).at(ORDERS)
-    theirs = np.array(accountant.rdp)
+    theirs = np.array(RdpAccountant(list(ORDERS)).compose(event).rdp)
+    ours = PrivacyProfile.gaussian(0.5).selected(distribution).rdp(ORDERS)
     assert np.all(ours <= theirs * (1.0 + 1e-9))
     np.testing.assert_allclose(ours[ORDERS >= 4.0], theirs[ORDERS >= 4.0], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("distribution", "covered"),
-    [
-        (Geometric(0.1), True),
-        (Logarithmic(0.1), True),
-        (Poisson(1.0), True),
-        (Poisson(0.99), False),
-        (Binomial(3, 0.5), False),
-    ],
-)
-def test_numbers_of_runs_that_no_theorem_covers_have_infinite_divergences(distribution, covered):
-    assert is_covered(distribution) is covered
-    curve = RenyiSelected(RenyiOfEvent(dp_event.GaussianDpEvent(2.0)), distribution)
-    assert np.isfinite(curve.at(np.array([1.5, 2.0, 32.0]))).all() == covered
+def test_numbers_of_runs_that_no_theorem_covers_have_infinite_divergences():
+    run = PrivacyProfile.gaussian(0.5)
+    for distribution in (Geometric(0.1), Logarithmic(0.1), Poisson(1.0)):
+        assert np.isfinite(run.selected(distribution).rdp([1.5, 2.0, 32.0])).all()
+    for distribution in (Poisson(0.99), Binomial(3, 0.5)):
+        assert np.isinf(run.selected(distribution).rdp([1.5, 2.0, 32.0])).all()

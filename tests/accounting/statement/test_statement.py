@@ -10,12 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skdptune.accounting import PrivacyProfile, PrivacyReport, PrivacyStatement
-from skdptune.accounting._shared import includes_tuning
-from skdptune.accounting._statement import to_yaml
 from tests.accounting.statement.registry import SCHEMA
 
 # The page --------------------------------------------------------------------------------
@@ -62,7 +60,7 @@ def test_tuning_is_answered_from_the_tree() -> None:
 
 
 def test_a_name_that_only_sounds_like_a_search_is_none() -> None:
-    for name in ("preselection", "SelectKBest", "selections"):
+    for name in ("preselection", "SelectKBest", "selections", "one run"):
         part = PrivacyReport(PrivacyProfile.pure(0.1), 0.0, name=name)
         report = PrivacyReport(PrivacyProfile.pure(0.1), 0.0, name="model", parts=[part])
         assert report.statement().tuning.startswith("No search is part of this release.")
@@ -182,57 +180,17 @@ def test_address_is_that_of_the_registry() -> None:
     assert report.statement(**about).to_dict()["url_slug"] == "risk-by-age-a-hospital-b-2026"
 
 
-# What is known ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["DPGridSearchCV", "selection", "visit model: MySearchCV"])
-def test_searches_are_known_by_their_names(name: str) -> None:
-    assert includes_tuning(["scaling", name])
-
-
-@pytest.mark.parametrize("name", ["DPLogisticRegression", "preselection", "", "one run"])
-def test_other_names_are_no_searches(name: str) -> None:
-    assert not includes_tuning([name])
-
-
-# YAML ------------------------------------------------------------------------------------
-
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
-VALUES = st.one_of(TEXTS, st.floats(allow_nan=False, allow_infinity=False), st.integers())
-
-
-@given(st.dictionaries(st.from_regex(r"[a-z_]{3,9}", fullmatch=True), VALUES, min_size=1))
-def test_what_is_written_is_read(content: dict[str, object]) -> None:
-    content.pop("yes", None)
-    content.pop("null", None)
-    content.pop("true", None)
-    content.pop("false", None)
-    content.pop("off", None)
-    if content:
-        assert yaml.safe_load(to_yaml({"inside": content, "last": "x"}))["inside"] == content
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "yes",
-        "No",
-        "null",
-        "1e5",
-        "~",
-        "- a",
-        "a: b",
-        "2026-05-31",
-        "0x1",
-        "",
-        " a",
-        "a\n",
-        "a\n\nb",
-    ],
-)
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1))
+@example("yes").via("a word of YAML")
+@example("1e5").via("a number")
+@example("2026-05-31").via("a date")
+@example("a: b\n\n - ~").via("its signs")
+@settings(max_examples=50)
 def test_texts_stay_texts(text: str) -> None:
-    assert yaml.safe_load(to_yaml({"key": text, "keys": [text]})) == {"key": text, "keys": [text]}
+    statement = FIT.statement(notes=f"{text}.", curators=[f"x{text}"])
+    assert yaml.safe_load(statement.to_registry_yaml()) == statement.to_dict()
 
 
 def test_texts_of_many_lines_can_be_read_by_people() -> None:
-    assert to_yaml({"key": "one\n two"}) == "key: |-\n  one\n   two\n"
+    text = FIT.statement(notes="one\n two").to_registry_yaml()
+    assert "notes: |-" in text and "one\n" in text

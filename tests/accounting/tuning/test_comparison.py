@@ -26,6 +26,7 @@ from skdptune.accounting import (
 )
 from skdptune.accounting._tuning._comparison import TwoThresholds, two_thresholds
 from tests.accounting import oracles, oracles_profile
+from tests.accounting.cases import few
 from tests.accounting.oracles import Pair
 
 NAMES = ["one run", "composition", "rdp", "profile", "two thresholds", "envelope", "lower bound"]
@@ -188,8 +189,7 @@ def test_pure_candidates_cost_at_most_two_plus_eta_times_as_much(distribution):
     assert best.selected(distribution)[0] <= alone[0] + 1e-9
 
 
-@pytest.mark.parametrize("mu", [0.1, 0.5, 2.0])
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
+@pytest.mark.parametrize(("mu", "distribution"), few(6, [0.1, 0.5, 2.0], DISTRIBUTIONS), ids=str)
 def test_gaussian_candidates_agree_with_a_dense_search_over_the_helper(mu, distribution):
     # Theorem T7.
     delta, odds = 1e-6, (1.0 - distribution.gamma) / distribution.gamma
@@ -222,15 +222,8 @@ def test_no_selection_of_a_small_run_costs_more(weights, tilts, distribution):
     points = two_thresholds(profile, distribution, 1e-3)
     epsilon, delta = points.selected(distribution)
     for one_way in (pair, pair.mirrored):
-        for order in oracles.itertools.permutations(range(q.size)):
-            ranked = Pair(one_way.p[list(order)], one_way.q[list(order)])
-            chosen = Pair(*(_chosen(masses, distribution) for masses in (ranked.p, ranked.q)))
-            assert oracles.hockey_stick(chosen, epsilon) <= delta + 1e-12
-
-
-def _chosen(masses, distribution):
-    cumulated = np.clip(np.concatenate([[0.0], np.cumsum(masses)]), 0.0, 1.0)
-    return np.diff(distribution.pgf(cumulated))
+        exact = oracles.deltas_of_all_orders(one_way, distribution, [epsilon])
+        assert exact.max() <= delta + 1e-12
 
 
 def test_the_helper_is_of_both_directions():
@@ -244,13 +237,6 @@ def test_the_helper_is_of_both_directions():
     assert found.helper_delta == pytest.approx(0.1, rel=1e-6)
 
 
-def test_points_of_a_gaussian_are_met_by_smaller_ones():
-    points = two_thresholds(PrivacyProfile.gaussian(0.3), Geometric(0.05), 1e-6)
-    assert points.are_met_by(PrivacyProfile.gaussian(0.3))
-    assert points.are_met_by(PrivacyProfile.gaussian(0.2))
-    assert not points.are_met_by(PrivacyProfile.gaussian(0.305))
-
-
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 def test_the_worst_candidate_that_meets_both_costs_no_more(distribution):
     # Theorem T7.
@@ -262,6 +248,12 @@ def test_the_worst_candidate_that_meets_both_costs_no_more(distribution):
     delta *= 1.0 + 1e-6
     assert selection_lower_bound(worst, distribution, delta) <= epsilon
     assert worst.selected(distribution).epsilon(delta) <= epsilon
+
+
+def meets(points, profile):
+    """Return whether a candidate keeps within both thresholds."""
+    found = profile.delta([points.epsilon, points.helper_epsilon])
+    return bool(np.all(found <= [points.delta, points.helper_delta]))
 
 
 def training(noise, steps):
@@ -289,10 +281,10 @@ class TestFigure8:
         points = two_thresholds(reference, Geometric.from_mean(10), 1e-5)
         assert points.delta == pytest.approx(1e-6)
         assert points.epsilon == pytest.approx(1.5, rel=1e-3)
-        assert points.are_met_by(training(noise, round(0.97 * steps)))
-        assert not points.are_met_by(training(noise, round(1.03 * steps)))
+        assert meets(points, training(noise, round(0.97 * steps)))
+        assert not meets(points, training(noise, round(1.03 * steps)))
 
-    @pytest.mark.parametrize("mean", [10, 100, 1000])
+    @pytest.mark.parametrize("mean", [10, 1000])
     def test_the_gap_to_bounds_of_single_candidates_is_very_small(self, reference, mean):
         # Theorem T7.
         distribution = Geometric.from_mean(mean)
@@ -307,15 +299,3 @@ def test_other_distributions_are_refused(distribution):
     run = PrivacyProfile.gaussian(0.5)
     with pytest.raises(BoundNotApplicableError, match="must be truncated negative binomial"):
         two_thresholds(run, distribution, 1e-6)
-
-
-def test_what_reveals_all_too_often_costs_everything():
-    points = two_thresholds(PrivacyProfile.approximate(0.1, 1e-6), Geometric(0.05), 1e-6)
-    assert points.selected(Geometric(0.05))[0] == math.inf
-    points = two_thresholds(PrivacyProfile.approximate(0.0, 1.0), Geometric(0.05), 1e-6)
-    assert points.selected(Geometric(0.05))[0] == math.inf
-
-
-def test_nothing_costs_nothing():
-    nothing = two_thresholds(PrivacyProfile.pure(0.0), Geometric(0.05), 1e-6)
-    assert nothing.selected(Geometric(0.05))[0] == 0.0

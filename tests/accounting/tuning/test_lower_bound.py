@@ -125,14 +125,6 @@ class TestBelowEveryBound:
         low, high = bracket(PrivacyProfile.gaussian(1.0), Geometric(1e-5), 1e-12)
         assert 0.9 * high < low <= high
 
-    @pytest.mark.parametrize(
-        "distribution", [Geometric(0.1), Poisson(3.0), Binomial(3, 1.0)], ids=str
-    )
-    def test_pure_runs(self, distribution):
-        for delta in (0.1, 1e-3, 1e-9):
-            low, high = bracket(PrivacyProfile.pure(0.5), distribution, delta)
-            assert low <= high
-
 
 class TestExactCases:
     def test_one_run_by_chance_costs_a_share_of_its_delta(self):
@@ -148,9 +140,6 @@ class TestExactCases:
         assert pair.p.sum() == pytest.approx(1.0)
         assert math.isinf(selection_lower_bound(profile, Geometric(0.5), 1e-3))
 
-    def test_nothing_to_see(self):
-        assert selection_lower_bound(PrivacyProfile.pure(0.0), Geometric(0.1), 1e-6) == 0.0
-
 
 class TestArguments:
     run = PrivacyProfile.gaussian(0.5)
@@ -163,7 +152,3 @@ class TestArguments:
     def test_profile_of_another_kind(self):
         with pytest.raises(TypeError, match="profile must be a PrivacyProfile; got float"):
             selection_lower_bound(0.5, Geometric(0.1), 1e-6)
-
-    def test_distribution_of_another_kind(self):
-        with pytest.raises(TypeError, match="must be a distribution of the number of runs"):
-            selection_lower_bound(self.run, 10, 1e-6)

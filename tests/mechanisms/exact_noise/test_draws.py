@@ -121,14 +121,6 @@ def test_too_few_points_are_topped_up() -> None:
     assert max(distance(draws, place) for place in range(0, 500, 7)) < ERROR
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 7])
-def test_any_number_of_draws(count) -> None:
-    for kind in (NormalDraws, LaplaceDraws):
-        draws = kind(count, np.random.default_rng(0))
-        assert draws.values.shape == (count,)
-        assert all(distance(draws, place) < ERROR for place in range(count))
-
-
 def test_least_words_of_a_laplace_number_are_doubtful() -> None:
     # Theorem E1.
     draws = LaplaceDraws(4, Words(np.array([0, 1, 2**44 - 1, 2**44])))
