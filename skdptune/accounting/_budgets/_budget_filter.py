@@ -216,6 +216,17 @@ def _positive(value: Any, name: str) -> Fraction:
 SLACK = 1e-12
 
 
+def check_total(epsilon: float, delta: float, failure: float) -> tuple[float, float, float]:
+    """Return a total and what of its delta is set aside, if they are one, or raise."""
+    epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True)
+    delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
+    return (
+        epsilon,
+        delta,
+        check_real(failure, name="failure", lower=0.0, upper=delta, upper_open=True),
+    )
+
+
 class SummingFilter(RunningBudget):
     """Admits releases while a budget and a failure last; what they mean is up to subclasses.
 

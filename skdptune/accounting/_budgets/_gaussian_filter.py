@@ -10,8 +10,8 @@ import numpy as np
 from dp_accounting import dp_event
 from scipy import special
 
-from skdptune._validation import FloatArray, check_real
-from skdptune.accounting._budgets._budget_filter import SLACK, SummingFilter
+from skdptune._validation import FloatArray
+from skdptune.accounting._budgets._budget_filter import SLACK, SummingFilter, check_total
 from skdptune.accounting._losses import (
     LossDistribution,
     RenyiCurve,
@@ -138,11 +138,7 @@ class GaussianFilter(SummingFilter):
     _unit = "squared shifts"
 
     def __init__(self, epsilon: float, delta: float, *, failure: float = 0.0) -> None:
-        epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True)
-        delta = check_real(
-            delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True
-        )
-        failure = check_real(failure, name="failure", lower=0.0, upper=delta, upper_open=True)
+        epsilon, delta, failure = check_total(epsilon, delta, failure)
         found = _solved(epsilon, delta, failure)
         super().__init__(found.value**2, failure, found.profile)
 

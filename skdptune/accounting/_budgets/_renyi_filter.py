@@ -9,7 +9,7 @@ import numpy as np
 
 from skdptune._formatting import shown
 from skdptune._validation import FloatArray, check_kind, check_real
-from skdptune.accounting._budgets._budget_filter import SLACK, SummingFilter
+from skdptune.accounting._budgets._budget_filter import SLACK, SummingFilter, check_total
 from skdptune.accounting._losses import ORDERS, LossDistribution, RenyiTable
 from skdptune.accounting._profile import (
     Calibration,
@@ -113,15 +113,9 @@ class RenyiFilter(SummingFilter):
     def __init__(
         self, epsilon: float, delta: float, order: float, *, failure: float = 0.0
     ) -> None:
-        self._epsilon = check_real(
-            epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True
-        )
-        delta = check_real(
-            delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True
-        )
+        self._epsilon, delta, failure = check_total(epsilon, delta, failure)
         # Beyond that the grid of what the budget costs grows without end, and nobody gains.
         self._order = check_real(order, name="order", lower=1.0, lower_open=True, upper=1e6)
-        failure = check_real(failure, name="failure", lower=0.0, upper=delta, upper_open=True)
         found = self._solved(delta, failure)
         super().__init__(found.value, failure, found.profile)
 
@@ -200,9 +194,7 @@ def suitable_order(
     >>> suitable_order(2.0, 1e-6, [PrivacyProfile.gaussian(0.1)])
     12.0
     """
-    epsilon = check_real(epsilon, name="epsilon", lower=0.0, lower_open=True, upper_open=True)
-    delta = check_real(delta, name="delta", lower=0.0, upper=1.0, lower_open=True, upper_open=True)
-    failure = check_real(failure, name="failure", lower=0.0, upper=delta, upper_open=True)
+    epsilon, delta, failure = check_total(epsilon, delta, failure)
     check_kind(parts, name="parts", kind=Sequence, domain="a sequence of profiles")
     if not parts:
         raise ValueError("parts must hold a profile at least; got none.")

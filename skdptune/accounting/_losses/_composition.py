@@ -15,6 +15,7 @@ from skdptune.accounting._losses._convolution import (
 )
 from skdptune.accounting._losses._curves import (
     Sides,
+    everything_lost,
     on_suitable_grid,
     regridded,
     step_at_most,
@@ -63,8 +64,7 @@ def self_composed_sides(sides: Sides, count: int, share: float = 1.0) -> Sides:
         doubled = with_bounded_size(*composed_sides(doubled, sides, share))
     if doubled[0].step > LARGEST_LOSS:
         # Exponentials of a step are no doubles, and no loss but 0 is finite.
-        lost = LossDistribution(LARGEST_LOSS, 0, np.zeros(1), 1.0)
-        return lost, lost
+        return everything_lost(LARGEST_LOSS)
     return doubled
 
 
@@ -93,7 +93,7 @@ def composed(
     few, many = sorted((first, second), key=lambda side: np.count_nonzero(side.masses))
     tail = _tail(first, second) if tail is None else tail
     if is_lost([(first, 1), (second, 1)], tail):
-        return LossDistribution(first.step, 0, np.zeros(1), 1.0)
+        return everything_lost(first.step)[0]
     if np.count_nonzero(few.masses) <= _FEW_MASSES:
         return _directly_composed(few, many)
     return convolved([(first, 1), (second, 1)], tail)
@@ -125,7 +125,7 @@ def self_composed(
         return losses
     tail = _tail(losses) if tail is None else tail
     if is_lost([(losses, count)], tail):
-        return LossDistribution(losses.step, 0, np.zeros(1), 1.0)
+        return everything_lost(losses.step)[0]
     first = _first_rare_loss(without_ends(losses, tail / count), count) if tail > 0.0 else None
     if first is None:
         return convolved([(losses, count)], tail)

@@ -268,8 +268,13 @@ def complete(remove: LossDistribution, add: LossDistribution) -> Sides:
         sides.append(side)
     if max(side.infinity for side in sides) < 1.0:
         return sides[0], sides[1] if add is not remove else sides[0]
-    lost = LossDistribution(_UNIT, 0, np.zeros(1), 1.0)
-    return lost, lost
+    return everything_lost(_UNIT)
+
+
+def everything_lost(step: float) -> Sides:
+    """Return both directions of a release of the data themselves."""
+    losses = LossDistribution(step, 0, np.zeros(1), 1.0)
+    return losses, losses
 
 
 def with_bounded_size(remove: LossDistribution, add: LossDistribution) -> Sides:

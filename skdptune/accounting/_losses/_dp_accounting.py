@@ -18,7 +18,7 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from dp_accounting.rdp import RdpAccountant
 
 from skdptune._validation import FloatArray
-from skdptune.accounting._losses._curves import Sides
+from skdptune.accounting._losses._curves import Sides, everything_lost
 from skdptune.accounting._losses._distribution import LossDistribution, trimmed
 
 # A curve is there the difference of two probabilities, each off by a few roundings.
@@ -41,12 +41,6 @@ def losses_of_single_event(event: dp_event.DpEvent, discretization: float) -> Si
     if accountant._contains_non_dp_event:
         return everything_lost(discretization)
     return from_pld(accountant._pld)
-
-
-def everything_lost(step: float) -> Sides:
-    """Return both directions of a release of the data themselves."""
-    losses = LossDistribution(step, 0, np.zeros(1), 1.0)
-    return losses, losses
 
 
 def is_renyi_supported(event: dp_event.DpEvent) -> bool:

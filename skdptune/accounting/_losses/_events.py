@@ -9,13 +9,9 @@ from dp_accounting import dp_event
 
 from skdptune.accounting._losses._closed_forms import laplace_halves
 from skdptune.accounting._losses._composition import composed_sides, self_composed_sides
-from skdptune.accounting._losses._curves import Sides, connected, step_at_most
+from skdptune.accounting._losses._curves import Sides, connected, everything_lost, step_at_most
 from skdptune.accounting._losses._distribution import LARGEST_LOSS
-from skdptune.accounting._losses._dp_accounting import (
-    everything_lost,
-    is_supported,
-    losses_of_single_event,
-)
+from skdptune.accounting._losses._dp_accounting import is_supported, losses_of_single_event
 from skdptune.accounting._losses._forms import (
     Form,
     GaussianForm,

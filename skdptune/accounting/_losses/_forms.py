@@ -19,7 +19,7 @@ from skdptune.accounting._losses._closed_forms import (
     subsampled_remove,
 )
 from skdptune.accounting._losses._convolution import TAIL, convolved, convolved_with_rare
-from skdptune.accounting._losses._curves import Sides, connected, step_at_most
+from skdptune.accounting._losses._curves import Sides, connected, everything_lost, step_at_most
 from skdptune.accounting._losses._distribution import LARGEST_LOSS, LEAST_RATE, LossDistribution
 
 # More responses are composed by transforms: their closed form takes as many numbers.
@@ -271,8 +271,7 @@ def sampled_gaussian_sides(mu: float, rate: float, count: int, step: float | Non
     plan = _planned(release, count, step)
     if plan.spread > LARGEST_LOSS:
         # Of such sums hardly any is finite.
-        lost = LossDistribution(plan.coarse, 0, np.zeros(1), 1.0)
-        return lost, lost
+        return everything_lost(plan.coarse)
     sides = _common_losses(release, plan)
     if count == 1:
         return sides

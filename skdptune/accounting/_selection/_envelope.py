@@ -230,8 +230,6 @@ _PIECES = 1024
 _LEAST_RATIO = 1e-9
 # A smaller saving is not worth the search.
 _CLOSE = 0.95
-# Closer slopes, in logarithms, are not told apart.
-_FINEST = 0.05
 _TINY = 1e-300
 _FAR = 1e100
 # Share of the integrated pgf that rounding may take from a price.
@@ -250,23 +248,6 @@ class _Edges(NamedTuple):
         widths = np.diff(x)
         corners = optimize.isotonic_regression(np.diff(y) / widths, weights=widths).blocks
         return cls(x[corners], y[corners])
-
-    @classmethod
-    def around(cls, slopes: FloatArray, widths: FloatArray) -> _Edges:
-        """Return the function of some of the edges' lines, so many as matter; never above."""
-        logs = np.log(np.maximum(slopes, _TINY))
-        grid = np.floor(logs / _FINEST)
-        kept = np.flatnonzero(np.concatenate([[True], np.diff(grid) > 0.0]))
-        kept = np.unique(np.append(kept, slopes.size - 1))
-        ends = np.cumsum(widths)
-        if kept.size < 2:
-            return cls(np.array([0.0, ends[-1]]), np.array([0.0, slopes[0] * ends[-1]]))
-        # Two lines cross at a mean of the corners between them, weighted by the changes of slope.
-        changes = np.diff(slopes)
-        weights = np.add.reduceat(changes, kept[:-1])
-        crossings = np.add.reduceat(changes * ends[:-1], kept[:-1]) / weights
-        x = np.concatenate([[0.0], crossings, [ends[-1]]])
-        return cls(x, np.append(0.0, np.cumsum(slopes[kept] * np.diff(x))))
 
     def at(self, x: FloatArray) -> FloatArray:
         """Return the function's values."""

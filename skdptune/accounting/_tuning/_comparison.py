@@ -187,11 +187,6 @@ class TwoThresholds:
     helper_epsilon: float
     helper_delta: float
 
-    def are_met_by(self, profile: PrivacyProfile) -> bool:
-        """Return whether a candidate keeps within both."""
-        points = profile.delta([self.epsilon, self.helper_epsilon])
-        return bool(np.all(points <= [self.delta, self.helper_delta]))
-
     def selected(self, distribution: RunCountDistribution) -> tuple[float, float]:
         """Return the (epsilon, delta) that a selection among such candidates has.
 
