@@ -480,15 +480,6 @@ def test_ties_are_broken_by_numbers() -> None:
     assert [(runner.number, result) for runner, result in ending] == [(1, "result"), (2, "result")]
 
 
-def test_own_values_go_on_whatever_their_score() -> None:
-    race = Race(Bracket(0, (6, 2, 2)))
-    runners: list[Any] = [Runner(n, (0.1 * n,), n == 0) for n in range(6)]
-    for runner in runners:
-        race.arrive(runner, None)
-    going, _ = race.divide(3)
-    assert [runner.number for runner in going] == [0, 5]
-
-
 # Fits of a rung ----------------------------------------------------------------------------------
 
 

@@ -101,6 +101,8 @@ def test_own_values_come_first_where_the_space_does_not_hold_them(pruner: Any) -
     assert search.best_params_ == {"quality": 0.77}
     assert search.best_estimator_.quality == 0.77
     trials = list(search.study_.trials)
+    # It leaves optuna all parameters to sample from and to analyse.
+    assert set(optuna.search_space.intersection_search_space(trials)) == {"quality"}
     own = trials.pop(row)
     assert (own.params, own.state.name) == ({}, "PRUNED")
     assert own.value == search.cv_results_["mean_test_score"][row]
@@ -251,6 +253,20 @@ def test_suggested_values_are_searched_where_that_may_help(
     assert len(search.study_.trials) == len(search.cv_results_["params"]) == 3
     assert len(first) > 0 and known.keys() >= first.keys()
     assert (first == {name: known[name] for name in first}) == own
+
+
+def test_trials_are_released_clipped_and_at_one_time() -> None:
+    search = made(epsilon=0.5, n_trials=8, pruner="halving").fit(X, Y)
+    trials = search.study_.trials
+    values = [trial.value for trial in trials]
+    assert 0.0 == min(values) < max(values) <= 1.0
+    assert (
+        len({date for one in trials for date in (one.datetime_start, one.datetime_complete)}) == 1
+    )
+    for trial in trials:
+        assert list(trial.intermediate_values) == [1, 3, 9][: len(trial.intermediate_values)]
+        assert trial.value == list(trial.intermediate_values.values())[-1]
+        assert (trial.state.name == "COMPLETE") == (len(trial.intermediate_values) == 3)
 
 
 def test_callable_refit_sees_what_is_released() -> None:

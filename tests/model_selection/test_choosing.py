@@ -34,80 +34,63 @@ def apart(*values: Any) -> np.ndarray:
     return distances(points_of(*values))
 
 
-class TestNumbers:
-    def test_positive_numbers_of_many_sizes_are_on_a_logarithmic_axis(self) -> None:
-        assert points_of(1e-3, 1e-1, 10.0, 1e-2).ravel() == pytest.approx([0, 0.5, 1, 0.25])
-
-    def test_a_factor_of_ten_and_less_is_linear(self) -> None:
-        assert points_of(1, 4, 10).ravel() == pytest.approx([0, 1 / 3, 1])
-
-    def test_negative_numbers_are_linear(self) -> None:
-        assert points_of(-100.0, 0.0, 100.0).ravel() == pytest.approx([0, 0.5, 1])
-
-    def test_zero_is_one_step_below_the_others(self) -> None:
-        assert points_of(0, 1e-3, 1e-2, 1e-1).ravel() == pytest.approx([0, 1 / 3, 2 / 3, 1])
-
-    def test_the_largest_doubles_stay_finite(self) -> None:
-        assert points_of(-1.7e308, 0.0, 1.7e308).ravel() == pytest.approx([0, 0.5, 1])
-        tiny = points_of(0.0, 5e-324, 1.0, 1.7e308)
-        assert np.isfinite(tiny).all()
-        assert np.unique(tiny).size == 4
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        # Positive numbers of many sizes are on a logarithmic axis, a factor of ten is linear.
+        ((1e-3, 1e-1, 10.0, 1e-2), (0, 0.5, 1, 0.25)),
+        ((1, 4, 10), (0, 1 / 3, 1)),
+        ((-100.0, 0.0, 100.0), (0, 0.5, 1)),
+        # Zero is one step below the others.
+        ((0, 1e-3, 1e-2, 1e-1), (0, 1 / 3, 2 / 3, 1)),
+        ((-1.7e308, 0.0, 1.7e308), (0, 0.5, 1)),
+    ],
+)
+def test_numbers_are_on_an_axis(values: Any, expected: Any) -> None:
+    assert points_of(*values).ravel() == pytest.approx(expected)
+    assert np.unique(points_of(0.0, 5e-324, 1.0, 1.7e308)).size == 4
 
 
-class TestCategories:
-    def test_different_ones_are_one_apart(self) -> None:
-        found = apart("hinge", "log", None, True, False, "hinge")
-        expected = 1.0 - np.eye(6)
-        expected[0, 5] = expected[5, 0] = 0.0
-        assert found == pytest.approx(expected)
+LONG, OTHER = np.zeros(5000), np.eye(1, 5000, 2500)[0]
 
-    def test_a_truth_value_is_no_number(self) -> None:
-        assert apart(True, 1)[0, 1] == pytest.approx(1.0)
-        assert apart(np.True_, True)[0, 1] == 0.0
 
-    def test_a_lacking_parameter_is_a_category_of_its_own(self) -> None:
-        points = encode([{"a": "x"}, {"b": 1.0}, {"a": None, "b": 1.0}])
-        assert distances(points)[np.triu_indices(3, 1)] == pytest.approx([2**0.5, 2**0.5, 1.0])
+@pytest.mark.parametrize(
+    ("values", "same"),
+    [
+        (("hinge", "log", None, True, False, "hinge"), (0, 5)),
+        # A truth value is no number; arrays are compared by all that they hold.
+        ((True, 1, np.True_), (0, 2)),
+        ((LONG, OTHER, LONG.copy()), (0, 2)),
+        (((1, LONG), (1, OTHER), (1, LONG.copy())), (0, 2)),
+        (((1, 2), [1, 2], (1, 2)), (0, 2)),
+        ((LogisticRegression(C=2.0), LogisticRegression(), LogisticRegression(C=2.0)), (0, 2)),
+    ],
+    ids=["words", "truth", "arrays", "nested", "sequences", "estimators"],
+)
+def test_different_categories_are_one_apart(values: Any, same: tuple[int, int]) -> None:
+    expected = 1.0 - np.eye(len(values))
+    expected[same] = expected[same[::-1]] = 0.0
+    assert apart(*values) == pytest.approx(expected)
 
-    def test_numbers_beside_words_keep_their_axis(self) -> None:
-        found = apart(1.0, 2.0, None, None, "auto")
-        assert found[0, 1] == pytest.approx(1.0)
-        assert found[2, 3] == 0.0
-        assert found[0, 2] == found[1, 2] == found[0, 4] > 1.0
-        assert found[2, 4] == pytest.approx(1.0)
 
-    @pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf"), 10**400])
-    def test_what_is_not_finite_is_a_category(self, odd: float) -> None:
+def test_numbers_beside_words_keep_their_axis() -> None:
+    found = apart(1.0, 2.0, None, None, "auto")
+    assert found[0, 1] == pytest.approx(1.0)
+    assert found[2, 3] == 0.0
+    assert found[0, 2] == found[1, 2] == found[0, 4] > 1.0
+    assert found[2, 4] == pytest.approx(1.0)
+    for odd in (float("nan"), float("inf"), -float("inf"), 10**400):
         found = apart(odd, odd, 1.0, 2.0)
         assert found[0, 1] == 0.0
         assert found[2, 3] == pytest.approx(1.0)
         assert found[0, 2] == found[0, 3] > 1.0
 
-    def test_arrays_and_sequences_are_compared_by_all_that_they_hold(self) -> None:
-        long = np.zeros(5000)
-        other = long.copy()
-        other[2500] = 1.0
-        assert apart(long, other, long.copy()).round(9).tolist() == [
-            [0, 1, 0],
-            [1, 0, 1],
-            [0, 1, 0],
-        ]
-        nested = apart((1, long), (1, other), (1, long.copy()))
-        assert nested[0].round(9).tolist() == [0, 1, 0]
-        assert apart((1, 2), [1, 2])[0, 1] == pytest.approx(1.0)
 
-    def test_estimators_are_compared_by_their_parameters(self) -> None:
-        found = apart(LogisticRegression(C=2.0), LogisticRegression(C=2.0), LogisticRegression())
-        assert found[0].round(9).tolist() == [0, 0, 1]
-
-
-class TestShape:
-    def test_what_all_share_has_no_column(self) -> None:
-        assert encode([{"a": 1.0, "b": "x"}, {"a": 1.0, "b": "x"}]).shape == (2, 0)
-
-    def test_no_parameters_and_no_candidates(self) -> None:
-        assert encode([{}]).shape == (1, 0)
-        assert encode([]).shape == (0, 0)
+def test_what_is_lacking_is_a_category_and_what_all_share_has_no_column() -> None:
+    points = encode([{"a": "x"}, {"b": 1.0}, {"a": None, "b": 1.0}])
+    assert distances(points)[np.triu_indices(3, 1)] == pytest.approx([2**0.5, 2**0.5, 1.0])
+    assert encode([{"a": 1.0, "b": "x"}, {"a": 1.0, "b": "x"}]).shape == (2, 0)
+    assert (encode([{}]).shape, encode([]).shape) == ((1, 0), (0, 0))
 
 
 VALUES = st.one_of(
@@ -159,11 +142,6 @@ def test_four_doublings_on_forty_thousand_lose_one_point() -> None:
     assert outlook.deviation == pytest.approx(math.hypot(outlook.run_deviation, 0.004))
     assert outlook.smallest_gain == pytest.approx(3.0 * outlook.deviation)
     assert outlook.reason_against == ""
-
-
-def test_runs_with_less_noise_than_a_fit_lose_nothing() -> None:
-    assert TableOutlook(**{**CLEAR, "noise_ratio": 0.5}).loss == 0.0
-    assert TableOutlook(**{**CLEAR, "epsilon": math.inf}).loss == 0.0
 
 
 @pytest.mark.parametrize("changes", [{"n_samples": 4000}, {"epsilon": 0.1}])

@@ -20,7 +20,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdptune.accounting import PrivacyReport, UnreachableBudgetError
@@ -561,11 +561,6 @@ def test_html_holds_the_budget_tree(usual: Way, one_name: str) -> None:
     shown = search._repr_html_()
     assert search.privacy_._repr_html_() in shown
     assert "best_estimator_: Scripted" in shown
-
-
-def test_html_in_a_pipeline(usual: Way) -> None:
-    pipeline = make_pipeline(Normalizer(), made(usual)).fit(X, Y)
-    assert "Scripted" in pipeline._repr_html_()
 
 
 def test_plan_asks_for_sizes_where_it_is_given_a_table(usual: Way) -> None:

@@ -284,7 +284,8 @@ def test_a_final_fit_of_no_record_is_paid_for() -> None:
     found = layout(30, tuning_fraction=0.74, cv=0.25).chance_of_nothing
     assert found == pytest.approx(0.74**29 + 0.26**29, rel=1e-9)
     second = layout(30, tuning_fraction=0.74, cv=0.25, variant=2).chance_of_nothing
-    assert second == pytest.approx(0.26**29, rel=1e-9)
+    # Of so little, pytest would take nothing for the same.
+    assert second == pytest.approx(0.26**29, rel=1e-9, abs=0.0)
 
 
 def test_replacing_a_record_moves_a_score_twice() -> None:
@@ -589,12 +590,6 @@ def test_many_records_at_a_low_cost_are_worth_it() -> None:
 )
 def test_each_reason_is_named(changes: dict[str, float], words: str) -> None:
     assert words in ExpectedGain(**{**WORTH, **changes}).reason_against
-
-
-@pytest.mark.parametrize("changes", [{"noise_ratio": 3.0}, {"n_score": 1000}])
-def test_regressions_and_wide_data_must_promise_more(changes: dict[str, float]) -> None:
-    assert ExpectedGain(**{**WORTH, **changes}).reason_against == ""
-    assert ExpectedGain(**{**WORTH, **changes, "is_narrow": False}).reason_against != ""
 
 
 @pytest.mark.parametrize("name", ["n_samples", "epsilon", "n_score"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -297,12 +296,6 @@ def test_rows_have_the_form_of_scikit_learns() -> None:
     assert found["mean_test_score"].tolist() == [0.2, 0.7]
 
 
-def test_rows_without_scores_have_no_ranks() -> None:
-    found = results_of([{"params": {}, "score": np.nan}])
-    assert set(found) == {"params"}
-    assert results_of([]) == {"params": []}
-
-
 def test_scores_stay_within_their_bounds_and_ranks_as_they_were() -> None:
     rows = [
         {"params": {"a": place}, "score": score} for place, score in enumerate((1.2, -3.0, 1.4))
@@ -341,28 +334,6 @@ def test_columns_have_the_types_of_scikit_learns(values: list[object]) -> None:
 
 
 # Silence, however often it is entered ------------------------------------------------------------
-
-
-def make_noise() -> None:
-    warnings.warn("noise", UserWarning, stacklevel=1)
-    logging.getLogger("noise").critical("noise")
-    print("noise")
-
-
-def test_nothing_is_heard_inside(
-    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    with Quiet():
-        make_noise()
-        with Quiet():
-            make_noise()
-        make_noise()
-    assert capsys.readouterr() == ("", "")
-    assert caplog.records == []
-    with pytest.warns(UserWarning, match="noise"):
-        make_noise()
-    assert capsys.readouterr().out == "noise\n"
-    assert [record.getMessage() for record in caplog.records] == ["noise"]
 
 
 def test_last_to_leave_restores_what_the_first_found(capsys: pytest.CaptureFixture[str]) -> None:

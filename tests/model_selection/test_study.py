@@ -35,15 +35,12 @@ from skdptune.model_selection._adaptive import _studies
 from skdptune.model_selection._adaptive._studies import (
     PRUNERS,
     SAMPLERS,
-    AdaptiveTrial,
-    Studies,
     check_pruner,
     check_sampler,
     described,
     make_pruner,
     make_sampler,
 )
-from skdptune.model_selection._space import AdaptiveSpace
 from skdptune.model_selection._study import (
     NO_TIME,
     NUMBER,
@@ -588,93 +585,3 @@ def test_given_ones_are_copied() -> None:
     assert type(make_sampler(sampler, 20, 0, 1)) is type(sampler)
     assert make_sampler(sampler, 20, 0, 1) is not sampler
     assert make_pruner(pruner) is not pruner
-
-
-States = optuna.trial.TrialState
-RATES = AdaptiveSpace({"rate": (0.1, 1.0), "kind": ["a", "b"]})
-
-
-def studies_of(
-    storage: Any = None,
-    pruner: Any = None,
-    steps: tuple[int, ...] = (1,),
-    own: dict[str, Any] | None = None,
-) -> Studies:
-    studies = Studies(RATES, own or {}, pruner, steps, storage, None, (0.0, 1.0))
-    studies.choose_by(optuna.samplers.RandomSampler(seed=0))
-    return studies
-
-
-def tell(studies: Studies, number: int, *scores: float, pruned: bool = False) -> AdaptiveTrial:
-    trial = studies.ask(number)
-    for place, score in enumerate(scores):
-        trial.scores += (score,)
-        studies.report(trial, score, place)
-    trial.is_pruned = pruned
-    studies.tell(trial, scores[-1:])
-    return trial
-
-
-def test_trials_are_released_clipped_and_at_one_time() -> None:
-    studies = studies_of()
-    trials = [tell(studies, number, score) for number, score in enumerate((0.5, 1.2))]
-    first, second = studies.released.trials
-    assert first.params == trials[0].params
-    assert (first.value, second.value) == (0.5, 1.0)
-    # As it was, for what knows the noise.
-    assert [one.score for one in studies.told()] == [0.5, 1.2]
-    times = {one.datetime_start for one in (first, second)}
-    assert times == {one.datetime_complete for one in (first, second)}
-    assert len(times) == 1
-
-
-def test_pruned_trials_keep_their_last_score() -> None:
-    studies = studies_of(pruner="halving", steps=(1, 3, 9))
-    tell(studies, 0, 0.5, 0.6, 0.7)
-    tell(studies, 1, 0.3, 0.4, pruned=True)
-    first, second = studies.released.trials
-    assert (first.state, second.state) == (States.COMPLETE, States.PRUNED)
-    assert first.intermediate_values == {1: 0.5, 3: 0.6, 9: 0.7}
-    assert second.value == 0.4
-    assert [(one.place, one.is_pruned) for one in studies.told()] == [(2, False), (1, True)]
-
-
-def test_own_values_outside_the_space_are_told_and_not_sampled_from(tmp_path: Path) -> None:
-    own, path = {"rate": None, "kind": "a"}, tmp_path / "study.db"
-    studies = studies_of(path, own=own)
-    trial = studies.ask_own(0)
-    assert trial.params == own
-    trial.scores += (0.9,)
-    studies.tell(trial, [0.9])
-    tell(studies, 1, 0.5)
-    first, second = studies.released.trials
-    assert (first.state, first.params, first.value) == (States.PRUNED, {}, 0.9)
-    assert second.state == States.COMPLETE
-    # It leaves optuna all parameters to sample from and to analyse.
-    for one in (studies, studies_of(path, own=own)):
-        assert set(optuna.search_space.intersection_search_space(one.released.trials)) == {
-            *("rate", "kind")
-        }
-        assert one._choosing.trials[0].state == States.FAIL
-        assert [(each.params, each.is_pruned) for each in one.told()][0] == (own, False)
-    lost = studies.ask_own(2)
-    studies.lose(studies.begun(lost, [Fraction(1)]))
-    assert studies.released.trials[-1].state == States.FAIL
-
-
-def test_a_stored_study_is_taught_to_a_new_process(tmp_path: Path) -> None:
-    path = tmp_path / "study.db"
-    first = studies_of(path)
-    tell(first, 0, 0.5)
-    lost = first.ask(1)
-    begun = first.begun(lost, [Fraction(1)])
-    again = studies_of(path)
-    again.lose(begun)
-    assert [trial.state for trial in again.released.trials] == [States.COMPLETE, States.FAIL]
-    assert again.runs() == {begun.run} | first.runs()
-    assert len(again.told()) == 1
-    assert again.ask(2)._chosen.number == 2
-    # Whoever may read the file reads what is released, and no time.
-    assert path.stat().st_mode & 0o077 == 0
-    dates = {trial.datetime_start for trial in again.released.trials[:1]}
-    assert all(date.year == 2000 for date in dates)

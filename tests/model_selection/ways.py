@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
@@ -29,12 +28,9 @@ class Way:
     settings: dict[str, Any] = field(default_factory=dict)
     # Whether every row, or that of the winner alone, is released.
     shows_all: bool = False
-    make_from: Callable[..., Any] | None = None
 
     def make(self, estimator: Any, values: Any, **more: Any) -> Any:
-        if self.make_from is None:
-            return flat(self.kind, estimator, values, **{**FAST, **self.settings, **more})
-        return self.make_from(estimator, values, **{**FAST, **self.settings, **more})
+        return flat(self.kind, estimator, values, **{**FAST, **self.settings, **more})
 
 
 _SMALL = {"n_iter": 3, "n_iter_distribution": "geometric"}
