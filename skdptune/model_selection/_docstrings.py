@@ -45,8 +45,8 @@ estimator : estimator
     "budget": """\
 epsilon, delta : float, optional
     The total for everything that is published: each candidate's fit, each score, the choice,
-    and the final fit. Without epsilon each fit keeps the estimator's own budget, and `privacy_`
-    reports the total; without delta it is the estimator's.""",
+    and the final fit. Without epsilon each fit keeps the estimator's own budget, which must be
+    finite, and `privacy_` reports the total; without delta it is the estimator's.""",
     "no_space": """\
 Without a space, the estimator suggests one (its ``suggested_space``), around its present
 values and at this budget and size; `plan` prints it. One parameter at a time is varied.

@@ -193,6 +193,7 @@ class TuningSearch(BasePrivateSearch[Plan]):
         )
         self._strategy().check_candidates(request)
         plan = self._plan_for(request)
+        _check_noise(plan)
         return plan if plan.candidates.suggestion is None else worth_it(plan)
 
     def _with_classes(self, plan: Plan, classes: Any) -> Plan:
@@ -318,3 +319,20 @@ class TuningSearch(BasePrivateSearch[Plan]):
             sentences = tuple(one for one in sentences if one != PUBLIC_VALIDATION)
         keeps_all = check_flag(self._strategy().diagnostics, name="diagnostics")
         return (_NOT_PRIVATE, *sentences) if keeps_all else sentences
+
+
+# A delta at which every mechanism with noise has an epsilon, for searches at a delta of 0.
+_SOME_DELTA = 0.05
+
+
+def _check_noise(plan: Plan) -> None:
+    """Refuse a search without a total whose fits have no noise: it would protect nothing."""
+    if plan.asked is not None or math.isfinite(plan.total.epsilon(plan.delta or _SOME_DELTA)):
+        return
+    costs = plan.model.fit_costs
+    if math.isinf(costs.profile(None, plan.model.final_size).epsilon(_SOME_DELTA)):
+        raise ValueError(
+            "epsilon must be given for an estimator that brings no noise of its own; got None for "
+            f"{type(costs.estimator).__name__}, of which a fit has an infinite epsilon. Give the "
+            "search a total, or the estimator and the values that are searched finite ones."
+        )

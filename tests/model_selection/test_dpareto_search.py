@@ -502,6 +502,11 @@ def test_unreleased_search_is_not_private_and_says_so() -> None:
             "third_objective must be None with release",
         ),
         ({"release": 1e-4}, UnreachableBudgetError, "release must be above"),
+        (
+            {"space": {"epsilon": [math.inf]}, "release": 4.0},
+            UnreachableBudgetError,
+            "release must be None for an estimator whose fits have no finite epsilon",
+        ),
     ],
 )
 def test_bad_parameters_are_refused_before_data(

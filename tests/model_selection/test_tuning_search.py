@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from skdptune.model_selection import (
 )
 from tests.flat import changed, flat
 from tests.model_selection.learners import Loud, Private, Scripted, table
+from tests.model_selection.ways import WAYS
 from tests.testing.public_estimators import HAS_OPTUNA
 
 DELTA = 1e-5
@@ -263,3 +265,36 @@ def test_scores_take_no_metadata(routing: bool) -> None:
         with pytest.raises(kind, match=words):
             found.score(X, Y, metadata=1)
         assert found.score(X, Y) == found.scorer_(found.best_estimator_, X, Y)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_search_without_a_total_needs_noise_in_its_fits(way: str) -> None:
+    values: Any = {"C": (0.1, 1.0) if way == "adaptive" else [0.1, 1.0]}
+    search = WAYS[way].make(DPLogisticRegression(epsilon=math.inf), values, delta=1e-5)
+    with pytest.raises(ValueError, match="epsilon must be given for .* no noise of its own; got"):
+        search.privacy_profile(2000, 3)
+    # Before data are read.
+    with pytest.raises(ValueError, match="epsilon must be given for"):
+        search.fit(*UNREAD)
+    assert np.isfinite(search.set_params(epsilon=2.0).privacy_profile(2000, 3).epsilon(1e-5))
+    own = search.set_params(epsilon=None, estimator__epsilon=0.1, estimator__delta=1e-8)
+    assert np.isfinite(own.privacy_profile(2000, 3).epsilon(1e-5))
+
+
+def test_noise_must_be_in_the_fits_of_all_values() -> None:
+    model = DPLogisticRegression(delta=1e-8)
+    search = DPGridSearchCV(model, {"epsilon": [0.5, math.inf]}, delta=1e-5, strategy="compose")
+    with pytest.raises(ValueError, match="epsilon must be given for"):
+        search.privacy_profile(2000, 3)
+    fine = DPGridSearchCV(model, {"epsilon": [0.5, 2.0]}, delta=1e-5, strategy="compose")
+    assert np.isfinite(fine.privacy_profile(2000, 3).epsilon(1e-5))
+
+
+class Unread(np.ndarray):
+    """Raises when a record is read."""
+
+    def __getitem__(self, key: Any) -> Any:
+        raise AssertionError("a record was read")
+
+
+UNREAD = np.zeros((2000, 3)).view(Unread), np.arange(2000) % 2

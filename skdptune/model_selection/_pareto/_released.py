@@ -528,6 +528,12 @@ def _unreachable(
     evaluations: Sequence[PrivacyProfile], plan: ReleasePlan
 ) -> UnreachableBudgetError:
     least = min(evaluation.epsilon(plan.usable_delta) for evaluation in evaluations)
+    if math.isinf(least):
+        return UnreachableBudgetError(
+            "release must be None for an estimator whose fits have no finite epsilon at "
+            f"delta={plan.delta:g}; got {shown(plan.epsilon)}.",
+            least,
+        )
     return UnreachableBudgetError(
         f"release must be above {least:.3g} at delta={plan.delta:g} to pay for one evaluation; "
         f"got {shown(plan.epsilon)}. It pays for the fits of all evaluations together.",
