@@ -229,7 +229,6 @@ class AdaptiveTrials(FullTable):
             diagnostics=diagnostics,
             error_score=error_score,
             pre_dispatch=pre_dispatch,
-            storage=storage,
         )
 
     def check(self, search: Any) -> None:
