@@ -13,9 +13,10 @@ from sklearn.model_selection import _search
 from sklearn.preprocessing import Binarizer, Normalizer
 
 from skdptune._secure_random import SecureGenerator
+from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import accuracy
 from skdptune.model_selection import DPGridSearchCV
-from skdptune.model_selection._running._data import Data
+from skdptune.model_selection._running._data import Data, Door
 from skdptune.model_selection._running._engine import (
     Outcome,
     can_be_together,
@@ -432,3 +433,14 @@ def test_one_record_moves_a_score_by_no_more_than_its_sensitivity(value: float) 
         scores.append(found.score)
     assert scores[0] != scores[1]
     assert abs(scores[1] - scores[0]) <= accuracy().sensitivity(64) + 1e-12
+
+
+def test_an_improper_record_has_the_worst_value_and_an_empty_row() -> None:
+    rows, labels = X.copy(), Y.astype(object)
+    rows[7, 1], labels[9] = np.nan, "neither"
+    door = Door.of([DPLogisticRegression()], X, [0, 1], varies=False)
+    data = door.open(rows, labels)
+    assert np.flatnonzero(~np.asarray(data.X).any(axis=1)).tolist() == [7, 9]
+    (outcome,) = fit_and_score([Scripted(1.1)], [None], data, data, accuracy())
+    assert np.flatnonzero(outcome.values == 0.0).tolist() == [7, 9]
+    assert outcome.values.sum() == 398
