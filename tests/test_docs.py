@@ -104,16 +104,6 @@ def test_reference_has_every_public_module() -> None:
     assert folders | {"skdptune.base.protocol"} == found
 
 
-def test_every_page_is_in_the_table_of_contents() -> None:
-    pages = [path for path in DOCS.rglob("*.md") if "_build" not in path.parts]
-    entries = set()
-    for path in pages:
-        for tree in re.findall(r"```\{toctree\}\n(.*?)```", path.read_text("utf-8"), re.DOTALL):
-            entries |= {re.sub(r".*<(.*)>", r"\1", line).strip() for line in tree.splitlines()}
-    listed = {path.relative_to(DOCS).with_suffix("").as_posix() for path in pages} - {"index"}
-    assert listed <= entries
-
-
 def _properties() -> ModuleType:
     spec = spec_from_file_location("properties", DOCS / "properties.py")
     assert spec is not None and spec.loader is not None

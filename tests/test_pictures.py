@@ -6,7 +6,6 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -35,18 +34,3 @@ def test_pictures_draw_what_the_tables_say() -> None:
             description = drawn.text["Description"]
         assert description == pictures.numbers_of(made()), f"python benchmarks/pictures.py {name}"
         assert f"(images/benchmarks/{name}.png)" in page
-
-
-@pytest.mark.parametrize(
-    ("cell", "value"),
-    [("1,720 µs", 1720.0), ("**.309**", 0.309), ("−2.1 ± 1.4", -2.1), ("8.366 ± .032", 8.366)],
-)
-def test_numbers_of_cells(cell: str, value: float) -> None:
-    assert script().number(cell) == value
-
-
-def test_bars_without_ours_are_alike_and_what_is_no_number_is_refused() -> None:
-    pictures: Any = script()
-    assert pictures.Bars("title", "label", {"one": 1.0}).ours == ()
-    with pytest.raises(ValueError, match="no number"):
-        pictures.number("none")

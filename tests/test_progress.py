@@ -58,15 +58,6 @@ def test_phases_and_time_are_shown(verbose: int, monkeypatch: pytest.MonkeyPatch
     assert not set("%|") & set(shown.getvalue())
 
 
-def test_failure_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", shown)
-    with pytest.raises(ValueError, match="bad"), Progress("Search", 1):
-        raise ValueError("bad")
-    assert "Search: stopped" in shown.getvalue()
-    assert "bad" not in shown.getvalue()
-
-
 @pytest.mark.parametrize("verbose", [None, 0, False])
 def test_silent_where_nobody_watches(
     verbose: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

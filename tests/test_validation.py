@@ -146,9 +146,3 @@ def test_a_number_of_workers_is_an_integer_or_none(value):
     # Workers of a number that is none were waited for without end.
     with pytest.raises(TypeError, match="^n_jobs must be an integer; got "):
         check_n_jobs(value)
-
-
-def test_numbers_of_workers_are_those_of_joblib():
-    assert [check_n_jobs(value) for value in (None, 1, -2, np.int64(3))] == [None, 1, -2, 3]
-    with pytest.raises(ValueError, match="other than 0; got 0"):
-        check_n_jobs(0)

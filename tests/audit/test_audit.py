@@ -173,20 +173,6 @@ def test_pairs_of_data_sets_are_taken_as_they_are() -> None:
     assert audit_epsilon(NoisySum(), RECORDS, canary=pair, n_trials=200, random_state=0).is_refuted
 
 
-def test_progress_counts_fits(capsys: pytest.CaptureFixture[str]) -> None:
-    audit_epsilon(
-        NoisySum(),
-        RECORDS,
-        canary=RECORD,
-        n_trials=40,
-        statistic=sum_of,
-        random_state=0,
-        verbose=1,
-    )
-    shown = capsys.readouterr().err
-    assert "audit of NoisySum: 40 of 40 fits" in shown
-
-
 class Seen(NoisySum):
     """Shows which data it was fitted to."""
 

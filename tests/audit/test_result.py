@@ -6,7 +6,6 @@ import json
 import math
 
 import numpy as np
-import pytest
 
 from skdptune.audit import AuditResult
 from skdptune.audit._bounds import AuditPower, Refutation
@@ -99,11 +98,3 @@ def test_results_are_written_as_json() -> None:
     assert again["refutation"] == {"delta": 0.1, "epsilon": 0.9, "claimed": 0.5}
     assert again["power"]["noise_factor"] == 0.71
     assert "statistic_with" not in again
-
-
-def test_results_are_drawn() -> None:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    display = result().plot(kind="capital")
-    assert display.ax_.get_xlabel() == "fits"
-    matplotlib.pyplot.close("all")

@@ -17,7 +17,7 @@ from skdptune.inspection import EpsilonCurveDisplay
 from skdptune.ledger import LedgerError, PrivacyLedger
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.preprocessing import RowNormClipper
-from tests.inspection.pictures import check_grey, drawing
+from tests.inspection.pictures import drawing
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("matplotlib.pyplot")
@@ -56,19 +56,6 @@ def test_means_and_a_band_are_drawn_by_rising_epsilon() -> None:
     assert texts == ["SVC", "lowest to highest of 3 fits", "without privacy"]
     assert found.ax_.get_xlabel() == "ε at δ = 1e-05"
     assert found.ax_.get_title(loc="left") == found.cost_in_words == ""
-
-
-def test_several_curves_are_told_apart() -> None:
-    first = EpsilonCurveDisplay(EPSILONS, SCORES, name="one").plot()
-    second = EpsilonCurveDisplay([0.05, 9.0], [0.4, 0.9], name="two").plot(ax=first.ax_)
-    check_grey(first.ax_)
-    low, high = first.ax_.get_xlim()
-    assert low < 0.05 and high > 9.0
-    assert first.line_.get_color() != second.line_.get_color()
-    assert second.line_.get_label() == "two"
-    # At another delta, that is said.
-    third = EpsilonCurveDisplay(EPSILONS, SCORES, name="three", delta=0.0).plot(ax=first.ax_)
-    assert third.line_.get_label() == "three, ε at δ = 0"
 
 
 def test_the_total_is_the_composition_of_all_fits() -> None:

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from skdptune.inspection import GridScoresDisplay
 from skdptune.linear_model import DPLogisticRegression
 from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
-from tests.inspection.pictures import check_grey, drawing
+from tests.inspection.pictures import drawing
 
 matplotlib = pytest.importorskip("matplotlib")
 pytest.importorskip("matplotlib.pyplot")
@@ -72,31 +72,6 @@ def test_two_parameters_are_a_heat_map_of_all_scores() -> None:
     )
 
 
-def test_chosen_own_values_are_named_and_not_framed() -> None:
-    found = display(chosen=0).plot()
-    assert found.chosen_ is None
-    assert "Chosen, off the grid: C = None" in found.ax_.get_title(loc="left")
-    slices = display(chosen=0).plot(kind="slices")
-    assert slices.chosen_.get_ydata()[0] == SCORES[0]
-    assert slices.chosen_.get_label() == "C = None, epochs = 10 (chosen)"
-
-
-def test_slices_have_a_line_for_each_value_and_bars_of_the_noise() -> None:
-    found = display().plot(kind="slices", params=["epochs", "C"])
-    assert len(found.lines_) == 4
-    # All but the ring, which has no line.
-    check_grey(display(chosen=None).plot(kind="slices", params=["epochs", "C"]).ax_)
-    line, _, (bars,) = found.lines_[2]
-    assert line.get_label() == "C = 0.1"
-    assert line.get_ydata() == pytest.approx([0.81, 0.82, 0.84])
-    low, high = bars.get_segments()[0][:, 1]
-    assert (high - low) == pytest.approx(0.024)
-    assert found.chosen_.get_ydata()[0] == pytest.approx(SCORES[8])
-    assert [text.get_text() for text in found.ax_.get_legend().get_texts()] == [
-        *("C = 1e-05", "C = 0.001", "C = 0.1", "C = 10", "C = None, epochs = 10", "chosen"),
-    ]
-
-
 def test_slices_hold_the_chosen_values() -> None:
     scores = np.arange(8.0)
     found = GridScoresDisplay(CUBE, scores, chosen=3).plot(kind="slices", params="C")
@@ -107,20 +82,6 @@ def test_slices_hold_the_chosen_values() -> None:
     # Without a choice, those of the largest score.
     found = GridScoresDisplay(CUBE, -scores).plot(kind="heatmap", params=("C", "epochs"))
     assert found.ax_.get_title(loc="left") == "At solver = sgd."
-
-
-def test_candidates_on_a_line_are_points() -> None:
-    found = curved().plot()
-    to_end, ended = found.lines_
-    assert found.ax_.get_xscale() == "log"
-    assert (len(to_end[0].get_xdata()), len(ended[0].get_xdata())) == (9, 5)
-    assert to_end[0].get_linestyle() == "None" != to_end[0].get_marker()
-    labels = [text.get_text() for text in found.ax_.get_legend().get_texts()]
-    assert labels == ["ended early", "C = None", "chosen"]
-    assert "noise of ±0.01 to ±0.017 " in found.ax_.get_title(loc="left")
-    listed = curved().plot(kind="candidates")
-    assert [len(drawn[0].get_xdata()) for drawn in listed.lines_] == [10, 5]
-    assert listed.lines_[1][0].get_label() == "ended early"
 
 
 def test_other_lists_are_drawn_one_below_the_other() -> None:

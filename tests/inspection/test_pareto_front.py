@@ -79,32 +79,6 @@ def test_line_steps_down_from_point_to_point() -> None:
     assert display.figure_ is display.ax_.figure
 
 
-def test_evaluations_almost_without_noise_do_not_squeeze_the_front() -> None:
-    search = found()
-    search.evaluations_ = {"epsilon": np.append(EPSILONS, 1e9), "error": np.append(ERRORS, 0.4)}
-    assert ParetoFrontDisplay.from_search(search).ax_.get_xlim()[1] < 3.0
-    # Unless there is nothing else.
-    alone = ParetoFrontDisplay.from_points({"one": ([1e9], [0.1])}, reference_point=(10.0, 1.0))
-    assert alone.plot().ax_.get_xlim()[1] > 1e9
-
-
-def test_the_score_names_the_axis_where_it_is_the_utility() -> None:
-    accurate, precise, wide = (
-        found(scorer_=SimpleNamespace(name=name, lower=low, upper=1.0))
-        for name, low in (("accuracy", 0.0), ("precision", 0.0), ("r2", -1.0))
-    )
-    for searches, y, label in (
-        (accurate, "utility", "accuracy"),
-        (accurate, "error", "error (1 − accuracy)"),
-        ({"one": accurate, "other": accurate}, "utility", "accuracy"),
-        ({"one": accurate, "other": precise}, "utility", "utility"),
-        ({"one": accurate, "other": found()}, "utility", "utility"),
-        (wide, "utility", "utility"),
-    ):
-        display = ParetoFrontDisplay.from_search(searches, y=y)
-        assert display.ax_.get_ylabel() == label
-
-
 def test_band_lies_between_the_best_and_the_worst_repeats() -> None:
     display = ParetoFrontDisplay.from_search(found(), evaluations=False)
     (band,) = display.ax_.collections
@@ -117,17 +91,6 @@ def test_band_lies_between_the_best_and_the_worst_repeats() -> None:
     assert not ParetoFrontDisplay.from_search(search, evaluations=False).ax_.collections
     search.fronts_ = {"mean": search.fronts_["mean"]}
     assert not ParetoFrontDisplay.from_search(search, evaluations=False).ax_.collections
-
-
-def test_band_of_three_objectives_is_their_lower_edge() -> None:
-    best = np.array([[1.0, 0.4, 9.0], [1.5, 0.6, 0.1], [2.0, 0.1, 1.0]])
-    worst = np.array([[1.0, 0.6, 9.0], [2.0, 0.3, 1.0]])
-    search = found()
-    search.fronts_ |= {"best": best, "worst": worst}
-    (front,) = ParetoFrontDisplay.from_search(search).fronts.values()
-    assert front.band is not None
-    assert front.band[0].tolist() == [[1.0, 0.4], [2.0, 0.1]]
-    assert front.band[1].tolist() == [[1.0, 0.6], [2.0, 0.3]]
 
 
 def test_release_states_its_cost() -> None:

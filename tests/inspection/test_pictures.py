@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from skdptune.inspection import TradeOffDisplay
 from tests.inspection import pictures
 from tests.inspection.pictures import BASELINE, DRAW, MATPLOTLIB
 
@@ -69,6 +70,30 @@ def test_lines_that_differ_in_colour_alone_are_seen() -> None:
         figure = lines(4, label="line", linestyle="-")
         with pytest.raises(AssertionError):
             pictures.check_grey(figure.axes[0])
+
+
+def luminance(colour: Any) -> float:
+    """Return the relative luminance of the Web's rules for contrast."""
+    from matplotlib.colors import to_rgb
+
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("name", ["default", "dark_background"])
+def test_lines_and_words_show_on_light_and_on_dark(name: str) -> None:
+    with pictures.drawing():
+        from matplotlib import style
+
+        with style.context(name):
+            ax = None
+            for _ in range(7):
+                ax = TradeOffDisplay([0.0, 1.0], [0.1, 1.0], label="one").plot(ax=ax).ax_
+            ground = luminance(ax.get_facecolor()[:3])
+            words = ax.xaxis.label, ax.yaxis.label, *ax.get_legend().get_texts()
+            for drawn, least in [(each, 4.5) for each in words] + [(e, 2.0) for e in ax.lines]:
+                high, low = sorted((luminance(drawn.get_color()), ground), reverse=True)
+                assert (high + 0.05) / (low + 0.05) >= least
 
 
 def test_pictures_are_of_the_pinned_matplotlib() -> None:

@@ -46,19 +46,6 @@ def test_ways_and_uses_are_drawn(check_picture: Any) -> None:
     check_picture(display.figure_, "search_plan")
 
 
-def test_the_users_axes_hold_the_ways_or_both() -> None:
-    import matplotlib.pyplot as plt
-
-    _, (one, two) = plt.subplots(2)
-    display = made().plot(ax=one, by="work")
-    assert (display.ax_, display.uses_ax_, display.spans_) == (one, None, [])
-    assert [bar.get_width() for bar in display.bars_] == [1.45, 1.0, 9.8]
-    both = made().plot(ax=(one, two), by="fit_epsilon")
-    assert (both.uses_ax_, both.ax_) == (one, two)
-    with pytest.raises(ValueError, match="ax must be matplotlib Axes or a pair of them; got 1"):
-        made().plot(ax=[one])
-
-
 def test_what_has_no_noise_is_drawn_by_its_cost() -> None:
     row = replace(ROW, noise=None, effective_noise=None)
     display = made(rows=[row, replace(row, name="other", fit_epsilon=None)], uses={}).plot()

@@ -67,11 +67,6 @@ class TestBlocks:
                 assert get_config() == {"ledger": None, "require_ledger": True}
             assert get_config()["ledger"] is ledger
 
-    def test_exception_ends_the_block(self, ledger):
-        with pytest.raises(ZeroDivisionError), ledger, config_context(ledger=memory()):
-            raise ZeroDivisionError
-        assert get_config() == NOTHING
-
     def test_blocks_that_end_out_of_turn(self, ledger):
         other = memory()
         first, second = config_context(ledger=ledger), config_context(ledger=other)

@@ -434,19 +434,6 @@ def spend_in_processes_by_name(paths, count):
 class TestPlaces:
     """What cannot be a file is said in words."""
 
-    @pytest.mark.parametrize("length", [248, 255, 256, 3000])
-    def test_name_that_is_too_long(self, tmp_path, length):
-        place = str(tmp_path / ("x" * length))
-        with pytest.raises(LedgerError, match="File name too long") as error:
-            PrivacyLedger.create(place, "patients", epsilon=1.0, delta=0.0)
-        assert len(str(error.value)) < 500
-        with pytest.raises(LedgerError, match="File name too long|there is none"):
-            PrivacyLedger(place, "patients")
-        for use in (PrivacyLedger, PrivacyLedger.create):
-            with pytest.raises(LedgerError, match="path_or_url must be"):
-                use(os.path.join(place, "ledger"), "patients", epsilon=1.0, delta=0.0)
-        assert list(tmp_path.iterdir()) == []
-
     def test_folder_and_file_in_the_way(self, tmp_path):
         with pytest.raises(LedgerError, match="must be that of a file; got a folder"):
             PrivacyLedger.create(tmp_path, "patients", epsilon=1.0, delta=0.0)

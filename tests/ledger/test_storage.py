@@ -65,11 +65,3 @@ def test_event_is_never_replaced(storage):
 
 
 # Which storage a place stands for, and which errors are alike wherever a ledger is kept ------
-
-
-@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
-def test_urls_of_postgresql(scheme):
-    pytest.importorskip("sqlalchemy")
-    pytest.importorskip("psycopg")
-    storage = storage_at(f"{scheme}://user@host:5433/teams?sslmode=require")
-    assert storage.location == "postgresql+psycopg://user@host:5433/teams?sslmode=require"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.site.links import broken_links, broken_markdown_links, slug
+from tests.site.links import broken_links, broken_markdown_links
 from tests.structure import PACKAGE
 
 ROOT = Path(__file__).parents[2]
@@ -92,12 +92,6 @@ def test_what_leads_somewhere_is_passed_over(html: str, tmp_path: Path) -> None:
     assert broken_links(_write_site(tmp_path, html)) == []
 
 
-def test_style_sheets_are_read(tmp_path: Path) -> None:
-    _write_site(tmp_path, "<p>")
-    (tmp_path / "a.css").write_text("p { src: url('gone.woff2') }", encoding="utf-8")
-    assert broken_links(tmp_path) == ["a.css: gone.woff2 does not exist"]
-
-
 def test_markdown_that_leads_nowhere_is_found(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_text(
@@ -112,11 +106,3 @@ def test_markdown_that_leads_nowhere_is_found(tmp_path: Path) -> None:
         "page.md#gone",
         "../page.md",
     ]
-
-
-@pytest.mark.parametrize(
-    ("heading", "anchor"),
-    [("Theorem S1. Envelope (default)", "theorem-s1-envelope-default"), ("1. A – b", "1-a--b")],
-)
-def test_anchors_are_those_of_github(heading: str, anchor: str) -> None:
-    assert slug(heading) == anchor

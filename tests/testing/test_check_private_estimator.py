@@ -7,7 +7,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.exceptions import EstimatorCheckFailedWarning
 
@@ -195,12 +194,6 @@ def test_own_data_of_any_form_are_used(kind) -> None:
     assert results["check_neighbours"].passed is True
     with pytest.raises(AssertionError, match="check_neighbours: .*n_kept_"):
         check_private_estimator(toys.CountsForFree(), rows, labels)
-
-
-def test_own_frame_without_targets_is_used() -> None:
-    rows = pd.DataFrame(np.random.default_rng(0).uniform(-1.0, 1.0, size=(127, 3)))
-    results = {each.name: each for each in check_private_estimator(toys.RightTransformer(), rows)}
-    assert results["check_neighbours"].passed is True
 
 
 def test_neighbours_are_not_compared_without_a_claim() -> None:

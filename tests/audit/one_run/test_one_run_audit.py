@@ -125,16 +125,6 @@ def test_the_same_seed_gives_the_same_result():
     assert first.epsilon_lower == second.epsilon_lower
 
 
-def test_scores_may_be_chosen():
-    def nothing(fitted, rows, targets):
-        return np.zeros(len(rows))
-
-    result = one_run_audit(SVC, X, score=nothing, random_state=0)
-    assert result.statistic == "nothing" and not result.is_refuted
-    with pytest.raises(ValueError, match="score"):
-        one_run_audit(SVC, X, score=lambda fitted, rows, targets: 0.0)
-
-
 def test_improper_arguments_are_refused():
     with pytest.raises(TypeError, match="instance"):
         one_run_audit(DPLinearSVC, X)
@@ -199,16 +189,3 @@ def test_a_refuted_claim_is_named(form):
     result = one_run_audit(WIDE_SVC, WIDE, claim=0.05, form=form, random_state=0)
     assert result.is_refuted and result.epsilon_lower > 0.05
     assert result.verdict.startswith("The claim is refuted: so many right guesses")
-
-
-def test_it_is_drawn_and_shown_in_notebooks_like_other_audits():
-    result = one_run_audit(WIDE_SVC, WIDE, random_state=0)
-    html = result._repr_html_()
-    assert "font-weight:600" in html and "#e03131" not in html
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    ax = result.plot().ax_
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("score", "density")
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["canaries that were in", "canaries that were not"]
-    matplotlib.pyplot.close("all")

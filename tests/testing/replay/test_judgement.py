@@ -93,6 +93,12 @@ def test_chance_of_agreement_covers_the_worst_coupling(epsilon, n_repeats) -> No
     assert bound == pytest.approx(truth ** (n_repeats - 1))
 
 
+def test_chance_of_two_steps_is_larger_and_at_most_one() -> None:
+    profile = PrivacyProfile.gaussian(0.5)
+    assert agreement_chance(profile, 10, 1) < agreement_chance(profile, 10, 2) < 1.0
+    assert agreement_chance(PrivacyProfile.approximate(0.0, 1.0), 10, 2) == 1.0
+
+
 RNG = np.random.default_rng(0)
 
 
@@ -109,9 +115,11 @@ def test_right_noise_is_never_blamed() -> None:
     # Theorem V1.
     # At the limit of what is claimed, with noise that is replayed and noise that is not.
     rng = np.random.default_rng(1)
-    excess = [0, 0]
+    excess = [0, 0, 0]
     for _ in range(400):
         one, fresh = rng.normal(size=(2, 12, 3))
+        # Among many numbers some direction always looks like one.
+        excess[2] += least_shift(*rng.normal(size=(2, 12, 100))) > 1.0
         excess[0] += least_shift(one, one + [1.0, 0.0, 0.0]) > 1.0
         excess[1] += least_shift(one, fresh + [1.0, 0.0, 0.0]) > 1.0
     assert max(excess) <= 2

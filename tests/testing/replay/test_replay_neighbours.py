@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import types
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -480,9 +479,3 @@ def test_an_estimator_that_mostly_fails_does_not_pass_in_silence() -> None:
     assert [row.attribute for row in result.rows] == ["fit"]
     with pytest.raises(AssertionError, match="nothing else was compared"):
         result.assert_passes()
-
-
-def test_warnings_of_fits_stay_inside() -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        replay(leaks.WarnsOfOne(), n_repeats=6)
