@@ -181,6 +181,27 @@ class BasePrivateSearch(
         with self._progress():
             return self._make_plan(n_samples, n_features).total
 
+    def privacy_assumptions(
+        self, n_samples: int, n_features: int | None = None
+    ) -> tuple[str, ...]:
+        """Return what the report of a search will assume, from parameters and public sizes alone.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records; public.
+        n_features : int, optional
+            Number of columns; needed where the estimator's cost depends on it.
+
+        Returns
+        -------
+        tuple of str
+            What a search that has this one for its estimator reports, too.
+        """
+        found = self._report(self._make_plan(n_samples, n_features)).assumptions
+        # Whoever fits it inside of something else sets its seed.
+        return tuple(sentence for sentence in found if sentence != SEEDED)
+
     def plan(
         self,
         n_samples: int,

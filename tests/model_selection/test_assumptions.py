@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from skdptune.base import privacy_of
 from skdptune.linear_model import DPLogisticRegression, NoisyStatisticsRidge
 from skdptune.metrics import neg_squared_error
-from skdptune.model_selection import DParetoSearchCV
+from skdptune.model_selection import DParetoSearchCV, DPGridSearchCV, FullTable
 from skdptune.preprocessing import DPStandardScaler
 from tests.flat import flat
 from tests.model_selection.learners import Scripted
@@ -139,3 +139,31 @@ def test_pareto_searches_carry_them_too(solver: str) -> None:
     assert len(set(report.assumptions)) == len(report.assumptions)
     assert report.neighbouring == (ZERO_OUT if solver == "psgd" else ADD_OR_REMOVE)
     assert any("at its place" in words for words in report.assumptions) == (solver == "psgd")
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: inner, make_pipeline], ids=["alone", "inside"])
+def test_a_plan_says_that_an_inner_search_keeps_secrets(wrap: Any) -> None:
+    # Theorem F11.
+    inner = flat(
+        DPGridSearchCV,
+        Scripted(),
+        {"quality": [0.5, 0.9]},
+        epsilon=0.5,
+        delta=1e-7,
+        random_state=3,
+    )
+    whole = wrap(inner)
+    name = "estimator__mark" if whole is inner else "dpgridsearchcv__estimator__mark"
+
+    def stated() -> Any:
+        outer = WAYS["grid-compose"].make(whole, {name: ["a", "b"]}, scoring="accuracy")
+        return outer.plan(3000, 3, compare=False).report.assumptions
+
+    assert not any("NOT PRIVATE" in sentence for sentence in stated())
+    inner.set_params(strategy=FullTable(diagnostics=True))
+    assert any("NOT PRIVATE: diagnostics" in sentence for sentence in stated())
+    # The outer search sets the seeds of what it fits.
+    inner.set_params(random_state=None)
+    without = stated()
+    inner.set_params(random_state=3)
+    assert stated() == without

@@ -229,6 +229,26 @@ def test_no_strategy_makes_more_fits_than_it_pays_for() -> None:
     assert cost.fit.epsilon(DELTA) < 0.8 * once._make_plan(*X.shape).cost.fit.epsilon(DELTA)
 
 
+class Watched(Scripted):
+    """Notes the records that it was fitted to."""
+
+    seen: Any = []
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        Watched.seen.append(frozenset(X[:, 1].tolist()))
+        return super().fit(X, y)
+
+
+def test_all_calls_of_a_strategy_share_one_split_into_folds() -> None:
+    # Theorem F7: that a fit has no record is paid for once.
+    total = {"epsilon": 5.0, "delta": DELTA, "cv": 3}
+    Watched.seen = []
+    DPGridSearchCV(Watched(), GRID, strategy=Twice(2), **total).fit(X, Y)
+    of_folds = [records for records in Watched.seen if 100 < len(records) < len(X)]
+    assert len(of_folds) == 2 * 3 * 3
+    assert len(set(of_folds)) == 3
+
+
 def test_what_is_planned_is_what_is_run_whatever_becomes_of_a_strategy() -> None:
     # Theorem F0.
     strategy = FullTable(try_own_values=False)

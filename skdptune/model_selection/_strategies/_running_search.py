@@ -78,6 +78,8 @@ class RunningSearch:
         False for a session that was started where no ledger was in use.
     made : list of int
         Numbers of candidates that were fitted and scored so far.
+    folds : list
+        The one split into folds, once it is drawn.
     """
 
     search: Any
@@ -93,6 +95,7 @@ class RunningSearch:
     reservation: Reservation | None = None
     is_recorded: bool = True
     made: list[int] = field(default_factory=list)
+    folds: list[Sequence[Fold]] = field(default_factory=list)
 
     @property
     def scorer(self) -> BoundedScorer:
@@ -127,7 +130,7 @@ class RunningSearch:
     ) -> list[Result]:
         """Fit and score candidates in parallel; the results are in their order.
 
-        Each call draws folds anew, and no more candidates are fitted than are paid for.
+        All calls share one split into folds, and no more candidates are fitted than are paid for.
         """
         model, setting = self.plan.model, self.plan.cost.run_setting
         most = self.strategy.most_runs(self.plan)
@@ -195,14 +198,14 @@ class RunningSearch:
             noise.ratio,
             noise.kind,
         )
-        folds: Sequence[Fold] = ONE_FIT
-        if layout.folds:
+        if layout.folds and not self.folds:
+            # Theorem F7: once, since each split may leave a fit without a record.
             rng = generator_of(spawned(self.streams.random_split, 1)[0])
-            folds = disjoint_folds(self.split.tuning.size, layout.folds, rng)
+            self.folds.append(disjoint_folds(self.split.tuning.size, layout.folds, rng))
         is_part = layout.train_share < 1.0 or layout.folds
         return Material(
             self.data.take(self.split.tuning) if is_part else self.data,
-            folds,
+            self.folds[0] if layout.folds else ONE_FIT,
             None if layout.folds else self.validation,
             scoring,
             keeps_models=not layout.folds and self.strategy.keeps_models(self.plan),
