@@ -19,9 +19,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NoReturn
 
 import numpy as np
+from joblib.hashing import NumpyHasher
 
 from skdptune._formatting import shown, shown_names, shown_path
 from skdptune._validation import check_kind
@@ -314,7 +316,7 @@ def check_same(study: Any, shared: Mapping[str, Any], fingerprint: str = "") -> 
         return
     salt = bytes.fromhex(str(known).partition("$")[0])
     if not hmac.compare_digest(salted(fingerprint, salt), str(known)):
-        _refuse(study, "study of the same data, estimators and settings")
+        _refuse(study, "study of the same data, estimators and settings, by this version's hash")
 
 
 def _refuse(study: Any, others: str) -> NoReturn:
@@ -322,6 +324,22 @@ def _refuse(study: Any, others: str) -> NoReturn:
         f"study_name must be new, or that of a {others}; got {shown(study.study_name)}, which is "
         "one of others."
     )
+
+
+class _Hasher(NumpyHasher):
+    """Hashes what is of this package by its folder and name, wherever in the folder it stands."""
+
+    def reducer_override(self, value: Any) -> Any:
+        """Return what is hashed in place of a class or function; all else is hashed as usual."""
+        if isinstance(value, type | FunctionType) and value.__module__.startswith("skdptune."):
+            folder = ".".join(value.__module__.split(".")[:2])
+            return str, (f"{folder}:{value.__qualname__}",)
+        return NotImplemented
+
+
+def fingerprint_of(*content: Any) -> str:
+    """Return a hash that stays the same when classes of this package move within a folder."""
+    return str(_Hasher().hash(content))
 
 
 def salted(fingerprint: str, salt: bytes) -> str:

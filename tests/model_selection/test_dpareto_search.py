@@ -28,6 +28,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skdptune.accounting import UnreachableBudgetError
 from skdptune.base import NoProfileError, privacy_of, profile_of
+from skdptune.linear_model import DPLogisticRegression
 from skdptune.metrics import make_bounded_scorer
 from skdptune.model_selection import DParetoSearchCV, ParetoFront, RandomRuns
 from tests.flat import changed, flat
@@ -657,6 +658,22 @@ def test_a_stored_study_of_other_data_or_estimators_is_not_resumed(tmp_path: Any
         made(**given).fit(X[::-1], Y)
     with pytest.raises(ValueError, match="of the same data, estimators and settings"):
         made(Trade(), **given).fit(X, Y)
+
+
+def test_a_stored_study_is_resumed_where_a_class_of_the_package_has_moved(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"storage": str(tmp_path / "study.db"), "random_state": 3}
+    model = DPLogisticRegression(solver="output", data_norm=3.0, classes=[0, 1])
+    space = {"epsilon": (0.5, 4.0), "C": [0.1, 1.0]}
+    made(model, space, **given).fit(X, Y)
+    here = DPLogisticRegression.__module__
+    monkeypatch.setattr(DPLogisticRegression, "__module__", f"{here}_of_old")
+    more = made(model, space, **{**given, "n_iter": 4}).fit(X, Y)
+    assert len(more.evaluations_) == 8
+    monkeypatch.setattr(DPLogisticRegression, "__module__", "skdptune.neural_network._net")
+    with pytest.raises(ValueError, match="of the same data, estimators and settings"):
+        made(model, space, **given).fit(X, Y)
 
 
 def test_a_study_without_a_seed_is_resumed_on_the_same_data(tmp_path: Any) -> None:

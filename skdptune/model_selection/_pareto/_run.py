@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 from sklearn.base import clone
 
@@ -42,6 +41,7 @@ from skdptune.model_selection._running import (
     perform_all,
     random_split,
 )
+from skdptune.model_selection._study import fingerprint_of
 
 if TYPE_CHECKING:
     from skdptune.model_selection._dpareto_search import DParetoSearchCV
@@ -314,21 +314,18 @@ class ParetoRun:
     def _fingerprint(self, data: Data, public: Data | None) -> str:
         """Return a hash of all that evaluations depend on beside their parameters."""
         split = self.streams.random_split
-        found: str = joblib.hash(
-            (
-                [clone(estimator) for estimator in self.plan.families],
-                self.plan.layout,
-                self.plan.delta,
-                self.strategy.privacy,
-                self.strategy.n_repeats,
-                self.scorer.name,
-                data,
-                public,
-                # With a seed all processes split the records alike; without, each for itself.
-                None if split is None else split.generate_state(4),
-            )
+        return fingerprint_of(
+            [clone(estimator) for estimator in self.plan.families],
+            self.plan.layout,
+            self.plan.delta,
+            self.strategy.privacy,
+            self.strategy.n_repeats,
+            self.scorer.name,
+            data,
+            public,
+            # With a seed all processes split the records alike; without, each for itself.
+            None if split is None else split.generate_state(4),
         )
-        return found
 
     def best_index(self, records: Sequence[Record]) -> int | None:
         """Return the index of the record whose parameters get the final fit, None for none."""
