@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdptune._progress import Progress
-from skdptune._secure_random import SecureGenerator
-from skdptune._validation import check_integer, check_kind, check_option, check_real
+from skdptune._validation import check_option, check_real
 from skdptune.linear_model._solvers._clipped_gradients import (
     ClippedGradients,
     Coordinates,
@@ -110,16 +109,17 @@ def fit_noisy_gradient(
     >>> bool(np.abs(weights.ravel() - [1.0, -1.0]).max() < 0.2)
     True
     """
-    _check_problem(plan, design, targets, rng)
-    shape = design.width, check_integer(n_outputs, name="n_outputs", lower=1)
+    _check_size(plan, design)
+    shape = design.width, n_outputs
     limit = _positive(max_grad_norm, "max_grad_norm")
     rate = _positive(learning_rate, "learning_rate")
     strength = check_real(regularization, name="regularization", lower=0.0, upper=_LARGEST)
     shrinkage = np.full((design.width, 1), strength / plan.n_samples)
     is_shrunk = bool(shrinkage.any())
     coordinates = Coordinates(basis, design, rate * shrinkage)
-    point = coordinates.of(_starting_weights(initial, shape))
-    step = _optimizer(optimizer, rate, shape)
+    start = np.zeros(shape) if initial is None else np.array(initial, dtype=np.float64)
+    point = coordinates.of(start)
+    step = {"sgd": _sgd, "adam": _adam}[optimizer](rate, shape)
     sums = ClippedGradients(design, targets, residuals_of, limit, coordinates.squared_norms)
     batches = plan.batches(design.n_samples, rng)
     with_noise = _noise(plan, limit, design.width * shape[1], rng)
@@ -176,11 +176,6 @@ def _noise(
     return NormalNoise(deviation, rng, at_once=min(plan.steps * n_weights, _AT_ONCE)).added_to
 
 
-def _optimizer(name: str, learning_rate: float, shape: tuple[int, int]) -> Step:
-    check_option(name, name="optimizer", options=OPTIMIZERS)
-    return {"sgd": _sgd, "adam": _adam}[name](learning_rate, shape)
-
-
 def _sgd(learning_rate: float, shape: tuple[int, int]) -> Step:
     def step(weights: np.ndarray, gradient: np.ndarray) -> None:
         gradient *= learning_rate
@@ -208,17 +203,7 @@ def _adam(learning_rate: float, shape: tuple[int, int]) -> Step:
     return step
 
 
-def _check_problem(plan: Any, design: Any, targets: Any, rng: Any) -> None:
-    check_kind(plan, name="plan", kind=NoisyGradientPlan, domain="a NoisyGradientPlan")
-    check_kind(design, name="design", kind=Design, domain="a Design")
-    check_kind(
-        rng, name="rng", kind=(np.random.Generator, SecureGenerator), domain="a numpy Generator"
-    )
-    if np.shape(targets)[:1] != (design.n_samples,):
-        raise ValueError(
-            f"targets must be as many as the rows, {design.n_samples}; got shape "
-            f"{np.shape(targets)}."
-        )
+def _check_size(plan: NoisyGradientPlan, design: Design) -> None:
     # Fixed-size batches of fewer records contain each of them more often than the plan's cost
     # covers, which allows for a neighbour with one record less.
     if plan.sampling == "fixed" and design.n_samples < plan.n_samples - 1:
@@ -230,15 +215,6 @@ def _check_problem(plan: Any, design: Any, targets: Any, rng: Any) -> None:
 
 def _positive(value: float, name: str) -> float:
     return check_real(value, name=name, lower=0.0, lower_open=True, upper=_LARGEST)
-
-
-def _starting_weights(initial: np.ndarray | None, shape: tuple[int, int]) -> np.ndarray:
-    if initial is None:
-        return np.zeros(shape)
-    weights = np.array(initial, dtype=np.float64)
-    if weights.shape != shape:
-        raise ValueError(f"initial must be of shape {shape}; got {weights.shape}.")
-    return weights
 
 
 def initial_weights(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
-from skdptune._validation import check_integer, check_kind, check_real
+from skdptune._validation import check_integer, check_real
 from skdptune.linear_model._solvers._design import Design
 
 # Units of rounding that the tolerance of a gradient allows per unit of its summands; rounding
@@ -58,7 +58,6 @@ class PublicProblem:
 
     def __post_init__(self) -> None:
         """Refuse sizes that make no problem."""
-        check_kind(self.loss, name="loss", kind=MarginLoss, domain="a MarginLoss")
         for name in ("radius", "regularization"):
             value = getattr(self, name)
             check_real(value, name=name, lower=1e-15, upper=1e15)
