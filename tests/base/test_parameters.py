@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
@@ -21,10 +23,11 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    StandardScaler,
 )
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import privacy_of, profile_of
+from skdptune.base import NoProfileError, privacy_of, profile_of
 from skdptune.base._shared import (
     ADD_OR_REMOVE,
     REPLACE,
@@ -32,19 +35,23 @@ from skdptune.base._shared import (
     Budget,
     assumptions_in,
     assumptions_of,
+    beside_refusals,
     budget_owners,
     check_fit_parameters,
     check_secret_size,
     cost_parameters,
     forget_seeds,
     neighbouring_of,
+    no_profile,
     own_seeds,
+    refusals_of,
     scale_to_tuning,
     set_budget,
     set_public_size,
     set_seeds,
     suggested_space,
     suggests_a_space,
+    together,
     weakest,
     without_noise,
     worst_cost_of_budget,
@@ -63,6 +70,7 @@ from skdptune.preprocessing import (
     DPStandardScaler,
     RowNormClipper,
 )
+from tests.base.estimators import Private
 from tests.model_selection.learners import Centroids, Scripted
 from tests.testing.public_estimators import ESTIMATORS, SEARCHES
 
@@ -469,3 +477,37 @@ def test_pipelines_of_unlike_relations_have_no_cost() -> None:
     # What costs nothing is of either kind.
     profile = profile_of(make_pipeline(BoundedScaler(bounds=(0.0, 1.0)), Replacing()), 100, 3)
     assert profile == Replacing().privacy_profile(100, 3)
+
+
+def test_refusals_are_found_without_sizes_and_without_what_depends_on_them() -> None:
+    composed = make_pipeline(StandardScaler(), Private(-1.0))
+    (refusal,) = refusals_of(composed)
+    assert (refusal.got, refusal.steps) == ("StandardScaler", ("standardscaler",))
+    assert refusals_of(make_pipeline(Normalizer(), Private(0.5)), 3) == ()
+    assert refusals_of(Private(-1.0)) == ()
+
+
+def test_other_complaints_are_said_beside_refusals() -> None:
+    complaint = ValueError("scoring must be given; got None.")
+    assert beside_refusals(complaint, [Normalizer(), Private()]) is complaint
+    whole = make_pipeline(StandardScaler(), LogisticRegression())
+    both = beside_refusals(complaint, [whole])
+    assert isinstance(both, NoProfileError)
+    assert str(both).splitlines()[0].endswith("; 3 things wrong:")
+    assert str(both).splitlines()[-1] == "- a parameter: scoring must be given; got None."
+
+
+def test_errors_are_joined() -> None:
+    missing, bad = no_profile(PCA()), ValueError("C must be positive; got 0.")
+    assert together([("a", bad)]) is bad
+    assert str(together([("a", missing)])) == str(missing.within("a"))
+    both = together([("a", missing), ("b", bad)])
+    assert isinstance(both, NoProfileError)
+    assert [each.path for each in both.refusals] == ["a", "b"]
+    assert str(both).endswith("- b: a parameter: C must be positive; got 0.")
+    twice = together([("a", bad), ("b", bad)])
+    assert type(twice) is ValueError
+    assert str(twice).count("C must be positive") == 2
+    # What a caller may want to tell apart by its type is not joined.
+    special = UnicodeError("of a kind of its own")
+    assert together([("a", special), ("b", bad)]) is special

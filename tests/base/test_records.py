@@ -19,6 +19,7 @@ from skdptune.base._reading import check_column_types, is_of_words
 from skdptune.base._shared import (
     check_class_weight,
     check_classes,
+    check_rows_form,
     check_target_type,
     finite_rows,
     read_targets,
@@ -150,13 +151,6 @@ def test_labels_without_an_order_are_refused_unquoted() -> None:
         sorted_labels(y)
     assert "secret" not in str(caught.value)
     assert caught.value.__suppress_context__
-
-
-def test_several_targets() -> None:
-    _, y = validate_records(
-        BaseEstimator(), np.ones((2, 1)), [[1.0, 2.0], [np.inf, 0.0]], n_outputs=None
-    )
-    assert_array_equal(y, [[1, 2], [0, 0]])
 
 
 # What raises follows from forms --------------------------------------------------------------
@@ -327,11 +321,6 @@ def test_words_are_no_targets_of_a_regression() -> None:
         check_target_type(y, None, is_classifier=False)
 
 
-def test_classes_are_not_shown() -> None:
-    with pytest.raises(ValueError, match=r"labels; got ndarray of shape \(50,\)\.$"):
-        check_classes(np.array(["ill", "well"] * 25))
-
-
 # Tables of any form read as numbers ----------------------------------------------------------
 
 
@@ -379,21 +368,6 @@ def test_repeated_entries_of_sparse_rows_are_added_up() -> None:
     rows, improper = finite_rows(huge, float)
     assert_array_equal(improper, [True])
     assert not rows.toarray().any()
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_proper_numbers_are_not_copied(dtype: type) -> None:
-    table = np.ones((3, 2), dtype=dtype)
-    assert np.shares_memory(finite_rows(table, float)[0], table)
-    broken = np.array([[np.nan, 1.0], [1.0, 2.0]], dtype=dtype)
-    given = broken.copy()
-    assert_array_equal(finite_rows(broken, float)[0], [[0, 0], [1, 2]])
-    assert_array_equal(broken, given)
-
-
-def test_finite_numbers_whose_sum_overflows_are_proper() -> None:
-    table = np.full((4, 3), 1.7e308)
-    assert_array_equal(finite_rows(table, float)[0], table)
 
 
 @pytest.mark.parametrize(
@@ -484,3 +458,15 @@ def test_other_weights_are_refused(given: Any, kind: type[Exception], words: str
 
 
 # Ranges of targets: what stands for one, and what does not -----------------------------------
+
+
+@pytest.mark.parametrize("X", [None, 3, object()], ids=["nothing", "number", "object"])
+def test_what_is_no_table_is_named(X: Any) -> None:
+    with pytest.raises(TypeError, match="^X must be a table of rows and columns; got "):
+        check_rows_form(X, accept_sparse=False, allow_nd=False)
+
+
+def test_classes_that_are_not_known_yet_are_looked_at_later() -> None:
+    check_class_weight({2: 1.0}, None)
+    with pytest.raises(ValueError, match="none of"):
+        weights_of_classes({2: 1.0}, np.array([0, 1]))

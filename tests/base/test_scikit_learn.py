@@ -376,11 +376,6 @@ def test_nested_compositions_cost_the_sum_of_all_within() -> None:
     assert found.epsilon(1e-6) == pytest.approx(wanted.epsilon(1e-6), rel=1e-9)
 
 
-@pytest.mark.parametrize("word", ["passthrough", None])
-def test_placeholders_in_a_pipeline_are_free(word) -> None:
-    assert profile_of(Pipeline([("a", word), ("b", pure())]), 30).epsilon(0) == 0.5
-
-
 @pytest.mark.parametrize("word", ["passthrough", "drop"])
 def test_placeholders_elsewhere_are_free(word) -> None:
     assert profile_of(FeatureUnion([("a", word), ("b", pure())]), 30).epsilon(0) == 0.5
@@ -440,13 +435,6 @@ def test_all_bad_parameters_are_listed() -> None:
         profile_of(make_pipeline(DPStandardScaler(), pure()), 30)
 
 
-def test_function_for_columns_is_refused_with_the_others() -> None:
-    columns = ColumnTransformer([("some", PCA(), lambda X: [0])])
-    with pytest.raises(NoProfileError, match="2 things") as refusal:
-        profile_of(columns, 30)
-    assert {each.path for each in refusal.value.refusals} == {"some"}
-
-
 class Widening(BaseEstimator):
     """Says how many columns it returns."""
 
@@ -470,11 +458,6 @@ def test_step_may_say_how_many_columns_it_returns() -> None:
     assert profile_of(nothing_said, 30, 2).epsilon(0) == 25.0
 
 
-def test_unknown_word_is_named() -> None:
-    with pytest.raises(NoProfileError, match="must be an estimator; got 'bogus'"):
-        profile_of(Pipeline([("a", "bogus"), ("b", pure())]), 30)
-
-
 @pytest.mark.parametrize("nothing", [None, "drop", "passthrough"])
 def test_nothing_is_no_estimator_outside_a_composition(nothing) -> None:
     with pytest.raises(TypeError):
@@ -491,17 +474,6 @@ def test_refusal_from_within_a_step_keeps_its_words() -> None:
 
 
 # Reports -----------------------------------------------------------------------------------------
-
-
-def test_report_of_a_pipeline_is_a_tree_of_what_costs() -> None:
-    pipeline = make_pipeline(RowNormClipper(), gauss(), Normalizer(), pure()).fit(ROWS)
-    report = privacy_of(pipeline)
-    assert report.profile == profile_of(pipeline, 30)
-    assert report.name == "Pipeline"
-    assert [part.name for part in report.parts] == ["DPStandardScaler", "DPMinMaxScaler"]
-    assert [part.delta for part in report.parts] == [1e-6, 0.0]
-    assert report.delta == 1e-6
-    assert report.epsilon == report.profile.epsilon(1e-6)
 
 
 def test_report_of_what_is_not_private_names_all_of_it() -> None:
@@ -642,3 +614,13 @@ def test_model_after_columns_has_a_cost() -> None:
     total = profile_of(make_pipeline(both, model), 1000, 5)
     assert isinstance(total, PrivacyProfile)
     assert total.epsilon(2e-5) <= 1.5
+
+
+@pytest.mark.parametrize("word", ["passthrough", None])
+def test_placeholders_in_a_pipeline_are_free(word) -> None:
+    assert profile_of(Pipeline([("a", word), ("b", pure())]), 30).epsilon(0) == 0.5
+
+
+def test_unknown_word_is_named() -> None:
+    with pytest.raises(NoProfileError, match="must be an estimator; got 'bogus'"):
+        profile_of(Pipeline([("a", "bogus"), ("b", pure())]), 30)

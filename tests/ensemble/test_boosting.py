@@ -379,3 +379,8 @@ def test_weights_above_one_would_be_found(monkeypatch):
         _classifier, "weights_of_classes", lambda *given: 10.0 * weights_of_classes(*given)
     )
     assert replay_of_weighted_neighbours({"ill": 12.0}, "ill").findings
+
+
+def test_order_is_one_of_all_cells():
+    for term in (*terms_of_schema(SCHEMA, 8), *terms_of_bounds((0, 1), ["x"], 8)):
+        assert sorted(term.order.tolist()) == list(range(term.n_cells))

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from skdptune.ensemble import DPExplainableBoostingRegressor as Regressor
+from skdptune.preprocessing import Schema
 
+SCHEMA = Schema({"a": (0, 1), "b": (0, 1)}, target=(100, 100.5))
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (3000, 2))
 Y = 100.0 + np.abs(X[:, 0] - 0.5)
@@ -41,3 +43,12 @@ def test_a_target_that_is_no_number_makes_a_row_of_zeros():
     for wrong in (np.nan, np.inf):
         z[5] = wrong
         assert np.array_equal(model.fit(X, z).predict(X), expected)
+
+
+def test_the_schema_may_know_the_range_of_targets():
+    model = Regressor(schema=SCHEMA, max_rounds=3, random_state=0).fit(X, Y)
+    given = Regressor(bounds=(0, 1), target_bound=(100, 100.5), max_rounds=3, random_state=0)
+    assert np.array_equal(model.predict(X), given.fit(X, Y).predict(X))
+    assert "targets are clipped to [100, 100.5]" in model.privacy_.assumptions
+    with pytest.raises(ValueError, match="target_bound must be given, or the target's range"):
+        Regressor(schema={"a": (0, 1), "b": (0, 1)}).fit(X, Y)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from sklearn.linear_model import LogisticRegression
 from skdptune.linear_model import DPLinearSVC, DPLogisticRegression
 from skdptune.linear_model._solver_choice import Descent, Perturbation, Preconditioned
 from skdptune.linear_model._solvers import Design, _objective, _output
-from skdptune.mechanisms import noise_for_budget
 from tests.base.nasty_records import (
     FORMS,
     IMPROPER,
@@ -292,13 +292,6 @@ def test_sums_are_divided_by_the_public_batch_size():
     np.testing.assert_allclose(once[0], 2.0 * clipped.sum(axis=0) / 100, rtol=1e-9)
 
 
-def test_a_batch_is_a_share_or_a_number_of_records():
-    for batch_size, expected in ((0.25, 200), (50, 50), (10_000, 800), (1e-9, 1)):
-        model = DPLogisticRegression(solver="sgd", batch_size=batch_size, noise_multiplier=2.0)
-        model.set_params(epochs=1, random_state=0)
-        assert model.fit(X, Y > 0).plan_.batch_size == expected
-
-
 SIZE_NEEDED = [
     ({"solver": "psgd"}, "n_public must be None with solver='psgd'.*Use another solver"),
     ({"solver": "sgd", "sampling": "fixed"}, "n_public must be None with sampling='fixed'"),
@@ -380,34 +373,6 @@ def test_auto_chooses_a_solver_that_understands_what_is_given(parameters, solver
     assert model.cost_parameters >= named.cost_parameters
 
 
-@pytest.mark.parametrize("delta", [1e-3, 0.0])
-@pytest.mark.parametrize("solver", ["objective", "output"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_regularization_holds_what_the_noise_does_to_margins(kind, solver, delta):
-    margin = {"objective": 3.0, "output": 0.4}[solver]
-    rows, labels = np.hstack([FEW, FEW, FEW]), np.arange(120) % 3
-    for epsilon in (0.1, 1.0):
-        for classes in ([0, 1], [0, 1, 2]):
-            model = kind(epsilon, delta, solver=solver, classes=classes, data_norm=4.0)
-            plan = model._plan(120, 9, len(classes))
-            count = 1 if len(classes) == 2 else 3
-            noise = (
-                np.sqrt(10.0) * count / epsilon
-                if delta == 0.0
-                else np.sqrt(count) * noise_for_budget(epsilon, delta)[0]
-            )
-            expected = noise * 17.0 * count / margin
-            if getattr(plan, "regularization_was_raised", False):
-                assert plan.problem.regularization > expected
-            else:
-                assert plan.problem.regularization == pytest.approx(expected, rel=1e-12)
-            given = clone(model).set_params(C=1.0 / expected, random_state=0)
-            model.set_params(random_state=0).fit(rows, labels % len(classes))
-            assert model.privacy_.profile == given.privacy_profile(120, 9)
-            given.fit(rows, labels % len(classes))
-            np.testing.assert_allclose(model.coef_, given.coef_, rtol=1e-6)
-
-
 @pytest.mark.parametrize("parameters", [{}, {"learning_rate": 0.5, "C": 0.2}])
 def test_fewer_records_keep_the_cost(parameters):
     model = DPLogisticRegression(**parameters)
@@ -416,19 +381,6 @@ def test_fewer_records_keep_the_cost(parameters):
     assert fewer.privacy_profile(50) == model.privacy_profile(1000)
     expected = {"C": 4.0} if parameters else {}
     assert values == pytest.approx(expected)
-
-
-def test_support_vectors_of_many_classes_start_where_gradients_name_the_class():
-    cold = DPLinearSVC(1.0, 1e-3, classes=range(4), random_state=0)
-    labels = np.arange(120) % 4
-    warm = clone(cold).fit(FEW, labels, intercept_init=np.full(4, -2.0))
-    np.testing.assert_array_equal(cold.fit(FEW, labels).coef_, warm.coef_)
-    # Without an intercept, or with two classes, the start is 0.
-    for changes, names in (({"fit_intercept": False}, labels), ({"classes": [0, 1]}, labels % 2)):
-        model = clone(cold).set_params(**changes)
-        outputs = len(np.unique(names)) if len(np.unique(names)) > 2 else 1
-        zeros = clone(model).fit(FEW, names, coef_init=np.zeros((outputs, 3)))
-        np.testing.assert_array_equal(model.fit(FEW, names).coef_, zeros.coef_)
 
 
 # Without noise, and with weights that are too large -------------------------------------------
@@ -495,3 +447,36 @@ def test_regularization_per_record_is_that_of_the_final_fit(kind, solver, monkey
     np.testing.assert_allclose(tuned.coef_, final.coef_, rtol=1e-6)
     unscaled = clone(tuned).set_params(C=0.05).fit(X, y)
     assert np.abs(unscaled.coef_ - final.coef_).max() > 0.05
+
+
+SUGGESTING = ("auto", "sgd", "adam", "objective", "output", "psgd")
+
+
+GIVEN = {"C": 0.5, "learning_rate": 0.15, "max_grad_norm": 0.2}
+
+
+@pytest.mark.parametrize("solver", SUGGESTING)
+@pytest.mark.parametrize(
+    ("kind", "given", "n_features"),
+    [
+        (DPLogisticRegression, {}, 5),
+        (DPLinearSVC, {}, None),
+        (DPLogisticRegression, GIVEN, None),
+        (DPLinearSVC, GIVEN, 5),
+    ],
+    ids=["rules", "rules, no width", "given, no width", "given"],
+)
+def test_the_present_values_come_first_and_all_are_valid(
+    kind: type, solver: str, given: dict[str, Any], n_features: int | None
+) -> None:
+    model = kind(1.0, solver=solver, data_norm=2.0, classes=[0, 1], **given)
+    space = model.suggested_space(2000, n_features)
+    assert space
+    n_candidates = 1 + sum(len(values) - 1 for values in space.values())
+    # What is known to be possible beside a given rate of "psgd" is what is there.
+    assert n_candidates == 1 if solver == "psgd" and given else 2 <= n_candidates <= 8
+    for name, values in space.items():
+        assert values[0] is getattr(model, name)
+        assert len(set(values)) == len(values)
+        for value in values:
+            clone(model).set_params(**{name: value}).privacy_profile(2000, 5)

@@ -281,3 +281,8 @@ def test_refusal_says_by_how_much_one_record_changes_a_score(name) -> None:
     assert scores[0] - scores[1] == pytest.approx(change)
     with pytest.raises(ValueError, match=words):
         get_bounded_scorer(name)
+
+
+def test_scorer_is_returned_itself() -> None:
+    scorer = metrics.neg_squared_error(3.0)
+    assert get_bounded_scorer(scorer) is scorer

@@ -21,7 +21,6 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau, StepLR
 from skdptune import neural_network
 from skdptune.base import profile_of
 from skdptune.mechanisms import steps_for_budget
-from skdptune.model_selection import DPGridSearchCV, DPRandomSearchCV
 from skdptune.neural_network import (
     MLP,
     DPNeuralNetBinaryClassifier,
@@ -82,11 +81,6 @@ def test_parameters_come_back_and_can_be_set():
     assert [layer.out_features for layer in net.module_.layers[1::2]] == [4, 4, 2]
     with pytest.raises(ValueError, match="Invalid parameter 'wrong'"):
         net.set_params(wrong=1)
-
-
-def test_unknown_component_arguments_are_refused():
-    with pytest.raises(ValueError, match="unexpected argument.*epsilonn"):
-        net_of(epsilonn=1.0).fit(*data())
 
 
 def test_subclass_keeps_its_parameters():
@@ -230,6 +224,32 @@ def test_a_secret_number_of_records_has_no_influence(few, n_public):
     assert all(net.privacy_.profile == profile_of(net, 1) for net in nets)
 
 
+def test_package_lists_its_classes_alone():
+    names = dir(neural_network)
+    assert names == neural_network.__all__
+    assert all(isinstance(getattr(neural_network, name), type) for name in names)
+    with pytest.raises(AttributeError, match="no attribute 'importlib'"):
+        _ = neural_network.importlib
+
+
+def test_a_callback_outside_of_a_list_is_refused():
+    with pytest.raises(TypeError, match="callbacks must be a list, or None; got LRScheduler"):
+        net_of(callbacks=LRScheduler()).privacy_profile(100)
+
+
+@pytest.mark.parametrize("kind", [DPNeuralNetClassifier, DPNeuralNetRegressor])
+def test_rate_and_norm_are_suggested_around_the_present_ones(kind):
+    space = kind(lr=0.6, max_grad_norm=1.5).suggested_space(1000, 3)
+    assert space == {
+        "lr": [0.6, pytest.approx(0.2), pytest.approx(1.8)],
+        "max_grad_norm": [1.5, pytest.approx(0.5), pytest.approx(4.5)],
+    }
+    assert not set(space) & kind().cost_parameters
+    prefixed = kind(optimizer__lr=0.3, lr=0.6).suggested_space(1000)
+    assert set(prefixed) == {"optimizer__lr", "max_grad_norm"}
+    assert set(kind(lr=0.0).suggested_space(1000)) == {"max_grad_norm"}
+
+
 @pytest.mark.parametrize("kind", NETS)
 def test_a_fit_on_fewer_records_takes_the_final_number(few, kind):
     net = kind(batch_size=20)
@@ -239,38 +259,3 @@ def test_a_fit_on_fewer_records_takes_the_final_number(few, kind):
     assert profile_of(fewer, 50) == profile_of(net, 200)
     assert net.set_params(n_public=120).tuning_parameters(50, 200)["max_epochs"] == 2
     assert "max_epochs" not in kind(max_epochs=4).tuning_parameters(50, 200)
-
-
-def test_nets_that_are_trained_together_take_their_own_numbers(few):
-    X, y = data(120)
-
-    def nets():
-        return [net_of(max_epochs=epochs, classes=[0, 1]) for epochs in ("auto", 1, "auto")]
-
-    made = nets()
-    made[2].set_params(n_public=250)
-    DPNeuralNetClassifier.fit_many(made, X, y)
-    assert [net.max_epochs_ for net in made] == [2, 1, 3]
-    for net in made:
-        alone = clone(net).fit(X, y)
-        np.testing.assert_allclose(weights_of(net), weights_of(alone), atol=2e-5)
-
-
-@pytest.mark.parametrize("kind", [DPRandomSearchCV, DPGridSearchCV])
-def test_searches_try_it_beside_numbers_within_their_budget(few, kind):
-    X, y = data(400)
-    net = net_of(module=LogisticHead, classes=[0, 1], delta=1e-4)
-    search = kind(
-        net, {"max_epochs": ["auto", 1, 2]}, epsilon=2.0, delta=1e-4, random_state=0
-    ).fit(X, y)
-    assert search.privacy_.profile.epsilon(1e-4) <= 2.0
-    wanted = {"auto": 3, 1: 1, 2: 2}[search.best_params_["max_epochs"]]
-    assert search.best_estimator_.max_epochs_ == wanted
-
-
-def test_package_lists_its_classes_alone():
-    names = dir(neural_network)
-    assert names == neural_network.__all__
-    assert all(isinstance(getattr(neural_network, name), type) for name in names)
-    with pytest.raises(AttributeError, match="no attribute 'importlib'"):
-        _ = neural_network.importlib

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from sklearn.linear_model import Ridge
 from skorch.callbacks import Callback, EarlyStopping
 from torch import nn
 
@@ -240,3 +241,10 @@ def test_a_restarted_run_repeats_its_draws_and_leaves_the_run_as_it_is():
     draws = [run.restarted().rng.random() for _ in range(2)]
     assert draws == [run.rng.random()] * 2
     assert run.restarted().X is run.X
+
+
+def test_module_that_does_not_train_is_refused():
+    with pytest.raises(TypeError, match="module must be a torch.nn.Module, or .* got Ridge"):
+        net_of(module=lambda: Ridge()).fit(*data())
+    with pytest.raises(ValueError, match="module must have parameters to train"):
+        net_of(module=nn.Flatten).fit(*data())

@@ -152,11 +152,6 @@ def test_tables_of_polars() -> None:
     }
 
 
-def test_a_table_may_hold_the_target() -> None:
-    table = frame({**ROWS, "out": TARGETS[LABELS]})
-    assert exact(LABELS, table) == exact(LABELS, frame(ROWS), as_column(TARGETS[LABELS]))
-
-
 def test_labels_are_counted_as_classifiers_read_them() -> None:
     """Theorem R8: a fit ignores records with labels that it does not know."""
     schema = Schema({"age": (0, 9)}, target=["no", "yes"])
@@ -220,15 +215,6 @@ def test_the_smaller_noise_is_taken_and_paid_for(n_columns: int, delta: float) -
         assert gaussian.epsilon(delta) <= 0.5
     else:
         assert quality.privacy_.profile == PrivacyProfile.pure(0.5)
-
-
-def test_the_noise_does_not_depend_on_the_number_of_records() -> None:
-    schema = Schema({"a": (0, 9)})
-    of_few, of_many = (schema.quality(np.zeros((n, 1)), epsilon=0.1) for n in (5, 5000))
-    assert of_few.noise_std == of_many.noise_std
-    # Nothing to see: a larger epsilon is needed.
-    assert "The noise hides everything here" in str(of_few)
-    assert "No count is beyond the noise." in str(of_many)
 
 
 def test_counts_stay_between_zero_and_the_number_of_records() -> None:
@@ -303,12 +289,6 @@ def test_what_looks_wrong_is_named() -> None:
     assert "3 counts are beyond the noise" in html
 
 
-def test_most_cells_in_no_category_look_wrong_though_announced() -> None:
-    table = wrong_table().assign(ward=["X", "X", "x"] * 1000)
-    quality = WRONG.quality(table, epsilon=1.0, random_state=0)
-    assert ("ward", "unmatched") in {(each.column, each.kind) for each in quality.suspects}
-
-
 def test_hints_suit_the_column() -> None:
     schema = Schema({"a": (0, 9), "b": ("2020-01-01", "2021-01-01"), "c": (0, 9)}, target=(0, 9))
     table = pd.DataFrame({"a": ["x"], "b": ["x"], "c": [None]}, dtype=object)
@@ -325,19 +305,6 @@ def test_hints_suit_the_column() -> None:
 def test_names_are_escaped() -> None:
     quality = Schema({"<b>": (0, 9)}).quality(np.zeros((9, 1)), epsilon=1.0)
     assert "<b>" not in quality._repr_html_()
-
-
-def test_frame_has_a_row_for_each_count() -> None:
-    quality = WRONG.quality(wrong_table(), epsilon=1.0, random_state=0)
-    table = quality.to_frame()
-    assert list(table) == [
-        *("column", "kind", "count", "share", "noise_std", "announced", "suspect"),
-    ]
-    assert len(table) == len(quality.counts) == 12
-    assert (table["noise_std"] == quality.noise_std).all()
-    assert (table["share"] == table["count"] / 3000).all()
-    assert table["suspect"].sum() == 3
-    assert set(table[table["announced"]]["column"]) == {"ward", "pay"}
 
 
 # What it costs ----------------------------------------------------------------------------------
@@ -435,3 +402,12 @@ def test_dates_as_targets_are_what_no_regression_reads() -> None:
     schema = Schema({"a": (0, 9)}, target=("2020-01-01", "2021-01-01"))
     days = as_column([datetime.date(2020, 6, 1)])
     assert nonzero(exact(schema, [[1]], days)) == {("target", "unmatched"): 1}
+
+
+def test_the_noise_does_not_depend_on_the_number_of_records() -> None:
+    schema = Schema({"a": (0, 9)})
+    of_few, of_many = (schema.quality(np.zeros((n, 1)), epsilon=0.1) for n in (5, 5000))
+    assert of_few.noise_std == of_many.noise_std
+    # Nothing to see: a larger epsilon is needed.
+    assert "The noise hides everything here" in str(of_few)
+    assert "No count is beyond the noise." in str(of_many)

@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from skdptune.accounting import PrivacyProfile
-from skdptune.base import PrivacyWarning
 from skdptune.mechanisms import unit_sum
 from skdptune.preprocessing import DPStandardScaler
 from tests.auditing import watched_releases
@@ -258,42 +257,6 @@ def test_sums_are_divided_by_the_public_size(delta, noise) -> None:
     squares = ((rows / 3) ** 2).sum(axis=0) / 400 + centre * 300 / 400
     means = rows.sum(axis=0) / 3 / 400
     np.testing.assert_allclose(scaler.var_, 9 * (squares - means**2), atol=1e-5)
-
-
-@pytest.mark.parametrize(("n_features", "smaller"), [(1, 0.0), (5, 0.0), (6, 1e-5), (100, 1e-5)])
-def test_which_noise_is_smaller_depends_on_the_number_of_features(n_features, smaller) -> None:
-    rows = np.zeros((10, n_features))
-    deviations = {}
-    # A Laplace variable of scale b has the variance 2 b^2.
-    for delta, factor in ((0.0, math.sqrt(2.0)), (1e-5, 1.0)):
-        scaler = DPStandardScaler(1.0, delta, bounds=(-1.0, 1.0), random_state=0)
-        deviations[delta] = factor * scaler.fit(rows).noise_scale_
-    assert min(deviations, key=deviations.get) == smaller
-
-
-def test_delta_is_compared_with_the_public_size() -> None:
-    scaler = DPStandardScaler(1.0, 0.004, bounds=BOUNDS, random_state=0, n_public=400)
-    with pytest.warns(PrivacyWarning, match="1/n_samples=0.0025"):
-        scaler.fit(np.zeros((20, 1)))
-    scaler.set_params(delta=0.002).fit(np.zeros((1000, 1)))
-
-
-def test_cost_changes_through_the_named_parameters_and_no_others() -> None:
-    others = {
-        "epsilon": 2.0,
-        "delta": 1e-5,
-        "bounds": (-1, 1),
-        "with_mean": False,
-        "with_std": False,
-        "random_state": 1,
-        "n_public": 10,
-    }
-    conventions.check_cost_parameters(
-        others,
-        DPStandardScaler(1.0, 1e-6, bounds=BOUNDS),
-        DPStandardScaler(1.0, bounds=BOUNDS, with_std=False),
-        DPStandardScaler(1.0, bounds=BOUNDS, with_mean=False),
-    )
 
 
 @pytest.mark.filterwarnings("error", "ignore:.* is fitted again")

@@ -65,7 +65,8 @@ def test_whatever_a_cell_holds_its_record_alone_changes(n_knots) -> None:
     # Theorem R7.
     wanted = encoded(FRAME, n_knots)
     for name in SCHEMA.names:
-        for cell in CELLS:
+        # Knots change what a number becomes, and not how a cell is read.
+        for cell in CELLS if n_knots else CELLS[::3]:
             rows = {column: [*values, values[0]] for column, values in PROPER.items()}
             rows[name][-1] = cell
             found = encoded(of_objects(rows), n_knots)
@@ -384,3 +385,7 @@ def test_finer_knots_are_suggested(n_knots: int | None, finer: list[int]) -> Non
             set(np.linspace(0.0, 1.0, knots).round(9)) for knots in (n_knots, finer[1])
         )
         assert coarse <= fine
+
+
+def test_tables_without_numbers_have_nothing_to_search() -> None:
+    assert TableEncoder(Schema({"sex": ["f", "m"]})).suggested_space(1000, 1) == {}

@@ -58,7 +58,7 @@ def test_draws_have_the_posteriors_mean_and_covariance():
     draws = np.array(
         [
             posterior_draw(problem, problem.solution(ridge), ridge, precision, rng)
-            for _ in range(40_000)
+            for _ in range(20_000)
         ]
     )
     covariance = np.linalg.inv(precision * H)
@@ -470,3 +470,11 @@ def test_balanced_budget_is_met_and_used_up(epsilon, ridge):
         assert plan.ridge == 1e4
     else:
         assert plan.ridge > 0.1
+
+
+@pytest.mark.parametrize("leverage", [1.0, 30.0, 1e3])
+def test_leverages_beyond_the_budget_are_refused_without_sums(leverage, monkeypatch):
+    # Sums with samples of such leverages take seconds each.
+    monkeypatch.setattr(_posterior_sampling, "with_failure", None)
+    with pytest.raises(UnreachableBudgetError, match="max_leverage must be smaller"):
+        adaptive_plan(1.0, 1e-5, leverage, None, "exact")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -419,18 +419,6 @@ def test_cost_depends_on_no_other_parameter(kind):
     assert {"epsilon", "delta"} <= base.cost_parameters <= set(base.get_params())
 
 
-def test_values_are_around_what_the_rule_takes() -> None:
-    model = NoisyStatisticsRidge(1.0, data_norm=3.0, target_bound=1.0, fit_intercept=False)
-    noise = model.noise_level(1000, 4)
-    # The rule in units of the rows: the root of the width, times the noise on X'X.
-    rule = math.sqrt(4) * noise * 9.0
-    factors = [value / rule for value in model.suggested_space(1000, 4)["alpha"][1:]]
-    assert factors == pytest.approx([0.1, 0.3, 3.0, 10.0])
-    ops = OPSLinearRegression(1.0, data_norm=3.0, target_bound=1.0)
-    ridge = ops._plan_before_data(1000, 4).ridge * 9.0
-    assert ops.suggested_space(1000, 4)["alpha"][3] == pytest.approx(3.0 * ridge)
-
-
 @every_kind
 def test_fits_of_many_equal_fits_one_by_one(kind):
     models = [
@@ -444,22 +432,6 @@ def test_fits_of_many_equal_fits_one_by_one(kind):
         np.testing.assert_array_equal(one.coef_, other.coef_)
         assert one.intercept_ == other.intercept_
         assert one.privacy_.profile == other.privacy_.profile
-
-
-def test_fit_many_of_frames_and_chunks():
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    models = [PTRLinearRegression(target_bound=1.5, random_state=s) for s in range(2)]
-    for model in PTRLinearRegression.fit_many(models, frame, Y):
-        assert list(model.feature_names_in_) == ["a", "b", "c"]
-    chunks = ((X[k : k + 1000], Y[k : k + 1000]) for k in range(0, 4000, 1000))
-    streamed = PTRLinearRegression.fit_many([clone(model) for model in models], chunks)
-    for one, other in zip(models, streamed, strict=True):
-        np.testing.assert_array_equal(one.coef_, other.coef_)
-    models[0].set_params(target_bound=1.0)
-    with pytest.raises(ValueError, match="estimators must agree"):
-        PTRLinearRegression.fit_many(models, iter([(X, Y)]))
-    with pytest.raises(TypeError, match="each of estimators must be"):
-        PTRLinearRegression.fit_many([Ridge()], X, Y)
 
 
 def test_a_hundred_ridges_share_one_pass_and_one_spectrum(monkeypatch):
@@ -491,3 +463,53 @@ def test_a_hundred_ridges_share_one_pass_and_one_spectrum(monkeypatch):
     calls = calls_of(lambda: PTRLinearRegression.fit_many(models, wide, wide[:, 0]))
     assert counts == {"passes": 2, "spectra": 2}
     assert calls < 100 * 2000
+
+
+@pytest.mark.parametrize("bound", [(1.0, 0.0), (1.0,), (0.0, math.inf), "far"], ids=str)
+def test_ranges_that_are_none_are_refused(bound):
+    with pytest.raises((TypeError, ValueError), match="target_bound must"):
+        NoisyStatisticsRidge(target_bound=bound).privacy_profile(100, 3)
+
+
+@every_kind
+def test_extrapolation_keeps_the_ridge_per_record(kind):
+    model = kind(alpha=100.0, target_bound=1.0)
+    assert model.tuning_parameters(200, 1000) == {"alpha": pytest.approx(20.0)}
+    assert model.noise_level(1000, 3) > 0.0
+
+
+def test_default_ridges_need_no_extrapolation():
+    for kind in (OPSLinearRegression, OutputPerturbationLinearRegression, NoisyStatisticsRidge):
+        assert kind(target_bound=1.0).tuning_parameters(200, 1000) == {}
+
+
+@pytest.mark.parametrize("alpha", [None, 2.0])
+@every_kind
+def test_the_present_value_comes_first_and_all_are_valid(kind: Any, alpha: float | None) -> None:
+    model = kind(1.0, alpha=alpha, data_norm=2.0, target_bound=1.0)
+    values = model.suggested_space(1000, 3)["alpha"]
+    assert values[0] is alpha
+    assert len(values) == 5
+    for value in values:
+        clone(model).set_params(alpha=value).privacy_profile(1000, 3)
+
+
+def test_values_are_around_what_the_rule_takes() -> None:
+    model = NoisyStatisticsRidge(1.0, data_norm=3.0, target_bound=1.0, fit_intercept=False)
+    noise = model.noise_level(1000, 4)
+    # The rule in units of the rows: the root of the width, times the noise on X'X.
+    rule = math.sqrt(4) * noise * 9.0
+    factors = [value / rule for value in model.suggested_space(1000, 4)["alpha"][1:]]
+    assert factors == pytest.approx([0.1, 0.3, 3.0, 10.0])
+    ops = OPSLinearRegression(1.0, data_norm=3.0, target_bound=1.0)
+    ridge = ops._plan_before_data(1000, 4).ridge * 9.0
+    assert ops.suggested_space(1000, 4)["alpha"][3] == pytest.approx(3.0 * ridge)
+
+
+def test_a_rule_needs_the_number_of_columns() -> None:
+    assert NoisyStatisticsRidge(target_bound=1.0).suggested_space(1000) == {}
+
+
+def test_without_noise_there_is_nothing_to_multiply() -> None:
+    model = NoisyStatisticsRidge(math.inf, data_norm=1.0, target_bound=1.0)
+    assert model.suggested_space(1000, 3) == {"alpha": [None]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -213,3 +215,15 @@ def test_bad_arrays_are_refused(tmp_path):
         model().fit(da.from_array(X), Y[:-1])
     with pytest.raises(ValueError, match="X must be two-dimensional"):
         model().fit(da.from_array(Y), Y)
+
+
+def test_reading_follows_later_chunks_and_copies_agree():
+    sums = SufficientStatistics(1.0, 1.0).update(ROWS[:10], TARGETS[:10])
+    assert sums.spectrum[0].shape == (5,)
+    copy = pickle.loads(pickle.dumps(sums))
+    for each in (sums, copy):
+        each.update(ROWS[10:], TARGETS[10:])
+    whole = SufficientStatistics(1.0, 1.0).update(ROWS, TARGETS)
+    for each in (sums, copy):
+        np.testing.assert_array_equal(each.gram_and_moment[0], whole.gram_and_moment[0])
+        np.testing.assert_array_equal(each.spectrum[0], whole.spectrum[0])

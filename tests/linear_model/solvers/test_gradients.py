@@ -105,27 +105,6 @@ def test_residuals_that_are_not_finite_stay_within_the_limit(n_outputs, value):
     np.testing.assert_allclose(both - one, sums(weights, np.array([6])), atol=1e-12)
 
 
-def test_residuals_are_derivatives_of_the_losses():
-    rng = np.random.default_rng(0)
-    decision, step = rng.normal(size=(5, 3)), 1e-6
-    labels, signs = np.array([0, 2, 1, 1, 0]), rng.choice([-1.0, 1.0], size=(5, 3))
-
-    def softmax_loss(m):
-        return np.log(np.exp(m).sum(axis=1)) - m[np.arange(5), labels]
-
-    def margin_loss(m):
-        return np.logaddexp(0, -signs * m).sum(axis=1)
-
-    for loss, residuals in (
-        (softmax_loss, softmax_residuals(decision, labels)),
-        (margin_loss, logistic(decision, signs)),
-    ):
-        for k in range(3):
-            shift = step * np.eye(3)[k]
-            slope = (loss(decision + shift) - loss(decision - shift)) / (2 * step)
-            np.testing.assert_allclose(residuals[:, k], slope, atol=1e-8)
-
-
 @pytest.mark.parametrize("limit", [2.137e-7, 1e-5, 1.0])
 @pytest.mark.parametrize("length", [3e38, 1e30, 1.0])
 def test_no_rounding_of_a_small_residual_makes_a_gradient_too_long(limit, length):
@@ -199,16 +178,6 @@ def test_squared_norms_are_those_of_the_moved_rows(name, form):
     np.testing.assert_allclose(coordinates.squared_norms, expected, rtol=1e-6)
     if form == "dense":
         assert np.all(coordinates.squared_norms >= expected)
-
-
-@pytest.mark.parametrize("name", BASES)
-def test_shrinking_solves_the_implicit_step(name):
-    _, coordinates = coordinates_of(name, shrinkage=0.7)
-    point = RNG.normal(size=(4, 2))
-    shrunk = coordinates.shrunk(point)
-    np.testing.assert_allclose(
-        shrunk + 0.7 * coordinates.gradient(coordinates.weights(shrunk)), point
-    )
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -592,3 +561,13 @@ def test_low_bits_do_not_show_which_weights_are_zero():
         found.append(int(np.sum(steps % 2)))
     # As many of them are odd, whatever the data are.
     assert all(abs(odd - width / 2) < 5 * np.sqrt(width) / 2 for odd in found)
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_shrinking_solves_the_implicit_step(name):
+    _, coordinates = coordinates_of(name, shrinkage=0.7)
+    point = RNG.normal(size=(4, 2))
+    shrunk = coordinates.shrunk(point)
+    np.testing.assert_allclose(
+        shrunk + 0.7 * coordinates.gradient(coordinates.weights(shrunk)), point
+    )

@@ -208,3 +208,8 @@ def test_large_patches_that_cancel_do_not_absorb_other_records():
         ((_, total),) = stacked.sums(gradients, factors)
         sums.append(float(total))
     assert abs(sums[1] - sums[0]) <= 1.0 + 1e-3
+
+
+def test_linear_layers_on_sequences_have_no_closed_form():
+    with pytest.raises(NotImplementedError, match="vectors"):
+        StackedLinear(0, 1).features(torch.zeros(2, 3, 4, 5))

@@ -139,12 +139,6 @@ def test_nets_of_all_classes_and_structures_may_be_mixed():
         assert np.allclose(weights_of(one), weights_of(alone), atol=1e-5)
 
 
-@pytest.mark.parametrize("limit", [1, 20_000, 10**9])
-def test_memory_limit_does_not_change_results(limit):
-    for one, other in zip(together(different(), max_memory=limit), different(), strict=True):
-        assert np.allclose(weights_of(one), weights_of(other.fit(X, Y)), atol=1e-5)
-
-
 def test_memory_bounds_nets_and_records(monkeypatch):
     seen = []
     found = net_batch_module.NetBatch._sums_of_chunk
@@ -175,15 +169,15 @@ def test_noise_has_its_size_and_is_independent_between_nets():
         "max_grad_norm": 0.5,
         "epsilon": None,
     }
-    nets = [net_of(noise_multiplier=3.0, random_state=s, **settings) for s in range(400)]
+    nets = [net_of(noise_multiplier=3.0, random_state=s, **settings) for s in range(200)]
     noise = np.array([weights_of(net) for net in together(nets)])
     noise -= weights_of(net_of(noise_multiplier=1e-6, **settings).fit(X, Y))
     scaled = noise * 300 / (3.0 * 0.5)
     assert stats.kstest(scaled.ravel(), "norm").pvalue > 1e-3
     # Pairs of nets, and of weights of a net, are uncorrelated.
-    assert abs(np.mean(scaled[:-1] * scaled[1:])) < 4 / np.sqrt(399 * 8)
+    assert abs(np.mean(scaled[:-1] * scaled[1:])) < 4 / np.sqrt(199 * 8)
     correlations = np.corrcoef(scaled.T)[np.triu_indices(8, 1)]
-    assert np.abs(correlations).max() < 4.5 / np.sqrt(400)
+    assert np.abs(correlations).max() < 4.5 / np.sqrt(200)
 
 
 def test_unseeded_nets_differ_and_batches_have_their_rate(monkeypatch):
@@ -276,19 +270,6 @@ class Brittle(nn.BCELoss):
         return super().forward(outputs, targets)
 
 
-class ExitingLoss(nn.CrossEntropyLoss):
-    def forward(self, outputs, targets):
-        if outputs.requires_grad:
-            raise SystemExit("with a record")
-        return super().forward(outputs, targets)
-
-
-def test_a_net_that_exits_ends_no_other_training():
-    nets = [net_of(criterion=ExitingLoss), net_of(random_state=1)]
-    found = PopulationTrainer().fit(nets, X, Y, return_exceptions=True)
-    assert isinstance(found[0], SystemExit) and found[1] is nets[1]
-
-
 def test_outcome_of_a_net_is_a_function_of_its_own_random_draws():
     # Theorem U2.
     # A failure must not lead to new draws: nets that fail are trained again on the same ones.
@@ -316,10 +297,10 @@ def test_outcome_of_a_net_is_a_function_of_its_own_random_draws():
         ]
 
     trainer = PopulationTrainer()
-    seeds = list(range(30))
+    seeds = list(range(20))
     found = trainer.fit(made(seeds), records, targets, return_exceptions=True)
     failed = [isinstance(one, ValueError) for one in found]
-    assert 3 < sum(failed) < 27
+    assert 2 < sum(failed) < 18
     for seed, is_failure in zip(seeds, failed, strict=True):
         (alone,) = trainer.fit(made([seed]), records, targets, return_exceptions=True)
         assert isinstance(alone, ValueError) == is_failure
@@ -417,15 +398,6 @@ def test_missing_clipping_is_detected(monkeypatch):
     )
     with pytest.raises(RuntimeError, match="clipped"):
         together([net_of(max_grad_norm=1e-3)])
-
-
-def test_keyboard_interrupt_stops_all(monkeypatch):
-    def stopped(self):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(net_batch_module.NetBatch, "_step", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        together(different())
 
 
 def test_a_net_does_not_keep_the_weights_of_others():

@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 
 from skdptune.preprocessing._shared import CategoryColumn, NumberColumn
 from skdptune.preprocessing._table._columns import (
-    _hats,
+    DroppedColumn,
     day_of,
     days_of,
     is_missing,
@@ -51,24 +51,6 @@ def test_features_of_a_cell_are_bounded(column, n_knots) -> None:
     lengths = np.linalg.norm(block, axis=1)
     assert lengths.max() <= 1 + 1e-15
     assert np.isclose(lengths.max(), 1.0)
-
-
-@pytest.mark.parametrize("column", COLUMNS[:4], ids=IDS[:4])
-def test_names_of_knots_are_where_they_are(column) -> None:
-    names = column.feature_names(4)[:4]
-    at_knots = [name.removeprefix("n_") for name in names]
-    block = column.encoded(as_column(at_knots), 4)[:, :4]
-    np.testing.assert_allclose(block, np.eye(4), atol=1e-4)
-
-
-def test_weights_of_knots_add_up_to_one() -> None:
-    shares = np.array([0.0, 1e-300, 0.25, 0.5, np.nextafter(1.0, 0.0), 1.0])
-    for n_knots in (2, 3, 5, 50):
-        weights = _hats(shares, n_knots)
-        np.testing.assert_allclose(weights.sum(axis=1), 1.0)
-        assert (weights >= 0.0).all()
-        # A linear function of the shares is a linear function of the weights.
-        np.testing.assert_allclose(weights @ np.linspace(0, 1, n_knots), shares, atol=1e-15)
 
 
 # Cells read as numbers, days or keys of categories -------------------------------------------
@@ -238,3 +220,11 @@ def test_a_word_that_lies_changes_no_other_cell() -> None:
     assert wanted == [0, 1, 9, 0]
     found = places_of(as_column([Word("b"), *honest]), places, 9, 8)
     assert found[1:].tolist() == wanted
+
+
+def test_dropped_column_has_no_feature() -> None:
+    column = DroppedColumn("id")
+    assert column.encoded(as_column([1, 2]), 5).shape == (2, 0)
+    assert column.feature_names(5) == []
+    assert column.to_dict() == "drop"
+    assert column.outcomes(as_column([1, 2])).size == 2
