@@ -177,9 +177,11 @@ class Seen(NoisySum):
     """Shows which data it was fitted to."""
 
     data: list[Any] = []
+    constants: set[int | None] = set()
 
     def fit(self, X, y=None):
         Seen.data.append(X)
+        Seen.constants.add(self.n_public)
         return super().fit(np.asarray(X.toarray() if sparse.issparse(X) else X))
 
 
@@ -191,11 +193,14 @@ class Replacing(Seen):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix, pd.DataFrame])
 def test_a_given_record_is_added_or_replaces_one(kind: Any, form: Any) -> None:
     Seen.data.clear()
+    Seen.constants.clear()
     table = form(RECORDS)
     audit_epsilon(kind(), table, canary=RECORD, n_trials=40, statistic=sum_of, random_state=0)
     sizes = {each.shape[0] for each in Seen.data}
     assert sizes == ({4} if kind is Replacing else {4, 5})
     assert {type(each) for each in Seen.data} == {type(table)}
+    # The real number of records, which differs where one is added, is not used.
+    assert Seen.constants == ({None} if kind is Replacing else {4})
     sums = {
         float(np.sum(each.toarray() if sparse.issparse(each) else np.asarray(each)))
         for each in Seen.data
