@@ -114,6 +114,18 @@ def test_own_values_come_first_where_the_space_does_not_hold_them(pruner: Any) -
         assert search.cv_results_["resource"][row] == 1.0
 
 
+def test_a_resumed_search_does_not_sample_from_own_values_outside_its_space(
+    tmp_path: Path,
+) -> None:
+    settings = {"space": {"quality": (0.1, 0.5)}, "storage": str(tmp_path / "a.db")}
+    first = made(estimator=Scripted(quality=0.77), **settings).start(X, Y)
+    for _ in range(2):
+        first.tell(first.ask())
+    again = made(estimator=Scripted(quality=0.77), **settings).start(X, Y)
+    assert [trial.params == {} for trial in again.study.trials] == [True, False]
+    assert 0.1 <= again.ask().params["quality"] <= 0.5
+
+
 def test_own_values_are_costed_with_the_space() -> None:
     # Theorem F2: own epochs cost something else than those of the space.
     estimator = DPLogisticRegression(solver="sgd", epochs=30, batch_size=0.05)

@@ -34,6 +34,8 @@ from skdptune.model_selection._running._domain import check_targets, public_labe
 from skdptune.model_selection._running._made_up import made_up_like
 from skdptune.model_selection._running._made_up_fits import check_fits, data_independent_model
 from skdptune.model_selection._running._record_by_record import (
+    ProperRecords,
+    RecordByRecord,
     check_steps,
     fit_record_by_record,
 )
@@ -776,3 +778,11 @@ def test_a_released_front_raises_where_no_fit_could_ever_work() -> None:
     with pytest.raises(ValueError, match="fewer than 1000 records"):
         flat(DParetoSearchCV, AtLeast(1000), space, **options).fit(X, y)
     assert hasattr(flat(DParetoSearchCV, AtLeast(1), space, **options).fit(X, y), "pareto_front_")
+
+
+def test_what_wraps_steps_shows_their_sides() -> None:
+    step = RecordByRecord(OneHotEncoder(categories=KINDS, handle_unknown="ignore"))
+    step.fit(FRAME[["kind"]])
+    assert list(step.get_feature_names_out()) == ["kind_a", "kind_b"]
+    assert step.set_output(transform="default") is step
+    assert ProperRecords(Recorder()).__sklearn_tags__().estimator_type == "classifier"

@@ -66,6 +66,8 @@ def test_a_record_that_cannot_be_scored_changes_its_own_value_alone(place: int) 
     wanted = (X[:, 1] < 0.7).astype(float)
     wanted[place] = 0.0
     np.testing.assert_array_equal(outcome.values, wanted)
+    with pytest.raises(ValueError, match="a record that I do not like"):
+        outcomes([model], raises=True)
 
 
 def test_a_model_that_never_scores_is_found_by_its_first_record() -> None:
