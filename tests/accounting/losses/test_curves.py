@@ -117,6 +117,23 @@ def test_connected_dots_of_a_fine_grid_lose_nothing():
         assert plain_delta(side, 0.0) == pytest.approx(3e-8, rel=1e-6, abs=0.0)
 
 
+def test_pair_masses_are_those_of_both_distributions():
+    # Theorem P2: each has at infinity what the other lacks.
+    falling = np.array([0.5, 0.25, 0.0, -0.25])
+    q = np.array([0.1, 0.3, 0.25, 0.34])
+    p = 0.9 * q * np.exp(falling)
+    only_p, only_q = 1.0 - p.sum(), 1.0 - q.sum()
+    assert abs(only_p - only_q) > 1e-3
+    own = LossDistribution(0.25, -1, p[::-1].copy(), only_p)
+    other = LossDistribution(0.25, -2, q.copy(), only_q)
+    losses, mine, theirs = _curves.pair_masses(own, other)
+    assert losses.tolist() == falling.tolist()
+    # Masses above zero come from one direction, below from the other, and zero has the rest.
+    np.testing.assert_allclose(mine[:2], p[:2], rtol=1e-12)
+    np.testing.assert_allclose(theirs[3:], q[3:], rtol=1e-12)
+    assert (mine.sum() + only_p, theirs.sum() + only_q) == pytest.approx((1.0, 1.0), abs=1e-12)
+
+
 # One direction ---------------------------------------------------------------------------
 
 

@@ -92,19 +92,6 @@ class TestBelowEveryBound:
             assert reached >= delta * (1 - 1e-6) - 1e-12 * max(distribution.mean, 1.0)
 
     @pytest.mark.parametrize(
-        ("event", "distribution"),
-        [
-            (dp_event.LaplaceDpEvent(2.0), Poisson(5.0)),
-            (dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0)), Geometric(1e-3)),
-            (dp_event.SelfComposedDpEvent(dp_event.LaplaceDpEvent(10.0), 20), Binomial(3, 0.5)),
-        ],
-        ids=lambda value: type(value).__name__,
-    )
-    def test_events(self, event, distribution):
-        low, high = bracket(PrivacyProfile.from_event(event, 1e-2), distribution, 1e-5)
-        assert 0.5 * high < low <= high
-
-    @pytest.mark.parametrize(
         ("mu", "distribution", "delta"),
         [
             (1.0, Poisson(0.5), 1e-12),
