@@ -71,7 +71,7 @@ learning_rate : float, optional
 max_grad_norm : float, optional
     Norm to which the gradient of each record is clipped; None stands for 1 with "sgd" and "adam".
     With "preconditioned" it is in units of the usual norm of a row in its coordinates, and None
-    stands for 0.05, or for up to 1 where there is little noise.
+    stands for 0.15, or for up to 1 where there is little noise.
 noise_multiplier : float, optional
     Noise in units of a record's influence. Given, it replaces `epsilon`; with "max" epochs both
     are needed.

@@ -25,10 +25,14 @@ _LEAST_FLOOR = 1e-6
 # Wider designs, and those of which the noise would hide the moments, are scaled as a whole.
 _LARGEST_WIDTH = 1024
 _LARGEST_NOISE = 5.0
-# Clipping norm, in units of the usual norm of a row; it grows between these as the noise on the
-# moments, in units of their mean, falls from the third number to a twentieth of it.
-LEAST_CLIPPING, _LARGEST_CLIPPING = 0.05, 1.0
-_USUAL_SIGNAL = 2.0
+# Clipping norm, in units of the usual norm of a row: the first number over the square root of the
+# noise on the moments, between the next two; the last for several classes in unscaled coordinates.
+_CLIPPING, _LEAST_CLIPPING, _LARGEST_CLIPPING, _UNSCALED_CLIPPING = 0.35, 0.15, 1.0, 0.05
+# Margins are steeper than the labels' by one over the clipping norm to this power.
+_STEEPNESS = 1.0 / 3.0
+# For several classes in unscaled coordinates by noise alone: with fewer records than the first
+# number for each column and unit of noise, by one over the second.
+_FEW_RECORDS, _FEW_RECORDS_FACTOR = 5.0, 0.7
 # What noise alone moves a decision by, about: with coordinates of moments and without.
 _NOISE_DISTANCE, _UNSCALED_NOISE_DISTANCE = 4.0, 2.0
 _LONGEST_STEP = 5.0
@@ -68,6 +72,28 @@ class PreconditionedPlan:
         """Return about the noise on an eigenvalue of the moments, in units of their mean."""
         return self.moment_noise * width**1.5 / self.n_samples
 
+    def scales(self, width: int) -> bool:
+        """Return whether coordinates are scaled by released moments."""
+        return width <= _LARGEST_WIDTH and self.noise_of_moments(width) <= _LARGEST_NOISE
+
+    def clipping_share(self, width: int, n_outputs: int = 1) -> float:
+        """Return the clipping norm by rule, in units of the usual norm of a row.
+
+        Short gradients, nearly all of one length, stand the noise best, but say less of
+        probabilities.
+        """
+        if n_outputs > 1 and not self.scales(width):
+            return _UNSCALED_CLIPPING
+        wanted = _CLIPPING / math.sqrt(max(self.noise_of_moments(width), 1e-300))
+        return min(max(wanted, _LEAST_CLIPPING), _LARGEST_CLIPPING)
+
+    def margin_factor(self, width: int, n_outputs: int, share: float) -> float:
+        """Return `margin_factor` at a clipping norm in units of the usual norm of a row."""
+        if n_outputs > 1 and not self.scales(width):
+            records = self.n_samples / (width * self.moment_noise * math.sqrt(_MOMENT_SHARE))
+            return _FEW_RECORDS_FACTOR if records < _FEW_RECORDS else 1.0
+        return margin_factor(share)
+
     def descent(self, steps: int | None = None) -> NoisyGradientPlan:
         """Return the plan of the steps, with the cost of all releases.
 
@@ -84,6 +110,24 @@ class PreconditionedPlan:
             noise_multiplier=self.noise_multiplier * math.sqrt(steps / self.steps),
             profile=self.profile,
         )
+
+
+def margin_factor(share: float) -> float:
+    """Return by what logistic margins are multiplied, so that probabilities fit the labels.
+
+    A residual counts for no more than the clipping norm, as with a hinge loss, so that margins
+    grow until it is smaller: the more, the smaller the norm, and hardly more with more noise.
+
+    Parameters
+    ----------
+    share : float
+        The clipping norm over the usual norm of a row, both public.
+
+    Notes
+    -----
+    Theorem M7: this costs nothing.
+    """
+    return min(share, 1.0) ** _STEEPNESS
 
 
 def plan_preconditioned(
@@ -198,7 +242,7 @@ def release_basis(
     and no longer than it allows. Where it would hide nearly all of them, and of wide data, the
     mean squared norm of the rows is released in place of the moments.
     """
-    if design.width <= _LARGEST_WIDTH and plan.noise_of_moments(design.width) <= _LARGEST_NOISE:
+    if plan.scales(design.width):
         return _basis_of_moments(plan, design, data_norm, n_outputs, rng)
     return _basis_of_mean_norm(plan, design, data_norm, rng)
 
@@ -276,6 +320,7 @@ def fit_preconditioned(
     learning_rate: float | None = None,
     max_grad_norm: float | None = None,
     keeps_steps: bool = False,
+    is_logistic: bool = False,
     regularization: float = 0.0,
     rng: np.random.Generator,
     initial: np.ndarray | None = None,
@@ -290,11 +335,14 @@ def fit_preconditioned(
     data_norm : float
         As for `release_basis`.
     learning_rate : float, optional
-        In units of that of `step_rule`.
+        In units of that of `learning_rate_by_rule`.
     max_grad_norm : float, optional
-        In units of the usual norm of a row in these coordinates; by `step_rule` where it is None.
+        In units of the usual norm of a row in these coordinates; by `clipping_share` where it is
+        None.
     keeps_steps : bool, default=False
         Whether all steps are taken, where the rule would take fewer with less noise.
+    is_logistic : bool, default=False
+        Whether margins are to be those of the labels' probabilities.
 
     Returns
     -------
@@ -307,8 +355,13 @@ def fit_preconditioned(
     basis = release_basis(plan, design, data_norm, n_outputs, rng)
     if keeps_steps:
         basis = replace(basis, steps=plan.steps)
-    limit, rate = step_rule(plan, basis, max_grad_norm)
-    return fit_noisy_gradient(
+    share = max_grad_norm
+    if share is None:
+        share = plan.clipping_share(basis.width, n_outputs)
+    factor = plan.margin_factor(basis.width, n_outputs, share) if is_logistic else 1.0
+    limit = share * basis.usual_norm
+    rate = learning_rate_by_rule(plan, basis, limit)
+    return factor * fit_noisy_gradient(
         plan.descent(basis.steps),
         design,
         residuals_of,
@@ -318,41 +371,31 @@ def fit_preconditioned(
         max_grad_norm=limit,
         regularization=regularization,
         rng=rng,
-        initial=initial,
+        initial=None if initial is None else initial / factor,
         basis=basis.matrix,
         averages=True,
     )
 
 
-def step_rule(
-    plan: PreconditionedPlan, basis: Basis, max_grad_norm: float | None = None
-) -> tuple[float, float]:
-    """Return clipping norm and learning rate, from public numbers and what was released.
+def learning_rate_by_rule(plan: PreconditionedPlan, basis: Basis, limit: float) -> float:
+    """Return the learning rate, from public numbers and what was released.
 
     Parameters
     ----------
     plan : PreconditionedPlan
     basis : Basis
-    max_grad_norm : float, optional
-        The clipping norm in units of the usual norm of a row, where it is given.
+    limit : float
+        The clipping norm.
 
     Notes
     -----
     In all steps, noise moves the coordinates by ``learning_rate * sqrt(steps) * deviation / n``,
     and a decision by the usual norm times that: a distance that the rule holds fixed. Where there
     is little noise, the rate is the longest that was stable at this clipping norm.
-
-    Short gradients, nearly all of one length, stand the noise best, but make probabilities too
-    bold; so the clipping norm grows from a twentieth of the usual norm of a row to all of it.
     """
-    share = max_grad_norm
-    if share is None:
-        signal = _USUAL_SIGNAL / max(plan.noise_of_moments(basis.width), 1e-300)
-        share = min(LEAST_CLIPPING * max(signal, 1.0), _LARGEST_CLIPPING)
-    limit = share * basis.usual_norm
     noise = plan.descent(basis.steps).noise_multiplier * math.sqrt(basis.steps) / plan.n_samples
     rate = basis.noise_distance / max(noise * limit * basis.usual_norm, 1e-300)
-    return limit, min(rate, _LONGEST_STEP * basis.usual_norm / (limit * basis.moment))
+    return min(rate, _LONGEST_STEP * basis.usual_norm / (limit * basis.moment))
 
 
 def _bounded_rows(design: Design, data_norm: float) -> Iterator[np.ndarray]:

@@ -30,7 +30,6 @@ from skdptune.base._shared import (
     weights_of_classes,
 )
 from skdptune.ledger import PrivacyLedger
-from skdptune.linear_model._preconditioned import LEAST_CLIPPING, Basis, step_rule
 from skdptune.linear_model._solver_choice import (
     AUTO,
     CLIPPING_SOLVERS,
@@ -63,8 +62,6 @@ LEAST_C, LARGEST_C = 1e-15, 1e15
 _RATES, _NORMS, _STRENGTHS = (0.5, 2.0), (1.0 / 3.0, 3.0), (0.1, 10.0)
 # Beside the rules of "preconditioned": those that lost next to nothing on any data.
 _RATES_BY_RULE, _NORMS_BY_RULE = (2.0,), (2.0,)
-# The rule's least norm is a value where it is no more than this share of the rule's.
-_CLOSE = 0.7
 _BUDGET = frozenset({"solver", "epsilon", "delta", "noise_multiplier"})
 # These let "auto" choose another solver.
 _CHOOSING = frozenset({"batch_size", "sampling", "epochs"})
@@ -392,8 +389,8 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
 
         Notes
         -----
-        "preconditioned", beside its rules: twice the learning rate, twice the clipping norm, and
-        the least norm of the rule, for who wants labels rather than probabilities. Half the rate
+        "preconditioned", beside its rules: twice the learning rate and twice the clipping norm.
+        Half the rate
         and a regularization are left out: they lost up to 3.6 and 16 points. Beside given values,
         and with "sgd" and "adam": half and twice the rate, a third and three times the norm.
         Beside `C` where it is given, and with the other solvers: a tenth and ten times of it.
@@ -433,17 +430,12 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         if self.max_grad_norm is not None:
             space["max_grad_norm"] = _around(self.max_grad_norm, self.max_grad_norm, _NORMS)
         elif n_features is not None:
-            norm = self._norm_by_rule(n_samples, n_features)
-            least = LEAST_CLIPPING / norm
-            factors = (least, *_NORMS_BY_RULE) if least < _CLOSE else _NORMS_BY_RULE
-            space["max_grad_norm"] = _around(None, norm, factors)
+            plan = self._plan_before_data(n_samples, n_features)
+            count = 2 if self.classes is None else len(self.classes)
+            width = n_features + int(self.fit_intercept)
+            norm = plan.clipping_share(width, count if count > 2 else 1)
+            space["max_grad_norm"] = _around(None, norm, _NORMS_BY_RULE)
         return space
-
-    def _norm_by_rule(self, n_samples: int, n_features: int) -> float:
-        """Return the rule's clipping norm, in units of the usual norm of a row."""
-        plan = self._plan_before_data(n_samples, n_features)
-        width = n_features + int(self.fit_intercept)
-        return step_rule(plan, Basis(np.ones(width), 1.0, 1.0, 1.0, plan.steps))[0]
 
     # Fitting --------------------------------------------------------------------------------
 

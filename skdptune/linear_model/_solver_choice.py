@@ -14,6 +14,7 @@ import numpy as np
 from skdptune.linear_model._preconditioned import (
     PreconditionedPlan,
     fit_preconditioned,
+    margin_factor,
     plan_preconditioned,
 )
 from skdptune.linear_model._solvers import (
@@ -230,7 +231,11 @@ class Descent:
         rate = model.learning_rate
         if rate is None:
             rate = default_learning_rate(self._optimizer, plan.steps)
-        return fit_noisy_gradient(
+        limit, factor = max_grad_norm_of(model), 1.0
+        if hasattr(model, "predict_proba"):
+            longest = row_norm(model.data_norm, design.width - int(design.intercept))
+            factor = margin_factor(limit / math.hypot(longest, float(design.intercept)))
+        return factor * fit_noisy_gradient(
             plan,
             design,
             residuals_of,
@@ -238,10 +243,10 @@ class Descent:
             outputs,
             optimizer=self._optimizer,
             learning_rate=rate,
-            max_grad_norm=max_grad_norm_of(model),
+            max_grad_norm=limit,
             regularization=1.0 / strength_of(model),
             rng=rng,
-            initial=initial,
+            initial=None if initial is None else initial / factor,
         )
 
 
@@ -283,6 +288,7 @@ class Preconditioned:
             learning_rate=model.learning_rate,
             max_grad_norm=model.max_grad_norm,
             keeps_steps=model.epochs is not None,
+            is_logistic=hasattr(model, "predict_proba"),
             regularization=0.0 if model.C is None else 1.0 / model.C,
             rng=rng,
             initial=initial,

@@ -118,20 +118,20 @@ def solve_noisy(gram: np.ndarray, moment: np.ndarray, ridge: float) -> np.ndarra
     return vectors @ (vectors.T @ moment / (np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)))
 
 
-# What did well where noise dominates, and from which noise on: docs/defaults.md.
+# What did well: docs/defaults.md.
 N_STEPS = 5
 # Of the squared shift; the rest is for the rows' products with rows.
 STEPS_SHARE = 0.7
-LEAST_NOISE = 0.12
-# The largest residual, in units of 2^-20 of the bound of targets: a third of it.
-LARGEST_RESIDUAL = UNIT // 3.0
+# The largest residual, in units of the bound of targets: the first number up to this noise, and as
+# noise falls up to the last.
+_LEAST_RESIDUAL, _USUAL_NOISE, _LARGEST_RESIDUAL = 1.0 / 3.0, 0.12, 1.0
 # Of weights, in units of the bounds. A row of norm 2^20 sqrt(1.25) and weights of norm 2^12 2^20
 # have a product, and parts of one, below 2^53, where doubles count exactly in any order.
 _LARGEST_WEIGHTS = 2.0**12
 
 
-def takes_steps(shift: float, n_samples: int, width: int) -> bool:
-    """Return whether noise is so large that steps are better than one solution.
+def largest_residual(shift: float, n_samples: int, width: int) -> float:
+    """Return the largest residual of a step, a whole number in units of 2^-20 of the bound.
 
     Parameters
     ----------
@@ -144,22 +144,26 @@ def takes_steps(shift: float, n_samples: int, width: int) -> bool:
 
     Notes
     -----
-    Noise is about that on an eigenvalue of ``X'X``, if half of the squared shift is for it, over
-    the mean of these for rows of norm 1.
+    Short residuals need less noise, but take no notice of how far a target is. Noise is about
+    that on an eigenvalue of ``X'X``, if half of the squared shift is for it, over the mean of
+    these for rows of norm 1.
     """
-    return math.sqrt(2.0) * width**1.5 / (shift * n_samples) > LEAST_NOISE
+    noise = math.sqrt(2.0) * width**1.5 / (shift * n_samples)
+    wanted = _LEAST_RESIDUAL * math.sqrt(_USUAL_NOISE / noise)
+    return float(UNIT * min(max(wanted, _LEAST_RESIDUAL), _LARGEST_RESIDUAL) // 1.0)
 
 
 def refined_weights(
     problem: RidgeProblem,
     blocks: Callable[[], Iterator[np.ndarray]],
     shift: float,
+    limit: float,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Return weights after steps towards smaller residuals.
 
     The rows' products with rows are released once. Each step then releases the rows' products
-    with what the weights so far leave of the targets, cut to a third of their bound.
+    with what the weights so far leave of the targets, cut to a limit.
 
     Parameters
     ----------
@@ -168,6 +172,8 @@ def refined_weights(
         Reads the records, as `SufficientStatistics.blocks` does.
     shift : float
         Of the one Gaussian release that all of it costs.
+    limit : float
+        The largest residual, from `largest_residual`.
     rng : numpy.random.Generator
         Source of the noise.
 
@@ -177,14 +183,14 @@ def refined_weights(
     """
     radius = math.sqrt(problem.radius2)
     gram_shift = shift * math.sqrt(1.0 - STEPS_SHARE)
-    sensitivity = radius * LARGEST_RESIDUAL / UNIT
+    sensitivity = radius * limit / UNIT
     scale = sensitivity / (shift * math.sqrt(STEPS_SHARE / N_STEPS))
     values, vectors = np.linalg.eigh(release_gram(problem, gram_shift, rng))
     ridge = math.sqrt(values.size) * problem.radius2 / gram_shift
     raised = np.maximum(values, 0.0) + max(ridge, LEAST_RIDGE)
     weights = np.zeros(values.size)
     for _ in range(N_STEPS):
-        moment = residual_moment(blocks(), weights)
+        moment = residual_moment(blocks(), weights, limit)
         noisy = gaussian_release(moment, sensitivity, scale, rng)
         weights = whole_weights(weights / UNIT + vectors @ (vectors.T @ noisy / raised))
     return weights / UNIT
@@ -206,7 +212,7 @@ def whole_weights(weights: np.ndarray) -> np.ndarray:
     return np.trunc(finite * shrinkage * UNIT)
 
 
-def residual_moment(blocks: Iterable[np.ndarray], weights: np.ndarray) -> np.ndarray:
+def residual_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: float) -> np.ndarray:
     """Return the rows' products with cut residuals, in units of the bounds.
 
     Parameters
@@ -215,23 +221,25 @@ def residual_moment(blocks: Iterable[np.ndarray], weights: np.ndarray) -> np.nda
         Rows and, in the last column, targets: whole numbers, in units of 2^-20 of the bounds.
     weights : ndarray
         From `whole_weights`.
+    limit : float
+        From `largest_residual`.
 
     Notes
     -----
     Theorem L10.
     """
-    return exact_moment(blocks, weights).astype(np.float64) / UNIT**2
+    return exact_moment(blocks, weights, limit).astype(np.float64) / UNIT**2
 
 
-def exact_moment(blocks: Iterable[np.ndarray], weights: np.ndarray) -> np.ndarray:
-    """Return the same as Python's integers, in units of 2^-40 of the bounds."""
+def exact_moment(blocks: Iterable[np.ndarray], weights: np.ndarray, limit: float) -> np.ndarray:
+    """Return `residual_moment` as Python's integers, in units of 2^-40 of the bounds."""
     total = np.zeros(weights.size, dtype=object)
     for block in blocks:
         rows = block[:, :-1]
         # In units of 2^-40, and then of 2^-20.
         residuals = block[:, -1] * UNIT - rows @ weights
         residuals = np.trunc(residuals / UNIT)
-        np.clip(residuals, -LARGEST_RESIDUAL, LARGEST_RESIDUAL, out=residuals)
+        np.clip(residuals, -limit, limit, out=residuals)
         total += (rows.T @ residuals).astype(np.int64).astype(object)
     return total
 
@@ -244,13 +252,11 @@ _CHOICE_FAILURE = 0.05
 class NoisyStatisticsRidge(PrivateLinearRegressor):
     r"""Differentially private ridge regression on noisy sums of products; the one to start with.
 
-    The sums ``X'X`` and ``X'y`` are released with Gaussian noise, and a ridge regression is solved
-    on them. With its default regularization it had the lowest error, or one within the standard
-    errors of it, on all data sets of the benchmark of the regressions. Where public numbers say
-    that noise dominates, five steps on what the weights leave of the targets take the place of the
-    one solution: on average over 72 cases they explained 12 % more of the targets' variance, and
-    never half a percent less. A fit costs exactly one Gaussian release, whatever `alpha` is and
-    whether steps are taken.
+    The sums ``X'X`` are released with Gaussian noise, and then five times those of the rows with
+    what the weights so far leave of the targets; each of these is a step towards smaller
+    residuals. With its default regularization it had the lowest error, or one within the standard
+    errors of it, on all data sets of the benchmark of the regressions. A fit costs exactly one
+    Gaussian release, whatever `alpha` is and whether steps are taken.
 
     Parameters
     ----------
@@ -259,7 +265,8 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
     alpha : float, optional
         Regularization strength, as of scikit-learn's ``Ridge``. None follows the noise: the root
         of the number of weights times the standard deviation of the noise on ``X'X``, half of
-        what its eigenvalues may be moved by; and steps are taken where noise dominates.
+        what its eigenvalues may be moved by. With an `alpha`, one ridge regression is solved on
+        noisy sums ``X'X`` and ``X'y``, without steps.
     {bounds_and_intercept}
     {randomness_and_size}
 
@@ -267,24 +274,23 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
     ----------
     {shared_attributes}
     n_iter_ : int
-        Number of steps: 5, or 0 where a ridge regression was solved on the sums at once.
+        Number of steps: 5, or 0 where one ridge regression was solved.
 
     Notes
     -----
     Theorem L8, Theorem L10.
 
     Neighbours differ by adding or removing one record. Analytic Gaussian noise (Balle and Wang
-    2018), half of the squared shift on ``X'X``, half on ``X'y``; each number of the sums is exact
-    before the noise is added. Eigenvalues that the noise made negative count as 0.
+    2018); each number of the sums is exact before the noise is added. Eigenvalues that the noise
+    made negative count as 0.
 
-    Steps are taken where ``sqrt(2) * noise * width**1.5 / n_samples`` is more than 0.12, for the
-    noise of one release in units of its sensitivity, and `width` weights, the intercept's
-    included. 30 % of the squared shift is then for ``X'X``, the rest for five releases of ``X'r``,
-    where r is what the weights leave of the targets, clipped to a third of their bound: the ridge
-    that noise asks for biases one solution, further steps take that bias away, and short residuals
-    need less noise. ``docs/defaults.md`` has the evidence. Steps read the records again: with an
-    `alpha`, with data that are read piece by piece (iterators, memory-mapped and dask arrays), and
-    in `fit_statistics`, none are taken.
+    30 % of the squared shift is for ``X'X``, the rest for five releases of ``X'r``, where r is
+    what the weights leave of the targets, clipped to a third of their bound, or to more where
+    there is little noise. The ridge that noise asks for biases one solution, further steps take
+    that bias away, and short residuals need less noise. ``docs/defaults.md`` has the evidence.
+    Steps read the records again. None are taken with data that are read piece by piece
+    (iterators, memory-mapped and dask arrays), without noise, and in `fit_statistics`: half of
+    the squared shift is then for ``X'X`` and half for ``X'y``.
 
     Examples
     --------
@@ -307,11 +313,12 @@ class NoisyStatisticsRidge(PrivateLinearRegressor):
         ridge = problem.alpha
         self.n_iter_ = 0
         if self.alpha is None:
-            n_samples = self._public_size(problem.n_public)
             total, blocks = plan.total_shift, problem.blocks
-            if blocks and takes_steps(total, n_samples, problem.moment.size):
+            if blocks and math.isfinite(total):
                 self.n_iter_ = N_STEPS
-                return refined_weights(problem, blocks, total, rng)
+                n_samples = self._public_size(problem.n_public)
+                limit = largest_residual(total, n_samples, problem.moment.size)
+                return refined_weights(problem, blocks, total, limit, rng)
             # Eigenvalues of symmetric noise are up to twice as large; less ridge has less bias.
             ridge = math.sqrt(problem.moment.size) * problem.radius2 / plan.shift
         return solve_noisy(*release_sums(problem, plan.shift, rng), ridge)

@@ -7,7 +7,6 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-import joblib
 import numpy as np
 
 from skdptune._compat import Tasks
@@ -42,6 +41,7 @@ from skdptune.model_selection._running import (
     spawned,
 )
 from skdptune.model_selection._strategies._strategy import Choice, Plan, Strategy
+from skdptune.model_selection._study import fingerprint_of
 
 # Parameters of a search that change nothing of its runs, or are named in other words.
 _NOT_OF_RUNS = ("strategy", "scoring", "n_jobs", "verbose", "ledger")
@@ -322,7 +322,8 @@ def run_file(search: Any, plan: Plan, data: Data, public: Data | None) -> RunFil
     seeds = np.random.SeedSequence(0).spawn(_DRAWS)
     drawn = candidates.draw_each(seeds) if candidates.drawn else list(candidates.grid())
     words = (__version__, strategy.__name__, described(sorted(parameters.items())), own)
-    identity = joblib.hash((words, plan.request.scorer.name, described(drawn), data, public))
+    scoring = plan.request.scorer.name
+    identity = fingerprint_of(words, scoring, described(drawn), data, public)
     return RunFile(path, identity, keeps_all=plan.strategy.most_runs(plan) is not None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -19,9 +20,9 @@ from skdptune.linear_model import (
 )
 from skdptune.linear_model._regression import _noisy_statistics
 from skdptune.linear_model._regression._noisy_statistics import (
-    LARGEST_RESIDUAL,
     N_STEPS,
     exact_moment,
+    largest_residual,
     noisy_sums_plan,
     release_sums,
     residual_moment,
@@ -67,7 +68,8 @@ def test_default_ridge_follows_the_noise(monkeypatch):
 
     monkeypatch.setattr("skdptune.linear_model._regression._noisy_statistics.solve_noisy", record)
     model = NoisyStatisticsRidge(1.0, 1e-5, target_bound=1.0, fit_intercept=False, random_state=0)
-    model.fit(X, Y)
+    sums = SufficientStatistics(math.sqrt(3.0), 1.0, fit_intercept=False).update(X, Y)
+    model.fit_statistics(sums)
     deviation = 1.0 / model._plan(3000, 3).shift
     assert ridges[-1] == pytest.approx(math.sqrt(3) * deviation, rel=1e-5)
     model.set_params(alpha=6.0).fit(X, Y)
@@ -113,6 +115,8 @@ DELTA = 1e-5
 ROWS = rng.normal(size=(200, 6))
 TARGETS = ROWS @ [0.5, -0.5, 0.3, 0.0, 0.0, 0.1] + 0.2
 LARGEST = 2.0**32
+# The shortest and the longest residuals that there are.
+LIMITS = (float(2**20 // 3), 2.0**20)
 
 
 def model(**settings):
@@ -127,18 +131,18 @@ def blocks_of(rows, targets, norm=1.5, bound=2.0, intercept=True):
     return [block.copy() for block in sums.blocks(rows, targets)]
 
 
-def moment_of(rows, targets, weights, **bounds):
-    return exact_moment(blocks_of(rows, targets, **bounds), weights)
+def moment_of(rows, targets, weights, limit=LIMITS[0], **bounds):
+    return exact_moment(blocks_of(rows, targets, **bounds), weights, limit)
 
 
-def by_hand(block, weights):
+def by_hand(block, weights, limit):
     """Return the moment of whole numbers, in Python's integers."""
     total = [0] * len(weights)
     for *row, target in block.astype(int).tolist():
         product = sum(z * int(w) for z, w in zip(row, weights, strict=True))
         residual = target * 2**20 - product
         # Towards zero, as a float is cut.
-        cut = math.copysign(1, residual) * min(abs(residual) // 2**20, int(LARGEST_RESIDUAL))
+        cut = math.copysign(1, residual) * min(abs(residual) // 2**20, int(limit))
         total = [sum_ + z * int(cut) for sum_, z in zip(total, row, strict=True)]
     return total
 
@@ -154,7 +158,8 @@ def test_moment_is_that_of_whole_numbers(seed, scale, intercept):
     rows, targets = generator.normal(size=(30, 5)), generator.normal(size=30)
     weights = whole_weights(scale * generator.normal(size=5 + intercept))
     (block,) = blocks_of(rows, targets, intercept=intercept)
-    assert exact_moment([block], weights).tolist() == by_hand(block, weights)
+    for limit in LIMITS:
+        assert exact_moment([block], weights, limit).tolist() == by_hand(block, weights, limit)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 100, 1000])
@@ -174,13 +179,16 @@ def test_sums_are_exact_at_their_bounds(width, sign):
             for row in block[:, :-1]
         ]
         assert products.tolist() == exact
-        assert exact_moment([block], weights).tolist() == by_hand(block, weights)
+        for limit in LIMITS:
+            assert exact_moment([block], weights, limit).tolist() == by_hand(block, weights, limit)
 
 
 def test_no_row_and_no_weights_are_longer_than_the_bounds():
     # Theorem L10: then a product of them is below 2^53, and so is any part of it.
     assert math.sqrt(1.25) * 2**20 * LARGEST + 2**40 < 2**53
-    assert BLOCK * 2**20 * LARGEST_RESIDUAL < 2**53
+    assert BLOCK * 2**20 * max(LIMITS) < 2**53
+    assert largest_residual(1e-9, 1, 100) == LIMITS[0]
+    assert largest_residual(1e9, 10**9, 1) == LIMITS[1]
     generator = np.random.default_rng(0)
     for width in (1, 7, 500):
         rows = generator.normal(size=(300, width)) * generator.choice([1e-3, 1.0, 1e9], (300, 1))
@@ -232,24 +240,27 @@ def test_one_record_moves_a_moment_by_its_own_product_alone(size, place):
         weights = whole_weights(2.0 * generator.normal(size=4))
         pairs = [(rows, row), (targets, target)]
         more = [np.concatenate(pair[:: 1 if place == "last" else -1]) for pair in pairs]
-        change = moment_of(*more, weights) - moment_of(rows, targets, weights)
-        assert change.tolist() == moment_of(row, target, weights).tolist()
-        # The sensitivity of a step: norm of a row times the largest residual.
-        limit = 1.25 * 2**40 * int(LARGEST_RESIDUAL) ** 2
-        assert sum(int(number) ** 2 for number in change) <= limit
-        assert limit <= (squared_radius(True) / 9.0) * 2**80
+        for limit in LIMITS:
+            change = moment_of(*more, weights, limit) - moment_of(rows, targets, weights, limit)
+            assert change.tolist() == moment_of(row, target, weights, limit).tolist()
+            # The sensitivity of a step: norm of a row times the largest residual.
+            most = 1.25 * 2**40 * int(limit) ** 2
+            assert sum(int(number) ** 2 for number in change) <= most
+            assert most <= squared_radius(True) * limit**2 * 2**40
 
 
-def test_largest_residual_is_a_third_of_the_bound():
-    assert 0.333333 < LARGEST_RESIDUAL / UNIT <= 1.0 / 3.0
+def test_residuals_are_cut_at_a_limit_that_rises_as_noise_falls():
     rows = np.array([[1.5, 0.0]])
     for target, wanted in [(2.0, 1 / 3), (-9.0, -1 / 3), (0.2, 0.1), (np.nan, 0.0)]:
         blocks = blocks_of(rows, np.array([target]), intercept=False)
-        moment = residual_moment(blocks, np.zeros(2))
+        moment = residual_moment(blocks, np.zeros(2), LIMITS[0])
         np.testing.assert_allclose(moment, [wanted, 0.0], atol=1e-5)
     half = whole_weights(np.array([0.9, 0.0]))
-    moment = residual_moment(blocks_of(rows, np.array([2.0]), intercept=False), half)
-    np.testing.assert_allclose(moment, [0.1, 0.0], atol=1e-5)
+    blocks = blocks_of(rows, np.array([2.0]), intercept=False)
+    np.testing.assert_allclose(residual_moment(blocks, half, LIMITS[0]), [0.1, 0.0], atol=1e-5)
+    limits = [largest_residual(shift, 10_000, 10) for shift in np.geomspace(1e-3, 1e3, 50)]
+    assert limits == sorted(limits) and limits[0] == LIMITS[0] and limits[-1] == LIMITS[1]
+    assert all(limit == int(limit) for limit in limits)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -260,12 +271,11 @@ def test_any_record_moves_what_steps_read_by_its_own_alone(form, monkeypatch):
     weights = whole_weights(rng.normal(size=7))
     read = []
 
-    def seen(problem, blocks, shift, rng):
-        read.append(exact_moment(blocks(), weights))
+    def seen(problem, blocks, shift, limit, rng):
+        read.append(exact_moment(blocks(), weights, limit))
         return np.zeros(7)
 
     monkeypatch.setattr(_noisy_statistics, "refined_weights", seen)
-    monkeypatch.setattr(_noisy_statistics, "LEAST_NOISE", 0.0)
     model(data_norm=1.5).fit(FORMS[form](ROWS[:20]), TARGETS[:20])
     before = read.pop()
     for row, target in zip(records, targets, strict=True):
@@ -285,7 +295,6 @@ def test_any_record_moves_what_steps_read_by_its_own_alone(form, monkeypatch):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_releases_cost_what_the_sums_cost(epsilon, intercept, monkeypatch):
     # Theorem L10, Theorem L8.
-    monkeypatch.setattr(_noisy_statistics, "LEAST_NOISE", 0.0)
     shifts = {}
     for alpha in (None, 10.0):
         ridge = model(epsilon=epsilon, alpha=alpha, fit_intercept=intercept)
@@ -314,11 +323,13 @@ def test_each_step_adds_the_planned_noise_to_what_its_weights_leave():
     values, vectors = np.linalg.eigh(gram + np.triu(gram, 1).T)
     values = np.maximum(values, 0.0) + math.sqrt(7) * seen[0].scale
     weights = np.zeros(7)
+    limit = largest_residual(math.hypot(*(release.shift for release in seen)), 200, 7)
     for release in seen[1:]:
         np.testing.assert_array_equal(
-            release.value, residual_moment(sums.blocks(ROWS, TARGETS), weights)
+            release.value, residual_moment(sums.blocks(ROWS, TARGETS), weights, limit)
         )
-        assert release.shift * release.scale == pytest.approx(math.sqrt(1.25) / 3.0, rel=1e-5)
+        wanted = math.sqrt(1.25) * limit / UNIT
+        assert release.shift * release.scale == pytest.approx(wanted, rel=1e-5)
         weights = whole_weights(weights / UNIT + vectors @ (vectors.T @ release.noisy / values))
     np.testing.assert_allclose(ridge.coef_, weights[:6] / UNIT, rtol=1e-12)
     assert ridge.intercept_ == pytest.approx(0.5 * weights[6] / UNIT * 2.0)
@@ -327,15 +338,14 @@ def test_each_step_adds_the_planned_noise_to_what_its_weights_leave():
 # Where they are taken ----------------------------------------------------------------------
 
 
-def test_steps_are_taken_where_noise_dominates_by_public_numbers_alone():
+def test_whether_steps_are_taken_follows_from_public_facts_alone():
     assert model().fit(ROWS, TARGETS).n_iter_ == N_STEPS
     assert model(n_public=200).fit(ROWS[:0], TARGETS[:0]).n_iter_ == N_STEPS
-    assert model(n_public=90_000).fit(ROWS, TARGETS).n_iter_ == 0
+    assert model(n_public=90_000).fit(ROWS, TARGETS).n_iter_ == N_STEPS
     assert model(epsilon=math.inf).fit(ROWS, TARGETS).n_iter_ == 0
     assert model(alpha=10.0).fit(ROWS, TARGETS).n_iter_ == 0
-    many = np.tile(ROWS, (100, 1)), np.tile(TARGETS, 100)
-    assert model().fit(*many).n_iter_ == 0
-    assert model(epsilon=0.01).fit(*many).n_iter_ == N_STEPS
+    sums = SufficientStatistics(2.0, 2.0).update(ROWS, TARGETS)
+    assert model(data_norm=2.0).fit_statistics(sums).n_iter_ == 0
     assert not hasattr(AdaSSPLinearRegression(target_bound=1.0).fit(ROWS, TARGETS), "n_iter_")
 
 
@@ -361,7 +371,7 @@ def test_fits_of_many_take_the_same_steps(form):
         np.testing.assert_array_equal(one.coef_, other.coef_)
         assert one.intercept_ == other.intercept_
         assert hasattr(one, "feature_names_in_") == hasattr(other, "feature_names_in_")
-    assert [one.n_iter_ for one in together[:-1]] == [5, 5, 0, 5, 0, 5]
+    assert [one.n_iter_ for one in together[:-1]] == [5, 5, 0, 5, 5, 5]
 
 
 # What they show, and gain -----------------------------------------------------------------
@@ -395,6 +405,23 @@ def test_steps_with_too_little_noise_would_be_found(monkeypatch):
         ),
     )
     assert replay_of_steps(ridge).findings
+
+
+def test_more_epsilon_is_never_worse():
+    # A column that the others hide, and targets far from a line: R2 over budgets, of ten fits.
+    generator = np.random.default_rng(2)
+    X = generator.normal(size=(4000, 12))
+    X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+    y = np.clip(X[:, 0] - X[:, 1] + 0.3 * X[:, 2:6].sum(axis=1), -1.0, 1.0)
+    scores = []
+    for epsilon in (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0):
+        ridges = [
+            model(epsilon=epsilon, target_bound=1.5, random_state=seed) for seed in range(10)
+        ]
+        found = [ridge.fit(X, y).score(X, y) for ridge in ridges]
+        scores.append((np.mean(found), np.std(found, ddof=1) / math.sqrt(10.0)))
+    for (less, less_error), (more, more_error) in itertools.pairwise(scores):
+        assert more > less - 2.0 * math.hypot(less_error, more_error) - 0.002
 
 
 def test_sums_of_many_blocks_do_not_overflow(monkeypatch):

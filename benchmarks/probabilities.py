@@ -1,0 +1,191 @@
+"""How far probabilities can be relied on, as private models give them, on tables of people.
+
+    python benchmarks/probabilities.py [--tables adult credit] [--epsilons 1] [--seeds 10]
+        [--ways default sgd adam net boosting interpret diffprivlib]
+
+Log loss, Brier score, calibration error (of the largest chance, 15 bins of as many records),
+slope (by what margins would have to be multiplied; two classes), area under the curve and
+accuracy on rows that were held out, beside scikit-learn's logistic regression on the same encoded
+columns without privacy, and beside the base rate. Peers are left out where they are not installed,
+and see the same public ranges. `people.py` says where the tables come from, and on which of them a
+rule was made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from people import JUDGING, TABLES, People, people
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.pipeline import make_pipeline
+
+from skdptune.ensemble import DPExplainableBoostingClassifier
+from skdptune.linear_model import DPLogisticRegression
+from skdptune.neural_network import DPNeuralNetClassifier
+from skdptune.preprocessing import Schema, TableEncoder, make_private_pipeline
+
+DELTA = 1e-6
+_BINS = 15
+_LEAST_CHANCE = 1e-6
+NAMES = ("log loss", "Brier", "calibration", "slope", "area", "accuracy")
+
+
+def figures(chances: np.ndarray, labels: np.ndarray, classes: np.ndarray) -> list[float]:
+    """Return the figures of `NAMES`."""
+    chances = np.clip(chances, _LEAST_CHANCE, 1.0)
+    chances = chances / chances.sum(axis=1, keepdims=True)
+    codes = np.searchsorted(classes, labels)
+    said, is_right = chances.max(axis=1), chances.argmax(axis=1) == codes
+    bins = np.array_split(np.argsort(said), _BINS)
+    gaps = [len(each) * abs(said[each].mean() - is_right[each].mean()) for each in bins]
+    found = [
+        log_loss(codes, chances, labels=range(len(classes))),
+        float(np.mean(((chances - np.eye(len(classes))[codes]) ** 2).sum(axis=1))),
+        sum(gaps) / len(labels),
+        np.nan,
+        np.nan,
+        float(np.mean(is_right)),
+    ]
+    if len(classes) == 2:
+        margins = np.log(chances[:, 1] / chances[:, 0])
+        if np.ptp(margins) > 0.0:
+            line = LogisticRegression(C=1e6).fit(margins[:, None], codes)
+            found[3] = float(line.coef_[0, 0])
+        found[4] = roc_auc_score(codes, margins)
+    return found
+
+
+# Ways to fit: from data, epsilon and seed to a model ------------------------------------------
+
+Way = Callable[[People, float, int], Any]
+
+
+def ours(model: Any) -> Way:
+    """Return the way of one of our models, in a pipeline by the schema."""
+
+    def make(data: People, epsilon: float, seed: int) -> Any:
+        made = model(epsilon=epsilon, delta=DELTA, random_state=seed)
+        return make_private_pipeline(made, data.schema)
+
+    return make
+
+
+def boosting(data: People, epsilon: float, seed: int) -> Any:
+    """Return boosted trees, which read the schema themselves."""
+    return DPExplainableBoostingClassifier(
+        epsilon, delta=DELTA, schema=data.schema, random_state=seed
+    )
+
+
+def interpret(data: People, epsilon: float, seed: int) -> Any:
+    """Return the private boosting of interpret-core on the encoded columns."""
+    from interpret.privacy import DPExplainableBoostingClassifier as Peer
+
+    encoder = encoder_of(data.schema)
+    ranges = dict.fromkeys(range(encoder.n_features_out), (-1.0, 1.0))
+    types = ["continuous"] * len(ranges)
+    peer = Peer(feature_types=types, privacy_bounds=ranges, epsilon=epsilon, delta=DELTA, n_jobs=1)
+    return make_pipeline(encoder, peer)
+
+
+def diffprivlib(data: People, epsilon: float, seed: int) -> Any:
+    """Return diffprivlib's logistic regression on the encoded columns, of pure privacy."""
+    from diffprivlib.models import LogisticRegression as Peer
+
+    encoder = encoder_of(data.schema)
+    return make_pipeline(encoder, Peer(epsilon=epsilon, data_norm=encoder.norm, random_state=seed))
+
+
+def encoder_of(schema: Schema) -> TableEncoder:
+    """Return the encoder that pipelines use."""
+    found: TableEncoder = make_private_pipeline(DPLogisticRegression(), schema)[0]
+    return found
+
+
+WAYS: dict[str, Way] = {
+    "default": ours(DPLogisticRegression),
+    "sgd": ours(lambda **own: DPLogisticRegression(solver="sgd", **own)),
+    "adam": ours(lambda **own: DPLogisticRegression(solver="adam", **own)),
+    "objective": ours(lambda **own: DPLogisticRegression(solver="objective", **own)),
+    "net": ours(DPNeuralNetClassifier),
+    "boosting": boosting,
+    "interpret": interpret,
+    "diffprivlib": diffprivlib,
+}
+
+
+def measured(way: Way, name: str, epsilon: float, seeds: int) -> np.ndarray:
+    """Return the figures of a way, for each seed."""
+    found = []
+    for seed in range(seeds):
+        data = people(name)
+        X, X_test, y, y_test = data.split(seed)
+        model = way(data, epsilon, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+            found.append(figures(model.predict_proba(X_test), y_test, np.unique(data.labels)))
+    return np.array(found)
+
+
+def without_privacy(data: People, epsilon: float, seed: int) -> Any:
+    """Return scikit-learn's logistic regression on the encoded columns."""
+    return make_pipeline(encoder_of(data.schema), LogisticRegression(max_iter=2000))
+
+
+def base_rate(name: str) -> float:
+    """Return the log loss of the labels' shares."""
+    shares = np.unique(people(name).labels, return_counts=True)[1] / len(people(name).labels)
+    return float(-(shares * np.log(shares)).sum())
+
+
+def row(first: str, found: np.ndarray) -> str:
+    """Return a row of means."""
+    means = [np.nanmean(column) if not np.isnan(column).all() else np.nan for column in found.T]
+    cells = " | ".join("" if np.isnan(mean) else f"{mean:.3f}" for mean in means)
+    return f"| {first} | {cells} |"
+
+
+def main() -> None:
+    """Print the figures of each table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
+    parser.add_argument("--ways", nargs="+", default=["default"], choices=WAYS)
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.5, 1.0, 2.0, 4.0])
+    parser.add_argument("--seeds", type=int, default=10)
+    given = parser.parse_args()
+    ways = [
+        name
+        for name in given.ways
+        if name not in ("interpret", "diffprivlib") or importlib.util.find_spec(name)
+    ]
+    differences: dict[tuple[str, float, str], list[float]] = {}
+    for table in given.tables:
+        data = people(table)
+        sort = "judges" if table in JUDGING else "made the rules"
+        print(f"\n{table}: {len(data.labels)} rows ({sort}); base rate {base_rate(table):.3f}")
+        print(f"| way, epsilon | {' | '.join(NAMES)} |")
+        free = measured(without_privacy, table, np.inf, given.seeds)
+        print(row("without privacy", free), flush=True)
+        for way in ways:
+            for epsilon in given.epsilons:
+                found = measured(WAYS[way], table, epsilon, given.seeds)
+                print(row(f"{way}, {epsilon:g}", found), flush=True)
+                lost = (found - free).mean(axis=0)
+                for place in (0, 2, 5):
+                    key = (way, epsilon, NAMES[place])
+                    differences.setdefault(key, []).append(float(lost[place]))
+    print("\nMean, least and largest difference from no privacy, over the tables:")
+    for (way, epsilon, name), values in differences.items():
+        low, high = min(values), max(values)
+        print(f"{way}, {epsilon:g}, {name}: {np.mean(values):+.4f} ({low:+.4f} to {high:+.4f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Probabilities of private logistic models are those of labels, at no cost (Theorem M7)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from skdptune import DPLogisticRegression
+
+DELTA = 1e-6
+N_TRAIN, N_TEST = 6000, 20_000
+
+
+def made(width, n_classes=2, seed=0, strength=2.0, shift=0.0):
+    """Return rows of several scales, and labels that are drawn from logistic chances."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N_TRAIN + N_TEST, width)) @ rng.normal(size=(width, width))
+    X /= np.sqrt(width)
+    weights = strength * rng.normal(size=(width, n_classes)) / np.linalg.norm(X.std(axis=0))
+    margins = X @ weights + shift * np.arange(n_classes)
+    # The largest of margins with Gumbel noise has logistic chances.
+    y = np.argmax(margins + rng.gumbel(size=margins.shape), axis=1)
+    return X[:N_TRAIN], y[:N_TRAIN], X[N_TRAIN:], y[N_TRAIN:]
+
+
+def slope_of(model, X, y):
+    """Return by what margins would have to be multiplied to fit labels best."""
+    margins = model.decision_function(X).reshape(-1, 1)
+    return float(LogisticRegression(C=1e9).fit(margins, y).coef_[0, 0])
+
+
+def error_of(model, X, y):
+    """Return the calibration error of the largest chance, over 15 bins of as many records."""
+    chances = model.predict_proba(X)
+    sure, right = chances.max(axis=1), model.predict(X) == y
+    bins = np.array_split(np.argsort(sure), 15)
+    gaps = [len(each) * abs(sure[each].mean() - right[each].mean()) for each in bins]
+    return sum(gaps) / len(y)
+
+
+@pytest.mark.parametrize("shift", [0.0, -2.0])
+@pytest.mark.parametrize("width", [4, 30])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_probabilities_as_they_come_are_those_of_labels(epsilon, width, shift):
+    X, y, X_test, y_test = made(width, shift=shift)
+    model = DPLogisticRegression(epsilon, DELTA, random_state=0).fit(X, y)
+    without = LogisticRegression().fit(X, y)
+    assert 0.7 < slope_of(model, X_test, y_test) < 1.4
+    assert error_of(model, X_test, y_test) < (0.045 if epsilon < 1.0 else 0.03)
+    lost = [log_loss(y_test, one.predict_proba(X_test)) for one in (model, without)]
+    assert lost[0] < lost[1] + 0.04
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"max_grad_norm": 0.05},
+        {"max_grad_norm": 0.3},
+        {"C": 1.0},
+        {"epochs": 30},
+        {"epochs": 300},
+        {"learning_rate": 0.25},
+        {"solver": "sgd"},
+        {"solver": "sgd", "max_grad_norm": 0.3},
+        {"solver": "adam"},
+        {"solver": "adam", "max_grad_norm": 0.3},
+    ],
+    ids=str,
+)
+def test_own_parameters_leave_them_right(parameters):
+    X, y, X_test, y_test = made(8)
+    model = DPLogisticRegression(2.0, DELTA, random_state=0, **parameters).fit(X, y)
+    assert 0.6 < slope_of(model, X_test, y_test) < 1.6
+    assert error_of(model, X_test, y_test) < 0.06
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_several_classes(epsilon):
+    X, y, X_test, y_test = made(8, n_classes=4, strength=3.0)
+    model = DPLogisticRegression(epsilon, DELTA, random_state=0).fit(X, y)
+    without = LogisticRegression().fit(X, y)
+    lost = [log_loss(y_test, one.predict_proba(X_test)) for one in (model, without)]
+    assert lost[0] < lost[1] + 0.04
+    assert error_of(model, X_test, y_test) < 0.04
+
+
+@pytest.mark.parametrize("solver", ["preconditioned", "sgd", "adam"])
+def test_steps_of_no_length_end_where_they_start(solver):
+    # So that a fit may go on from another one's weights.
+    X, y, _, _ = made(4)
+    start = np.array([[1.0, -2.0, 0.5, 0.0]])
+    model = DPLogisticRegression(
+        1.0, DELTA, solver=solver, learning_rate=1e-12, C=1e12, random_state=0
+    ).fit(X, y, coef_init=start, intercept_init=[0.25])
+    np.testing.assert_allclose(model.coef_, start, atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, [0.25], atol=1e-6)
