@@ -228,30 +228,24 @@ class TuningSearch(BasePrivateSearch[Plan]):
     ) -> None:
         with nullcontext() if file is None else file:
             running = self._running(plan, data, public, file)
-            choice, model = self._found(running, tasks)
+            if plan.declined is not None:
+                candidate = plan.candidates.default or {}
+                row = {"params": candidate, "score": math.nan}
+                choice = Choice(candidate, math.nan, None, [row])
+                running.progress.phase("fitting the estimator as it is, in place of a search")
+            else:
+                running.progress.phase("trying candidates")
+                with tasks.task("search", plan.strategy.public_count(plan)) as subtasks:
+                    choice = running.strategy.choose(replace(running, tasks=subtasks))
+            model = None
+            if self.refit is not False:
+                if plan.declined is None:
+                    running.progress.phase("fitting the winner")
+                with tasks.task("final fit"):
+                    model = running.final_model(choice)
             if file is not None:
                 file.end()
         running.publish(choice, model)
-
-    def _found(self, running: RunningSearch, tasks: Tasks) -> tuple[Choice, Any]:
-        """Return what was chosen, and the model that is published."""
-        plan = running.plan
-        if plan.declined is not None:
-            candidate = plan.candidates.default or {}
-            row = {"params": candidate, "score": math.nan}
-            choice = Choice(candidate, math.nan, None, [row])
-            running.progress.phase("fitting the estimator as it is, in place of a search")
-        else:
-            running.progress.phase("trying candidates")
-            with tasks.task("search", plan.strategy.public_count(plan)) as subtasks:
-                choice = running.strategy.choose(replace(running, tasks=subtasks))
-        model = None
-        if self.refit is not False:
-            if plan.declined is None:
-                running.progress.phase("fitting the winner")
-            with tasks.task("final fit"):
-                model = running.final_model(choice)
-        return choice, model
 
     def _running(
         self, plan: Plan, data: Data, public: Data | None, file: RunFile | None = None
