@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier
+from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import process_routing
 
@@ -48,6 +49,7 @@ from skdptune.base._shared import (
     once,
     own_parameters,
     report_of,
+    target_range,
     warn_of_large_delta,
     weakest,
 )
@@ -55,7 +57,7 @@ from skdptune.checks._shared import check_plan
 from skdptune.ledger import PrivacyLedger
 from skdptune.ledger._shared import checked_ledger
 from skdptune.mechanisms._shared import check_seed
-from skdptune.metrics import BoundedScorer, get_bounded_scorer
+from skdptune.metrics import BoundedScorer, get_bounded_scorer, neg_squared_error
 from skdptune.model_selection._cost import Layout, SearchPlan, plan_cache, plan_key, split_of
 from skdptune.model_selection._running import (
     PUBLIC_VALIDATION,
@@ -68,6 +70,7 @@ from skdptune.model_selection._running import (
     public_labels,
 )
 from skdptune.model_selection._strategies import BaseStrategy
+from skdptune.preprocessing._shared import as_schema
 
 # Parameters that change neither the cost nor what has it.
 _NEUTRAL = (*("n_jobs", "verbose", "random_state", "ledger"),)
@@ -305,9 +308,13 @@ class BasePrivateSearch(
             return get_bounded_scorer(self.scoring)
         if is_classifier(self._lead_estimator()) or all(map(is_classifier, self._estimators())):
             return get_bounded_scorer("accuracy")
+        bounds = [_bound_of_error(estimator) for estimator in self._estimators()]
+        if None not in bounds and len(set(bounds)) == 1:
+            return neg_squared_error(bounds[0])
         raise ValueError(
-            "scoring must be given for an estimator that is no classifier; got None. R² is not "
-            "bounded: use skdptune.metrics.neg_squared_error(bound=...)."
+            "scoring must be given for an estimator that is no classifier and has no "
+            "target_bound; got None. R² is not bounded: use "
+            "skdptune.metrics.neg_squared_error(bound=...)."
         )
 
     # Fitting --------------------------------------------------------------------------------
@@ -486,6 +493,18 @@ def _names_in(spaces: Iterable[Any]) -> Iterator[str]:
             yield from _names_in(space.values())
         elif isinstance(space, list | tuple):
             yield from _names_in(one for one in space if isinstance(one, Mapping))
+
+
+def _bound_of_error(estimator: Any) -> Any:
+    """Return the squared error of the middle of the range of targets at most; None without one."""
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    bound, schema = (getattr(last, name, None) for name in ("target_bound", "schema"))
+    if bound is None and schema is not None:
+        bound = as_schema(schema).target_bounds
+    if bound is None:
+        return None
+    low, high = target_range(bound)
+    return (0.5 * (high - low)) ** 2
 
 
 def _parts_of(report: PrivacyReport, delta: float) -> list[dict[str, Any]]:

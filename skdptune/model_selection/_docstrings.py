@@ -55,7 +55,9 @@ the estimator is fitted once, as it is, on all records with all of the budget;
 ``best_score_`` is then NaN. To search all the same, give the space.""",
     "scoring": """\
 scoring : str or BoundedScorer, optional
-    A score with known sensitivity, see `skdptune.metrics`; accuracy for classifiers.""",
+    A score with known sensitivity, see `skdptune.metrics`. None is accuracy for classifiers, and
+    for a regression with a `target_bound` minus the squared error, of a record at most that of
+    the middle of the range.""",
     "common_parameters": _N_JOBS + _BUT_N_JOBS,
     "parameters_but_n_jobs": _BUT_N_JOBS,
     "common_attributes": """\
