@@ -167,7 +167,11 @@ def main() -> None:
     ]
     differences: dict[tuple[str, float, str], list[float]] = {}
     for table in given.tables:
-        data = people(table)
+        try:
+            data = people(table)
+        except (FileNotFoundError, ModuleNotFoundError) as problem:
+            print(f"\n{table}: {problem}")
+            continue
         sort = "judges" if table in JUDGING else "made the rules"
         print(f"\n{table}: {len(data.labels)} rows ({sort}); base rate {base_rate(table):.3f}")
         print(f"| way, epsilon | {' | '.join(NAMES)} |")
@@ -181,6 +185,8 @@ def main() -> None:
                 for place in (0, 2, 5):
                     key = (way, epsilon, NAMES[place])
                     differences.setdefault(key, []).append(float(lost[place]))
+    if not differences:
+        return
     print("\nMean, least and largest difference from no privacy, over the tables:")
     for (way, epsilon, name), values in differences.items():
         low, high = min(values), max(values)
