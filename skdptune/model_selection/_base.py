@@ -263,7 +263,7 @@ class BasePrivateSearch(
         is_public: bool = False,
     ) -> PlanT:
         """Check all parameters and solve for the budget, or return the cached plan."""
-        # Theorem F0.
+        # Theorem F0: the plan follows from parameters and public numbers.
         size = n_samples if self.n_public is None else self.n_public
         settings = {
             name: value.of_plan() if isinstance(value, BaseStrategy) else value
@@ -347,7 +347,7 @@ class BasePrivateSearch(
             progress.phase("trying the estimator on made-up data")
             run = self._prepared(plan, data, public)
             weights = params.get("sample_weight")
-            # Theorem H4.
+            # Theorem H4: the cost is in the ledger before the data are read.
             with nullcontext() if ledger is None else self._charge(plan).reserved(ledger):
                 with tasks_of_fit(self, self._n_tasks(), data.X, data.y, weights) as tasks:
                     run(tasks)
@@ -388,7 +388,7 @@ class BasePrivateSearch(
         self, X: Any, y: Any, X_val: Any, y_val: Any, params: dict[str, Any]
     ) -> tuple[PlanT, Data, Data | None]:
         """Return the plan, the data and the public validation data, all checked."""
-        # Theorem F0.
+        # Theorem F0: nothing of the data decides the cost.
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them.")
         X, y = indexable(as_table(X), y)
@@ -460,12 +460,12 @@ class BasePrivateSearch(
 
     def _neighbouring(self, plan: PlanT) -> str:
         """Return the neighbours that the guarantees of all parts are about."""
-        # Theorem F11.
+        # Theorem F11: the weakest relation of all parts.
         return weakest(neighbouring_of(estimator) for estimator in self._variants(plan))
 
     def _assumptions(self, plan: PlanT, model: Any = None) -> tuple[str, ...]:
         """Return all assumptions, once each: the search's own, its parts', and its model's."""
-        # Theorem F11.
+        # Theorem F11: all assumptions of all parts, once each.
         layout = plan.layout
         parts = [
             assumptions_of(estimator, layout.n_final, layout.n_features)

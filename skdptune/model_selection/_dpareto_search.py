@@ -449,14 +449,14 @@ class DParetoSearchCV(BasePrivateSearch[ParetoPlan]):
         made = costs.configured(found, costs.final_size)
         own = own_seeds(made)
         set_seeds(made, spawned(Streams.of(random_state).final, 1)[0])
-        # Theorem F9.
         ledger = self._ledger_in_use()
         paying: AbstractContextManager[Any] = nullcontext()
         if ledger is not None:
-            # Theorem H4.
+            # Theorem H4: the final fit is in the ledger before it reads the data.
             paying = charge_of_fit(made, {"X": X, "y": y}).reserved(ledger)
         with paying:
             door = Door.of([made], X, declared_labels(made), varies=False)
+            # Theorem F9: published models hold no seed of their noise.
             return forget_seeds(door.open(X, y, self._routed(params)).fit(made), own)
 
     def _sk_visual_block_(self) -> Any:

@@ -183,7 +183,7 @@ def create_private(path: Path) -> None:
 
     Also the files that SQLite keeps beside it. Raises ValueError where that cannot be done.
     """
-    # Theorem F10.
+    # Theorem F10: the file is closed to others before anything is written.
     try:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -309,7 +309,7 @@ def check_same(study: Any, shared: Mapping[str, Any], fingerprint: str = "") -> 
             _refuse(study, f"study of the same {name}")
     if not fingerprint:
         return
-    # Theorem F10.
+    # Theorem F10: of the data a salted, slow hash is kept.
     known = study.user_attrs.get(_FINGERPRINT)
     if known is None:
         study.set_user_attr(_FINGERPRINT, salted(fingerprint, os.urandom(_SALT_BYTES)))
@@ -375,7 +375,7 @@ class StudySeeds:
 
 def study_seeds(study: Any, random_state: Any) -> StudySeeds:
     """Return the seeds of a study: what proposals need is drawn once, and kept in the study."""
-    # Theorem F10.
+    # Theorem F10: seeds of evaluations are kept only where a user gave one.
     known = study.user_attrs
     if _ENTROPY not in known and _PROPOSALS not in known:
         name = _PROPOSALS if random_state is None else _ENTROPY

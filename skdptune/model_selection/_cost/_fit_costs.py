@@ -363,7 +363,7 @@ def neighbours_replace(
     estimator: Any, candidates: Candidates, n_samples: int, n_features: int | None
 ) -> bool:
     """Return whether neighbours differ by replacing a record; refuse a mixture of relations."""
-    # Theorem F8.
+    # Theorem F8: what is about replacing a record is not mixed with what is about adding one.
     searched = [
         step
         for space in candidates
@@ -500,7 +500,7 @@ class FitCosts:
 
     def profile(self, setting: FitSetting | None, size: FitSize) -> PrivacyProfile:
         """Return a profile that holds for the fit of every candidate."""
-        # Theorem F2.
+        # Theorem F2: the worst cost of any candidate bounds each.
         first, *others = dict(self._costs(setting, size))
         for cost in others:
             first = first | cost

@@ -117,8 +117,7 @@ class Layout:
 
     def sensitivity(self, scorer: BoundedScorer, n_score: int | None = None) -> float:
         """Return the most by which one record changes a score, over so many records."""
-        # Theorem F8.
-        # To replace a record is to remove one and to add one.
+        # Theorem F8: to replace a record is to remove one and to add one.
         n_score = self.n_score if n_score is None else n_score
         return scorer.sensitivity(n_score) * (2.0 if self.replaces else 1.0)
 
@@ -218,7 +217,7 @@ def make_layout(
 
 def _check_no_sampling(wish: Any, is_random: bool) -> None:
     """Refuse to tune on a part of the data under a guarantee about replacing a record."""
-    # Theorem F8.
+    # Theorem F8: such a guarantee does not grow by sampling.
     if is_random or not (wish is None or (isinstance(wish, str) and wish == "auto")):
         raise ValueError(
             f"tuning_fraction must be None for this estimator; got {shown(wish)}. Its guarantee "

@@ -367,7 +367,7 @@ class ParetoRun:
             if self.plan.release is None or not is_failure(problem):
                 raise
             model = data_independent_model(model, data, self.plan.layout.n_samples)
-        # Theorem F9.
+        # Theorem F9: published models hold no seed of their noise.
         return forget_seeds(model, own)
 
 

@@ -79,7 +79,7 @@ def fit_and_score(
         set_seeds(model, seed)
     with Quiet(), np.errstate(all="ignore"):
         fitted = _fitted(models, train, raises)
-        # Theorem F9.
+        # Theorem F9: models forget the seeds of their fits.
         for model, known in zip(models, own, strict=True):
             forget_seeds(model, known)
         probed = train if tries_one else None

@@ -201,7 +201,7 @@ def perform_all(
     are known: what was reported is not done again, since another result would have noise of its
     own, which nothing pays for.
     """
-    # Theorem T8.
+    # Theorem T8: a score that was shown is not drawn again.
     results: list[Result] = []
     for attempt in range(_ATTEMPTS):
         last = attempt == _ATTEMPTS - 1
@@ -228,7 +228,7 @@ def perform_all(
 
 def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Any:
     """Return joblib's parallel loop, whose workers share records in a private folder alone."""
-    # Theorem F10.
+    # Theorem F10: records lie where their user alone may read them.
     backend, _ = get_active_backend()
     # Ray's backend cannot give results one by one.
     return_as = "generator" if backend.supports_return_generator else "list"

@@ -71,7 +71,7 @@ def disjoint_partitions(
     records: Records, n_partitions: int, rng: np.random.Generator
 ) -> list[Records]:
     """Return disjoint partitions; each record joins one of them by its own uniform draw."""
-    # Theorem D1, Theorem F5.
+    # Theorem D1, Theorem F5: each record draws its partition by itself.
     places = rng.integers(n_partitions, size=records.size)
     order = np.argsort(places, kind="stable")
     bounds = np.searchsorted(places[order], np.arange(1, n_partitions))

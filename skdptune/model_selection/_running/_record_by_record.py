@@ -167,7 +167,7 @@ class RecordByRecord(BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """Apply the step, by halves where it fails."""
-        # Theorem R6.
+        # Theorem R6: a record on which a step fails is replaced, alone.
         parts = by_halves(self._applied, X, self._replaced)
         if self.compares:
             self._compare(X, parts)

@@ -107,7 +107,7 @@ class Scoring:
 
     def released(self, values: Values | None, random: np.random.Generator | None) -> float:
         """Return the noisy score of values, or the noisy worst score for None."""
-        # Theorem F4.
+        # Theorem F4: a failure scores the worst, with noise.
         exact = self.scorer.lower
         if values is not None:
             exact = self.scorer.score(values, self.n_public or max(values.size, 1))
