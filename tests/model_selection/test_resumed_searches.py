@@ -249,6 +249,14 @@ class TestTheFile:
         with pytest.raises(ValueError, match="others cannot write"):
             random_search(path).fit(*data)
 
+    @POSIX
+    def test_what_a_killed_process_was_writing_is_gone_in_the_end(self, data, tmp_path):
+        path = tmp_path / "runs"
+        stopped(random_search(path), *data, 3)
+        (tmp_path / ".runs.new").write_text("half a file")
+        random_search(path).fit(*data)
+        assert [each.name for each in tmp_path.iterdir()] == ["runs"]
+
     @pytest.mark.parametrize("storage", [3, b"runs", "sqlite:///runs.db"])
     def test_what_is_no_path_is_refused(self, storage, data):
         for make in (random_search, grid_search):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hmac
 import json
 import os
 import pickle
 import secrets
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,7 +99,7 @@ class RunFile:
             text = self._path.read_bytes() if self._path.is_file() else b""
             known = json.loads(text) if text else None
             # What others wrote is not unpickled.
-            is_own = not text or os.name != "posix" or not self._path.stat().st_mode & 0o022
+            is_own = not text or _is_own(self._path)
         except (OSError, ValueError):
             known = {}
         if known is not None and (not isinstance(known, dict) or known.get("format") != _FORMAT):
@@ -167,21 +165,31 @@ class RunFile:
         size = _BLOCK
         while size < len(text):
             size *= 4
-        number, name = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
+        # Under one name, so that a killed process leaves no more than one of them.
+        name = self._path.with_name(f".{self._path.name}.new")
+        name.unlink(missing_ok=True)
         try:
+            number = os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
             with os.fdopen(number, "wb") as new:
                 new.write(text.ljust(size))
                 new.flush()
                 os.fsync(new.fileno())
             # Nobody finds it under its name without the lock.
-            locked = _locked(Path(name))
+            locked = _locked(name)
             os.replace(name, self._path)
         except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
+            name.unlink(missing_ok=True)
             raise
         self._locked.close()
         self._locked = locked
+
+
+def _is_own(path: Path) -> bool:
+    """Return whether nobody else can have written a file."""
+    if os.name != "posix":
+        return True
+    state = path.stat()
+    return state.st_uid == os.getuid() and not state.st_mode & 0o022
 
 
 def _packed(model: Any) -> str:
