@@ -16,15 +16,10 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar, Token
 from typing import Any, Self
 
-from skdptune._compat import clone_parametrized
+from skdptune._compat import clone_parametrized, fcntl
 from skdptune.base._costs import CostFunction, adopt_registration, has_adapter, registration_of
 from skdptune.ledger import LedgerError, Reservation
 from skdptune.ledger._shared import LedgerSettings, prepare, process_identity, settings_in_force
-
-try:
-    import fcntl
-except ImportError:  # not on Windows, where an open file cannot be removed anyway
-    fcntl = None  # type: ignore[assignment]
 
 _PREFIX = "skdptune-paid-"
 _lock = threading.Lock()

@@ -390,10 +390,10 @@ class PrivateLinearClassifier(PrivateEstimatorMixin, ClassifierMixin, BaseEstima
         Notes
         -----
         "preconditioned", beside its rules: twice the learning rate and twice the clipping norm.
-        Half the rate
-        and a regularization are left out: they lost up to 3.6 and 16 points. Beside given values,
-        and with "sgd" and "adam": half and twice the rate, a third and three times the norm.
-        Beside `C` where it is given, and with the other solvers: a tenth and ten times of it.
+        Half the rate and a regularization are left out: they lost up to 3.6 and 16 points. Beside
+        given values, and with "sgd" and "adam": half and twice the rate, a third and three times
+        the norm. Beside `C` where it is given, and with the other solvers: a tenth and ten times
+        of it.
         `docs/defaults.md` says what these gained and lost.
 
         Examples
