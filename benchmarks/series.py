@@ -1,0 +1,210 @@
+"""Headline figures over time: measure them, append them to series.csv, and draw them.
+
+    python benchmarks/series.py [--no-append]
+
+`.ci/nightly` appends a line for each figure to the file of the checkout and draws the picture of
+docs/benchmarks.md anew; committing both is left to a person. Times are ratios to a peer that is
+measured in the same run. The numbers that were drawn are in the picture's description, which a
+test compares with the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from skdptune import DPGridSearchCV, DPLogisticRegression, DPRandomSearchCV, config_context
+
+FILE = Path(__file__).with_name("series.csv")
+PICTURE = Path(__file__).parents[1] / "docs" / "images" / "benchmarks" / "series.png"
+DELTA, EPSILON = 1e-6, 1.0
+N_SAMPLES, N_FEATURES = 30_000, 20
+_REPETITIONS = 5
+
+# Figures ------------------------------------------------------------------------------------
+
+
+def noise_of_random_search() -> float:
+    """Noise of the final fit of a default random search, over that of one fit without tuning."""
+    return _noise_ratio(DPRandomSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}))
+
+
+def noise_of_table() -> float:
+    """Noise of the final fit of a default table of ten, over that of one fit without tuning."""
+    return _noise_ratio(DPGridSearchCV(DPLogisticRegression(), {"C": np.logspace(-3, 3, 10)}))
+
+
+def _noise_ratio(search: Any) -> float:
+    search.set_params(epsilon=EPSILON, delta=DELTA)
+    row = search.plan(N_SAMPLES, N_FEATURES).row
+    alone = DPLogisticRegression(epsilon=EPSILON, delta=DELTA)
+    level = alone.noise_level(N_SAMPLES, N_FEATURES)
+    return float(row.effective_noise / level)
+
+
+def time_of_fit() -> float:
+    """Time of a private fit of 30,000 rows, over that of scikit-learn's logistic regression."""
+    X, y = _table(0)
+    ours = DPLogisticRegression(epsilon=EPSILON, delta=DELTA, random_state=0)
+    return _least_time(lambda: ours.fit(X, y)) / _least_time(lambda: _peer().fit(X, y))
+
+
+def time_of_import() -> float:
+    """Time to import skdptune and a first estimator, over that of scikit-learn's own."""
+    ours = "from skdptune import DPLogisticRegression"
+    peers = "from sklearn.linear_model import LogisticRegression"
+    return _least_time(lambda: _fresh(ours)) / _least_time(lambda: _fresh(peers))
+
+
+def time_of_search() -> float:
+    """Time of a random search, plan included, over that of one fit."""
+    X, y = _table(0)
+    search = DPRandomSearchCV(
+        DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=EPSILON, delta=DELTA, random_state=0
+    )
+    alone = DPLogisticRegression(epsilon=EPSILON, delta=DELTA, random_state=0)
+    return _least_time(lambda: search.fit(X, y)) / _least_time(lambda: alone.fit(X, y))
+
+
+def log_loss_beside_no_privacy() -> float:
+    """Log loss of the default at epsilon 1 on 3,000 new rows, less that without privacy."""
+    differences = []
+    for seed in range(20):
+        X, y = _table(seed, 6000)
+        train, test = slice(0, 3000), slice(3000, None)
+        model = DPLogisticRegression(epsilon=EPSILON, delta=DELTA, random_state=seed)
+        private, public = (each.fit(X[train], y[train]) for each in (model, _peer()))
+        losses = [log_loss(y[test], each.predict_proba(X[test])) for each in (private, public)]
+        differences.append(losses[0] - losses[1])
+    return float(np.mean(differences))
+
+
+FIGURES: dict[str, Callable[[], float]] = {
+    "noise: random search / no tuning": noise_of_random_search,
+    "noise: table of ten / no tuning": noise_of_table,
+    "log loss at ε = 1, less that without privacy": log_loss_beside_no_privacy,
+    "time: fit / scikit-learn's": time_of_fit,
+    "time: random search / fit": time_of_search,
+    "time: import / scikit-learn's": time_of_import,
+}
+
+
+def _peer() -> LogisticRegression:
+    return LogisticRegression(max_iter=1000)
+
+
+def _table(seed: int, n_samples: int = N_SAMPLES) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows with labels that follow them and chance."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, N_FEATURES))
+    chances = 1.0 / (1.0 + np.exp(-X[:, :5].sum(axis=1)))
+    return X, rng.uniform(size=n_samples) < chances
+
+
+def _least_time(function: Callable[[], object]) -> float:
+    """Return the least of several times, after a first call that is not counted."""
+    function()
+    times = []
+    for _ in range(_REPETITIONS):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def _fresh(code: str) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# The file and its picture ---------------------------------------------------------------------
+
+
+def commit() -> str:
+    """Return the short name of the commit that is measured, or nothing outside a repository."""
+    command = ["git", "rev-parse", "--short=10", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=FILE.parent)
+    return done.stdout.strip()
+
+
+def read(file: Path = FILE) -> list[dict[str, str]]:
+    """Return the lines of the file."""
+    with file.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def series(rows: list[dict[str, str]]) -> dict[str, list[tuple[str, float]]]:
+    """Return the day and the value of each figure, oldest first."""
+    return {
+        name: [(row["day"], float(row["value"])) for row in rows if row["figure"] == name]
+        for name in FIGURES
+    }
+
+
+def append(file: Path, values: dict[str, float], day: str, name: str) -> None:
+    """Append a line for each figure."""
+    with file.open("a", encoding="utf-8", newline="") as lines:
+        writer = csv.writer(lines, lineterminator="\n")
+        if not lines.tell():
+            writer.writerow(["day", "commit", "figure", "value"])
+        writer.writerows([day, name, figure, f"{value:.4g}"] for figure, value in values.items())
+
+
+def numbers_of(found: dict[str, list[tuple[str, float]]]) -> str:
+    """Return what the picture draws, as text."""
+    return json.dumps(found, ensure_ascii=True)
+
+
+def draw(found: dict[str, list[tuple[str, float]]], picture: Path) -> None:
+    """Draw each figure in a panel of its own."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(2, 3, figsize=(9.0, 4.2), layout="constrained")
+    for ax, (name, points) in zip(axes.flat, found.items(), strict=True):
+        values = [value for _, value in points]
+        ax.plot(range(len(values)), values, color="#0072B2", marker="o", markersize=4)
+        shown = range(0, len(points), max(len(points) // 3, 1))
+        ax.set_xticks(list(shown), [points[place][0] for place in shown], fontsize=7)
+        ax.set_ylim(min(0.0, *values), 1.25 * max(values))
+        ax.set_title(name, fontsize=8, loc="left")
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.savefig(picture, dpi=100, metadata={"Description": numbers_of(found)})
+
+
+def main() -> None:
+    """Measure, append and draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--file", type=Path, default=FILE)
+    parser.add_argument("--picture", type=Path, default=PICTURE)
+    parser.add_argument("--commit", default=None, help="the commit that is measured")
+    parser.add_argument("--day", default=datetime.now(UTC).date().isoformat())
+    parser.add_argument("--append", action=argparse.BooleanOptionalAction, default=True)
+    options = parser.parse_args()
+    values = {}
+    for name, measure in FIGURES.items():
+        # The rows are made up.
+        with config_context(ledger=False):
+            values[name] = measure()
+        print(f"{values[name]:10.4g}  {name}", flush=True)
+    if options.append:
+        name = commit() if options.commit is None else options.commit
+        append(options.file, values, options.day, name)
+        draw(series(read(options.file)), options.picture)
+
+
+if __name__ == "__main__":
+    main()
