@@ -3,7 +3,7 @@
 **Guarantee.** The result for one record depends only on that record. Arguments that are wrong
 whatever the records contain (not a table, complex numbers, targets of another length) raise an
 error, and this error depends on shapes, types and names, never on values. So adding a record to a
-data set adds one row to the table and leaves the other rows unchanged. Whatever is proven about a
+data set adds one row to the table and leaves the other rows unchanged. Everything proven about a
 fit to tables of finite rows therefore holds for all data (Theorem R5).
 """
 
