@@ -312,7 +312,7 @@ class Canary:
     Attributes
     ----------
     X_with, y_with : array-like
-        Data with the record; `y_with` is None if there are no targets.
+        Data with the record; `y_with` is None without targets.
     X_without, y_without : array-like
         Data without the record. If records are replaced, another extreme record takes its place.
     neighbouring : str

@@ -197,7 +197,6 @@ def learnt_direction(
     2004), and the clear differences of distances. The best one separates one half of the rows when
     it is learned from the other half. Distances detect a record that moves a number up or down by
     chance, such as an exact score that counts it as right or as wrong.
-    an exact score that counts it as right or as wrong.
 
     Parameters
     ----------

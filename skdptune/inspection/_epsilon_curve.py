@@ -179,8 +179,8 @@ class EpsilonCurveDisplay:
         no_privacy : float or estimator, optional
             The score without privacy. For public data, it may be a model to be fitted for this.
         public : bool, default=False
-            Whether `X` and `y` are public or made up. Then there is no cost: the ledger of a block
-            of code does not record the fits, and ``privacy_`` is None.
+            Whether `X` and `y` are public or made up. Then fits are free: the ledger of a block of
+            code does not record them, and ``privacy_`` is None.
         random_state : int, optional
             Seed of all fits, for reproducible results. Anyone who knows it can remove the noise.
             By default, each fit uses the operating system's entropy.

@@ -38,9 +38,9 @@ def poisson_batches(
     Theorem M5.
 
     The draws for a block of steps form a sequence of ``steps * n_samples`` independent trials. The
-    distance between successes is geometric and independent of the past. So sums of geometric gaps
-    give the successes without drawing the failures. The rest of the last gap of a block is
-    dropped, since trials after the block are independent of those in it.
+    distance between successes is geometric and independent of the past. So sums of geometric
+    distances give the successes without drawing the failures. The rest of a block's last distance
+    is dropped, since trials after the block are independent of those in it.
 
     Examples
     --------

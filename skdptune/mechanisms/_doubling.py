@@ -60,10 +60,10 @@ class DoublingThreshold(RunningBudget):
         Failure probability of the budget. "sparse" does not need it.
     max_rounds : int, optional
         Largest number of rounds. For "per-round" noise, fewer rounds need less noise. None means
-        as many rounds as the search can take without noise.
+        the largest number of rounds that the search can take without noise.
     max_hits : int, optional
-        Largest number of hits. For "sparse" noise, fewer hits need less noise. None means as many
-        hits as the search can have without noise.
+        Largest number of hits. For "sparse" noise, fewer hits need less noise. None means the
+        largest number of hits that the search can have without noise.
     random_state : None, int, numpy.random.Generator or numpy.random.RandomState
         None uses the operating system's entropy; a seed makes the noise reproducible.
 
@@ -258,7 +258,7 @@ class DoublingThreshold(RunningBudget):
 
     @property
     def winner(self) -> tuple[int, int] | None:
-        """Round and index of the last hit; None if there was no hit."""
+        """Round and index of the last hit; None without a hit."""
         return self._winner
 
     @property
@@ -314,7 +314,7 @@ def doubling_threshold_release(
     Returns
     -------
     winner : int or None
-        Index of the last hit; None if there was no hit.
+        Index of the last hit; None without a hit.
     trace : tuple of ThresholdRound
 
     Examples
@@ -564,7 +564,7 @@ def _sparse(influence: float, budget: float, rounds: int | None, hits: int) -> T
 def _cap(levels: int, rounds: int | None, hits: int | None) -> int:
     """Return the largest number of rounds of a search with noise drawn per round."""
     cap = rounds or 2 * most_hits(levels) + 1
-    # If a search continues, it has before its last hit at most as many misses as hits.
+    # If a search continues, misses do not outnumber hits before its last hit.
     return cap if hits is None else min(cap, 2 * hits - 1)
 
 

@@ -23,7 +23,7 @@ from skdptune.accounting._shared import gaussian_delta
 from skdptune.mechanisms._batches import Batch, allocation_batches, fixed_batches, poisson_batches
 
 SAMPLINGS = ("poisson", "fixed", "allocation")
-# Instead of a number of epochs: as many steps as the budget pays for.
+# Instead of a number of epochs: the largest number of steps that the budget allows.
 MAX_EPOCHS = "max"
 # Profiles contain no losses beyond 600, and the guarantee is meaningless long before.
 _LARGEST_EPSILON = 500.0
@@ -111,8 +111,8 @@ def plan_noisy_gradient(
         The public number of records.
     epochs : float or "max"
         Expected number of times that a record is used; the number of steps is ``epochs * n_samples
-        / batch_size``, rounded up. "max" means as many steps with `noise_multiplier` as the budget
-        pays for.
+        / batch_size``, rounded up. "max" means the largest number of steps with
+        `noise_multiplier` that the budget allows.
     batch_size : int
         Expected number of records in a batch, at most `n_samples`.
     epsilon, delta : float

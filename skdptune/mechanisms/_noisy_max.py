@@ -130,7 +130,7 @@ def _winner(
 
 # OpenDP's noisy maximum, safe in floating point ------------------------------------------
 
-# OpenDP compares noisy scores by exact arithmetic, with as many digits as needed.
+# OpenDP compares noisy scores by exact arithmetic, with all necessary digits.
 #
 # Theorem N2: the best score by permute-and-flip, or a draw by the exponential mechanism.
 

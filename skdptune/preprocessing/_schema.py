@@ -59,9 +59,8 @@ class Schema:
           no categories, and is refused.
         * a dict with ``"range"`` or ``"categories"``, and optional keys: ``"missing": True`` adds
           an indicator for missing values; ``"missing": "?"`` also states how they are written;
-          ``"scale": "log"`` is for a range over orders of magnitude, such as an income; ``"other":
-          True`` adds an indicator for unknown categories; ``"type"``.
-          ``"other": True`` gives an indicator to words that are in no list; ``"type"``.
+          ``"scale": "log"`` is for a range over orders of magnitude, such as an income;
+          ``"other": True`` adds an indicator for unknown categories; ``"type"``.
     target : optional
         Description of the target, in the same forms: a range bounds the targets of a regression,
         categories are the labels of a classifier. A dict may contain its ``"name"``.

@@ -133,7 +133,7 @@ def _check_generator(subject: Subject, generator: Any) -> None:
 
 
 def check_fit_many(subject: Subject) -> None:
-    """Check that ``fit_many`` fits estimators in place, each at the cost of its own ``fit``."""
+    """Check that ``fit_many`` fits estimators in place, each at the cost of one ``fit``."""
     subject.needs_member("fit_many")
     models = [subject.fresh(), subject.fresh()]
     arguments = (subject.X,) if subject.y is None else (subject.X, subject.y)

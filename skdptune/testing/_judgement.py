@@ -162,7 +162,7 @@ def tables(*sides: Sequence[Leaf]) -> tuple[Table, ...]:
 
 
 def is_replayed(one: Table, other: Table) -> bool | None:
-    """Return whether the noise is the same on both sides, or None if there is no noise."""
+    """Return whether the noise is the same on both sides, or None without noise."""
     if one.shape[1] == 0:
         return None
     fresh = math.sqrt(2.0) * _noise_of(one, other)

@@ -38,8 +38,8 @@ class BudgetFilter(RunningBudget):
     round_epsilon : float
         Cost of a round with a hit, in (0, 600].
     budget : float or None
-        Largest cost of the search, at least `round_epsilon`. None means that there is no budget;
-        then `max_rounds` is required.
+        Largest cost of the search, at least `round_epsilon`. None means no budget; then
+        `max_rounds` is required.
     max_rounds : int, optional
         Largest number of rounds.
 

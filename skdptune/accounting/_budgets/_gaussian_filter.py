@@ -39,9 +39,9 @@ class GaussianFilter(SummingFilter):
     r"""Keeps adaptively chosen releases within a total (epsilon, delta), by Gaussian curves.
 
     Check `fits` and call `record` before each release. The choice of the next release, its cost
-    and the time to stop may depend on everything that was released before. Whatever is chosen,
-    everything together costs at most `profile`, which is known beforehand. Each release is charged
-    the squared shift of a Gaussian release that costs at least as much.
+    and the time to stop may depend on everything that was released before. For all
+    choices, the total cost is at most `profile`, which is known beforehand. Each release is
+    charged the squared shift of a Gaussian release whose cost is not smaller.
 
     Use it for releases that are Gaussian or similar, such as noisy gradient descent; for these, it
     admits more than a `RenyiFilter`. Use a `RenyiFilter` for pure guarantees, and if no delta
@@ -93,7 +93,7 @@ class GaussianFilter(SummingFilter):
 
     *Proof.* Write ``H(a; P, Q) = integral of (dP - a dQ)_+``, also for measures P with a mass
     below 1, and ``g(a; s)`` for a Gaussian pair. The proof is by induction over the number of
-    remaining rounds. Whatever was released, the rest, which may still use ``b^2`` and ``d``,
+    remaining rounds. For all earlier releases, the rest, which may still use ``b^2`` and ``d``,
     satisfies ``H(a) <= g(a; b) + d`` for all ``a > 0``. If no round remains, or at a stop, ``H(a)
     = (1 - a)_+ <= g(a; b)``.
 

@@ -30,8 +30,8 @@ class RenyiFilter(SummingFilter):
     r"""Keeps adaptively chosen releases within a total (epsilon, delta), by Rényi divergences.
 
     Check `fits` and call `record` before each release. The choice of the next release, its cost
-    and the time to stop may depend on everything that was released before. Whatever is chosen,
-    everything together costs at most `profile`, which is known beforehand.
+    and the time to stop may depend on everything that was released before. For all
+    choices, the total cost is at most `profile`, which is known beforehand.
 
     Parameters
     ----------

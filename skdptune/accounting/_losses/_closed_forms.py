@@ -105,7 +105,7 @@ def gaussian_delta(mu: float, epsilons: FloatArray) -> FloatArray:
         return np.minimum(density * _small_mills_difference(upper, mu), 1.0)
     if mu < _LARGE_SHIFT:
         return np.minimum(density * (_mills(upper) - _mills(upper + mu)), 1.0)
-    # Far below the mean, the Mills ratio overflows, and there is no cancellation.
+    # Far below the mean, the Mills ratio overflows, but digits do not cancel.
     far = upper < -5.0
     near = _mills(np.where(far, 0.0, upper)) - _mills(upper + mu)
     result: FloatArray = np.where(

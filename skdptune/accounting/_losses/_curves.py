@@ -372,7 +372,7 @@ def on_suitable_grid(first: Sides, second: Sides) -> tuple[Sides, Sides]:
 
 
 def _is_smooth(sides: Sides) -> bool:
-    """Return whether there are no large single masses, and the guarantee is not pure."""
+    """Return whether all single masses are small, and the guarantee is not pure."""
     is_cut = any(side.infinity > 0.0 for side in sides)
     return is_cut and max(float(s.masses.max(initial=0.0)) for s in sides) <= _LARGEST_SMOOTH_MASS
 

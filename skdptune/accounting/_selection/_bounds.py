@@ -314,6 +314,6 @@ def is_covered(distribution: RunCountDistribution) -> bool:
     """Return whether one of the two theorems holds for this distribution."""
     if isinstance(distribution, Poisson):
         # Below a mean of 1, the bound would be negative: Papernot and Steinke (2022), Theorem 6,
-        # ignores the probability that there is no run.
+        # ignores the probability of zero runs.
         return distribution.mean >= 1.0
     return isinstance(distribution, TruncatedNegativeBinomial)

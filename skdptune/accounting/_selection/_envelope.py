@@ -437,7 +437,7 @@ class Positions:
         rows = np.where(np.append(jumps, True), np.arange(y.size), y.size)
         lowest = np.minimum.accumulate(rows[::-1])[::-1]
         x = risen - risen[lowest] + gains[lowest]
-        # There is no crowding between two groups, or above all, once the last one's prices have
+        # Outcomes do not crowd between two groups, or above all, once the last one's prices have
         # decreased. A group that would fit between two levels has no prices.
         finest = np.minimum(self._reach / _POSITIONS, levels)
         limited = ranks[lowest] - ranks >= 0.5 * finest

@@ -151,7 +151,7 @@ def _polar_factor(square: Fraction, decimals: int) -> Bounds:
 def _narrowed(
     bounds: Callable[[int], Bounds | None], extend: Callable[[], None], places: int
 ) -> Bounds:
-    """Return bounds at most ``2**-places`` apart, using as many digits and decimals as needed."""
+    """Return bounds at most ``2**-places`` apart, using the necessary digits and decimals."""
     decimals = _decimals(places)
     while True:
         found = bounds(decimals)

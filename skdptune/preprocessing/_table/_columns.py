@@ -2,8 +2,8 @@
 
 **Guarantee.** The result for a cell depends only on its own value. It does not depend on other
 cells, or on the type of the column, which one record may change. The number 1 is the same as
-``1.0``, ``True``, ``1+0j``, ``"1"`` or ``" 1 "``. Whatever a cell contains, no error is raised and
-no warning is given (Theorem R7).
+``1.0``, ``True``, ``1+0j``, ``"1"`` or ``" 1 "``. For any content of a cell, no error is raised
+and no warning is given (Theorem R7).
 """
 
 from __future__ import annotations
